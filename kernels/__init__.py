@@ -1,6 +1,7 @@
 """The bundled Triton kernels: one family a file, each with reference, schedule and config menu.
 
-Installed as `perfmodel_kernels`; found through the entry-point group `perfmodel.kernels`.
+They are installed as `perfmodel_kernels` and found through the entry-point group
+`perfmodel.kernels`.
 """
 
 MODULES = (

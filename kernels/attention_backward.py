@@ -1,9 +1,9 @@
 """Tiled attention backward with recomputed scores: dQ, dK and dV in the problem's type.
 
-A block has a tile of keys and streams queries. dQ is summed atomically in fp32 and converted at the
-end (5 products a tile), or a second kernel, whose blocks have queries and stream keys, computes the
-scores again (7 products, nothing atomic). The query heads of a group are one block's, or a block
-each, whose partial dK and dV are added up at the end.
+A block holds a tile of keys and streams queries. dQ is either summed atomically in fp32 and
+converted at the end (5 products a tile), or computed by a second kernel, whose blocks hold queries,
+stream keys and recompute the scores (7 products, no atomics). The query heads of a group share one
+block, or have one block each, whose partial dK and dV are added at the end.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from perfmodel.evidence.kernel import Argument, Array, BundledKernel, Descriptor
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.schedules.tiled import tiled_gradients
 
-# Query rows of a block of the delta and the conversion kernel, keys of one of the combining kernel,
-# as their schedule has them.
+# Query rows of a block in the delta and conversion kernels, and keys of a block in the combining
+# kernel; the same as in the schedule.
 ROWS = 32
 COMBINED_KEYS = 32
 
@@ -44,7 +44,7 @@ allow_descriptor_sums()
 
 
 def _spread(problem: Attention, config: BackwardConfig) -> bool:
-    """Whether query heads leave parts of dK and dV: one alone leaves them whole."""
+    """Whether each query head writes partial dK and dV, which takes several heads in a group."""
     return config.spread and problem.heads_q > problem.heads_kv
 
 
@@ -123,13 +123,13 @@ def _plan(problem: Attention, config: BackwardConfig) -> tuple[Launch, ...]:
 
 
 def _widths(problem: Attention) -> dict[str, int]:
-    """Head dimensions, and those of the tiles that hold them."""
+    """Head dimensions, and the padded dimensions of their tiles."""
     *_, d, e = dims(problem)
     return {"D": d, "E": e, "BD": max(power_of_two(d), 16), "BE": max(power_of_two(e), 16)}
 
 
 def _arguments(problem: Attention, config: BackwardConfig, br: int, bc: int) -> dict[str, Argument]:
-    """What the kernels of keys and of queries both take, in tiles of br rows by bc keys."""
+    """The arguments that both gradient kernels share, for tiles of br rows by bc keys."""
     b, g, r, q, x, d, e = dims(problem)
     wide = _widths(problem)
     named: dict[str, Argument] = {"Q": "Q", "K": "K", "V": "V", "DO": "dO"}

@@ -1,39 +1,39 @@
-"""Forward attention with warps of their own for every kind of work (Gluon, Blackwell).
+"""Forward attention with specialised warps for every kind of work (Gluon, Blackwell).
 
-A block has two tiles of 128 query rows in flight, as FlashAttention-4 does: while the matrix unit
-works for one, the exponentials of the other are taken. Its warps are
+A block has two tiles of 128 query rows in flight, as in FlashAttention-4: while the matrix unit
+works on one tile, the exponentials of the other are computed. Its warps are
 
-    two groups of four   the softmax of one query tile each; a thread has a whole row
-    a group of four      rescales O where a row's maximum has grown, and writes it out at the end
-    one warp             starts all products (tcgen05), whose sums stay in tensor memory
+    two groups of four   the softmax of one query tile each; one thread holds a whole row
+    a group of four      rescales O where a row's maximum has grown, and writes O at the end
+    one warp             issues all products (tcgen05), which accumulate in tensor memory
     one warp             copies tiles of queries, keys and values to shared memory (TMA)
 
 Tensor memory holds O of both query tiles and the scores of AHEAD key tiles for each. Probabilities
-are written over the scores that they come from. Products of a block run in the order they were
-started in, so that the next scores in the same place only arrive when the product with these
-probabilities has read them.
+overwrite their scores. Products of a block run in the order of issue, so that the next scores in
+the same place are written only after the product with these probabilities has read them.
 
 With AHEAD = 1 the softmax of a query tile waits for two products after each key tile; with AHEAD =
-2 its next scores are there already.
+2 its next scores are already available.
 
-A row keeps the maximum that its probabilities are relative to until one of them would exceed
-2^SLACK; until then its part of O needs no rescaling. Sums and O are relative to the same maximum,
-so that the result is the same.
+A row keeps the maximum that its probabilities refer to until one of them would exceed 2^SLACK;
+until then its part of O needs no rescaling. Sums and O refer to the same maximum, so the result is
+the same.
 
-Key tiles are visited from the first to the last: those that the causal mask cuts come at the end,
-and the upper query tile ends before the lower one.
+Key tiles are processed from first to last: those that the causal mask cuts come at the end, and the
+upper query tile finishes before the lower one.
 
-Who may touch what is said by barriers in shared memory (mbarrier), all of which start in phase 0
-with phase 1 done. Keys and values share a ring of buffers: K of tile t is its item 2t, V its item
-2t + 1, and item n lies in buffer n % STAGES for the (n // STAGES)th time: the products wait for
-that phase of `ready`, the loads for the phase before it of `free`.
+Access to buffers is synchronised by barriers in shared memory (mbarrier), which all start in phase
+0 with phase 1 complete. Keys and values share a ring of buffers: K of tile t is item 2t, V is item
+2t + 1. Item n is in buffer n % STAGES, in its use number n // STAGES. The products wait for that
+phase of `ready`, and the loads for the preceding phase of `free`.
 
-Scores, and what comes of them, have AHEAD places for a query tile: key tile t is in place t % AHEAD
-for the (t // AHEAD)th time.
+Scores and probabilities have AHEAD places for each query tile: key tile t is in place t % AHEAD, in
+its use number t // AHEAD.
 
-There `scored` completes when Q·Kᵀ is done, `grown` when the rescaling factors are known, `weighted`
-when probabilities are stored and O is rescaled (two arrivals). `added` completes its phase t when
-P·V of key tile t is done, `summed` its only one when a query tile's sums are known.
+For each place, `scored` completes when Q·Kᵀ is done, `grown` when the rescaling factors are known,
+and `weighted` when probabilities are stored and O is rescaled (two arrivals). `added` completes
+phase t when P·V of key tile t is done, and `summed` its only phase when a query tile's sums are
+known.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Split-KV attention for decoding (Flash-Decoding): keys over the grid, then a reduction kernel.
+"""Split-KV attention for decoding (Flash-Decoding): keys split over the grid, then a reduction
+kernel.
 
-Every slice of `split` keys leaves an fp32 partial O and its log-sum L; the second kernel weighs the
-slices by exp(L − L_max). With one slice the first kernel leaves the result itself.
+Every slice of `split` keys writes an fp32 partial O and its log-sum L; the second kernel weights
+the slices by exp(L − L_max). With one slice the first kernel writes the result itself.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _COMBINED = 8192  # elements of partial results that a block of the combining ke
 
 @dataclass(frozen=True)
 class DecodeConfig:
-    """A tile of decoding. Raises `ProblemError` where the slices do not end on a step."""
+    """A tile of decoding. Raises `ProblemError` if `split` is not a multiple of `bc`."""
 
     split: int = 1024
     """Keys of a slice."""
@@ -71,11 +72,11 @@ class DecodeConfig:
 
     @property
     def tile(self) -> int:
-        """Rows that are computed: a power of two, of which `rows` × `pack` are real."""
+        """Rows of the padded tile: a power of two, of which `rows` × `pack` are used."""
         return max(power_of_two(self.rows * self.pack), 16)
 
 
-# What can be chosen without naming a target or the units to fill.
+# Configs that do not depend on a target or its number of units.
 CONFIGS = tuple(
     DecodeConfig(split, 16, bc, pack, stages=stages)
     for pack in (8, 4, 1)
@@ -187,7 +188,7 @@ def _arrays(problem: Attention, config: DecodeConfig) -> tuple[Array, ...]:
 
 
 def _masked(problem: Attention) -> dict[str, bool | int]:
-    """The mask as constants; one query, which is the last, sees every key, causal or not."""
+    """The mask as constants; a single query is the last one and sees every key, causal or not."""
     found = mask_arguments(problem)
     return found | {"CAUSAL": problem.causal and (problem.seq_q > 1 or bool(found["WINDOW"]))}
 
@@ -302,7 +303,7 @@ class Shape:
     """Whether keys and values are loaded by tensor descriptors."""
 
 
-# By target and padded head size: no spills, and as many bytes in flight as blocks and stages hold.
+# Shapes by target and padded head size, chosen for no spills and many bytes in flight.
 _COPIED = (Shape(128, 4, 2, True), Shape(64, 4, 3, True))
 SHAPES: Mapping[str, Mapping[int, tuple[Shape, ...]]] = {
     "sm_80": {64: (Shape(64, 4, 3),), 128: (Shape(64, 4, 3),), 256: (Shape(32, 4, 3),)},
@@ -324,8 +325,10 @@ SHAPES: Mapping[str, Mapping[int, tuple[Shape, ...]]] = {
     },
     "gfx942": {64: (Shape(128, 4, 2),), 128: (Shape(64, 4, 2),), 256: (Shape(32, 4, 2),)},
 }
-_WAVES = (2, 1, 4)  # of resident blocks that the slices are to fill, best guess first
-_LEAST_STEPS = 4  # of a slice, so that what it leaves stays small beside what it reads
+_WAVES = (2, 1, 4)  # of resident blocks that the slices should fill, best guess first
+_LEAST_STEPS = (
+    4  # of a slice, so that its partial results are small compared with the keys it reads
+)
 
 
 def menu_of(problem: Attention, target: str, units: int) -> tuple[DecodeConfig, ...]:
@@ -334,7 +337,8 @@ def menu_of(problem: Attention, target: str, units: int) -> tuple[DecodeConfig, 
         return ()
     b, g, group, seq_q, _, d, e = dims(problem)
     size = min(max(padded(d), padded(e), 64), 256)
-    # Heads of a group and their queries share the 16 rows of the smallest product, or up to 64.
+    # Heads of a group and their queries share the 16 rows of the smallest matrix instruction, or up
+    # to 64.
     br = min(max(power_of_two(group * seq_q), 16), 64)
     pack = min(group, max(br // seq_q, 1))
     tiles = b * g * ceil_div(group, pack) * ceil_div(seq_q, max(br // pack, 1))
@@ -349,7 +353,7 @@ def menu_of(problem: Attention, target: str, units: int) -> tuple[DecodeConfig, 
 
 
 def _resident(problem: Attention, shape: Shape, target: str) -> int:
-    """Blocks that a unit's shared memory holds: the buffers of keys and values of each."""
+    """Blocks that fit in a unit's shared memory, by their buffers of keys and values."""
     *_, d, e = dims(problem)
     keys = next(array for array in inputs(problem) if array.name == "K")
     buffers = shape.bc * (padded(d) + padded(e)) * keys.item_bytes * max(shape.stages - 1, 1)
@@ -357,7 +361,7 @@ def _resident(problem: Attention, shape: Shape, target: str) -> int:
 
 
 def _split(problem: Attention, shape: Shape, blocks: int, tiles: int) -> int:
-    """Keys of a slice, so that `tiles` × slices come to at most `blocks`: a multiple of bc."""
+    """Keys of a slice, a multiple of bc, for which `tiles` × slices is at most `blocks`."""
     keys = min(problem.seq_kv, (problem.window or problem.seq_kv) + problem.seq_q)
     slices = max(blocks // tiles, 1)
     steps = max(ceil_div(ceil_div(keys, slices), shape.bc), _LEAST_STEPS)

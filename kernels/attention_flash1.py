@@ -1,9 +1,9 @@
-"""Tiled attention in FlashAttention-1's loop order: keys outside, queries inside, a block a head.
+"""Tiled attention in FlashAttention-1's loop order: keys outside, queries inside, one block a head.
 
-The unfinished O and the statistics m and ℓ leave the chip on every pass and come back on the next.
-`accounting` chooses how O waits: "paper" in the data type with its first read skipped (3Tc + 1
-passes of N·d: FlashAttention, Figure 2), "literal" reading it on the first pass too (Algorithm 1),
-"impl" in fp32 until the last pass, as the released kernel does.
+The unfinished O and the statistics m and ℓ are written to memory on every pass and read on the
+next. `accounting` chooses how O is stored in between: "paper" in the data type, without a read on
+the first pass (3Tc + 1 passes of N·d: FlashAttention, Figure 2); "literal" with that read
+(Algorithm 1); "impl" in fp32 until the last pass, as in the released kernel.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Flash1Config:
     bc: int = 64
     """Keys."""
     accounting: Accounting = "paper"
-    """How the unfinished O waits in memory."""
+    """How the unfinished O is stored in memory between passes."""
     warps: int = 4
     """Warps of a block."""
 

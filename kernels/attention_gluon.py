@@ -1,7 +1,7 @@
-"""Forward attention with warps of their own for loads and for products (Gluon, Hopper).
+"""Forward attention with specialised warps for loads and for products (Gluon, Hopper).
 
-The kernel is in attention_hopper.py. Gluon has no interpreter, so nothing of it can be replayed: it
-is a candidate, which a device must find right before its times count.
+The kernel is in attention_hopper.py. Gluon has no interpreter, so the kernel cannot be replayed:
+its results must be checked on a device before its times count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAME = "attention-gluon"
 _GROUP_ROWS = 64  # of one wgmma
 _SWIZZLE_BYTES = 128
 _LOADER_REGISTERS = 24
-# Registers of a thread in a group, so that all groups and the loader's four warps share 65536.
+# Registers of a thread in a group, by groups; all groups and the loader's four warps share 65536.
 _GROUP_REGISTERS = {2: 240, 3: 160}
 
 
@@ -47,7 +47,7 @@ class GluonConfig:
     groups: int = 2
     """Groups of warps."""
     turns: bool = True
-    """Whether the groups start their products one after another."""
+    """Whether the groups take turns in issuing their products."""
 
     def __post_init__(self) -> None:
         check_tile(self.bc, stages=self.stages)
@@ -106,7 +106,7 @@ def arguments(problem: Attention, query_rows: int, bc: int) -> dict[str, Argumen
 
 
 def columns(problem: Attention) -> int:
-    """Columns of a head's tile in shared memory: no fewer than a swizzle spans."""
+    """Columns of a head's tile in shared memory: at least the width of a swizzle."""
     return max(padded(problem.head_dim), _SWIZZLE_BYTES // 2)
 
 

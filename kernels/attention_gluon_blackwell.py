@@ -1,7 +1,7 @@
-"""Forward attention with warps of their own for every kind of work (Gluon, Blackwell).
+"""Forward attention with specialised warps for every kind of work (Gluon, Blackwell).
 
-The kernel is in attention_blackwell.py. Like the one for Hopper (attention_gluon.py) it is a
-candidate, which a device must find right before its times count.
+The kernel is in attention_blackwell.py. Like the one for Hopper (attention_gluon.py), its results
+must be checked on a device before its times count.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class BlackwellConfig:
     ahead: int = 1
     """Key tiles whose scores are in tensor memory for each query tile."""
     slack: int = 8
-    """A row's maximum, and with it O, is brought up to date once one of its probabilities would
-    exceed 2^`slack`."""
+    """A row's maximum is updated, and O rescaled, once one of its probabilities would exceed
+    2^`slack`."""
 
     def __post_init__(self) -> None:
         check_tile(self.bc, stages=self.stages)
@@ -126,8 +126,8 @@ def menu_of(problem: Attention, target: str, units: int) -> tuple[BlackwellConfi
     return (BlackwellConfig(128, 4), BlackwellConfig(64, 8, ahead=2))
 
 
-# Ragged ends, grouped heads, causal masks with more and with fewer keys than queries; without slack
-# O is rescaled in every key tile that raises a maximum.
+# Ragged ends, grouped heads, and causal masks with more and with fewer keys than queries. With
+# slack 0, O is rescaled in every key tile that raises a maximum.
 CASES = (
     case((2, 4, 4, 512, 512, 128), "bf16", BlackwellConfig()),
     case((1, 4, 2, 300, 777, 128), "fp16", BlackwellConfig(slack=0), causal=True),

@@ -1,18 +1,18 @@
-"""Forward attention with warps of their own for loads and for products (Gluon, Hopper).
+"""Forward attention with specialised warps for loads and for products (Gluon, Hopper).
 
 One warp copies tiles of keys and values to shared memory (TMA). Two or three groups of four warps
-each own 64 query rows: scores are a product of tiles in shared memory (wgmma), probabilities feed
-the second product from registers. While P·V of one key tile runs, its group works out the softmax
-of the next tile, and the groups take turns at starting products, so that one's softmax hides behind
-another's products (FlashAttention-3, section 3).
+each process 64 query rows. Scores are a product of tiles in shared memory (wgmma); the second
+product takes probabilities from registers. While P·V of one key tile runs, its group computes the
+softmax of the next tile. The groups take turns in issuing products, so that one group's softmax
+overlaps with another's products (FlashAttention-3, section 3).
 
-Key tiles are visited from the last to the first, so that those that
-the causal mask or the end of the keys cuts come first.
+Key tiles are processed from last to first, so that those cut by the causal mask or the end of the
+keys come first.
 
-Who may touch a buffer is said by barriers in shared memory (mbarrier), all of which start in phase
-0 with phase 1 done: `ready` completes when a tile's bytes have arrived, `free` when every group has
-arrived after its product has read the tile. Buffer t % STAGES holds tile t, for the (t // STAGES)th
-time: readers wait for that phase of `ready`, the loader for the phase before it of `free`.
+Access to a buffer is synchronised by barriers in shared memory (mbarrier), which all start in phase
+0 with phase 1 complete. `ready` completes when a tile's bytes have arrived, `free` when every
+group's product has read the tile. Buffer t % STAGES holds tile t in its use number t // STAGES:
+readers wait for that phase of `ready`, and the loader for the preceding phase of `free`.
 """
 
 from __future__ import annotations

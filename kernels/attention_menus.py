@@ -1,7 +1,7 @@
-"""Which tiles the tiled forward kernel is tried with, by target, head size and type.
+"""Tiles to try for the tiled forward kernel, by target, head size and type.
 
-Each entry was chosen by what its binary says (`perfmodel compile`): no spills in any form, and few
-vector and issue cycles a pass beside those of the matrix unit. Best guess first.
+Each entry was chosen from its binary (`perfmodel compile`): no spills in any form, and few vector
+and issue cycles a pass compared with those of the matrix unit. Best guess first.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class AttentionConfig:
     descriptors: bool = False
     """Whether tiles move by tensor descriptors."""
     specialise: bool = False
-    """Whether loads, products and softmax have warps of their own. Like descriptors, it needs a
-    target that has them."""
+    """Whether loads, products and softmax run in specialised warps. Like descriptors, this needs a
+    target that supports it."""
     by_bits: bool = False
     """Whether probabilities are rounded to bf16 by integer addition, for targets without an
     instruction that rounds."""
@@ -57,7 +57,7 @@ class AttentionConfig:
 
     @property
     def tile(self) -> int:
-        """Rows that are computed: a power of two, of which `rows` × `pack` are real."""
+        """Rows of the padded tile: a power of two, of which `rows` × `pack` are used."""
         return max(power_of_two(self.rows * self.pack), 16)
 
 
@@ -77,9 +77,10 @@ def _cdna(br: int, bc: int, warps: int, stages: int) -> AttentionConfig:
     return AttentionConfig(br, bc, warps=warps, stages=stages, by_bits=True)
 
 
-# By target and padded head size. Descriptors need aligned rows, so each menu ends without them.
+# By target and padded head size. Descriptors need aligned rows, so each menu ends with an entry
+# without them.
 MENUS: Mapping[str, Mapping[int, tuple[AttentionConfig, ...]]] = {
-    # mma.sync fetches operands through registers: tall warp tiles (4 warps) read them least often.
+    # mma.sync loads operands through registers; tall warp tiles (4 warps) load them least often.
     "sm_80": {
         64: (_pointers(128, 64, 4, 3), _pointers(128, 64, 8, 2), _pointers(64, 64, 4, 3)),
         128: (_pointers(128, 64, 8, 3), _pointers(64, 64, 4, 2), _pointers(128, 32, 8, 3)),
@@ -90,8 +91,8 @@ MENUS: Mapping[str, Mapping[int, tuple[AttentionConfig, ...]]] = {
         128: (_pointers(128, 64, 8, 3), _pointers(64, 64, 4, 3), _pointers(128, 32, 8, 3)),
         256: (_pointers(64, 32, 8, 2), _pointers(32, 64, 4, 2), _pointers(32, 32, 4, 2)),
     },
-    # Softmax hides behind products only of other warp groups: of the same block (8 warps), or of
-    # another one on the unit.
+    # Softmax overlaps only with products of other warp groups, in the same block (8 warps) or in
+    # another block on the unit.
     "sm_90": {
         64: (
             _copied(128, 64, 8, 3),  # two blocks a unit
@@ -114,7 +115,7 @@ MENUS: Mapping[str, Mapping[int, tuple[AttentionConfig, ...]]] = {
             _pointers(128, 32, 8, 3),
         ),
     },
-    # Specialised warps run the softmax of one tile behind the products of the next.
+    # Specialised warps overlap the softmax of one tile with the products of the next.
     "sm_100": {
         64: (
             _specialised(128, 128, 8, 2),
@@ -192,10 +193,12 @@ def menu_of(problem: Attention, target: str, units: int) -> tuple[AttentionConfi
 def _packed(
     menu: tuple[AttentionConfig, ...], group: int, seq_q: int
 ) -> tuple[AttentionConfig, ...]:
-    """The menu with grouped heads in one tile: all of it where queries are few, else its first.
+    """The menu with grouped heads in one tile: of every entry if queries are few, else of the
+    first.
 
-    Heads share a tile in powers of two that divide the group, or all together: with few queries a
-    tile would be empty otherwise, with many only the diagonal's share of cut tiles falls.
+    The number of heads in a tile is a power of two that divides the group, or the whole group. With
+    few queries this fills the tile; with many it only reduces the share of tiles cut by the
+    diagonal.
     """
     if group == 1:
         return menu
@@ -208,7 +211,7 @@ def _packed(
 
 
 def every_config() -> tuple[AttentionConfig, ...]:
-    """All configs of all menus, those that take any rows first."""
+    """All configs of all menus; first those that support any row alignment."""
     tables = (MENUS["sm_90"], *MENUS.values(), SINGLE, SINGLE_CDNA)
     return tuple(
         dict.fromkeys(

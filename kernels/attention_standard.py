@@ -1,8 +1,8 @@
 """Standard attention as separate kernels: scores, softmax, values; and its backward pass.
 
-One tiled contraction serves all six products; it takes strides, so that transposed operands need
-no copy. The causal mask is applied inside the softmax (`mask_pass` "none"), where it saves nothing,
-or by a pass of its own over the scores.
+One tiled contraction computes all six products; it takes strides, so that transposed operands need
+no copy. The causal mask is applied inside the softmax (`mask_pass` "none"), which saves no work, or
+in a separate pass over the scores.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from perfmodel.schedules.standard import standard, standard_backward
 
 @dataclass(frozen=True)
 class StandardConfig:
-    """Tile of the contractions, and what masks."""
+    """Tile of the contractions, and how the mask is applied."""
 
     bm: int = 128
     """Rows of the tile."""
@@ -40,7 +40,7 @@ class StandardConfig:
     bk: int = 32
     """Step of the summed axis."""
     mask_pass: MaskPass = "none"
-    """Whether masking is a pass of its own."""
+    """Whether masking is a separate pass."""
     warps: int = 4
     """Warps of a block."""
     stages: int = 3

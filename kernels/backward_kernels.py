@@ -1,4 +1,4 @@
-"""Kernels of the backward pass of attention: D and N, gradients by keys and by queries, sums."""
+"""Kernels of the attention backward pass: D and N, gradients by key and by query tiles, sums."""
 
 from __future__ import annotations
 

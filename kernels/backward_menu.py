@@ -1,4 +1,4 @@
-"""Tiles of the attention backward pass, and which of them are worth trying where."""
+"""Tiles of the attention backward pass, and those worth trying on each target."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class BackwardConfig:
     stages: int = 2
     """Buffers of the pipeline."""
     query_br: int = 0
-    """Query rows of a block of the kernel for dQ; 0: there is none, and dQ is summed atomically."""
+    """Query rows of a block in the separate kernel for dQ; 0: no such kernel, and dQ is summed
+    atomically."""
     query_bc: int = 64
     """Keys of a step of that kernel."""
     query_warps: int = 4
@@ -33,12 +34,12 @@ class BackwardConfig:
     query_stages: int = 2
     """Buffers of its pipeline."""
     spread: bool = False
-    """Whether every query head of a group has a block of its own."""
+    """Whether every query head of a group has its own block."""
     descriptors: bool = False
     """Whether tiles move by tensor descriptors."""
     turned: bool = False
-    """Whether the sums of dQ are computed transposed, head columns down: for targets whose matrix
-    instructions want more rows than `br`."""
+    """Whether dQ is computed transposed, for targets whose matrix instructions need more rows than
+    `br`."""
     by_bits: bool = False
     """Whether bf16 is rounded by integer addition, for targets without an instruction that rounds.
     """
@@ -51,22 +52,22 @@ class BackwardConfig:
 
     @property
     def apart(self) -> bool:
-        """Whether dQ has a kernel of its own."""
+        """Whether dQ has a separate kernel."""
         return self.query_br != 0
 
 
 def _apart(
     keys: tuple[int, int, int, int], queries: tuple[int, int, int, int], **more: bool
 ) -> BackwardConfig:
-    """dQ by a kernel of its own: (br, bc, warps, stages) of the two."""
+    """A config with a separate kernel for dQ: (br, bc, warps, stages) of both kernels."""
     return BackwardConfig(*keys, *queries, **more)
 
 
-# By target and the widest head dimension: best guess first, chosen by what compiled code says (no
-# spill up to 128, cycles of the busiest pipe by blocks that a unit holds, bytes at the L2). Where
-# dQ is summed the 5 products of a tile are all there are, which is first wherever a block leaves
-# room for it; where a second kernel makes it, smaller tiles let a unit hold more blocks. The last
-# entry of those with descriptors takes rows that are not aligned.
+# By target and the widest head dimension: best guess first, chosen from compiled code (no spill up
+# to 128, cycles of the busiest pipe by resident blocks, bytes at the L2). Summing dQ atomically
+# needs only 5 products a tile and comes first where a block has room for it. With a second kernel,
+# tiles are smaller and more blocks are resident. The last entry of each list with descriptors
+# supports unaligned rows.
 _HOPPER = {
     64: (
         BackwardConfig(128, 128, 8, 2, descriptors=True),
@@ -87,8 +88,8 @@ _HOPPER = {
         _apart((32, 64, 8, 1), (64, 64, 8, 1)),
     ),
 }
-# A block has all of a unit's tensor memory, or half of it (64 keys of head dimension 64). Of 128
-# keys and 8 warps registers spill: ptxas keeps to 128 of them.
+# A block uses all of a unit's tensor memory, or half of it (64 keys of head dimension 64). With 128
+# keys and 8 warps registers spill, since ptxas uses at most 128.
 _BLACKWELL = {
     64: (
         BackwardConfig(64, 64, 4, 2, descriptors=True),
@@ -124,7 +125,7 @@ _CDNA = {
         BackwardConfig(16, 32, 4, 1, by_bits=True),
     ),
 }
-# Matrix instructions of a warp, operands through registers: little is held, and blocks are small.
+# Warp-level matrix instructions with operands in registers: blocks are small.
 _BY_WARPS = {
     64: (
         _apart((32, 64, 4, 2), (64, 32, 4, 2)),
@@ -144,7 +145,7 @@ _BY_WARPS = {
         BackwardConfig(16, 16, 4, 1),
     ),
 }
-# fp32 has no matrix instruction of full precision but CDNA's, and twice the bytes.
+# Only CDNA has full-precision fp32 matrix instructions, and fp32 has twice the bytes.
 _PRECISE = {
     64: (BackwardConfig(16, 32, 4, 1), BackwardConfig(16, 16, 4, 1)),
     128: (BackwardConfig(16, 16, 4, 1),),
@@ -158,8 +159,8 @@ _PRECISE_CDNA = {
 _MENUS = {"sm_90": _HOPPER, "sm_100": _BLACKWELL, "gfx942": _CDNA}
 _EVERY = (_HOPPER, _BLACKWELL, _CDNA, _BY_WARPS, _PRECISE, _PRECISE_CDNA)
 
-# Blocks a unit below which the query heads of a group are blocks of their own: with so few, the
-# last ones leave much of the machine idle.
+# Blocks a unit below which each query head has its own block: with so few blocks, the last wave
+# leaves much of the machine idle.
 FEW_BLOCKS = 2
 
 
@@ -172,8 +173,8 @@ def configs() -> tuple[BackwardConfig, ...]:
 def menu(problem: Attention, target: str, units: int) -> tuple[BackwardConfig, ...]:
     """Configs for a problem on a target with so many compute units, best guess first.
 
-    Where the query heads of a group are blocks of their own it is all of them, and the best tile
-    is there the other way too.
+    If each query head has its own block, all configs are so, and the best tile is also listed
+    without.
     """
     b, g, r, _, x, d, e = dims(problem)
     widths = [width for width in _HOPPER if width >= max(d, e)] or [max(_HOPPER)]

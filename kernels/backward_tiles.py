@@ -1,7 +1,7 @@
-"""Tiles of the backward pass of attention: what its kernels repeat for every query or key tile.
+"""Functions of the attention backward kernels for one query or key tile.
 
-Scores come as S · scale − N with scale = log₂e / √d and N = L · log₂e, so that a probability is one
-multiply-add and one exponential. 1 / √d of dS is left to the gradients that are made of it.
+Scores enter as S · scale − N with scale = log₂e / √d and N = L · log₂e, so that a probability takes
+one multiply-add and one exponential. The factor 1 / √d of dS is applied later, to the gradients.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Bias + GeLU + residual, as one fused kernel and as the three kernels it replaces.
 
-Y = gelu(X + bias) + R over rows n and columns c. Fused, two tensors come in and one goes out;
-unfused, every step writes its result to memory and the next one reads it back.
+Y = gelu(X + bias) + R over rows n and columns c. The fused kernel reads two tensors and writes one.
+Unfused, every step writes its result to memory and the next step reads it.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ _STEPS = ("bias", "gelu", "residual")
 
 
 def algorithm() -> Algorithm:
-    """Three maps, each of which a fused kernel keeps on chip."""
+    """Three maps, whose intermediate results a fused kernel keeps on chip."""
     grid = ("n", "c")
     parts = tensors(
         Tensor("X", grid),

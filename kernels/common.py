@@ -1,4 +1,4 @@
-"""What several kernel files share: powers of two, and attention in float64."""
+"""Functions that several kernel files share: sizes of tiles, and attention in float64."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def power_of_two(n: int) -> int:
 
 
 def padded(columns: int) -> int:
-    """Columns of a tile that a matrix instruction takes: a power of two, at least 16."""
+    """Columns of a tile padded for matrix instructions: a power of two, at least 16."""
     return max(power_of_two(columns), 16)
 
 
@@ -56,10 +56,10 @@ def scale_of(problem: Attention) -> float:
 
 
 def check_forward(kernel: str, problem: Attention) -> None:
-    """Raise `ProblemError` for what no bundled forward kernel computes.
+    """Raise `ProblemError` for problems that no bundled forward kernel supports.
 
-    They know no backward pass, padding, dropout or values that are keys, and keys and values are of
-    the queries' type or 8-bit floats, which are converted to it.
+    The kernels have no backward pass, padding, dropout or values shared with keys. Keys and values
+    have the queries' type, or are 8-bit floats, which are converted to it.
     """
     if problem.direction != "fwd":
         raise ProblemError(f"{kernel} is a forward pass, not {problem.direction}; ask for fwd")

@@ -1,4 +1,5 @@
-"""What Triton's interpreter lacks and a bundled kernel uses: sums through a tensor descriptor."""
+"""Adds to Triton's interpreter atomic sums through a tensor descriptor, which a bundled kernel
+uses."""
 
 from __future__ import annotations
 
@@ -27,9 +28,10 @@ def _descriptor_sum(
 
 
 def allow_descriptor_sums() -> None:
-    """Let kernels that add through tensor descriptors be interpreted; where they can be, nothing.
+    """Let Triton's interpreter run kernels that add through tensor descriptors; no effect if it
+    can.
 
-    Triton 3.7's interpreter has loads and stores through them, and no reductions.
+    The interpreter of Triton 3.7 supports loads and stores through descriptors, but no reductions.
     """
     if not hasattr(InterpreterBuilder, "create_descriptor_reduce"):
         InterpreterBuilder.create_descriptor_reduce = _descriptor_sum

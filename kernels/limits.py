@@ -1,4 +1,5 @@
-"""What kernels refuse, in one line: extents of no power of two, rows too long, other operators."""
+"""Checks of configs and problems, with one-line errors: powers of two, rows too long, other
+operators."""
 
 from __future__ import annotations
 

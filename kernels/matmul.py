@@ -1,13 +1,13 @@
-"""Tiled matmul: one tile of C a block, k cut over the grid, or a fixed number of blocks.
+"""Tiled matmul in three forms: one tile of C a block, split-K, and persistent blocks.
 
-C[b] = A[b]·B[b] in fp32 (int32 for integers), fp16, bf16, fp8 and int8. Tiles are taken in grouped
-order: all columns of `group_m` rows of tiles before the next rows, so that the tiles in flight
-share operands in L2. Split-K leaves fp32 partial tiles that a second kernel adds up. The persistent
-form launches as many blocks as the device holds, and each loads for its next tile while the last
-one is still being stored.
+C[b] = A[b]·B[b] in fp32 (int32 for integers), fp16, bf16, fp8 and int8. Tiles are launched in
+grouped order: all columns of `group_m` rows of tiles before the next rows, so that concurrent tiles
+share operands in L2. Split-K writes fp32 partial tiles that a second kernel adds. The persistent
+form launches as many blocks as the device holds; each loads data of its next tile while the last
+one is being stored.
 
-8-bit B is stored column by column (k contiguous): wgmma takes 8-bit operands no other way, and
-cuBLAS is handed it so. Other types are row-major throughout.
+8-bit B is stored in column-major order (k contiguous), which wgmma requires for 8-bit operands and
+cuBLAS takes as well. All other operands are row-major.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from perfmodel.evidence.kernel import Argument, Array, BundledKernel, Descriptor
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.schedules.schedule import Schedule
 
-# Group height that no problem reaches: one group holds all rows of tiles.
+# A group height above that of any problem: one group holds all rows of tiles.
 ALL_ROWS = 1 << 14
-# How the accumulator becomes the result of an integer matmul.
+# Factor from the accumulator to the result of an integer matmul.
 INTEGER_SCALE = 1.0 / 1024
 # Rows and columns of a tile of the kernel that adds up partial results, and its warps.
 COMBINE_TILE = (4, 256)
@@ -103,7 +103,7 @@ def _check(problem: Matmul, config: MatmulConfig) -> None:
 
 
 def _descriptors(problem: Matmul, config: MatmulConfig) -> dict[str, Descriptor]:
-    """What the kernel loads and stores through, by parameter; checked for alignment."""
+    """The tensor descriptors of the kernel by parameter, checked for alignment."""
     m, n, k, b = problem.m, problem.n, problem.k, problem.batch
     slices = _slices(problem, config)
     bm, bn, bk = config.bm, config.bn, config.bk

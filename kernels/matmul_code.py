@@ -1,6 +1,7 @@
-"""The matmul kernels' code: a tile by pointers, a tile by tensor descriptors, and who takes which.
+"""The matmul kernels' code: a tile by pointers, a tile by tensor descriptors, and the loops over
+tiles.
 
-`matmul.py` says how they are launched. All sizes are in elements.
+`matmul.py` launches them. All sizes are in elements.
 """
 
 from __future__ import annotations

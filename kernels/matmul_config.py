@@ -16,14 +16,14 @@ class MatmulConfig:
     bk: int = 64
     """Step of k."""
     group_m: int | None = 8
-    """Rows of tiles that launch together; None: columns of tiles, one after the other."""
+    """Rows of tiles in a group of the launch order; None: column after column of tiles."""
     split_k: int | None = None
     """Extent of k that one block sums; None: all of it."""
     persistent: int | None = None
-    """Blocks that share all tiles; None: a block a tile."""
+    """Number of persistent blocks that share all tiles; None: one block a tile."""
     flatten: bool = False
-    """Whether a persistent block's tiles and their steps are one loop, so that a tile's first loads
-    fly while the last one is stored."""
+    """Whether a persistent block's tiles and their steps are one flattened loop, so that a tile's
+    first loads overlap with the last tile's store."""
     warps: int = 8
     """Warps of a block."""
     stages: int = 3
@@ -33,7 +33,7 @@ class MatmulConfig:
     by descriptors that each block makes once. The bytes are the same; Triton specialises warps on
     Hopper for "block" only."""
     subtiles: int = 1
-    """Column slices (1, 2 or 4) in which a tile of C leaves with descriptors, each through a
+    """Column slices (1, 2 or 4) in which a tile of C is stored by descriptors, each through a
     smaller buffer."""
     specialise: bool = False
-    """Whether loads and products have warps of their own."""
+    """Whether loads and products run in specialised warps."""

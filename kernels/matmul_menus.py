@@ -17,7 +17,7 @@ from perfmodel.errors import ProblemError
 
 Menu = Callable[[Matmul, str, int], Table]
 
-# Rows up to which a tile is as high as the product, and the least that tensor cores multiply.
+# Rows up to which a tile has the product's height, and the smallest height of matrix instructions.
 SKINNY_ROWS = 32
 FEWEST_ROWS = 16
 # Rows of A, B and C that descriptors can serve are multiples of so many bytes.
@@ -30,7 +30,7 @@ _WITHOUT_FP8 = {
 
 
 def by_columns(problem: Matmul) -> bool:
-    """Whether B is stored column by column: 8-bit operands of the matrix unit are."""
+    """Whether B is stored in column-major order, as 8-bit operands of the matrix unit are."""
     return matmul_format(problem.dtype).compute in ("fp8", "int8")
 
 
@@ -49,7 +49,7 @@ def _fitted(config: MatmulConfig, problem: Matmul) -> MatmulConfig:
 
 
 def _aligned(problem: Matmul) -> bool:
-    """Whether descriptors can serve: rows of A, B and C are multiples of 16 bytes."""
+    """Whether descriptors can be used: rows of A, B and C are multiples of 16 bytes."""
     kinds = matmul_format(problem.dtype)
     rows = (
         (problem.k, kinds.activations),
@@ -60,10 +60,8 @@ def _aligned(problem: Matmul) -> bool:
 
 
 def _form(problem: Matmul, target: str) -> Form:
-    """(family of targets, type) that tables are kept for.
-
-    Raises `ProblemError` for fp8 on a target without it.
-    """
+    """The key of the tables: (family of targets, type). Raises `ProblemError` for fp8 on a target
+    without it."""
     compute = matmul_format(problem.dtype).compute
     if compute == "fp8" and target in _WITHOUT_FP8:
         raise ProblemError(f"{target} {_WITHOUT_FP8[target]}; take w8a8_int8 or a 16-bit type")
@@ -88,14 +86,14 @@ def persistent(problem: Matmul, target: str, units: int) -> Table:
 
 
 def split_k(problem: Matmul, target: str, units: int) -> Table:
-    """The menu of `matmul-split-k`: slices enough for two blocks a unit, two at the least."""
+    """The menu of `matmul-split-k`: enough slices for two blocks a unit, and at least two."""
     shape = "skinny" if problem.m <= SKINNY_ROWS else "small"
     fitted = (_fitted(config, problem) for config in SPLIT[_form(problem, target)][shape])
     return tuple(dict.fromkeys(_sliced(config, problem, 2 * units) for config in fitted))
 
 
 def _sliced(config: MatmulConfig, problem: Matmul, blocks: int) -> MatmulConfig:
-    """`config` with slices of k so many that there are about `blocks` blocks."""
+    """`config` with k split so that there are about `blocks` blocks."""
     tiles = problem.batch * ceil_div(problem.m, config.bm) * ceil_div(problem.n, config.bn)
     split = slice_extent(problem.k, config.bk, ceil_div(blocks, tiles), fewest=2)
     return replace(config, split_k=split)

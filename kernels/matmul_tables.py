@@ -1,11 +1,11 @@
 """Tables of matmul configs by family of targets, type and shape; `matmul_menus` picks from them.
 
-Tables are for 16-bit operands, best guess first: a menu takes steps of k twice as deep for 8-bit
-ones, and fp32 has tables of its own (it runs on the vector unit, whose operands descriptors would
-spill). No entry spills or lacks room on its target.
+Tables are for 16-bit operands, best guess first; for 8-bit operands a menu doubles the steps of k.
+fp32 has separate tables, since it runs on the vector unit, whose operands would spill with
+descriptors. No entry spills or exceeds its target's memory.
 
-`persistent` counts the blocks that one unit holds; a menu multiplies it by the units. Tiles are
-"large" where one of 128 x 128 for every unit is there, "skinny" for up to 32 rows, else "small".
+`persistent` counts the blocks that one unit holds; a menu multiplies it by the units. A shape is
+"large" if it has a tile of 128 x 128 for every unit, "skinny" for up to 32 rows, else "small".
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def by_host(
 
 
 def by_block(bm: int, bn: int, bk: int, stages: int, resident: int | None = None) -> MatmulConfig:
-    """A config that Hopper's compiler gives a warp group for loads and two for products."""
+    """A config for which Hopper's compiler uses one warp group for loads and two for products."""
     return MatmulConfig(
         bm, bn, bk, persistent=resident, warps=4, stages=stages, descriptors="block",
         specialise=True,
@@ -49,7 +49,7 @@ def by_block(bm: int, bn: int, bk: int, stages: int, resident: int | None = None
 
 # ---- A block a tile ------------------------------------------------------------------------------
 
-# What every NVIDIA target can launch: at most 96 KiB of shared memory.
+# Configs for every NVIDIA target: at most 96 KiB of shared memory.
 _PLAIN: Tables = {
     "large": (
         by_pointers(128, 256, 64, 8, 3),
@@ -196,7 +196,7 @@ _CDNA_FP32: Tables = {
     ),
 }
 
-# Rows that are not aligned: a load an element, and addresses of all of them in registers.
+# For unaligned rows: one load for each element, with all addresses in registers.
 _RAGGED: Tables = {
     "large": (
         by_pointers(128, 128, 32, 8, 3),

@@ -1,4 +1,4 @@
-"""What menus have in common: lanes of a warp, warps of a block, and the union of menus."""
+"""Functions that menus share: lanes of a warp, warps of a block, and the union of menus."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from perfmodel.errors import ProblemError
 Config = TypeVar("Config")
 Problem = TypeVar("Problem")
 
-# Steps of k that a slice has at least: fewer only fill and drain the pipeline.
+# Fewest steps of k in a slice: with fewer, the pipeline only fills and drains.
 _FEWEST_STEPS = 4
-# Targets whose menus differ, and the units (those of an H100) that configs are listed for.
+# Targets whose menus differ, and the number of units (that of an H100) for which configs are
+# listed.
 _TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120", "gfx942")
 _USUAL_UNITS = 132
 
@@ -27,17 +28,18 @@ def lanes(target: str) -> int:
 
 
 def most_warps(target: str, elements: int) -> int:
-    """Warps of the largest block that is worth trying for a tile of so many elements.
+    """Warps of the largest block that is worth trying for a tile of `elements` elements.
 
-    16, unless threads would then hold more than 32 elements; 1024 threads is the most there are.
+    It is 16, unless threads would then hold more than 32 elements. A block has at most 1024
+    threads.
     """
     return 16 if elements <= 32 * 16 * lanes(target) else 1024 // lanes(target)
 
 
 def slice_extent(k: int, step: int, slices: int, fewest: int = 1) -> int:
-    """Extent of k, in whole steps, that a block sums where k is cut into about `slices`.
+    """Extent of k of a block, in whole steps, with k cut into about `slices` slices.
 
-    Slices have 4 steps at least, unless there would be less than `fewest` of them.
+    Slices have at least 4 steps, unless there would be fewer than `fewest` slices.
     """
     most = k // (_FEWEST_STEPS * step)
     cut = max(fewest, min(slices, most))
@@ -50,6 +52,6 @@ def every(
     """All configs of a kernel's menus, once each."""
     found: dict[Config, None] = {}
     for problem, target in product(forms, _TARGETS):
-        with suppress(ProblemError):  # what the target cannot do at all has no menu
+        with suppress(ProblemError):  # the target does not support the problem
             found |= dict.fromkeys(menu_of(problem, target, _USUAL_UNITS))
     return tuple(found)

@@ -1,8 +1,8 @@
 """LayerNorm and RMSNorm, forward and backward.
 
-Rows on the grid, a row on chip. The weights' gradients sum over rows: blocks take slices of rows,
-leave fp32 sums of them, and a last kernel adds these up. Fused, the block that makes its rows'
-gradients makes those sums as well, so that X and dY are read once.
+The grid is over rows, and a row stays on chip. The weights' gradients are sums over rows: blocks
+process slices of rows and write fp32 partial sums, which a last kernel adds. In the fused form a
+block computes both its rows' gradients and these sums, so that X and dY are read once.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from perfmodel.schedules.rowwise import norm_gradients, rows
 from perfmodel.schedules.schedule import Schedule
 
 EPSILON = 1e-5
-# Where the weights' gradients have a kernel of their own: bytes of a column that a step loads of
-# each tensor (more of fp32 would spill), columns of a block, and its warps.
+# For the separate kernel of the weights' gradients: bytes of a column that a step loads from each
+# tensor (fp32 would spill with more), columns of a block, and its warps.
 WEIGHT_STEP_BYTES = 32
 WEIGHT_COLUMNS = 256
 WEIGHT_WARPS = 4
-# Slices and columns that the last kernel adds up at once, and its warps.
+# Slices and columns that the last kernel adds at once, and its warps.
 FOLD_TILE = (64, 32)
 FOLD_WARPS = 4
 # Columns up to which a row's gradient and the sums of the weights' fit in registers together.
 WIDEST_FUSED = {32: 8192, 64: 16384}  # by lanes of a warp
-# Columns up to which a row fits in registers, and backward bytes of a row, since fp32 is loaded
-# into as many registers as it stays in.
+# Columns up to which a row fits in registers. Backward the limit is in bytes of a row, since loaded
+# fp32 values need as many registers as the computed ones.
 WIDEST_HELD = 32768
 ROW_BYTES_BACKWARD = {32: 2**15, 64: 2**17}  # by lanes of a warp
-# Columns up to which several rows go to a block.
+# Columns up to which a block has several rows.
 SHORT = 2048
 # Warps of the largest block backward: with more, NVIDIA's threads have 64 registers, too few.
 MOST_WARPS_BACKWARD = 16
@@ -75,18 +75,19 @@ class NormBackwardConfig:
     warps: int = 4
     """Warps of a block."""
     slices: int = 264
-    """Blocks (of every 256 columns, unless `fused`) that share the rows."""
+    """Number of blocks that share the rows (for each 256 columns, unless `fused`)."""
     fused: bool = True
-    """Whether a block makes its rows' gradients too."""
+    """Whether a block computes its rows' gradients as well."""
     stages: int = 2
-    """Such a block loads them `stages` − 1 steps ahead."""
+    """Stages of a fused block, which loads `stages` − 1 steps ahead."""
 
 
 # ---- Forward -------------------------------------------------------------------------------------
 
 
 def _forward_menu(problem: Rowwise, target: str, units: int) -> tuple[NormConfig, ...]:
-    """A thread holds 16, 32 or 8 elements of a row; short rows also go four to a block."""
+    """Configs with 16, 32 or 8 elements of a row in a thread; for short rows also four rows a
+    block."""
     held = _row(problem, WIDEST_HELD)
     most = most_warps(target, held)
     found = [NormConfig(1, warps) for warps in _warps(held, target, most, (16, 32, 8))]
@@ -96,7 +97,7 @@ def _forward_menu(problem: Rowwise, target: str, units: int) -> tuple[NormConfig
 
 
 def _warps(elements: int, target: str, most: int, each: tuple[int, ...]) -> Iterator[int]:
-    """Warps of which each thread holds so many elements, `most` at most."""
+    """Numbers of warps, up to `most`, for which a thread holds the given numbers of elements."""
     for held in each:
         yield min(most, max(1, elements // (held * lanes(target))))
 
@@ -127,7 +128,7 @@ def _forward_arrays(problem: Rowwise, config: NormConfig) -> tuple[Array, ...]:
 def _tile(problem: Rowwise, config: NormConfig | NormBackwardConfig) -> dict[str, int | bool]:
     """The compile-time shape of a block that holds whole rows.
 
-    Raises `ProblemError` for one that cannot be.
+    Raises `ProblemError` for an invalid one.
     """
     held = power_of_two(problem.cols)
     check_powers(rows=config.rows, warps=config.warps)
@@ -181,7 +182,8 @@ def _forward_reference(problem: Rowwise, tensors: Tensors) -> Tensors:
 
 
 def _backward_menu(problem: Rowwise, target: str, units: int) -> tuple[NormBackwardConfig, ...]:
-    """Fused where the row and its sums fit in registers, 16 or 8 elements a thread; else apart."""
+    """Fused configs if a row and its sums fit in registers, with 16 or 8 elements a thread; else
+    separate."""
     widest = ROW_BYTES_BACKWARD[lanes(target)] // int(element(problem.dtype).bytes)
     held, most = _row(problem, min(widest, WIDEST_HELD)), MOST_WARPS_BACKWARD
     found = []
@@ -201,19 +203,20 @@ def _backward_menu(problem: Rowwise, target: str, units: int) -> tuple[NormBackw
 
 
 def _stages(held: int, target: str) -> tuple[int, ...]:
-    """Stages worth trying. CDNA's loads wait in registers, of which the widest row leaves none."""
+    """Stages worth trying. CDNA's loads are held in registers, and the widest row leaves none for
+    them."""
     if lanes(target) == 32:
         return 3, 2
     return (1, 2) if held < WIDEST_FUSED[64] else (1,)
 
 
 def _weight_step(problem: Rowwise) -> int:
-    """Rows of a step where the weights' gradients have a kernel of their own."""
+    """Rows of a step in the separate kernel of the weights' gradients."""
     return WEIGHT_STEP_BYTES // int(element(problem.dtype).bytes)
 
 
 def _span(problem: Rowwise, config: NormBackwardConfig) -> int:
-    """Rows of a slice: whole steps."""
+    """Rows of a slice, in whole steps."""
     check_positive_counts(slices=config.slices, stages=config.stages)
     check_powers(rows=config.rows)
     step = config.rows if config.fused else _weight_step(problem)

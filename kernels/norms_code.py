@@ -1,7 +1,7 @@
 """The norm kernels' code: rows forward and backward, sums over rows, and the sums' last step.
 
-`norms.py` says how they are launched. TR rows by TC columns are held at once; WHOLE says that TC is
-the row, so that no column needs a mask.
+`norms.py` launches them. A block holds TR rows by TC columns at once. WHOLE means that TC is the
+length of a row, so that no column needs a mask.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Row softmax: in one pass where the row fits on chip, online in two where it does not.
+"""Row softmax: in one pass if the row fits on chip, else online in two passes.
 
 The online form (Milakov & Gimelshein 2018) keeps a running maximum and sum over the first pass, so
 that a streamed row is read twice and not three times.
@@ -44,7 +44,7 @@ class SoftmaxConfig:
 
 @dataclass(frozen=True)
 class OnlineConfig:
-    """A block of rows, streamed in tiles. A row that one tile holds is not streamed."""
+    """A block of rows, streamed in tiles. A row that fits in one tile is not streamed."""
 
     rows: int = 1
     """Rows of a block."""
@@ -104,10 +104,8 @@ def softmax_online(
 
 
 def _menu(problem: Rowwise, target: str, units: int) -> tuple[SoftmaxConfig, ...]:
-    """A block a row, and four rows a block where rows are short.
-
-    Raises `ProblemError` for rows that would spill.
-    """
+    """One row a block, and four rows a block for short rows. Raises `ProblemError` for rows that
+    would spill."""
     if problem.cols > WIDEST_HELD:
         raise ProblemError(f"a row of {problem.cols} columns spills; take softmax-online")
     row = power_of_two(problem.cols)

@@ -1,4 +1,4 @@
-"""Stream kernels: copy, scale, add and triad, the bandwidth yardsticks (McCalpin's STREAM)."""
+"""Stream kernels to measure bandwidth: copy, scale, add and triad (McCalpin's STREAM)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from perfmodel.schedules.rowwise import elementwise
 from perfmodel.schedules.schedule import Schedule
 
 # Bytes of the widest access of a thread, and how many of them it makes: (accesses, warps), best
-# guess first. Four of a block's are in flight at once whatever else waits, so that with 2048
-# threads a unit has 128 KiB under way; a bandwidth of 4.8 TB/s at a latency of 1 µs needs 36 KiB
-# (Little's law: bandwidth × latency / units).
+# guess first. Each thread has four accesses in flight, so that with 2048 threads a unit has 128 KiB
+# in flight; a bandwidth of 4.8 TB/s at a latency of 1 µs needs 36 KiB (Little's law: bandwidth ×
+# latency / units).
 ACCESS_BYTES = 16
 ACCESSES = ((4, 4), (8, 4), (4, 8), (2, 8))
 
@@ -90,7 +90,7 @@ def _schedule(problem: Rowwise, config: StreamConfig) -> Schedule:
 
 
 def _check(name: str, problem: Rowwise, config: StreamConfig) -> None:
-    """Raise `ProblemError` for a map or a tile that the kernel does not do."""
+    """Raise `ProblemError` for a map or a tile that the kernel does not support."""
     check_rowwise(name, problem, "pointwise")
     inputs = 1 + _FORMS[name][0]
     if (problem.inputs, problem.outputs) != (inputs, 1):

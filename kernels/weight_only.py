@@ -1,15 +1,15 @@
 """Weight-only matmul: 16-bit activations, weights of 8 bits (w8a16) or 4 bits (w4a16).
 
 w8a16 has a scale per output column. w4a16 has one per column and group of 128 along k; the groups
-are an axis of their own here, so that the scales are declared and counted like any other tensor.
-A packed byte holds weight i of its group in the low half and weight i + 64 in the high half, so
-both halves meet contiguous activations.
+are an axis of their own here, so that the scales are declared and counted like any other tensor. A
+packed byte holds weight i of its group in the low half and weight i + 64 in the high half, so that
+both halves are multiplied by contiguous activations.
 
-Weights are stored column by column (k contiguous), as libraries keep the weights of a linear layer:
-what a thread multiplies lies side by side.
+Weights are stored in column-major order (k contiguous), as libraries store the weights of a linear
+layer, so that a thread's weights are contiguous.
 
-Integers become floats without a conversion instruction: their bits go into the mantissa of a power
-of two, which is then subtracted.
+Integers are converted to floats without a conversion instruction: their bits are put into the
+mantissa of a power of two, which is then subtracted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ _ZERO = 8  # the stored 4-bit weight that means 0
 
 @dataclass(frozen=True)
 class WeightOnly:
-    """C[m,n] = A[m,k]·W[k,n] with weights in few bits; raises `ProblemError` for what cannot be."""
+    """C[m,n] = A[m,k]·W[k,n] with weights of 4 or 8 bits; raises `ProblemError` for invalid
+    sizes."""
 
     m: int
     """Rows of A."""
@@ -93,8 +94,8 @@ class WeightOnlyConfig:
     stages: int = 4
     """Buffers of the pipeline."""
     split_k: int | None = None
-    """Extent of k that one block sums, whole groups of it for 4-bit weights; None: all of it. A
-    second kernel adds up the slices."""
+    """Extent of k that one block sums, in whole groups for 4-bit weights; None: all of k. A second
+    kernel adds the slices."""
 
 
 @triton.jit
@@ -208,10 +209,10 @@ def algorithm(bits: int) -> Algorithm:
     return Algorithm(f"matmul-w{bits}a16", ("m", "n", "u", "k"), parts, steps, ("C",))
 
 
-# (bm, bn, bk, warps, stages) by how many rows there are; skinny ones are as high as the product.
+# (bm, bn, bk, warps, stages) by the number of rows; tiles for few rows have the product's height.
 _SKINNY = ((16, 128, 128, 4, 4), (16, 64, 128, 4, 5), (16, 64, 128, 4, 3), (16, 128, 64, 4, 5))
 _LARGE = ((128, 128, 64, 8, 4), (64, 128, 64, 4, 4), (128, 64, 64, 8, 4), (64, 64, 64, 4, 4))
-# sm_120 has 80 registers a thread for 64 columns and 128 of k: int8 spills.
+# On sm_120 int8 spills with 64 columns and 128 of k, for which a thread has 80 registers.
 _SKINNY_GEFORCE = ((16, 128, 128, 4, 4), (16, 128, 64, 4, 5), (16, 64, 64, 4, 5))
 _SKINNY_ROWS = 32
 
@@ -223,7 +224,7 @@ def _menu(problem: WeightOnly, target: str, units: int) -> tuple[WeightOnlyConfi
     found = []
     for bm, bn, bk, warps, stages in table:
         rows = max(16, power_of_two(problem.m)) if bm == 16 else bm
-        # CDNA's loads wait in registers: one buffer serves.
+        # CDNA's loads are held in registers, so one buffer is enough.
         buffers = 2 if target.startswith("gfx") else stages
         config = WeightOnlyConfig(rows, bn, bk, warps, buffers)
         found.append(_sliced(config, problem, 2 * units) if bm == 16 else config)
@@ -231,7 +232,7 @@ def _menu(problem: WeightOnly, target: str, units: int) -> tuple[WeightOnlyConfi
 
 
 def _sliced(config: WeightOnlyConfig, problem: WeightOnly, blocks: int) -> WeightOnlyConfig:
-    """`config` with slices of k so many that there are about `blocks` blocks."""
+    """`config` with k split so that there are about `blocks` blocks."""
     tiles = ceil_div(problem.m, config.bm) * ceil_div(problem.n, config.bn)
     unit = GROUP if problem.bits == 4 else config.bk
     split = slice_extent(problem.k, unit, ceil_div(blocks, tiles))
@@ -239,7 +240,8 @@ def _sliced(config: WeightOnlyConfig, problem: WeightOnly, blocks: int) -> Weigh
 
 
 def _split(problem: WeightOnly, config: WeightOnlyConfig) -> int:
-    """The extent of k that one block sums; raises `ProblemError` where that is no whole groups."""
+    """The extent of k that one block sums; raises `ProblemError` if it is not whole groups or
+    steps."""
     check_powers(bm=config.bm, bn=config.bn, bk=config.bk, warps=config.warps)
     check_positive_counts(split_k=config.split_k, stages=config.stages)
     split = min(config.split_k or problem.k, problem.k)
@@ -344,7 +346,7 @@ def unpack(packed: torch.Tensor) -> torch.Tensor:
 
 
 def _derive(problem: WeightOnly, tensors: Tensors) -> None:
-    """Positive scales of the size that keeps the products near 1."""
+    """Fill the scales with positive values that keep results near 1."""
     scale = tensors["scale"]
     scale.copy_((scale.abs() + 0.5) / (8 if problem.bits == 4 else 128))
 

@@ -3,11 +3,11 @@
     from perfmodel import Attention, load, predict
     predict(Attention(4, 32, 8, 4096, 4096, 128, causal=True), load("h100-sxm"))
 
-Say what is computed (a problem), how it is laid out (a schedule) and where (a device); the counting
-rule gives operations and bytes per level, the time model seconds, with every term kept.
+The inputs are a problem (what is computed), a schedule (how it is tiled) and a device. The counting
+rule gives operations and bytes per level. The time model gives seconds, with every term kept.
 
-Public names load their module when they are first used: a machine with a GPU may lack pydantic and
-PyYAML, and measuring there needs neither.
+Public names load their module on first use: measuring on a machine with a GPU needs neither
+pydantic nor PyYAML.
 """
 
 import sys
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where each public name is; after a colon its name there, where that is another.
+# The module of each public name; after a colon the name there, where it differs.
 _MODULES = {
     "Attention": "algorithms",
     "Cost": "count",
@@ -116,7 +116,8 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """This package. Importing the module `perfmodel.predict` leaves the name to the function."""
+    """This package. Importing the module `perfmodel.predict` does not replace the function of that
+    name."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not (name in _MODULES and isinstance(value, ModuleType)):

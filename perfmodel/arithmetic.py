@@ -1,6 +1,6 @@
-"""The few operations that must know what a number is: an int, a NumPy array or a SymPy symbol.
+"""The operations that depend on the kind of number: an int, a NumPy array or a SymPy symbol.
 
-Everything else in the counting code is `+`, `-` and `*`, which mean the same for all three.
+All other counting code uses `+`, `-` and `*`, which mean the same for all three.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import numpy as np
 # code is written once for all three, so no narrower type would be true.
 Number = Any
 
-# Past this a product of 64-bit integers may wrap; larger work goes through Python's own integers.
+# Above this a product of 64-bit integers may wrap; larger values use Python's integers.
 _SAFE = 2**62
 
 
 def is_symbolic(*values: Number) -> bool:
-    """Whether any value is a SymPy expression (SymPy itself is never imported for the question)."""
+    """Whether any value is a SymPy expression (without importing SymPy)."""
     return any(hasattr(value, "free_symbols") for value in values)
 
 
 def is_one(value: Number) -> bool:
-    """Whether a number is the plain integer 1, so that nothing need be multiplied by it."""
+    """Whether a number is the plain integer 1, so that multiplying by it can be skipped."""
     return isinstance(value, int) and value == 1
 
 
@@ -35,7 +35,7 @@ def _is_float(value: Number) -> bool:
 
 
 def ceil_div(a: Number, b: Number) -> Number:
-    """⌈a / b⌉; for symbols it simplifies where the declaration says that b divides a."""
+    """⌈a / b⌉; symbols simplify where b is declared to divide a."""
     a = _beside(a, b)
     if _is_float(a):
         # Exact for whole numbers below 2^53, and several times faster than integer division.
@@ -83,14 +83,14 @@ def maximum(a: Number, b: Number) -> Number:
 
 
 def clamp(value: Number, low: Number, high: Number) -> Number:
-    """`value` held between `low` and `high`."""
+    """`value` limited to the range from `low` to `high`."""
     return minimum(maximum(value, low), high)
 
 
 def where(condition: Any, yes: Number, no: Number) -> Number:
     """`yes` where the condition holds, else `no`; conditions on arrays choose elementwise.
 
-    A condition on symbols that nothing decides yet stays open in the result (a `Piecewise`).
+    An undecided condition on symbols stays in the result (a `Piecewise`).
     """
     if isinstance(condition, np.ndarray):
         return np.where(condition, _numeric(yes), _numeric(no))
@@ -102,12 +102,13 @@ def where(condition: Any, yes: Number, no: Number) -> Number:
 
 
 def _numeric(value: Number) -> Number:
-    """A plain int that no 64-bit integer holds as a float, anything else as it is."""
+    """A plain int too large for 64 bits as a float; other values unchanged."""
     return float(value) if isinstance(value, int) and abs(value) > _SAFE else value
 
 
 def _beside(value: Number, other: Number) -> Number:
-    """`value` in the type that can meet `other`: where that is an array, no more than 64 bits."""
+    """`value` as a float64 array where `other` is an array and 64 bits do not hold it; else
+    unchanged."""
     if isinstance(other, np.ndarray) and isinstance(value, int) and abs(value) > _SAFE:
         return np.asarray(value, dtype=np.float64)
     return value
@@ -119,7 +120,7 @@ def as_floats(sizes: Mapping[str, Number]) -> dict[str, Number]:
 
 
 def wide(value: Number) -> Number:
-    """An array as float64, so that products of sizes cannot wrap; anything else as it is.
+    """An array as float64, so that products of sizes cannot wrap; other values unchanged.
 
     Integers up to 2^53 stay exact in a float64; plain ints and symbols are exact at any size.
     """
@@ -130,13 +131,13 @@ def wide(value: Number) -> Number:
 
 def product(values: Iterable[Number]) -> Number:
     """The product of all values (1 when there are none), arrays multiplied as float64."""
-    # Skipping ones is not for speed alone: it keeps an untouched int exact beside arrays.
+    # Skipping ones saves time and keeps ints exact where there are arrays.
     factors = [wide(value) for value in values if not is_one(value)]
     return reduce(mul, factors) if factors else 1
 
 
 def _floor_sum(n: Any, m: Any, a: Any, b: Any) -> Any:
-    """Euclid-like descent of `floor_sum`, the same lines for ints and arrays (masked by n = 0)."""
+    """Euclid-like descent of `floor_sum`, the same code for ints and arrays (masked by n = 0)."""
     total = n * 0
     while True:
         total = total + n * (n - 1) // 2 * (a // m) + n * (b // m)
@@ -145,7 +146,7 @@ def _floor_sum(n: Any, m: Any, a: Any, b: Any) -> Any:
         n, b = top // m, top % m
         if not np.any(n):
             return total
-        # Where n is now 0 nothing more is added; keep the modulus non-zero there.
+        # Nothing more is added where n is 0; the modulus must stay non-zero there.
         m, a = np.where(n > 0, a, 1) if isinstance(n, np.ndarray) else a, m
 
 

@@ -1,10 +1,9 @@
-"""Speed of predictions and start-up time of the tool: `python -m perfmodel.bench`.
+"""Benchmarks of the tool: predictions a second and start-up time (`python -m perfmodel.bench`).
 
-Prints a table and writes `build/bench.json`: `[{"name", "value", "unit"}]`. Each function of
-`BENCHES` returns rows; to add a module's benches, name them there.
-
-Rates are in processor time on one core, the best of some tries, so that other load does not show.
-Times of whole processes are wall-clock, also the best of some tries.
+It prints a table and writes `build/bench.json`: `[{"name", "value", "unit"}]`. Each function of
+`BENCHES` gives some rows; another module adds its own there. Rates are per second of processor time
+on one core. Whole-process times are wall-clock times. Both are the best of several tries, so that a
+busy machine matters less.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _COMMAND = (
 
 
 def problems(operator: str, n: int) -> Problem:
-    """`n` problems of one kind over typical sizes of models, the same ones every time."""
+    """`n` problems of one kind with the sizes of real models, the same on every call."""
     draw = np.random.default_rng(20)
 
     def sizes(low: int, high: int) -> np.ndarray:
@@ -70,7 +69,7 @@ OPERATORS = {
 
 
 def rates() -> list[Row]:
-    """Full predictions a second with the choice of tile: as arrays, and one call at a time."""
+    """Full predictions a second, menus included: as arrays, and one call at a time."""
     device = load(DEVICE)
     rows = []
     for operator, name in OPERATORS.items():
@@ -84,7 +83,8 @@ def rates() -> list[Row]:
 
 
 def start_up() -> list[Row]:
-    """One prediction as a whole process, alternating with imports of its dependences alone."""
+    """One prediction as a whole process, compared with importing its dependencies, in
+    alternation."""
     jobs = (("-c", "import numpy, pydantic, typer"), ("-m", "perfmodel.cli", *_COMMAND))
     rounds = [[best(partial(_run, *job), time.perf_counter, 1) for job in jobs] for _ in range(5)]
     imports, predicts = (min(taken) for taken in zip(*rounds, strict=True))
@@ -96,7 +96,7 @@ def start_up() -> list[Row]:
 
 
 def memory() -> list[Row]:
-    """Peak memory of a sweep without its inputs and results, for 10⁵ and for 10⁶ problems."""
+    """Peak memory of a sweep beyond its inputs and results, for 10⁵ and for 10⁶ problems."""
     grown = {n: _apart(_peak_growth, n) for n in (100_000, 1_000_000)}
     return [
         row(f"matmul sweep of {n:.0e}, working memory".replace("e+0", "e"), size / 2**20, "MiB")
@@ -117,7 +117,7 @@ def row(name: str, value: float, unit: str) -> Row:
 def best(
     job: Callable[[], object], clock: Callable[[], float] = time.process_time, tries: int = TRIES
 ) -> float:
-    """Least seconds of some tries, after one warm-up."""
+    """Least seconds of several tries, after one uncounted warm-up."""
     job()
     least = float("inf")
     for _ in range(tries):
@@ -128,7 +128,7 @@ def best(
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
-    """Write all rows at once: a reader sees the old file or the new one."""
+    """Write all rows atomically: a reader sees the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -139,7 +139,7 @@ def write(rows: Sequence[Row], path: Path) -> None:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Rows as an aligned table."""
+    """Rows as aligned text."""
     width = max((len(item["name"]) for item in rows), default=0)
     return "\n".join(f"{i['name']:<{width}}  {i['value']:>12,.6g}  {i['unit']}" for i in rows)
 
@@ -166,14 +166,14 @@ def _run(*arguments: str) -> None:
 
 
 def _apart(job: Callable[[int], float], argument: int) -> float:
-    """The result of `job` in a fresh process, where no earlier peak hides its own."""
+    """The result of `job` in a fresh process, where no earlier memory peak hides its own."""
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=fresh) as pool:
         return pool.submit(job, argument).result()
 
 
 def _peak_growth(n: int) -> float:
-    """Bytes at the peak of predicting `n` problems, without its result."""
+    """Peak bytes while predicting `n` problems, beyond the bytes of the results."""
     import tracemalloc
 
     device, many = load(DEVICE), problems("matmul", n)

@@ -1,9 +1,9 @@
-"""Element types by their size in bits, as they are stored and as the matrix unit reads them.
+"""Element types: bits in storage, and the type at whose rate they are multiplied.
 
-A type that carries scales (a block-scaled or group-quantised format) counts them in `bits`: 4-bit
-NVFP4 with one 8-bit scale per 16 elements is 4.5 bits. `compute` names the rate that a device must
-offer to multiply two operands of the type: weight-only formats are widened first and run at 16-bit
-rate. `bits4.25` is any other type of so many bits, which only storage knows.
+A type with scales (a block-scaled or group-quantised format) counts them in `bits`: 4-bit NVFP4
+with one 8-bit scale per 16 elements is 4.5 bits. `compute` names the rate that a device needs to
+multiply two operands of the type: weight-only formats are widened first and run at 16-bit rate.
+`bits4.25` is any other storage type of 4.25 bits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ElementType:
     bits: Fraction
     """Bits of an element, scales included."""
     compute: str
-    """The type whose rate computes with it."""
+    """The type at whose rate it is multiplied."""
 
     @property
     def bytes(self) -> float:
@@ -70,9 +70,9 @@ TORCH = {
     "float8_e5m2fnuz": "fp8",
     "int8": "int8",
 }
-"""Types that kernels multiply, as torch calls them (torch.dtype), and as they are called here."""
+"""torch's name (torch.dtype) of each type that kernels multiply."""
 
-# Any other type of so many bits, which only storage knows.
+# Any other storage type, by its bits.
 _OF_BITS = re.compile(r"bits(\d{1,3}(?:\.\d{1,9})?)")
 
 

@@ -1,7 +1,7 @@
-"""Entries of YAML as frozen dataclasses and back, by the annotations of their fields.
+"""YAML entries as frozen dataclasses and back, by the annotations of their fields.
 
-A list where a mapping by size is expected stands for all sizes: `tiles: [[64, 64, 128]]` is
-`{0: [[64, 64, 128]]}`. What does not fit raises `Misfit` with the key and what to write.
+Where a mapping by size is expected, a list stands for all sizes: `tiles: [[64, 64, 128]]` is `{0:
+[[64, 64, 128]]}`. A value that does not fit raises `Misfit` with the key and what to write.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Reader = Callable[[Any], Any]
 
 
 class Misfit(Exception):
-    """A value that is none of its field: `key` is where, `said` what is wrong and what to do."""
+    """A value that does not fit its field: `key` is where, `said` what is wrong and what to do."""
 
     def __init__(self, key: str, said: str) -> None:
         super().__init__(key, said)
         self.key, self.said = key, said
 
     def under(self, key: str) -> Misfit:
-        """The same, seen from a mapping that holds it."""
+        """The same with `key` prefixed by the key of the enclosing mapping."""
         return Misfit(f"{key}.{self.key}" if self.key else key, self.said)
 
     def __str__(self) -> str:
@@ -35,14 +35,14 @@ class Misfit(Exception):
 
 
 def made(kind: Any, entry: Any, given: Mapping[str, Any] | None = None) -> Any:
-    """An entry as its dataclass, with the fields `given`, which no entry states.
+    """An entry as its dataclass; `given` has values of fields that no entry states.
 
-    Raises `Misfit` for a key that the dataclass does not have, a value of another type, a field
-    without a default that is missing, and fields that the dataclass itself refuses.
+    Raises `Misfit` for an unknown key, a value of another type, a missing field without a default,
+    and values that the dataclass itself refuses.
     """
     given = given or {}
     if not isinstance(entry, Mapping):
-        raise Misfit("", f"{_shown(entry)} is no mapping; write key: value")
+        raise Misfit("", f"{_shown(entry)} is not a mapping; write key: value")
     known = {name: reader for name, reader in _readers(kind).items() if name not in given}
     values = dict(given)
     for key, value in entry.items():
@@ -74,7 +74,7 @@ def written(value: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as YAML and JSON have it."""
+    """A value as plain YAML or JSON data."""
     if is_dataclass(value) and not isinstance(value, type):
         return written(value)
     if isinstance(value, Mapping):
@@ -84,18 +84,18 @@ def plain(value: Any) -> Any:
 
 @lru_cache(maxsize=32)
 def _readers(kind: Any) -> Mapping[str, Reader]:
-    """What reads each field of a dataclass."""
+    """The reader of each field of a dataclass."""
     hints = get_type_hints(kind, include_extras=True)
     return {item.name: _reader(hints[item.name]) for item in fields(kind)}
 
 
 def bare(hint: Any) -> Any:
-    """A hint without its unit."""
+    """A type hint without its unit."""
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
 def optional(hint: Any) -> Any | None:
-    """What a hint allows beside None; None where it does not allow None."""
+    """The other type of a hint that allows None; None where it does not allow None."""
     if get_origin(hint) not in (Union, UnionType):
         return None
     (other,) = (each for each in get_args(hint) if each is not NoneType)
@@ -121,14 +121,14 @@ def _reader(hint: Any) -> Reader:
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise Misfit("", f"{_shown(value)} is no whole number; write one such as 128")
+        raise Misfit("", f"{_shown(value)} is not a whole number; write one such as 128")
     return value
 
 
 def _number(value: Any) -> float:
     plain_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not plain_number or not math.isfinite(value) or value < 0:
-        raise Misfit("", f"{_shown(value)} is no number from 0; write one such as 0.5")
+        raise Misfit("", f"{_shown(value)} is not a number of 0 or more; write one such as 0.5")
     return float(value)
 
 
@@ -140,7 +140,7 @@ def _flag(value: Any) -> bool:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise Misfit("", f"{_shown(value)} is no text; write some in quotes")
+        raise Misfit("", f"{_shown(value)} is not a text; write one in quotes")
     return value
 
 
@@ -163,15 +163,15 @@ def _one_of(known: tuple[Any, ...]) -> Reader:
 
 
 def _sequence(arguments: tuple[Any, ...]) -> Reader:
-    """Of `tuple[X, ...]` any number of values, of `tuple[X, Y, Z]` as many as it says."""
+    """A list as a tuple: `tuple[X, ...]` of any length, `tuple[X, Y, Z]` of its length."""
     variable = arguments[-1] is Ellipsis
     each = [_reader(argument) for argument in arguments if argument is not Ellipsis]
 
     def read(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
-            raise Misfit("", f"{_shown(value)} is no list; write [...]")
+            raise Misfit("", f"{_shown(value)} is not a list; write [...]")
         if not variable and len(value) != len(each):
-            raise Misfit("", f"{_shown(value)} is no list of {len(each)}; write so many")
+            raise Misfit("", f"{_shown(value)} is not a list of {len(each)}; write as many")
         return tuple(
             _item(each[0] if variable else each[i], i, item) for i, item in enumerate(value)
         )
@@ -180,7 +180,7 @@ def _sequence(arguments: tuple[Any, ...]) -> Reader:
 
 
 def _item(reader: Reader, place: int, item: Any) -> Any:
-    """An item of a list; where it is none, the key is its place."""
+    """An item of a list; in a `Misfit` its key is its index."""
     try:
         return reader(item)
     except Misfit as misfit:
@@ -194,13 +194,13 @@ def _mapping(key: Any, item: Any) -> Reader:
         if isinstance(value, list) and bare(key) is int:
             value = {0: value}
         if not isinstance(value, Mapping):
-            raise Misfit("", f"{_shown(value)} is no mapping; write {{key: value}}")
+            raise Misfit("", f"{_shown(value)} is not a mapping; write {{key: value}}")
         return {of_key(name): of_item(entry) for name, entry in value.items()}
 
     return read
 
 
 def _shown(value: Any) -> str:
-    """A value in an error, no longer than a line bears."""
+    """A value in an error message, cut to a readable length."""
     text = str(value)
     return quoted(text if len(text) <= 60 else text[:60] + "...")

@@ -1,6 +1,6 @@
 """The JSON Schema of dataclasses that `entries` reads, from their annotations and docstrings.
 
-The string below a field is its description; `Annotated[float, "bytes"]` says its unit.
+The string below a field is its description; `Annotated[float, "bytes"]` has its unit.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from perfmodel.entries import optional
 
 @dataclass(frozen=True)
 class About:
-    """What is said of a field."""
+    """Documentation of a field."""
 
     unit: str
-    """Its unit; of a text what it may be, of a flag `yes or no`."""
+    """Unit; for a text its possible values, for a flag `yes or no`."""
     meaning: str
-    """What it means."""
+    """Meaning, from the docstring."""
 
 
 @lru_cache(maxsize=32)
 def about(kind: Any) -> Mapping[str, About]:
-    """Unit and meaning of each field of a dataclass, from the line below it in its source."""
+    """Unit and meaning of each field of a dataclass, from the docstring below it in the source."""
     docs = {
         name: text
         for base in reversed(kind.__mro__)
@@ -58,7 +58,8 @@ def _unit(hint: Any) -> str:
 
 
 def object_of(kind: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A dataclass: its fields with their meaning, no others, those without a default required."""
+    """The schema of a dataclass: its fields with their meaning, no other keys, those without a
+    default required."""
     hints, said = get_type_hints(kind, include_extras=True), about(kind)
     properties, needed = {}, []
     for item in fields(kind):
@@ -81,12 +82,12 @@ def object_of(kind: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def array_of(item: Mapping[str, Any], description: str) -> dict[str, Any]:
-    """A list of such items."""
+    """The schema of a list of such items."""
     return {"type": "array", "description": description, "items": item}
 
 
 def _value(hint: Any) -> dict[str, Any]:
-    """What a field of this annotation may hold."""
+    """The schema of the values of a field with this annotation."""
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
     if optional(hint) is not None:
@@ -120,7 +121,7 @@ def _array(arguments: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def _mapping(key: Any, item: Any) -> dict[str, Any]:
-    """A mapping; by size, a plain list stands for all sizes."""
+    """The schema of a mapping; in a mapping by size, a plain list stands for all sizes."""
     value = _value(item)
     if key is not int:
         return {"type": "object", "additionalProperties": value}
@@ -133,7 +134,7 @@ def _mapping(key: Any, item: Any) -> dict[str, Any]:
 
 
 def field_docs(module: ModuleType) -> dict[tuple[str, str], str]:
-    """(class, field) → the string that stands under the field in its module's source."""
+    """(class, field) → the docstring below the field in its module's source."""
     found = {}
     for node in ast.parse(inspect.getsource(module)).body:
         if not isinstance(node, ast.ClassDef):

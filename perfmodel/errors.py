@@ -1,4 +1,4 @@
-"""Every error a user can cause, as one tree, and what a program says when one ends it.
+"""Every error that a user can cause, as one tree, and the report of a program that one ends.
 
     PerfmodelError            base: one line saying what, which, and what to do
     ├── UnknownName           a device, schedule, kernel or type that is not there (nearest named)
@@ -8,8 +8,8 @@
     ├── OutputError           a path that cannot be written
     └── MissingExtra          an optional package that is not installed (the extra named)
 
-`report` turns what ended a program into one line on standard error and an exit code. It is the one
-guard of the command line and of the modules that are run by themselves (`exit_code`).
+`report` turns the error that ended a program into one line on standard error and an exit code. The
+command line and the modules that run alone use it through `exit_code`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pathlib import Path
 from perfmodel.plaintext import printable, quoted
 
 BAD_INPUT = 2
-"""Exit code where the input, or the machine, does not allow what was asked."""
+"""Exit code where the input or the machine does not allow the request."""
 
 FAULT = 70
-"""Exit code of an error that nothing but perfmodel is to blame for (EX_SOFTWARE of sysexits.h)."""
+"""Exit code of a fault of perfmodel itself (EX_SOFTWARE of sysexits.h)."""
 
 DEBUG = "PERFMODEL_DEBUG"
 """Environment variable: where it is set, `report` prints the traceback before its line."""
@@ -51,8 +51,8 @@ class PerfmodelError(Exception):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What to say of a name that is not known: the nearest of those that are, else all of them."""
-    from difflib import get_close_matches  # only needed once something has gone wrong
+    """The hint for an unknown name: the nearest known names, else all of them."""
+    from difflib import get_close_matches  # only needed for errors
 
     names = sorted(set(known))
     lowered = {spelling.lower(): spelling for spelling in names}
@@ -62,7 +62,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 class UnknownName(PerfmodelError):
-    """A name that is not in its catalogue; the message offers the nearest ones."""
+    """A name that is not in its catalogue; the message has the nearest ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         said = nearest(name, known)
@@ -96,7 +96,8 @@ class MissingExtra(PerfmodelError):
 
 
 def needs(package: str, what: str) -> None:
-    """Raise `MissingExtra` where `package`, which `what` needs, is not installed; loads nothing."""
+    """Raise `MissingExtra` where `package`, which `what` needs, is not installed; imports
+    nothing."""
     from importlib.util import find_spec
 
     if find_spec(package) is None:
@@ -109,23 +110,23 @@ def reason(error: OSError | ValueError) -> str:
 
 
 def say(message: str) -> None:
-    """A line for the person at the terminal, on standard error; dropped where that is closed."""
+    """Print a line on standard error; dropped where that is closed."""
     if sys.stderr is not None:
         with suppress(OSError):
             print(printable(message), file=sys.stderr)
 
 
 def exit_code(program: str, run: Callable[[], None]) -> int:
-    """0 after `run`, or the code of the error that ended it, which `report` has told."""
+    """0 after `run`, or the exit code of the error that ended it, after `report` has printed it."""
     try:
         run()
-    except Exception as error:  # the guard: every error becomes one line and an exit code
+    except Exception as error:  # every error becomes one line and an exit code
         return report(program, error)
     return 0
 
 
 def report(program: str, error: Exception) -> int:
-    """Say in one line what ended `program`; the exit code: `BAD_INPUT` or `FAULT`."""
+    """Print in one line what ended `program`; returns the exit code, `BAD_INPUT` or `FAULT`."""
     if os.environ.get(DEBUG, "0") not in ("", "0"):
         import traceback
 
@@ -145,7 +146,7 @@ def report(program: str, error: Exception) -> int:
 
 
 def _cause(error: Exception) -> str | None:
-    """The line for an error that input or machine are to blame for; None for a fault of ours."""
+    """The line for an error caused by input or machine; None for a fault of perfmodel."""
     if isinstance(error, PerfmodelError):
         return str(error)
     if isinstance(error, ModuleNotFoundError):
@@ -164,7 +165,7 @@ def _cause(error: Exception) -> str | None:
 
 
 def _place(error: Exception) -> str:
-    """File and line of our own code that the error passed last."""
+    """File and line of the innermost frame in our own code."""
     found, trace = "perfmodel", error.__traceback__
     root = Path(__file__).parent
     while trace is not None:

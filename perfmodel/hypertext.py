@@ -1,4 +1,4 @@
-"""Small tables of HTML, for notebooks: everything escaped, no script, legible on any ground."""
+"""Small HTML tables for notebooks: all text escaped, no script, colours inherited."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _NUMBER = "text-align:right;padding:2px 10px"
 
 
 def table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> str:
-    """A table whose first column is text and whose others are numbers; colours are inherited."""
+    """A table whose first column is text and whose other columns are numbers; colours are
+    inherited."""
     head = "".join(_cell("th", text, i) for i, text in enumerate(header))
     lines = [
         "<tr>" + "".join(_cell("td", text, i) for i, text in enumerate(row)) + "</tr>"

@@ -1,8 +1,8 @@
-"""Text that stays text wherever it lands: on a terminal, in a narrow encoding, in a spreadsheet.
+"""Text that is safe to print: on a terminal, in a narrow encoding, in a spreadsheet.
 
-Names and cells come from files of other people. Control characters in them would drive the
-terminal, and a spreadsheet runs a cell of a CSV file that begins with an equals sign. Output
-streams, for their part, may be unable to show a character such as ⌈.
+Names and cells come from other people's files. Control characters in them could drive the terminal,
+and a spreadsheet runs a CSV cell that begins with an equals sign. Some output encodings cannot show
+a character such as ⌈.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import unicodedata
 
 LOOKALIKES = "perfmodel.lookalikes"
-"""Name of the codec error handler that writes look-alikes for what an encoding lacks."""
+"""Name of the codec error handler that replaces characters an encoding lacks by similar ASCII."""
 
 # Escape sequences of terminals: CSI (colours, cursor), OSC (titles, links), and two-letter ones.
 _ESCAPES = re.compile(
@@ -50,31 +50,31 @@ def printable(text: str) -> str:
 
 
 def without_controls(text: str) -> str:
-    """`text` as data that a terminal may be shown: line ends and tabs stay, escapes do not."""
+    """`text` as data for a terminal: line ends and tabs stay, escape sequences do not."""
     return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
 
 def quoted(text: str, most: int = 80) -> str:
-    """`text` in quotes for a message: no more than `most` characters, control characters spelt."""
+    """`text` in quotes for a message: at most `most` characters, control characters escaped."""
     shown = text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 4 :]}"
     return repr(shown)
 
 
 def csv_cell(text: str) -> str:
-    """A text as a CSV cell that no spreadsheet runs: an apostrophe before what starts a formula.
+    """A text as a CSV cell that no spreadsheet runs: an apostrophe is put before a formula.
 
-    Numbers stay as they are. `csv_text` gives the text back.
+    Numbers are unchanged. `csv_text` restores the text.
     """
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def csv_text(cell: str) -> str:
-    """The text of a cell that `csv_cell` may have written."""
+    """The text of a cell written by `csv_cell`."""
     return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell, 1) else cell
 
 
 def _lookalikes(error: UnicodeError) -> tuple[str, int]:
-    """Replace what cannot be encoded by ASCII that looks like it, else by a question mark."""
+    """Replace characters that cannot be encoded by similar ASCII, else by a question mark."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     found = (_ascii(char) for char in error.object[error.start : error.end])

@@ -1,10 +1,10 @@
-"""What other packages and folders of a user's own bring.
+"""Extensions from other packages and from a user's own folders.
 
-A package names what it brings under entry points: `perfmodel.kernels`, `perfmodel.operators`,
+A package lists them under entry points: `perfmodel.kernels`, `perfmodel.operators`,
 `perfmodel.libraries`, `perfmodel.networks`, `perfmodel.tracing`, and those of `KINDS`, whose
-objects are folders or functions that give one. Files need no package: PERFMODEL_PATH lists folders,
-each with a folder a kind in it. What is broken is left out with a warning that names it, and the
-rest works.
+objects are folders or functions that return one. Files need no package: PERFMODEL_PATH lists
+folders, each with a subfolder for each kind. A broken extension is left out with a warning that
+names it.
 """
 
 from __future__ import annotations
@@ -27,24 +27,25 @@ _B = TypeVar("_B")
 KINDS = ("hardware", "systems", "algorithms", "graphs", "engines")
 """Kinds of files of which packages bring folders."""
 ENVIRONMENT = "PERFMODEL_PATH"
-"""Environment variable: folders of files of one's own, before those of packages and our own."""
+"""Environment variable: a user's folders, searched before those of packages and the shipped
+ones."""
 
 
 class PluginWarning(UserWarning):
-    """Something of another package that was left out."""
+    """An extension was left out."""
 
 
 @lru_cache(maxsize=16)
 def points(group: str) -> tuple[EntryPoint, ...]:
     """The entry points `perfmodel.{group}` of all packages, by name."""
-    from importlib.metadata import entry_points  # takes as long as a prediction to load
+    from importlib.metadata import entry_points  # slow to import: as long as a prediction
 
     found = entry_points(group=f"perfmodel.{group}")
     return tuple(sorted(found, key=lambda point: point.name))
 
 
 def leave_out(point: EntryPoint, error: Exception) -> None:
-    """Warn that what an entry point brings is left out, and why."""
+    """Warn that the extension at an entry point is left out, and why."""
     said = " ".join(f"{type(error).__name__}: {error}".split())
     message = f"{point.group} {point.name} ({point.value}) is left out: {said}"
     warnings.warn(message, PluginWarning, stacklevel=2)
@@ -52,7 +53,7 @@ def leave_out(point: EntryPoint, error: Exception) -> None:
 
 @lru_cache(maxsize=16)
 def brought(group: str) -> tuple[tuple[EntryPoint, Any], ...]:
-    """Every entry point of a group with what it brings; without those that fail to load."""
+    """Every entry point of a group with its object; those that fail to load are left out."""
     found = []
     for point in points(group):
         try:
@@ -104,7 +105,7 @@ def listed(kind: str, shipped: Path, variable: str = "") -> list[str]:
 
 
 def located(kind: str, name: str, shipped: Path, variable: str = "") -> Path | None:
-    """The file of that name: a user's own, else the shipped one, else that of a package."""
+    """The file with that name: a user's own, else the shipped one, else a package's."""
     for places in ([*folders(kind, variable), shipped], packages(kind)):
         for folder in places:
             path = folder / f"{name}.yaml"

@@ -1,7 +1,9 @@
-"""Algorithm × schedule × device → `Prediction`: every resource's time, the limiter, the reasons.
+"""Algorithm × schedule × device → `Prediction`: the time of every resource, the limiter, the
+reasons.
 
-`predict` answers one problem; `predict_arrays` answers arrays of problems of one kind with the same
-code, menus included. Seconds inside, microseconds only where a table or JSON says so.
+`predict` takes one problem. `predict_arrays` takes arrays of problems of one kind with the same
+code, menus of tiles included. All times are in seconds; tables and JSON with microseconds name the
+unit.
 """
 
 from __future__ import annotations
@@ -23,15 +25,16 @@ from perfmodel.prediction import Filled, Prediction, Predictions
 from perfmodel.timing import capacity, physical, spread
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.knowledge import Known, known
+from perfmodel.timing.libraries import spelled
 from perfmodel.timing.reuse import Reuses
 from perfmodel.timing.reuse import at as reuse_at
 
 SCHEMA_VERSION = 1
 
-# What a schedule is called where it leaves its axis whole: of products k, of attention the keys.
+# Name of a schedule that does not cut its axis: for products k, for attention the keys.
 _UNCUT = {"split-k": "tiled", "split-kv": "tiled"}
 
-# Half of the memory, or more, that timing one piece takes.
+# At least half of the memory that timing one piece needs.
 _WORKING_BYTES = 2**23
 
 
@@ -52,23 +55,26 @@ def predict(
 ) -> Prediction:
     """Predict one problem on one device.
 
-    - `schedule`: one of its operator's (`perfmodel.operators`)
-    - `implementation`: a class of kernels or the name of a library's kernel; overrides `schedule`
+    - `schedule`: a schedule of its operator (`perfmodel.operators`)
+    - `implementation`: a kernel's name, in any spelling that the command line accepts (flash2,
+      FA2), or a framework's name for one; overrides `schedule`. A name that is not known is timed
+      as a good library's kernel, which the assumptions say
     - `harness`: how a run would be timed; "kernel" is device time alone
-    - `includes`: what else the timed region holds
-    - `place`: the level that an operand lies in, by role or tensor ({"kv": "host"}); by default
-      the device's own memory
+    - `includes`: other kernels in the timed region
+    - `place`: the level that an operand lies in, by role or tensor ({"kv": "host"}); by default the
+      device's own memory
     - `reuse`: what earlier kernels left of the inputs in the caches (`perfmodel.timing.reuse`); by
-      default what the run itself leaves there
+      default what an earlier run of the same kernel leaves
     - `mesh`: the devices that axes are split over and their links ({"k": (2, "nvlink")})
     - `stored`: the axis that a tensor's shards lie along in memory ({"C": "n"}; "whole": on every
-      device); by default as they are used
+      device); by default as the kernels use them
     - `tile`: the tile of a kernel of one's own ({"m": 128, "n": 128, "k": 64, "warps": 8,
       "stages": 3} of a product, {"rows": 128, "keys": 64, ...} of attention); by default the best
       of a library's menu
-    - `constants`: the constants of the time model; by default those that ship
+    - `constants`: the constants of the time model; by default the shipped ones
 
-    Raises `ProblemError` and `UnknownName` (one line each) for what has no meaning or is not there.
+    Raises `ProblemError` for input without meaning and `UnknownName` for unknown names, in one
+    line.
     """
     return predict_arrays(
         problem,
@@ -103,14 +109,15 @@ def predict_arrays(
 ) -> Predictions:
     """Predict arrays of problems of one kind (sizes may be arrays of one length n, the rest not).
 
-    Equal problems are computed once where they are half of all or more. Memory beyond the results
-    grows with the operator's `chunk`, not with n, and then with the problems that differ. A
-    dimension of `tile` may be an array too: n tiles of one problem, or one of each. Arguments and
-    errors as for `predict`.
+    Equal problems are computed once where at least half of all are repeats. Memory beyond the
+    results grows with the operator's `chunk`, not with n; with repeats also with the number of
+    distinct problems. A dimension of `tile` may be an array too: n tiles of one problem, or one
+    tile of each problem. Arguments and errors as for `predict`.
     """
+    library = operator_of(problem).library
     request = Request(
         schedule,
-        implementation,
+        spelled(library, implementation) if implementation and library else implementation,
         harness,
         tuple(includes),
         place or {},
@@ -122,7 +129,7 @@ def predict_arrays(
     if tile:
         request, problem = _with_tile(request, problem, tile)
     alike = distinct(problem) if reuse is None and not mesh and not tile else None
-    if alike is None or 2 * len(alike[0]) > len(alike[1]):  # what differs is held twice
+    if alike is None or 2 * len(alike[0]) > len(alike[1]):  # distinct problems are held twice
         return _predicted(problem, device, values, request)
     first, which = alike
     return _predicted(pick(problem, first), device, values, request).of(problem, which)
@@ -131,7 +138,7 @@ def predict_arrays(
 def _with_tile(
     request: Request, problem: Problem, tile: Mapping[str, Any]
 ) -> tuple[Request, Problem]:
-    """The request with a tile of the caller's own, and the problem as often as there are tiles."""
+    """The request with the caller's own tile, and the problem repeated for each tile."""
     found = owntile.read(operator_of(problem), tile)
     n = max(value.size for value in found.values())
     problem = repeated(problem, n)
@@ -163,18 +170,18 @@ def _predicted(
 
 
 def _keep_working_memory() -> None:
-    """Let the memory that one piece has worked in serve the next one.
+    """Keep freed memory in the process, so that the next piece reuses that of the last.
 
-    glibc gives back to the system what is free beyond twice the largest block that was ever freed
-    (mallopt(3), M_MMAP_THRESHOLD), and faulting the pages in again may take as long as a third of
-    the arithmetic. A large block that nothing has touched costs next to nothing to take and to
-    free, and raises that limit. Other allocators have nothing to gain or to lose by it.
+    glibc returns free memory to the system beyond twice the largest block that was ever freed
+    (mallopt(3), M_MMAP_THRESHOLD). Faulting the pages in again may take as long as a third of the
+    arithmetic. Allocating and freeing a large untouched block costs next to nothing and raises that
+    limit. Other allocators are not affected.
     """
     np.empty(_WORKING_BYTES, dtype=np.uint8)
 
 
 def _pieces(operator: Operator, problem: Problem, n: int) -> list[np.ndarray]:
-    """Index sets of problems that one call can time, none longer than the operator's chunk."""
+    """Index sets of problems that one call can time, each at most the operator's chunk."""
     alike = groups(operator.same_call(problem.values()) if n > 1 else None, n)
     size = operator.chunk
     return [part[i : i + size] for part in alike for i in range(0, len(part), size)]
@@ -183,10 +190,10 @@ def _pieces(operator: Operator, problem: Problem, n: int) -> list[np.ndarray]:
 def _kinds(
     problem: Problem, device: Device, timed: Timed, results: Mapping[str, np.ndarray]
 ) -> Iterator[tuple[str, tuple[str, ...], np.ndarray]]:
-    """What to call the schedule, what was assumed, and the problems of a piece that this is for.
+    """Schedule name, assumptions and problems of each kind in a piece.
 
-    A schedule that could cut an axis into slices and does not is named so. What needs more
-    memory than the device has says so, since it could not run.
+    A schedule that could cut an axis into slices but does not is named so. Problems that need more
+    memory than the device has get an assumption that says so.
     """
     n = len(timed.seconds)
     slices = next((timed.tile[name] for name in ("slices", "splits") if name in timed.tile), None)
@@ -210,7 +217,8 @@ def _too_large(
     lacking: Mapping[str, np.ndarray],
     chosen: np.ndarray,
 ) -> tuple[str, ...]:
-    """For each level the least that those of the chosen problems need which it does not hold."""
+    """A line for each level that is too small for some of the chosen problems, with their least
+    need."""
     least = {
         name: float(held[name][chosen][short[chosen]].min())
         for name, short in lacking.items()
@@ -220,7 +228,7 @@ def _too_large(
 
 
 def _known(family: str, device: Device, timed: Timed, request: Request) -> Known:
-    """What is known of the device, of what ran on it and of how it was timed."""
+    """What is known of the device, the implementation and the harness."""
     kernel = "" if "implementation" in timed.unknowns else timed.implementation
     return known(family, device, request.implementation, kernel, request.harness)
 
@@ -228,7 +236,7 @@ def _known(family: str, device: Device, timed: Timed, request: Request) -> Known
 def _results(
     family: str, basis: Known, problem: Problem, device: Device, timed: Timed
 ) -> dict[str, np.ndarray]:
-    """Everything that a prediction holds of the problems of one piece."""
+    """All arrays of a prediction for the problems of one piece."""
     estimate = timed.estimate
     terms = {
         **estimate.terms, "launch": timed.launch_seconds, "included": timed.included_seconds,
@@ -263,9 +271,8 @@ def _results(
 def rank(terms: Mapping[str, np.ndarray], seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The names of the largest and the second largest term of each time: limiter and runner-up.
 
-    Power counts only where it binds, that is where the clocks are lowered until the power suffices:
-    its term is then as long as all that runs beside each other together. Below that it costs
-    nothing, however near it comes.
+    Power counts only where it binds, that is where the clock is lowered: its term then equals the
+    time of all overlapping resources together. Below that it costs nothing.
     """
     serial = sum((terms[name] for name in ("blocks", "gap", "launch", "included")), start=0.0)
     binds = terms["power"] >= 0.999 * (seconds - serial)

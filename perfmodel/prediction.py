@@ -1,4 +1,4 @@
-"""What a prediction says: of one case as plain numbers, of many as arrays."""
+"""Predictions: of one case as plain numbers, of many as arrays."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from perfmodel.timing import capacity
 from perfmodel.timing.knowledge import Known
 
 Kind = tuple[str, str, tuple[str, ...], Known]
-"""Schedule, implementation, assumptions and what is known, shared by all problems timed in one
-call."""
+"""Schedule, implementation, assumptions and knowledge that all problems timed in one call share."""
 
 
 _SHOWN = 20  # predictions that a notebook shows of many
@@ -29,7 +28,7 @@ _SHOWN = 20  # predictions that a notebook shows of many
 class Prediction:
     """One case on one device. Times in seconds, traffic in bytes, intensity in FLOP per byte.
 
-    Where the problem is split over devices, all counts are those of one of them.
+    Where the problem is split over devices, all counts are those of one device.
     """
 
     device: str
@@ -39,7 +38,7 @@ class Prediction:
     schedule: str
     """The schedule by its name in `perfmodel list schedules`."""
     implementation: str
-    """The kernel of a library that is taken to run."""
+    """The library kernel that is assumed to run."""
     problem: Mapping[str, Any]
     """Sizes and types of the problem."""
     seconds: float
@@ -47,13 +46,13 @@ class Prediction:
     low_seconds: float
     """Lower end of the 80 % range."""
     high_seconds: float
-    """Upper end of it."""
+    """Upper end of the 80 % range."""
     limiter: str
     """The resource with the largest term; power only where it binds (`rank`)."""
     runner_up: str
     """The resource with the next largest term."""
     terms: Mapping[str, float]
-    """Seconds that each resource takes by itself. They overlap, so their sum is not the total."""
+    """Seconds that each resource needs alone. They overlap, so their sum is not the total."""
     flops: Mapping[str, float]
     """Executed operations, by unit: matrix, vector, special. A multiply-add is two on the matrix
     unit."""
@@ -64,27 +63,27 @@ class Prediction:
     footprint_bytes: float
     """Bytes of all tensors in the device's own memory."""
     footprints: Mapping[str, float]
-    """Bytes of all tensors in each level that holds some."""
+    """Bytes of all tensors in each level that has some."""
     fits: bool
-    """Whether every level of known capacity holds what lies in it."""
+    """Whether the tensors fit in every level with known capacity."""
     fits_at: Mapping[str, bool]
-    """The same for each level whose capacity is known."""
+    """The same for each level with known capacity."""
     levels: Mapping[str, str]
-    """What the device calls its levels: HBM3, GDDR6X, L3."""
+    """Names of the levels on this device: HBM3, GDDR6X, L3."""
     tile: Mapping[str, float]
-    """Extents of the tile that was chosen, by name."""
+    """Extents of the chosen tile, by name."""
     waves: float
     """Waves of thread blocks on the whole device."""
     occupancy: float
-    """Thread blocks that a unit holds at once."""
+    """Resident thread blocks a unit."""
     assumptions: tuple[str, ...]
-    """What was taken because nothing says it, a sentence each."""
+    """Assumptions where nothing is stated, a sentence each."""
     dispatch: Mapping[str, float]
-    """Seconds of the host's part (`perfmodel.timing.floors.Dispatch`)."""
+    """Host seconds (`perfmodel.timing.floors.Dispatch`)."""
     known: Known
-    """How much is known of device, implementation and harness. The range goes by it."""
+    """How much is known of device, implementation and harness; the range depends on it."""
     exchanges: tuple[Exchanged, ...] = ()
-    """What a device exchanges with others, where the problem is split over several."""
+    """Exchanges with other devices, where the problem is split over several."""
 
     @property
     def intensity(self) -> dict[str, float]:
@@ -96,7 +95,7 @@ class Prediction:
 
     @property
     def flops_per_second(self) -> float:
-        """Executed operations per second, the height of the kernel on a roofline."""
+        """Executed operations per second: the kernel's height in a roofline plot."""
         work = self.flops["matrix"] or self.flops["vector"] + self.flops["special"]
         return work / self.seconds
 
@@ -159,7 +158,7 @@ class Prediction:
 class Predictions:
     """Predictions of n problems of one kind on one device, as arrays of length n.
 
-    Decode and prefill, or batched and plain products, may stand side by side: each is a kind.
+    Problems of several `kinds` may be mixed: decode and prefill, batched and plain products.
     """
 
     device: Device
@@ -177,13 +176,13 @@ class Predictions:
     low_seconds: np.ndarray
     """Lower end of the 80 % range."""
     high_seconds: np.ndarray
-    """Upper end of it."""
+    """Upper end of the 80 % range."""
     limiter: np.ndarray
     """The resource with the largest term; power only where it binds (`rank`)."""
     runner_up: np.ndarray
     """The resource with the next largest term."""
     terms: Mapping[str, np.ndarray]
-    """Seconds that each resource takes by itself. They overlap, so their sum is not the total."""
+    """Seconds that each resource needs alone. They overlap, so their sum is not the total."""
     flops: Mapping[str, np.ndarray]
     """Executed operations, by unit: matrix, vector, special. A multiply-add is two on the matrix
     unit."""
@@ -194,30 +193,30 @@ class Predictions:
     footprint_bytes: np.ndarray
     """Bytes of all tensors in the device's own memory."""
     footprints: Mapping[str, np.ndarray]
-    """Bytes of all tensors in each level that holds some."""
+    """Bytes of all tensors in each level that has some."""
     tile: Mapping[str, np.ndarray]
     """Extents of the chosen tiles; NaN where a schedule has no such dimension."""
     waves: np.ndarray
     """Waves of thread blocks on the whole device."""
     occupancy: np.ndarray
-    """Thread blocks that a unit holds at once."""
+    """Resident thread blocks a unit."""
     assumptions: tuple[str, ...]
-    """What was taken for any of them because nothing says it."""
+    """Assumptions on any of the problems where nothing is stated."""
     dispatch: Mapping[str, np.ndarray]
-    """Seconds of the host's part (`perfmodel.timing.floors.Dispatch`)."""
+    """Host seconds (`perfmodel.timing.floors.Dispatch`)."""
     kind: np.ndarray
     """Index into `kinds` for each problem."""
     kinds: tuple[Kind, ...]
-    """Schedule, implementation, assumptions and what is known, for each kind."""
+    """Schedule, implementation, assumptions and knowledge of each kind."""
     exchanges: tuple[Exchanged, ...] = ()
-    """What a device exchanges with others, where the problem is split over several."""
+    """Exchanges with other devices, where the problem is split over several."""
 
     def __len__(self) -> int:
         return len(self.seconds)
 
     @cached_property
     def levels(self) -> Mapping[str, str]:
-        """What the device calls the levels whose bytes are counted."""
+        """Names on this device of the levels whose bytes are counted."""
         found = {level.name: level.short for level in self.device.levels()}
         return {name: found.get(name, name) for name in self.bytes}
 
@@ -248,7 +247,7 @@ class Predictions:
         return table(f"{self.algorithm} on {self.device.slug}", header, rows, note)
 
     def of(self, problem: Problem, which: np.ndarray) -> Predictions:
-        """Predictions of `problem`, each of which equals one of these, at `which`."""
+        """Predictions of `problem`, the i-th of which equals the `which[i]`-th of these."""
 
         def taken(value: Any) -> Any:
             if isinstance(value, Mapping):
@@ -299,7 +298,7 @@ class Predictions:
 
 
 class Filled:
-    """The arrays of n predictions, filled piece by piece: no piece outlives its turn."""
+    """The arrays of n predictions, filled piece by piece; pieces are not kept."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -309,13 +308,14 @@ class Filled:
         self.exchanged: list[Exchanged] = []
 
     def put(self, index: np.ndarray, kind: Kind) -> None:
-        """Say of which kind the problems at `index` are."""
+        """Set the kind of the problems at `index`."""
         if kind not in self.kinds:
             self.kinds.append(kind)
         self.kind[index] = self.kinds.index(kind)
 
     def fill(self, index: np.ndarray, results: Mapping[str, np.ndarray]) -> None:
-        """Set the problems at `index`; what other pieces do not have stays NaN."""
+        """Set the results of the problems at `index`; results that other pieces lack stay NaN
+        there."""
         for name, values in results.items():
             if len(index) == self.n and values.shape == (self.n,):  # all of them at once
                 self.arrays[name] = values.astype(
@@ -337,7 +337,7 @@ class Filled:
         }
 
     def predictions(self, problem: Problem, device: Device) -> Predictions:
-        """What has been filled, as predictions of `problem`."""
+        """The filled arrays as predictions of `problem`."""
         kinds, arrays = self.kinds, self.arrays
         return Predictions(
             device=device,

@@ -1,12 +1,13 @@
-"""A pytest plugin that compares a test's run time with the model; inactive unless used.
+"""A pytest plugin that compares a test's run time with the prediction; inactive unless used.
 
     @pytest.mark.perfmodel(Matmul(4096, 4096, 4096), "h100-sxm", within=1.5)
     def test_my_product():
         torch.matmul(A, B)
 
 The body of the test is one call. It is warmed up and timed by device events. Its median must be at
-most `within` times the prediction, and not below it by more than that factor: a time below the
-physical minimum measures something other than the problem. Without that GPU the test is skipped.
+most `within` times the prediction. It must not be below both the range of the prediction and
+1/`within` of it: so fast a call does not do the whole problem. Without that GPU the test is skipped
+with a message.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 MARK = "perfmodel"
 WITHIN = 1.5
-"""Default limit of measured over predicted time."""
+"""Measured over predicted time that is allowed where the mark does not say."""
 _HELP = (
     f"{MARK}(problem, device, within={WITHIN}, implementation=None): time the body of the test on "
     "that device and hold it against the prediction; skipped where that device is not there"
@@ -30,7 +31,7 @@ _HELP = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the mark, as --strict-markers requires."""
+    """Make the mark known, as --strict-markers asks."""
     config.addinivalue_line("markers", _HELP)
 
 
@@ -56,9 +57,9 @@ def _expected(
     within: float = WITHIN,
     implementation: str | None = None,
 ) -> tuple[Prediction, float]:
-    """The prediction for a mark's problem, timed by device events.
+    """The prediction for a mark's problem, as the events of this plugin would time it.
 
-    Skips the test without that device.
+    Skips the test where the device is not there.
     """
     from perfmodel.evidence.measured.timer import HARNESS
     from perfmodel.hardware import load
@@ -73,7 +74,7 @@ def _expected(
 
 
 def device_here() -> str:
-    """The slug of this machine's GPU; empty without a GPU or without torch."""
+    """The slug of this machine's GPU; empty where there is none, or no torch."""
     from importlib.util import find_spec
 
     if find_spec("torch") is None:
@@ -88,14 +89,14 @@ def device_here() -> str:
 
 
 def seconds_of(call: Callable[[], Any]) -> float:
-    """The median of a warmed-up call, by device events."""
+    """The median of a call by device events, warmed up."""
     from perfmodel.evidence.measured.timer import DeviceEvents, Policy, collect
 
     return collect([call], DeviceEvents(), Policy()).median
 
 
 def verdict(expected: Prediction, measured: float, within: float) -> str:
-    """Why a measured time fails; empty where it passes."""
+    """Why a measured time fails; empty where it holds."""
     from perfmodel.units import seconds
 
     said = (

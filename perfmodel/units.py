@@ -30,30 +30,30 @@ _TEXT = re.compile(rf"\s*([+-]?)({_NUMBER})\s*(\S*)\s*")
 
 
 class UnitError(PerfmodelError, ValueError):
-    """A quantity without a unit, in the wrong unit, or that is no number."""
+    """A quantity without a unit, in the wrong unit, or without a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
     """A kind of quantity.
 
-    `least` and `most` are thousands of times less and more than any device has that was built.
+    `least` and `most` are thousands of times below and above the values of any built device.
     """
 
     name: str
-    """What it is called."""
+    """Name of the dimension."""
     symbols: tuple[str, ...]
-    """Unit symbols that it accepts."""
+    """Accepted unit symbols."""
     example: str
-    """A value as people write it."""
+    """An example as people write it."""
     least: float
-    """The least that a device may have of it, in SI units."""
+    """Smallest value that a device may have, in SI units."""
     most: float
-    """The most, in SI units."""
+    """Largest value that a device may have, in SI units."""
     prefixed: bool = True
     """Whether units take prefixes: k, M, G."""
     binary: bool = False
-    """Whether those may be binary: Ki, Mi, Gi."""
+    """Whether prefixes may be binary: Ki, Mi, Gi."""
 
     def scales(self) -> dict[str, Decimal]:
         """Every accepted unit spelling with its factor to the SI base unit."""
@@ -91,7 +91,7 @@ _UNPREFIXED = {s for d in DIMENSIONS.values() if not d.prefixed for s in d.symbo
 def parse(text: str, dimension: str) -> float:
     """The SI value of `text`, correctly rounded; `dimension` is a name in `DIMENSIONS`.
 
-    Raises `UnitError`, saying what is wrong and how to write it, for a missing or foreign unit, a
+    Raises `UnitError`, with what is wrong and how to write it, for a missing or foreign unit, a
     negative value, and anything that is not a finite number.
     """
     example = DIMENSIONS[dimension].example
@@ -165,7 +165,8 @@ def seconds(value: float, digits: int = 3) -> str:
 
 
 def exact(value: float, unit: str) -> str:
-    """`value` with all its digits (and a prefix if `unit` takes one): `parse` gives it back."""
+    """`value` with all its digits (and a prefix if `unit` takes one): `parse` returns the same
+    value."""
     number = Decimal(repr(value))
     prefixed = value and unit not in _UNPREFIXED
     power = min(max(number.adjusted() // 3 * 3, -9), 18) if prefixed else 0

@@ -23,7 +23,7 @@ def functions(assembly: str) -> dict[str, list[str]]:
 
 
 def loops(lines: list[str]) -> list[list[str]]:
-    """Instructions of each innermost loop: what lies between a label and a branch back to it."""
+    """Instructions of each innermost loop, from a label to the branch back to it."""
     at: dict[str, int] = {}
     found: list[tuple[int, int]] = []
     for place, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""What tests of charts share: kernels to draw, and the artists of a figure."""
+"""Helpers for tests of charts: kernels to draw, and the artists of a figure."""
 
 import math
 

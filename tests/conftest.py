@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis profiles, rules of the markers, the measured data."""
+"""Shared configuration: Hypothesis profiles, skips by marker, and the measured data."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def measured() -> Path:
 
 @pytest.fixture
 def cli(capsys, tmp_path, monkeypatch):
-    """A command of the command line, run in a folder of its own: exit code, both outputs."""
+    """Runs a perfmodel command in an empty folder: (exit code, stdout, stderr)."""
     from perfmodel.cli import run
 
     monkeypatch.chdir(tmp_path)

@@ -1,7 +1,8 @@
-"""A plugin of pytest under which the model refuses everything: `-p deadmodel`.
+"""A pytest plugin that makes every prediction fail: `-p deadmodel`.
 
-Loaded before any test module, so that names imported from `perfmodel.predict` are the dead ones.
-After the tests it says which of them passed all the same, and whether they had asked the model.
+It is loaded before any test module, so that tests import the replaced functions from
+`perfmodel.predict`. After the tests it lists those that passed nevertheless, and whether they
+called the model.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _current = ""
 
 
 def refuse(*_arguments: object, **_options: object) -> NoReturn:
-    """Stand in for `predict_arrays`."""
+    """The replacement of `predict_arrays`: raises."""
     asked.add(_current)
     raise PerfmodelError("the model is dead")
 
@@ -45,7 +46,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Take down a phase of a test; parameters of a test count as one."""
+    """Record the outcome of a test's phase; all parameters of a test count as one."""
     name = report.nodeid.partition("[")[0]
     ran[name] = None
     if report.failed:

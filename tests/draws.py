@@ -1,7 +1,7 @@
-"""Random problems for laws, and predictions of them that are counted.
+"""Random problems for laws, and counted predictions of them.
 
-A law that skips what is refused holds for a model that refuses everything. So `Draws` counts what
-was asked and what was predicted, and a law fails where that is less than nine of ten.
+A law that skips refused problems would hold for a model that refuses everything. So `Draws` counts
+requests and predictions, and a law fails if fewer than nine in ten were predicted.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def make(kind: str, seed: int, n: int = N) -> tuple[Problem, str]:
 
 @dataclass
 class Draws:
-    """Predictions asked for, those that were made, and why the others were not."""
+    """Counts of requests and predictions, and the reasons of refusals."""
 
     asked: int = 0
     predicted: int = 0
@@ -107,7 +107,7 @@ class Draws:
         self.refused.clear()
 
     def check(self) -> None:
-        """Fail where a law asked for predictions and got fewer than nine of ten."""
+        """Fail if fewer than nine in ten requests were predicted."""
         assert self.predicted >= LEAST * self.asked, (
             f"{self.predicted} of {self.asked} draws were predicted; refused: "
             f"{self.refused.most_common(3)}"

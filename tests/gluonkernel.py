@@ -1,4 +1,4 @@
-"""A Gluon kernel in the model of the machine, whole or with one line changed."""
+"""Runs a Gluon kernel in the functional model (gluonsim), unchanged or with one line changed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def broken(module, old, new):
 
 
 def is_found_out(kernel, module, problems, config, seeds, louds=(1,)):
-    """Whether a kernel fails or is wrong on any of the problems, for any seed."""
+    """Whether a kernel raises or gives wrong results on any of the problems, for any seed."""
     for seed in range(seeds):
         for problem, loud in product(problems, louds):
             try:

@@ -1,10 +1,11 @@
 """A functional model of Gluon on Hopper and Blackwell: runs a kernel's own source in numpy.
 
-Groups of warps take turns at random, one at a time; copies and asynchronous products happen at any
-moment between their start and the wait for them. So a buffer that is freed too early, a barrier's
-wrong phase or a missing wait gives a wrong result or a deadlock for some seed. Shared and tensor
-memory start as NaN. A warp's tcgen05 products and commits happen in the order of their start. What
-happens inside a group of warps is not modelled.
+Groups of warps run one at a time, in random order. Copies and asynchronous products are executed at
+a random moment between their issue and the wait for them. A buffer freed too early, a wrong barrier
+phase or a missing wait thus gives a wrong result or a deadlock for some seed.
+
+Shared and tensor memory start as NaN. A warp's tcgen05 products and commits are executed in order
+of issue. Concurrency within a group of warps is not modelled.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import numpy as np
 
 
 class Deadlock(Exception):
-    """Nobody can go on."""
+    """No thread can continue."""
 
 
 class Scheduler:
-    """Runs threads one at a time; between their steps any pending copy or product may happen.
+    """Runs threads one at a time; between their steps any pending copy or product may be executed.
 
-    Some threads, copies and products are up to a thousand times as likely to go on as others.
+    Some threads, copies and products are up to a thousand times as likely to be chosen as others.
     """
 
     def __init__(self, seed):
@@ -71,7 +72,7 @@ class Scheduler:
                 self._pass_on()
 
     def until(self, condition=lambda: True):
-        """Let others and pending work go on, and come back when `condition` holds."""
+        """Run other threads and pending work until `condition` holds."""
         name = self.current
         with self.turn:
             self.conditions[name] = condition
@@ -108,7 +109,7 @@ TENSOR_MEMORY = (128, 512)  # lanes and columns of 32 bits
 
 
 class Tensor(np.ndarray):
-    """Values with the attributes that a kernel asks of a tensor."""
+    """Values with the attributes of a tensor that kernels use."""
 
     @property
     def type(self):
@@ -139,7 +140,7 @@ def _wrap(value):
 
 
 class Memory:
-    """A piece of shared or tensor memory; `step` lets others go on before it is looked at."""
+    """A piece of shared or tensor memory; `step` lets other threads run before an access."""
 
     def __init__(self, values, step=lambda: None):
         self.values, self.step = values, step
@@ -245,14 +246,14 @@ class Described:
 
 
 class Product:
-    """The result of an asynchronous product: nothing before it is done."""
+    """The result of an asynchronous product; not available before it is done."""
 
     def __init__(self):
         self.values = None
 
 
 class Machine:
-    """One thread block: what the names `gl`, `mbarrier`, `tma` and those of products mean."""
+    """One thread block: implements the functions of `gl`, `mbarrier`, `tma` and the products."""
 
     def __init__(self, block, seed):
         self.scheduler = Scheduler(seed)
@@ -287,7 +288,7 @@ class Machine:
         )
 
     def functions(self, module):
-        """The module's own functions in plain Python, over this machine."""
+        """The module's functions as plain Python, executed on this machine."""
         names = dict(vars(module))
         for name, value in vars(module).items():  # those of other kernels' modules too
             if isinstance(getattr(value, "fn", None), FunctionType):

@@ -1,4 +1,4 @@
-"""Fakes for measuring: a stopwatch, a gauge and kernels that take no time and load nothing."""
+"""Fakes for measuring: a stopwatch, a gauge and kernels without run time or imports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CASES = tuple(gemm(16 * i, 32, 64, "fp32") for i in range(1, 31))
 
 
 class FakeStopwatch:
-    """Says the same for every sample, at once."""
+    """Returns the same time for every sample without waiting."""
 
     timer = "wall"
 
@@ -59,7 +59,7 @@ class FakeKernel:
 
 
 class IdleHost(HostLoad):
-    """A machine that does nothing else: the tests' own may well be busy."""
+    """A host without other load, since the machine that runs the tests may be busy."""
 
     def __init__(self) -> None:
         super().__init__(lambda: Reading(0.0, 0.0), lambda: 0.25)

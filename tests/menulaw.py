@@ -13,7 +13,7 @@ from perfmodel.hardware import load
 
 
 def menu(kernel: BundledKernel, problem: Any, name: str) -> tuple[Any, ...]:
-    """The menu on the device that speaks for a target."""
+    """The menu on a target's default device."""
     return kernel.menu(problem, name, load(target(name).device).units)
 
 
@@ -22,7 +22,8 @@ def compiled(
 ) -> list[CompiledKernel]:
     """The first entries of the menus of some problems, compiled for one target.
 
-    That all entries fit and spill nothing is told by the table of facts (test_compile_facts.py).
+    test_compile_facts.py checks from the table of compile facts that all entries fit without
+    spills.
     """
     goal = target(name)
     requests = [

@@ -1,4 +1,4 @@
-"""A spec may say that its device does something otherwise than its architecture."""
+"""Specs can override facts of their device's architecture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The handful of operations that know what a number is, on ints, arrays and symbols."""
+"""Arithmetic operations that work on ints, arrays and symbols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The Blackwell kernel's source in a model of the machine; broken ones are found out."""
+"""The Blackwell kernel's source in the functional model of Gluon; broken variants must be
+detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The forward attention kernels: right and exact on any shape, and menus that binaries bear out."""
+"""The forward attention kernels: right results and exact bytes on any shape, and menus that
+compile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Backward attention: sums of dQ in fp32, groups of warps on one tile, lost circumstances."""
+"""Backward attention: sums of dQ in fp32, groups of warps on one tile, and the caller's
+settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A package outside the repository brings an operator and what its library's kernels do."""
+"""A package outside the repository that adds an operator and facts of its library's kernels."""
 
 from __future__ import annotations
 

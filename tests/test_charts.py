@@ -1,4 +1,4 @@
-"""Charts by their artists and their SVG text: right places, right labels, same bytes every time."""
+"""Charts, tested by artists and SVG text: positions, labels, and the same bytes every time."""
 
 import os
 import subprocess

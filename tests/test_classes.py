@@ -1,4 +1,4 @@
-"""Names of implementations: they find their kernel, and kernels what runs in their place."""
+"""Names of implementations find their kernels, and kernels their fallbacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from perfmodel.predict import predict
 from perfmodel.timing.libraries import kernel_facts, kernels, naming, resolve, usual
 from perfmodel.timing.machine import machine
 
-H100, A100, B200, T4 = (load(slug) for slug in ("h100-sxm", "a100-sxm4-80gb", "b200", "t4"))
+H100, A100, B200, T4, MI300X = (
+    load(slug) for slug in ("h100-sxm", "a100-sxm4-80gb", "b200", "t4", "mi300x")
+)
 
 # Kernels for Blackwell alone.
 # (operator, type, implementation as measured-run tables name it, class).
@@ -222,12 +224,9 @@ def test_names_that_are_in_no_table_find_their_kernel(op, dtype, name, expected)
 
 @pytest.mark.parametrize(("op", "dtype", "name", "expected"), NAMED)
 def test_names_of_implementations_find_their_class(op, dtype, name, expected):
-    found, said = resolve(
-        op,
-        name,
-        dtype,
-        machine(T4 if expected == "cublas-int8" else B200 if expected in NEWEST else H100),
-    )
+    others = {"cublas-int8": T4, "aiter": MI300X}
+    device = others.get(expected, B200 if expected in NEWEST else H100)
+    found, said = resolve(op, name, dtype, machine(device))
     assert found.name == expected
     assert (f"modelled as {expected}" in " ".join(said)) == (name != expected)
 
@@ -263,6 +262,7 @@ def test_the_usual_class_follows_the_generation():
         ("cudnn-hopper", "t4", "flash2"), ("flash2", "b200", None),
         ("cublas-fp32-turing-batched", "v100-sxm2", "cublas-fp32-volta-batched"),
         ("cublas-fp32-batched", "t4", "cublas-fp32-turing-batched"),
+        ("aiter", "mi300x", None), ("aiter", "mi210", None), ("aiter", "h100-sxm", "fmha-ampere"),
     ],
 )  # fmt: skip
 def test_a_class_without_its_instructions_falls_back_and_says_so(name, slug, falls):

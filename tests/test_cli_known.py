@@ -1,4 +1,5 @@
-"""Names and numbers of cases on the command line: nothing unknown, nothing without bounds."""
+"""Names and sizes on the command line: unknown names are errors, and numbers of cases are
+limited."""
 
 import json
 import re
@@ -18,6 +19,7 @@ from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.evidence.records.records import published
 from perfmodel.hardware import load
 from perfmodel.operators.builtin import BUILT_IN
+from perfmodel.predict import predict
 from perfmodel.timing.libraries import kernels, naming
 
 COMMANDS = {"predict": (), "whatif": (), "roofline": ("-o", "x.svg"), "sweep": ("--best",)}
@@ -93,6 +95,23 @@ def test_names_of_libraries_are_known_and_what_merely_contains_one_is_not():
     for name in ("foo", ".*", "torchy"):
         with pytest.raises(UnknownName):
             known.implementation(BUILT_IN["gemm"], name)
+
+
+@pytest.mark.parametrize(
+    "spelling", ["FlashAttention-2", "flash_attention_v2", "FA2", "flash-attn-3", "CUDNN", "Triton"]
+)
+def test_a_name_means_the_same_from_python_as_on_the_command_line(spelling):
+    name = known.implementation(BUILT_IN["attention"], spelling)
+    problem, device = Attention(1, 8, 8, 1024, 1024, 64), load("h100-sxm")
+    found = predict(problem, device, implementation=spelling)
+    assert found == predict(problem, device, implementation=name)
+    assert found.known.implementation != "assumed"
+
+
+def test_an_unknown_name_from_python_is_still_an_assumption():
+    found = predict(Attention(1, 8, 8, 1024, 1024, 64), load("h100-sxm"), implementation="FA9")
+    assert found.known.implementation == "assumed"
+    assert "implementation 'FA9' is not known: a good library's is taken" in found.assumptions
 
 
 def test_every_implementation_of_the_published_runs_can_be_asked_for():

@@ -1,4 +1,4 @@
-"""Compiled documents: each says what its YAML file says, and no other text is taken for it."""
+"""Compiled documents: each equals its YAML file, and a stale one is not used."""
 
 from __future__ import annotations
 

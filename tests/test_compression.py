@@ -1,4 +1,4 @@
-"""Weights in fewer bytes: stored bits, what kernels must do, what a step gains."""
+"""Weights in fewer bytes: stored bits, work of kernels, time saved in a step."""
 
 from __future__ import annotations
 

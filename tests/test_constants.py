@@ -1,4 +1,5 @@
-"""The constants file: every entry meant, bounded and sourced; bad files refused in one line."""
+"""The constants file: every entry has a meaning, bounds and a source; bad files are one-line
+errors."""
 
 from __future__ import annotations
 
@@ -97,6 +98,7 @@ def changed(**entry: object) -> dict[str, object]:
     [
         (changed(value=2.0), "constant one = 2 lies outside its physical bounds [0.1, 1]"),
         (changed(value=float("nan")), "lies outside its physical bounds"),
+        (changed(**{"besides the other": None}), "constant one has no 'besides the other'"),
         (changed(value="much"), "constant one: ValueError"),
         ({**GOOD, "version": 2}, "constants of another version; this code reads 1"),
         ({"constants": {}}, "constants of another version"),

@@ -1,7 +1,7 @@
-"""What a new user asks in the first half hour, as it is typed, and what the answer has to say.
+"""Commands that a new user types in the first half hour, and what their output must contain.
 
-Each test is one task. Numbers are held by other tests; here it is whether the question is
-understood, and whether what is printed answers it.
+Each test is one task. Other tests check the numbers; these check that the command is accepted and
+that its output answers the question.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""Words for residuals: planted errors are found and named, and nothing else is."""
+"""Explanations of residuals: planted errors are found and named, and no others."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""The documents are true: their examples run and print what is shown, their links lead somewhere.
+"""The documents: examples run and print what is shown, and links have targets.
 
 `make docs` writes the shown output anew after a change that moves predictions.
 """

@@ -1,4 +1,4 @@
-"""Learned corrections as foils: what they see, and what they can and cannot take away."""
+"""Learned corrections of the serving model: their features, and which errors they can remove."""
 
 from __future__ import annotations
 

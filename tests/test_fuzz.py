@@ -1,4 +1,4 @@
-"""The fuzzer: a small sample of a fixed seed, every input that once failed, and its own eyes."""
+"""The fuzzer: a small sample of a fixed seed, every input that once failed, and its own checks."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`compare` as a gate: limits, baselines, and the formats that other people's machinery reads."""
+"""`compare` as a pass/fail check: limits, baselines, and the formats for CI systems."""
 
 import json
 import xml.etree.ElementTree as ET

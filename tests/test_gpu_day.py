@@ -1,4 +1,4 @@
-"""A day with a GPU, rehearsed: every stage, what fails in it, and a kill at any moment."""
+"""The GPU measuring run, rehearsed: every stage, its failures, and a kill at any moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guard of the command line: whatever ends a command is one line and an exit code."""
+"""Errors of the command line: any exception ends as one line and an exit code."""
 
 import errno
 import io

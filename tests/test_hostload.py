@@ -1,4 +1,4 @@
-"""A busy machine is seen: by threads that wait, by uneven samples, and before anything is timed."""
+"""Detection of a busy machine: by waiting threads, by uneven samples, and before timing."""
 
 from __future__ import annotations
 

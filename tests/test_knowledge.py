@@ -1,4 +1,4 @@
-"""What is known of a prediction: device, implementation, harness, each by what the fit has seen."""
+"""What is known of a prediction: device, implementation and harness, by the runs in the fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws over predictions fail where the model predicts nothing: none of them holds by default."""
+"""Laws over predictions must fail if the model predicts nothing."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Memory levels as data: what a spec has becomes an ordered list, and the model goes by it."""
+"""Memory levels as data: a spec's levels become an ordered list, which the model uses."""
 
 import json
 from itertools import pairwise

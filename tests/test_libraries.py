@@ -90,28 +90,28 @@ REFUSED = [
     (GEMM | {"tile": 1}, "tile: there is no such key; did you mean tiles?"),
     (GEMM | {"ping_pong": True}, "ping_pong: there is no such key"),
     (GEMM | {"caller": {}}, "caller: there is no such key"),
-    (GEMM | {"operator": "gem"}, "operator: 'gem' is none; write one of attention, gemm"),
-    (GEMM | {"tiles": [[64, 64]]}, "tiles.0: .* is no list of 3; write so many"),
-    (GEMM | {"tiles": {"64": [[64, 64, 128]]}}, "tiles: '64' is no whole number"),
-    (GEMM | {"tiles": [[64, 0, 128]]}, "tiles.0: a tile has no rows, columns or threads"),
-    (GEMM | {"tiles": []}, "tiles.0: a tile has no rows"),
-    (GEMM | {"share": "half"}, "share: 'half' is no number from 0"),
-    (GEMM | {"share": 1.5}, "share: 1.5 is no share; write a number above 0"),
-    (GEMM | {"share": float("nan")}, "share: 'nan' is no number"),
+    (GEMM | {"operator": "gem"}, "operator: no such operator as 'gem'; write one of attention"),
+    (GEMM | {"tiles": [[64, 64]]}, "tiles.0: .* is not a list of 3; write as many"),
+    (GEMM | {"tiles": {"64": [[64, 64, 128]]}}, "tiles: '64' is not a whole number"),
+    (GEMM | {"tiles": [[64, 0, 128]]}, "tiles.0: a tile needs rows, columns and threads"),
+    (GEMM | {"tiles": []}, "tiles.0: a tile needs rows"),
+    (GEMM | {"share": "half"}, "share: 'half' is not a number of 0 or more"),
+    (GEMM | {"share": 1.5}, "share: 1.5 is not a share; write a number above 0"),
+    (GEMM | {"share": float("nan")}, "share: 'nan' is not a number"),
     (GEMM | {"splits": [2, 1]}, "splits: numbers of slices must rise from 1"),
-    (GEMM | {"cluster": True}, "cluster: 'True' is no whole number"),
+    (GEMM | {"cluster": True}, "cluster: 'True' is not a whole number"),
     (GEMM | {"formats": ["fp61"]}, "formats: there is no type 'fp61' of products; did you mean"),
     (GEMM | {"formats": []}, "formats: there is no type"),
     (GEMM | {"instruction": "wgmma"}, "instruction: 'wgmma' is not known; write one of register"),
     (GEMM | {"runs_on": {"instruction": ["9.0"]}}, "runs_on.instruction.0: '9.0' is not known"),
-    (GEMM | {"runs_on": ["hopper"]}, "runs_on: .* is no mapping"),
+    (GEMM | {"runs_on": ["hopper"]}, "runs_on: .* is not a mapping"),
     (GEMM | {"runs_on": {"architecture": ["hoper"]}}, "runs_on.architecture: .*'hoper'; did"),
     (GEMM | {"runs_on": {"copies": ["tensor"]}}, "fallback: the kernel runs on some architectures"),
     (GEMM | {"fallback": "flash2"}, "fallback: there is no kernel 'flash2' of gemm"),
-    (GEMM | {"fallback": "mine"}, "fallback: the way leads back .mine, mine."),
+    (GEMM | {"fallback": "mine"}, "fallback: fallbacks form a cycle .mine, mine."),
     ({k: v for k, v in GEMM.items() if k != "source"}, "source: the key is missing; add it"),
     ({k: v for k, v in GEMM.items() if k != "tiles"}, "tiles: the key is missing; add a menu"),
-    (GEMM | {"source": "  "}, "source: '  ' is no text"),
+    (GEMM | {"source": "  "}, "source: '  ' is not a text"),
     (SOUND | {"even_rule": {"margins": 1}}, "even_rule.margins: .* did you mean margin"),
     (SOUND | {"wave_rule": {"keys": 4}}, "wave_rule.waves: the key is missing"),
     (SOUND | {"stages": 0}, "stages: 0 is too few"),
@@ -230,11 +230,11 @@ def test_patterns_stand_in_one_file_and_are_matched_in_one_module():
 
 def test_shipped_files_that_are_not_there_are_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "FOLDER", tmp_path)
-    with pytest.raises(PerfmodelError, match="no files of facts are there; reinstall"):
+    with pytest.raises(PerfmodelError, match="there are no files of facts; reinstall"):
         files.load.__wrapped__()
     (tmp_path / "names.yaml").write_text("a: [1,\n b: 2", encoding="utf-8")
     with pytest.raises(
-        PerfmodelError, match=r"names\.yaml: not to be read .*; reinstall"
+        PerfmodelError, match=r"names\.yaml: cannot be read .*; reinstall"
     ) as caught:
         files.load.__wrapped__()
     assert "\n" not in str(caught.value)
@@ -246,9 +246,9 @@ def test_shipped_files_that_are_not_there_are_one_line(tmp_path, monkeypatch):
         ({"names": [{"kernel": "a"}]}, r"acme: names, entry 1: names: the key is missing"),
         (
             {"names": [{"kernel": "a", "names": ["("]}]},
-            r"names, entry 1: names: '\(' is no regular",
+            r"names, entry 1: names: '\(' is not a regular",
         ),
-        ({"names": ["a"]}, "acme: names: it is no list of entries"),
+        ({"names": ["a"]}, "acme: names: must be a list of entries"),
         ({"callers": [{"names": ["a"], "source": "b", "page": True}]}, "did you mean"),
         ({"callers": [{"names": ["a"], "source": "b", "paged": 1}]}, "neither true nor false"),
         ({"callers": [{"names": ["a"], "paged": True}]}, "source: the key is missing"),
@@ -277,7 +277,7 @@ def test_a_kernel_that_nothing_runs_on_falls_back():
 
 
 def test_misfits_say_where():
-    with pytest.raises(Misfit, match=r"^even_rule\.margin: 'x' is no number"):
+    with pytest.raises(Misfit, match=r"^even_rule\.margin: 'x' is not a number"):
         made(AttentionFacts, SOUND | {"even_rule": {"margin": "x"}}, {"name": "a", "library": "b"})
 
 

@@ -1,4 +1,4 @@
-"""Predictions of runs whose library, harness or device nobody has heard of."""
+"""Predictions of runs with an unknown library, harness or device."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def test_a_grid_of_problems_without_meaning_is_one_line():
     sizes = {"rows": np.array([64]), "cols": np.array([64])}
     kinds = {"op": ("softmax",), "direction": ("fwdbwd",)}
     sweep = Sweep(Grid(operators.load("softmax"), sizes, kinds), (H100,))
-    with pytest.raises(ProblemError, match="softmax goes one way at a time"):
+    with pytest.raises(ProblemError, match="softmax takes one direction at a time"):
         sweep.check()
     both = Grid(operators.load("softmax"), sizes, {**kinds, "direction": ("fwd", "fwdbwd")})
     Sweep(both, (H100,)).check()

@@ -1,4 +1,4 @@
-"""Answers that were once wrong in silence, each with the law that it broke."""
+"""Predictions that were once silently wrong, each with the law that it violated."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_a_class_of_another_operator_is_said_and_not_taken(problem, name):
 
 def test_a_processor_says_that_it_is_no_gpu_and_has_a_first_guess_of_a_range():
     found = predict(Rowwise("softmax", 4096, 4096), load("xeon-gold-6242"))
-    assert any("is no GPU" in said for said in found.assumptions)
+    assert any("is not a GPU" in said for said in found.assumptions)
     assert found.high_seconds > 1.9 * found.seconds
 
 

@@ -124,7 +124,9 @@ def test_gradients_of_maps_read_what_the_map_is_not_linear_in(variant, inputs, r
 
 
 def test_one_problem_goes_one_way():
-    with pytest.raises(ProblemError, match="softmax goes one way at a time; predict fwd and bwd"):
+    with pytest.raises(
+        ProblemError, match="softmax takes one direction at a time; add fwd and bwd"
+    ):
         Rowwise("softmax", 64, 64, direction="fwdbwd")
 
 

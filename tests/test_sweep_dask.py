@@ -1,4 +1,4 @@
-"""The same parts on Dask: byte for byte, also when a worker is killed on the way."""
+"""A sweep on Dask: the same bytes, also when a worker is killed."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A sweep's folder: killed at any moment it loses nothing and doubles nothing."""
+"""A sweep's folder: a kill at any moment loses and doubles nothing."""
 
 import hashlib
 import json

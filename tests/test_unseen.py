@@ -1,4 +1,4 @@
-"""Devices and frameworks that nobody measured here: every row has a time, and a library's own."""
+"""Devices and frameworks without measured runs: every row is predicted, by its library's kernel."""
 
 import numpy as np
 import pytest

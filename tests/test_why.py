@@ -1,4 +1,4 @@
-"""Why a time is what it is: shares of roofs, floors and gains are those of the other modules."""
+"""Explanations of times: shares of roofs, floors and gains agree with the other modules."""
 
 import math
 

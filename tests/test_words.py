@@ -1,4 +1,4 @@
-"""What is written for people is short enough to be read."""
+"""Documents and docstrings: paragraphs are short, and every public field has a docstring."""
 
 import ast
 import re

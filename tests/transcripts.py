@@ -1,4 +1,4 @@
-"""Examples in the documents: found, run in this process, held against the output that they show.
+"""Finds the examples in the documents, runs them in this process, and compares their output.
 
     ```console           every `$ perfmodel ...` in it is run, `...` stands for anything
     ```python            executed, one namespace a document; a ```text block right after it is what

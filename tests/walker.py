@@ -1,9 +1,10 @@
-"""A second opinion on the counting rule: walk a kernel's loops tile by tile and add up what moves.
+"""An independent implementation of the counting rule: runs a kernel's loops tile by tile.
 
-Slow and obvious on purpose, plain ints only; `walk` shares no code with `perfmodel.count`. Every
-block starts with nothing on chip. A tile is fetched in the body of the innermost loop that indexes
-its tensor (before the sequential loops where only grid loops do), and one tile a tensor is kept:
-with `keep` a tile asked for twice running stays, without it every entry of the body fetches.
+It is slow and simple on purpose, with plain ints only; `walk` shares no code with
+`perfmodel.count`. Every block starts with nothing on chip. A tile is fetched in the body of the
+innermost loop that indexes its tensor (before the sequential loops where only grid loops do), and
+one tile a tensor is kept: with `keep` a tile asked for twice running stays, without it every entry
+of the body fetches.
 """
 
 from __future__ import annotations

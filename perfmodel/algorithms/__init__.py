@@ -1,4 +1,4 @@
-"""What is computed: one declaration a file, and the problem that gives its axes their sizes."""
+"""Algorithms, one declaration a file, and problems, which give their axes sizes."""
 
 from perfmodel.algorithms.algorithm import Algorithm, Band, Step, Tensor
 from perfmodel.algorithms.attention import Attention

@@ -1,8 +1,8 @@
-"""What is computed: tensors with named axes, steps over them, and a mask. No tile, no machine.
+"""An algorithm: tensors with named axes, steps over them, and a mask. No tile, no device.
 
 This is the *problem* of Timeloop and the *weaving* of FlashAttention on a Napkin (Abbott & Zardini
-2024, section 2): a step weaves a base operation over the axes of its tensors; the axes it names in
-`reduces` are contracted away, every other axis is free.
+2024, section 2): a step weaves a base operation over the axes of its tensors. The axes in `reduces`
+are contracted away; every other axis is free.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Tensor:
     axes: tuple[str, ...]
     """Its axes."""
     element: str = "data"
-    """The role whose type the problem states."""
+    """Role whose element type the problem gives."""
     windows: tuple[tuple[str, str, int], ...] = ()
-    """(axis, tap, stride): together the two axes index one dimension, at axis · stride + tap, as
-    the image of a convolution does."""
+    """(axis, tap, stride): the two axes together index one dimension at axis · stride + tap, as in
+    the input of a convolution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Step:
     name: str
     """Its name within the algorithm."""
     kind: StepKind
-    """A contraction adds 2 matrix-unit operations a point of the iteration space, which has all
-    axes of all its tensors."""
+    """Kind of step. A contraction has 2 matrix-unit operations a point of the iteration space,
+    which has all axes of all its tensors."""
     inputs: tuple[str, ...]
     """Tensors that it reads."""
     outputs: tuple[str, ...]
@@ -51,10 +51,10 @@ class Step:
     reduces: tuple[str, ...] = ()
     """Axes that it contracts away."""
     along: str | None = None
-    """Axis of a normalisation: its output keeps that axis but needs all of it."""
+    """Axis of a normalisation: the output keeps that axis, but each element needs all of it."""
     late: tuple[str, ...] = ()
-    """Inputs of a normalisation that play no part in its normaliser (a norm's weights), so that a
-    second pass alone reads them."""
+    """Inputs of a normalisation that its normaliser does not need (a norm's weights), so that only
+    a second pass reads them."""
     vector: float = 0.0
     """Operations a point on the vector unit."""
     special: float = 0.0
@@ -79,21 +79,22 @@ class Band:
     """Keys to the right; None: all. Never negative."""
     share: Number = 1
     """Share of the tile pairs that a block-sparse pattern keeps, spread evenly (FlashAttention,
-    Proposition 4). It stands alone."""
+    Proposition 4). Not combined with `left` or `right`."""
     aligned: bool = False
-    """Whether the key tiles of every query tile start at its window's first key. For causal windows
-    alone (`right` = 0)."""
+    """Whether the key tiles of every query tile start at the first key of its window. Only for
+    causal windows (`right` = 0)."""
 
     @property
     def bounded(self) -> bool:
-        """Whether the mask hides anything at all."""
+        """Whether the mask hides any pair."""
         return self.left is not None or self.right is not None or self.sparse
 
     def check_split(self, axes: Container[str], queries: Number) -> None:
-        """Raise `ProblemError` where `axes`, which are split over devices, have the keys in them.
+        """Raise `ProblemError` where the keys are among `axes`, which are split over devices.
 
-        Which shard is the busiest depends on the mask then, unless there is one query, which stands
-        at the end. The last queries see most, so that their shard is the busiest.
+        The busiest shard of keys then depends on the mask. A single query is allowed: it is aligned
+        to the end and sees all keys. Queries may be split: the shard of the last queries sees most
+        keys and is the busiest.
         """
         if self.key not in axes or not self.bounded or self.sparse:
             return
@@ -104,7 +105,7 @@ class Band:
             )
 
     def visible_pairs(self, seq_q: Number, seq_kv: Number) -> Number:
-        """Pairs of a query and a key that it sees, for integers or arrays (not for symbols).
+        """Number of visible pairs of a query and a key, for integers or arrays (not for symbols).
 
         Query i sees the keys from i + c − left up to i + c + right with c = X − Q + 1, both clamped
         to [0, X]. With T(m) the sum of clamp(j, 0, X) over all j ≤ m, the sum of clamp(i + s, 0, X)
@@ -126,7 +127,7 @@ class Band:
 
     @property
     def sparse(self) -> bool:
-        """Whether a pattern keeps a share of the tile pairs only."""
+        """Whether a pattern keeps only a share of the tile pairs."""
         return not (isinstance(self.share, int) and self.share == 1)
 
 
@@ -134,12 +135,12 @@ class Band:
 class Algorithm:
     """Tensors and steps in order.
 
-    Raises `ProblemError` where a step names an unknown tensor, reads what nothing has made, reduces
-    an axis that it does not have, or where a tensor names an unknown axis.
+    Raises `ProblemError` where a step names an unknown tensor, reads a tensor before it is made or
+    reduces an axis that it does not have, or where a tensor names an unknown axis.
     """
 
     name: str
-    """What it is called."""
+    """Name of the algorithm."""
     axes: tuple[str, ...]
     """Its axes."""
     tensors: Mapping[str, Tensor]
@@ -147,9 +148,9 @@ class Algorithm:
     steps: tuple[Step, ...]
     """Its steps, in order."""
     outputs: tuple[str, ...]
-    """Tensors that must reach memory at the end."""
+    """Tensors that must be in memory at the end."""
     mask: Band | None = field(default=None)
-    """What queries see; None: everything."""
+    """Which keys each query sees; None: all."""
 
     def __post_init__(self) -> None:
         for tensor in self.tensors.values():
@@ -182,13 +183,13 @@ class Algorithm:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """Tensors that no step makes: they are read from memory."""
+        """Tensors that no step makes, so that they are read from memory."""
         made = {name for step in self.steps for name in step.outputs}
         read = dict.fromkeys(name for step in self.steps for name in step.inputs)
         return tuple(name for name in read if name not in made)
 
     def step(self, name: str) -> Step:
-        """The step called `name`; raises `ProblemError` naming the steps there are."""
+        """The step called `name`. Raises `ProblemError` with the known steps."""
         for step in self.steps:
             if step.name == name:
                 return step

@@ -32,9 +32,9 @@ _SCORES = ("b", "g", "r", "q", "x")
 
 # Vector operations per score element: scale, maximum, sum, and half a packed conversion.
 SOFTMAX_VECTOR = 3.5
-# A fused kernel hides a padded key with one select a score.
+# A fused kernel masks padded keys with one select a score.
 PADDING_VECTOR = 1.0
-# It draws a random byte a score and drops by it, compare and select: 7 rounds of Philox, each 6
+# For dropout it draws a random byte a score, compares and selects. 7 rounds of Philox, each 6
 # integer instructions at half the rate of a multiply-add, yield 16 bytes (FlashAttention-2's
 # philox.cuh).
 DROPOUT_VECTOR = 2 * 7 * 6 / 16 + 2
@@ -55,31 +55,32 @@ class Attention(Problem):
     heads_kv: Number
     """Key-value heads; query heads are a multiple of them."""
     seq_q: Number
-    """Queries of a sequence."""
+    """Queries a sequence."""
     seq_kv: Number
-    """Keys of a sequence."""
+    """Keys a sequence."""
     head_dim: Number
     """Elements of a query and of a key."""
     head_dim_v: Number | None = None
     """Elements of a value; None: as many as of a key."""
     causal: bool = False
-    """Whether a query sees earlier keys only. The last query is aligned with the last key."""
+    """Whether a query sees only its own and earlier keys. The last query is aligned with the last
+    key."""
     window: Number | None = None
-    """Nearest keys that a query sees; None or 0: all. Without a causal mask it reaches to both
-    sides."""
+    """Number of nearest keys that a query sees; None or 0: all. Without a causal mask it extends to
+    both sides."""
     dtype: str = "bf16"
-    """Type of queries, and of keys and values unless `kv_dtype` says another."""
+    """Type of queries, and of keys and values unless `kv_dtype` is given."""
     kv_dtype: str | None = None
     """Type of keys and values; None: `dtype`."""
     direction: Direction = "fwd"
     """`fwd`, `bwd`, or `fwdbwd` for both."""
     padding_mask: bool = field(default=False, metadata=UNSAID)
-    """Whether a mask hides padded keys. It saves no work: unfused kernels pay for it in a pass of
-    its own, fused ones in registers."""
+    """Whether a mask hides padded keys. It saves no work: unfused kernels apply it in a separate
+    pass, fused ones in registers."""
     dropout: bool = field(default=False, metadata=UNSAID)
-    """Whether scores are dropped in training, at the same prices."""
+    """Whether scores are dropped in training, at the same costs as a padding mask."""
     keys_only: bool = field(default=False, metadata=UNSAID)
-    """Whether values lie in the memory of the keys, so that both cross the memory boundary once."""
+    """Whether values share the memory of the keys, so that both cross the memory boundary once."""
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -104,7 +105,7 @@ class Attention(Problem):
 
     @property
     def phase(self) -> str:
-        """`decode` where every sequence asks with one query, else `prefill`."""
+        """`decode` where every sequence has one query, else `prefill`."""
         return "decode" if np.all(np.asarray(self.seq_q == 1, dtype=bool)) else "prefill"
 
     def sizes(self) -> dict[str, Number]:
@@ -135,23 +136,26 @@ class Attention(Problem):
         }
 
     def algorithm(self) -> Algorithm:
-        """Forward without statistics; backward, and both ways, with the gradients of all inputs."""
+        """Forward without statistics; for `bwd` and `fwdbwd` the backward algorithm with all input
+        gradients."""
         return forward(statistics=()) if self.direction == "fwd" else backward()
 
     def passes(self) -> tuple[Algorithm, ...]:
-        """Forward and backward, or one of them."""
+        """The forward and the backward algorithm, or one of them."""
         both = self.direction == "fwdbwd"
         return (forward(statistics=()), backward()) if both else (self.algorithm(),)
 
     def spellings(self) -> Mapping[str, str]:
-        """Key-value heads take their query heads along: `heads` splits g."""
+        """Other names of axes. `heads` splits g, and the query heads go with their key-value
+        heads."""
         return {
             "batch": "b", "heads": "g", "heads_kv": "g", "kv-heads": "g", "seq_q": "q",
             "seq-q": "q", "seq_kv": "x", "seq-kv": "x", "head_dim": "d", "head-dim": "d",
         }  # fmt: skip
 
     def shard(self, ranks: Mapping[str, int]) -> Attention:
-        """Axes are fields, but for heads: g has the query heads of its groups with it."""
+        """The problem of the largest shard. Each axis is a field, except that g also scales the
+        query heads."""
         band = self.mask()
         if band is not None:
             band.check_split(ranks, self.seq_q)
@@ -168,25 +172,25 @@ class Attention(Problem):
         )
 
     def seen(self) -> dict[str, Number]:
-        """Keys that some query sees, queries that see some key; in float64."""
+        """Extents of keys that some query sees and of queries that see some key, in float64."""
         sizes = {axis: np.asarray(size, np.float64) for axis, size in self.sizes().items()}
         window = np.asarray(0 if self.window is None else self.window, np.float64)
         reach = np.where(window > 0, window, np.inf)
-        # Aligned to the end, queries before the first key see none; their outputs are zeros.
+        # Aligned to the end, queries before the first key see no key; their outputs are zeros.
         ahead = 0.0 if self.causal else reach
         return {
             **sizes,
-            # The last query stands at the last key: nothing is to be seen beyond.
+            # The last query is aligned with the last key: there is no key beyond.
             "x": np.minimum(sizes["x"], sizes["q"] + reach),
             "q": np.minimum(sizes["q"], sizes["x"] + ahead),
         }
 
     def aliased(self) -> tuple[str, ...]:
-        """The values, where they lie in the memory of the keys."""
+        """The values, where they share the memory of the keys."""
         return ("V",) if self.keys_only else ()
 
     def multiplied(self) -> frozenset[str]:
-        """Type of the queries, and that of the keys and values."""
+        """Types of the queries and of the keys and values."""
         elements = self.elements()
         return frozenset(elements[role].compute for role in ("data", "kv"))
 
@@ -195,7 +199,7 @@ class Attention(Problem):
         left = self.window
         if left is not None:
             none = np.asarray(left) == 0
-            # Among an array of windows one of 0 reaches back to every key.
+            # In an array of windows, 0 means every earlier key.
             if np.any(none):
                 left = None if np.all(none) else np.where(none, self.seq_q + self.seq_kv, left)
         # One query aligned to the end sees every key, causal or not.
@@ -215,10 +219,11 @@ class Attention(Problem):
         return PADDING_VECTOR * self.padding_mask + DROPOUT_VECTOR * self.dropout
 
     def flops(self) -> Number:
-        """Matrix operations that the mask leaves: 4·d for each pair of a query and a key it sees.
+        """Matrix operations that the mask leaves: 4·d for each visible pair of a query and a key.
 
-        By the papers' convention: a causal square counts X²/2 pairs, without the diagonal's half.
-        2.5 times as much for the backward pass and 3.5 for both (FlashAttention-2, section 4.1).
+        By the papers' convention a causal square counts X²/2 pairs, without half of the diagonal.
+        The backward pass counts 2.5 times as much, both passes 3.5 times (FlashAttention-2, section
+        4.1).
         """
         sizes = self.sizes()
         heads = [sizes["b"], sizes["g"], sizes["r"]]
@@ -226,7 +231,7 @@ class Attention(Problem):
         return forward * {"fwd": 1, "bwd": 2.5, "fwdbwd": 3.5}[self.direction]
 
     def _pairs(self) -> Number:
-        """Pairs of a query and a key of one head that are counted as useful."""
+        """Pairs of a query and a key of one head that count as useful."""
         queries, keys, band = self.seq_q, self.seq_kv, self.mask()
         if band is None:
             return product([queries, keys])
@@ -258,9 +263,10 @@ def forward(
     """Attention forward: S = Q·Kᵀ, P = softmax(S), O = P·V.
 
     `statistics` are the row vectors kept for the backward pass: L = m + log ℓ (FlashAttention-2),
-    or m and ℓ apart (FlashAttention-1), or none. `mask_pass` and `dropout` add the separate steps
-    that an unfused framework runs, `scaled_copy` the copy of Q that it makes when it scales first.
-    `score_vector` is the vector work a score that a fused kernel does for them beside the softmax.
+    or m and ℓ separately (FlashAttention-1), or none. `mask_pass` and `dropout` add the separate
+    steps of an unfused framework, `scaled_copy` the copy of Q that it makes when it scales first.
+    `score_vector` is the vector work a score that a fused kernel spends on them besides the
+    softmax.
     """
     scores = "S"
     parts = [
@@ -315,9 +321,9 @@ def backward(
 ) -> Algorithm:
     """Attention backward that recomputes the scores (FlashAttention, Algorithm 4): 5 contractions.
 
-    D = rowsum(dO ∘ O), P = exp(S − L), dP = dO·Vᵀ, dS = P ∘ (dP − D); dV = Pᵀ·dO, dQ = dS·K,
-    dK = dSᵀ·Q. `score_vector` as in `forward`: what was hidden or dropped is so once more. With
-    `converted`, dQ is summed in fp32 (`dQ32`) and brought to its type by a step of its own.
+    D = rowsum(dO ∘ O), P = exp(S − L), dP = dO·Vᵀ, dS = P ∘ (dP − D); dV = Pᵀ·dO, dQ = dS·K, dK =
+    dSᵀ·Q. `score_vector` as in `forward`: masking and dropout are repeated. With `converted`, dQ is
+    summed in fp32 (`dQ32`) and converted to its type in a separate step.
     """
     summed = "dQ32" if converted else "dQ"
     parts = tensors(
@@ -347,10 +353,10 @@ def backward(
 def backward_in_kernels(mask: Band | None = None, *, again: bool = False) -> Algorithm:
     """Attention backward as tiled kernels divide it, gradients in the problem's type.
 
-    Beside D the first kernel leaves N = L·log₂e, so that P = exp2(S·log₂e − N) is one multiply-add
+    Besides D the first kernel writes N = L·log₂e, so that P = exp2(S·log₂e − N) is one multiply-add
     and one exponential a score. dQ is summed over the keys in fp32 (`dQ32`) and converted at the
-    end; or, with `again`, its scores are computed a second time (`S_again` and what follows): 7
-    contractions in place of 5, and no sum in memory.
+    end. With `again` its scores are recomputed instead (`S_again` and its successors): 7
+    contractions instead of 5, and no sum in memory.
     """
     parts = [
         *_inputs(),
@@ -399,8 +405,8 @@ def backward_saved(
 ) -> Algorithm:
     """Attention backward from saved probabilities, as autograd runs it: 4 contractions.
 
-    A masked fill zeroes the gradient of hidden scores in a pass of its own; an additive mask needs
-    none. Dropout reads back the byte mask of the forward pass.
+    A masked fill zeroes the gradient of hidden scores in a separate pass; an additive mask needs
+    none. Dropout rereads the byte mask of the forward pass.
     """
     score_grad, weights, names = "dS", "P", ["P", "dP", "dS"]
     extra: list[Tensor] = []

@@ -1,4 +1,4 @@
-"""A declared algorithm, and what it is at given sizes."""
+"""A declared algorithm, and the same at given sizes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ MOST_ELEMENTS = 2**56
 
 @dataclass(frozen=True)
 class Case:
-    """An algorithm at given sizes: what the counting rule and the mapper need to start."""
+    """An algorithm at given sizes: the input of the counting rule and the mapper."""
 
     algorithm: Algorithm
-    """What is computed."""
+    """The algorithm."""
     sizes: Mapping[str, int]
     """Extent of each axis; of a shard where `ranks` splits axes over devices."""
     elements: Mapping[str, ElementType]
     """Element type of each role."""
     parameters: Mapping[str, Any]
-    """The resolved values that the sizes came from."""
+    """Parameter values from which the sizes follow."""
     dtype: str
     """Type of the data."""
     operator: Mapping[str, Any] | None = None
@@ -37,12 +37,12 @@ class Case:
     ranks: Mapping[str, int] = field(default_factory=dict)
     """Devices that each axis is split over."""
     extents: Mapping[str, Any] = field(default_factory=dict)
-    """The expressions of the whole sizes."""
+    """Expressions of the unsharded sizes."""
 
     def shard(self, ranks: Mapping[str, int]) -> Case:
-        """The case of the device with the largest shard, axes split over so many devices.
+        """The case of the device with the largest shard, with axes split over `ranks` devices.
 
-        Raises `ProblemError` where a mask allows no such split.
+        Raises `ProblemError` where the mask allows no such split.
         """
         band = self.algorithm.mask
         if band is not None:
@@ -53,33 +53,33 @@ class Case:
 
 @dataclass(frozen=True)
 class Declaration:
-    """A declared algorithm; `at` gives it sizes."""
+    """A declared algorithm; `at` sets its sizes."""
 
     algorithm: Algorithm
-    """What is computed."""
+    """The algorithm."""
     about: str
     """One sentence about it."""
     source: str
-    """Where it is from."""
+    """Reference of the algorithm."""
     parameters: Mapping[str, Any]
     """Parameters with their defaults, which may be expressions of others."""
     extents: Mapping[str, Any]
     """An expression of the parameters for each axis."""
     types: Mapping[str, str] = field(default_factory=dict)
-    """Type of each element role; "data": as the data."""
+    """Type of each element role; "data": the data's type."""
     mask: Mapping[str, Any] | None = None
     """The mask as declared."""
     operator: Mapping[str, Any] | None = None
-    """Name and sizes of the built-in operator that computes the same, so that libraries' kernels of
-    it are known."""
+    """Name and sizes of the built-in operator that computes the same; libraries' kernels of it can
+    then be timed."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name of the algorithm."""
         return self.algorithm.name
 
     def at(self, dtype: str = "bf16", **given: Any) -> Case:
-        """The algorithm at given parameters; raises `ProblemError` for sizes without meaning."""
+        """The algorithm at given parameters. Raises `ProblemError` for sizes without meaning."""
         for name in given:
             if name not in self.parameters:
                 raise UnknownName(f"parameter of {self.name}", name, self.parameters)
@@ -160,6 +160,6 @@ class Declaration:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number; truth values are not, nor is what is infinite."""
+    """Whether a value is a finite whole number; booleans are not."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and math.isfinite(value) and value == math.floor(value)

@@ -8,9 +8,9 @@
       multiply: {contraction: [A, B], to: C, over: k}
     outputs: C
 
-Axes have extents written as expressions of the parameters, which are what a user sets. A step says
-its kind, what it reads, what it makes (`to`), which axes it sums away (`over`) or normalises
-(`along`). Steps may stand in any order; the whole is checked before anything is counted.
+A user sets the parameters; the extents of axes are expressions of them. A step has its kind with
+its inputs, its outputs (`to`), and the axes that it sums over (`over`) or normalises (`along`).
+Steps may be in any order. The whole declaration is checked before anything is counted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Case", "Declaration", "declare", "read"]
 
 Path_ = tuple[str | int, ...]
 KINDS: tuple[str, ...] = get_args(StepKind)
-# Roles whose types need no saying: results no narrower than 16 bits, sums and statistics in fp32.
+# Roles with default types: results of at least 16 bits, sums and statistics in fp32.
 _ROLES = ("data", "output", "accumulator", "statistic")
 _TOP = (
     "name", "about", "source", "parameters", "axes", "types", "tensors", "steps", "outputs", "mask",
@@ -46,7 +46,7 @@ _MASK = ("query", "key", "causal", "window", "share")
 
 
 def declare(**data: Any) -> Declaration:
-    """The declaration in plain data, keys as in YAML; raises `ProblemError` for what is wrong."""
+    """The declaration in plain data, keys as in YAML. Raises `ProblemError` for errors in it."""
 
     def fail(path: Path_, message: str) -> NoReturn:
         where = ".".join(str(part) for part in path)
@@ -71,7 +71,7 @@ def read(path: str | Path) -> Declaration:
 
 
 class _Builder:
-    """One pass over plain data; `fail` says where it is wrong and does not return."""
+    """One pass over plain data; `fail` reports where it is wrong and does not return."""
 
     def __init__(self, data: Mapping[str, Any], fail: Callable[[Path_, str], NoReturn]) -> None:
         self._data, self._fail = data, fail
@@ -184,7 +184,7 @@ class _Builder:
         kinds = [kind for kind in KINDS if kind in said]
         if len(kinds) != 1:
             self._fail(
-                path, f"step {name} has one kind, of {', '.join(KINDS)}; it says {len(kinds)}"
+                path, f"step {name} has one kind, of {', '.join(KINDS)}; it has {len(kinds)}"
             )
         if "to" not in said:
             self._fail(path, f"step {name} does not say what it makes; add to: NAME")
@@ -211,7 +211,7 @@ class _Builder:
         return step
 
     def _consistent(self, path: Path_, step: Step, parts: Mapping[str, Tensor]) -> None:
-        """Axes that a step reads, sums, normalises and leaves must agree."""
+        """Axes that a step reads, sums, normalises and writes must agree."""
         name = step.name
         read = dict.fromkeys(axis for n in step.inputs for axis in parts[n].axes)
         for axis in (*step.reduces, *((step.along,) if step.along else ())):
@@ -287,7 +287,8 @@ class _Builder:
         return mask
 
     def _operator(self) -> dict[str, Any] | None:
-        """The built-in operator that computes the same, its sizes expressions of the parameters."""
+        """The built-in operator that computes the same, with sizes as expressions of the
+        parameters."""
         operator = self._table("operator")
         if not operator:
             return None
@@ -301,7 +302,7 @@ class _Builder:
         parameters: Mapping[str, Any],
         mask: Mapping[str, Any] | None,
     ) -> None:
-        """Every expression must name parameters (a mask's also axes) and come to a number."""
+        """Every expression must use known parameters (a mask's also axes) and give a number."""
         try:
             values = resolve(parameters, "parameters")
         except PerfmodelError as error:
@@ -329,7 +330,7 @@ def _shown(value: Any) -> str:
 
 
 def _ring(steps: Sequence[Step], maker: Mapping[str, str]) -> list[str]:
-    """Names of steps that wait for one another, the first again at the end."""
+    """Names of steps that form a cycle, the first again at the end."""
     needs = {s.name: [maker[n] for n in s.inputs if n in maker] for s in steps}
     walked = [steps[0].name]
     while True:

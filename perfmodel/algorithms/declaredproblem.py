@@ -21,21 +21,20 @@ from perfmodel.elements import ElementType
 class DeclaredProblem(Problem):
     """A declared algorithm at given parameters, or arrays of such problems.
 
-    Raises `UnknownName` for a parameter that is not declared and `ProblemError` for sizes without
-    meaning.
+    Raises `UnknownName` for an unknown parameter and `ProblemError` for sizes without meaning.
     """
 
     declaration: Declaration
-    """What is computed."""
+    """The declared algorithm."""
     given: Mapping[str, Any]
-    """Parameters that differ from the declared ones; whole numbers may be arrays."""
+    """Parameters that differ from their defaults; whole numbers may be arrays."""
     dtype: str = "bf16"
     """Type of the data."""
     ranks: Mapping[str, int] = field(default_factory=dict)
-    """Devices that axes are split over: sizes are then those of the largest shard."""
+    """Devices that axes are split over; sizes are those of the largest shard."""
 
     def __post_init__(self) -> None:
-        assert self.cases  # makes them all, and complains of what has no meaning
+        assert self.cases  # makes all cases, and raises for invalid ones
 
     @cached_property
     def cases(self) -> tuple[Case, ...]:
@@ -61,7 +60,7 @@ class DeclaredProblem(Problem):
         return {axis: self._each(case.sizes[axis] for case in self.cases) for axis in axes}
 
     def _each(self, values: Iterable[Any]) -> Any:
-        """A value for each problem: an array if any parameter is one."""
+        """One value per problem: an array if any parameter is an array."""
         found = np.asarray(list(values))
         plain = not any(isinstance(value, np.ndarray) for value in self.given.values())
         return found[0].item() if plain else found
@@ -71,16 +70,17 @@ class DeclaredProblem(Problem):
         return self.declaration.elements(self.dtype)
 
     def algorithm(self) -> Algorithm:
-        """The declared algorithm, its mask that of the first problem."""
+        """The declared algorithm, with the mask of the first problem."""
         return self.cases[0].algorithm
 
     def seen(self) -> Mapping[str, Number]:
-        """Queries that see some key, and keys that some query sees; of a pattern of tiles, all."""
+        """Extents of queries that see some key and of keys that some query sees; all with a
+        block-sparse pattern."""
         found = [_seen(case) for case in self.cases]
         return {axis: self._each(one[axis] for one in found) for axis in found[0]}
 
     def multiplied(self) -> frozenset[str]:
-        """Types of the inputs of its contractions; none without contractions."""
+        """Input types of its contractions; empty without contractions."""
         parts, elements = self.declaration.algorithm.tensors, self.elements()
         steps = self.declaration.algorithm.steps
         inputs = (name for step in steps if step.kind == "contraction" for name in step.inputs)
@@ -91,7 +91,7 @@ class DeclaredProblem(Problem):
         return self._each(_flops(case) for case in self.cases)
 
     def values(self) -> dict[str, Any]:
-        """Every parameter with its value, an array where it differs between the problems."""
+        """Every parameter with its value, an array where problems differ."""
         resolved = {
             name: self._value(name, [case.parameters[name] for case in self.cases])
             for name in self.declaration.parameters
@@ -114,19 +114,19 @@ class DeclaredProblem(Problem):
         return {str(e): axis for axis, e in extents.items() if said.count(str(e)) == 1}
 
     def shard(self, ranks: Mapping[str, int]) -> DeclaredProblem:
-        """The same declaration with shorter axes."""
+        """The same declaration with axes split over devices."""
         return replace(self, ranks=dict(ranks))
 
     def said(self) -> dict[str, Any]:
-        """As `values`."""
+        """The same as `values`."""
         return self.values()
 
 
 def _seen(case: Case) -> dict[str, Number]:
-    """Extents of the axes, of the masked ones without what nobody sees.
+    """Extents of the axes, without masked elements that no query or key sees.
 
-    The last query stands at the last key: query i of Q sees key j of X if
-    i + X − Q − left < j ≤ i + X − Q + right.
+    The last query is aligned with the last key: query i of Q sees key j of X if i + X − Q − left <
+    j ≤ i + X − Q + right.
     """
     sizes: dict[str, Number] = dict(case.sizes)
     band = case.algorithm.mask

@@ -1,6 +1,7 @@
-"""Sizes as expressions of other sizes: `heads / kv_heads`, `log2(x) / x`. No names but the given.
+"""Sizes as expressions of other sizes: `heads / kv_heads`, `log2(x) / x`. Only given names are
+allowed.
 
-Read with Python's own grammar and evaluated by walking the tree: numbers, names, + - * / //,
+They are parsed with Python's grammar and evaluated on the syntax tree: numbers, names, + - * / //,
 and the functions log2, sqrt, ceil, min and max. A quotient that is whole stays an integer.
 """
 
@@ -17,7 +18,7 @@ from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
 
 _MOST_CHARACTERS = 200
-_NO_EXPRESSION = "{} is no expression such as heads / kv_heads"
+_NO_EXPRESSION = "{} is not an expression such as heads / kv_heads"
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -42,12 +43,12 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def evaluate(said: Any, values: Mapping[str, Any]) -> Any:
-    """The value of a number or an expression of `values`; raises `ProblemError` in one line."""
+    """The value of a number or of an expression of `values`. Raises `ProblemError` in one line."""
     if isinstance(said, bool | int | float):
         return said
     if not isinstance(said, str) or len(said) > _MOST_CHARACTERS:
         shown = quoted(said if isinstance(said, str) else repr(said))
-        raise ProblemError(f"{shown} is no size: write a number or an expression of parameters")
+        raise ProblemError(f"{shown} is not a size: write a number or an expression of parameters")
     try:
         tree = ast.parse(said.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: parentheses
@@ -93,7 +94,8 @@ def _value(node: ast.AST, values: Mapping[str, Any]) -> Any:
 
 
 def resolve(said: Mapping[str, Any], owner: str) -> dict[str, Any]:
-    """Values of parameters that may be expressions of one another; a circle is a `ProblemError`."""
+    """Values of parameters that may be expressions of one another. A cycle raises
+    `ProblemError`."""
     done: dict[str, Any] = {}
 
     def settle(name: str, open_: tuple[str, ...]) -> None:

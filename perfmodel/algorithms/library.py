@@ -1,4 +1,4 @@
-"""The declared algorithms by name: those that come with the package, and files of one's own."""
+"""The declared algorithms by name: those that come with the package, and a user's files."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ from perfmodel.arithmetic import Number, ceil_div, product
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import UnknownName
 
-# Weights of any other number of stored bits: w3.25a16. They too are widened before they are
+# Weights of any other number of stored bits: w3.25a16. They are widened too before they are
 # multiplied.
 _WEIGHT_ONLY = re.compile(r"w(\d{1,3}(?:\.\d{1,9})?)a16")
 
-# Most stored bits of weights that kernels for 4-bit weights are taken for.
+# Most stored bits of weights at which kernels for 4-bit weights are assumed.
 _NARROW_BITS = 6
 
 AXES = ("b", "m", "n", "k")
@@ -36,11 +36,11 @@ class Format:
     output: str
     """Type of C."""
     compute: str
-    """The type whose rate the matrix unit runs at."""
+    """The type at whose rate the matrix unit runs."""
 
 
-# Weight-only formats widen the weights on the way to the matrix unit, which then runs at 16-bit
-# rate; the others multiply in their own type and leave 16-bit results.
+# Weight-only formats widen the weights before the matrix unit, which runs at its 16-bit rate. The
+# other formats multiply in their own type and write 16-bit results.
 FORMATS = {
     "fp64": Format("fp64", "fp64", "fp64", "fp64"),
     "fp32": Format("fp32", "fp32", "fp32", "fp32"),
@@ -82,8 +82,8 @@ def is_widened(dtype: str) -> bool:
 
 
 def kernel_type(dtype: str) -> str:
-    """The type by which libraries and measured runs know a product: of weights of any number of
-    bits, that of the usual weight-only products nearest to it."""
+    """The type under which libraries and measured runs list a product: for weights of any number of
+    bits, that of the nearest usual weight-only format."""
     if dtype in FORMATS or not is_widened(dtype):
         return dtype
     stored = element(matmul_format(dtype).weights).bits
@@ -103,13 +103,13 @@ class Matmul(Problem):
     n: Number
     """Columns of B and of C."""
     k: Number
-    """Columns of A and rows of B: the axis that is summed over."""
+    """Columns of A and rows of B: the summed axis."""
     batch: Number = 1
-    """Products."""
+    """Number of products."""
     dtype: str = "bf16"
-    """A format (`FORMATS`), or `w3.25a16`: weights of 3.25 bits beside 16-bit activations."""
+    """A format (`FORMATS`), or `w3.25a16`: weights of 3.25 bits with 16-bit activations."""
     gradient: bool = field(default=False, metadata=UNSAID)
-    """Whether it belongs to a backward pass, where autograd calls it as a plain function."""
+    """Whether it is part of a backward pass, where autograd calls it as a plain function."""
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k", "batch"):
@@ -124,7 +124,7 @@ class Matmul(Problem):
 
     @property
     def batched(self) -> bool:
-        """Whether all are strided batches, which libraries run by kernels of their own."""
+        """Whether all are strided batches, for which libraries have separate kernels."""
         return bool(np.all(np.asarray(self.batch) > 1))
 
     def sizes(self) -> dict[str, Number]:
@@ -147,19 +147,19 @@ class Matmul(Problem):
 
     @property
     def compute_type(self) -> str:
-        """The type that its format multiplies in."""
+        """The type in which its format multiplies."""
         return matmul_format(self.dtype).compute
 
     def multiplied(self) -> frozenset[str]:
-        """The same."""
+        """The type in which its format multiplies."""
         return frozenset((self.compute_type,))
 
     def spellings(self) -> Mapping[str, str]:
-        """`batch` is the axis b."""
+        """Other names of axes: `batch` is b."""
         return {"batch": "b"}
 
     def shard(self, ranks: Mapping[str, int]) -> Matmul:
-        """Each axis is a field."""
+        """The problem of the largest shard; each axis is a field."""
         fields = {"b": "batch"}
         own = {fields.get(a, a): ceil_div(self.sizes()[a], n) for a, n in ranks.items()}
         return replace(self, **own)
@@ -172,10 +172,10 @@ class Matmul(Problem):
 def matmul(*, dequantise: bool = False, promote_every: int | None = None) -> Algorithm:
     """One contraction over k.
 
-    `dequantise` widens the weights on the way: one vector operation a weight
-    (unpack and scale, two packed 16-bit numbers at a time).
-    `promote_every` adds partial sums of that many k into fp32 accumulators with their block scales,
-    two vector operations an output each time (DeepGEMM's two-level accumulation).
+    `dequantise` widens the weights first: one vector operation a weight (unpack and scale, two
+    packed 16-bit numbers at a time). `promote_every` adds partial sums over that many k to fp32
+    accumulators with their block scales: two vector operations an output each time (DeepGEMM's
+    two-level accumulation).
     """
     parts = [
         Tensor("A", ("b", "m", "k")),

@@ -1,7 +1,7 @@
 """A problem: an algorithm's tensors at given sizes, types and mask, or arrays of such problems.
 
-Every operator's problem is a `Problem`; what has an array among its values stands for as many
-problems as the array is long.
+The problem of every operator is a `Problem`. One with arrays among its values is as many problems
+as the arrays are long.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from perfmodel.elements import ElementType, element
 from perfmodel.errors import ProblemError
 
 UNSAID = {"unsaid": True}
-"""Metadata of a field that a description leaves out while it is false."""
+"""Field metadata: descriptions leave the field out while it is false."""
 
 
-# 2^64 over the golden ratio: multiples of it lie far from each other (Knuth, TAOCP 3, 6.4).
+# 2^64 over the golden ratio, for Fibonacci hashing (Knuth, TAOCP 3, 6.4).
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Problem(ABC):
-    """What is computed, at which sizes and in which types; knows no tile and no machine.
+    """An operation at given sizes and in given types; it has no tile and no device.
 
-    A frozen dataclass gets its arrays and its description from its fields; another kind of problem
-    says them itself (`values`, `having`).
+    A frozen dataclass gets its arrays and its description from its fields; other kinds of problems
+    override `values` and `having`.
     """
 
     dtype: str
@@ -39,7 +39,7 @@ class Problem(ABC):
     @property
     @abstractmethod
     def operator(self) -> str:
-        """The name that a user asks for it by: attention, gemm, softmax ..."""
+        """The operator's name: attention, gemm, softmax ..."""
 
     @abstractmethod
     def sizes(self) -> Mapping[str, Number]:
@@ -51,28 +51,30 @@ class Problem(ABC):
 
     @abstractmethod
     def algorithm(self) -> Algorithm:
-        """The algorithm whose inputs every schedule reads and whose outputs every one writes."""
+        """The algorithm whose inputs every schedule reads and whose outputs every schedule
+        writes."""
 
     def seen(self) -> Mapping[str, Number]:
         """Extents over which inputs must be read: less than `sizes` where a mask hides some."""
         return self.sizes()
 
     def aliased(self) -> tuple[str, ...]:
-        """Inputs that lie in the memory of another input."""
+        """Inputs that share the memory of another input."""
         return ()
 
     def passes(self) -> tuple[Algorithm, ...]:
-        """The algorithms that run one after another: `algorithm`, unless it stands for several."""
+        """The algorithms that run one after another: `algorithm`, or several."""
         return (self.algorithm(),)
 
     def spellings(self) -> Mapping[str, str]:
-        """Other names of axes: those that options have."""
+        """Other names of axes, as options use them, by axis."""
         return {}
 
     def shard(self, ranks: Mapping[str, int]) -> Problem:
-        """What the device with the largest shard computes, where axes are split over devices.
+        """The problem of the device with the largest shard, where axes are split over devices.
 
-        `ranks` maps axes to devices. Raises `ProblemError` for an axis that cannot be split.
+        `ranks` maps axes to numbers of devices. Raises `ProblemError` for an axis that cannot be
+        split.
         """
         raise ProblemError(f"{self.operator} cannot be split over devices")
 
@@ -82,23 +84,23 @@ class Problem(ABC):
 
     @property
     def compute_type(self) -> str:
-        """The type whose rate its operations run at."""
+        """The type at whose rate its operations run."""
         return element(self.dtype).compute
 
     def multiplied(self) -> frozenset[str]:
-        """Types that its matrix products may run in; none without such products."""
+        """Types in which its matrix products may run; empty without products."""
         return frozenset()
 
     def values(self) -> dict[str, Any]:
-        """Everything that tells this problem from another one, by name."""
+        """All values that distinguish problems of one operator, by name."""
         return {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
 
     def having(self, **values: Any) -> Self:
-        """A copy with some values changed; raises what making it raises."""
+        """A copy with some values changed. Raises the errors of its constructor."""
         return replace(self, **values)  # type: ignore[type-var]
 
     def arranged(self, **values: np.ndarray) -> Self:
-        """A copy with its arrays in another order or shape: they need not be checked again."""
+        """A copy with its arrays in another order or shape, without repeated checks."""
         if type(self).having is not Problem.having:
             return self.having(**values)
         found = object.__new__(type(self))
@@ -106,7 +108,8 @@ class Problem(ABC):
         return found
 
     def said(self) -> dict[str, Any]:
-        """The values that say something: neither None nor empty, nor false where that is usual."""
+        """The values worth showing: without None and empty ones, and without flags that are usually
+        false."""
         unsaid = {item.name for item in fields(self) if item.metadata.get("unsaid")}  # type: ignore[arg-type]
         return {
             name: value
@@ -123,12 +126,12 @@ def arrays(problem: Problem) -> dict[str, np.ndarray]:
 
 
 def length(problem: Problem) -> int:
-    """How many problems the arrays hold: 1 where there are none."""
+    """Number of problems in the arrays: 1 without arrays."""
     return max((value.size for value in arrays(problem).values()), default=1)
 
 
 def repeated(problem: Problem, n: int) -> Problem:
-    """n times a problem of plain sizes, as an array; arrays stay as they are."""
+    """n copies of a problem with plain sizes, as an array; arrays are unchanged."""
     if n == 1 or arrays(problem):
         return problem
     name, size = next(
@@ -150,9 +153,9 @@ def single(problem: Problem, i: int) -> Problem:
 
 
 def distinct(problem: Problem) -> tuple[np.ndarray, np.ndarray] | None:
-    """Places of the first of equal problems, and which of these each problem equals.
+    """Indices of the first of equal problems, and for each problem the one of these that it equals.
 
-    None where no two are equal, which sums of their sizes tell in a fraction of the time.
+    None where no two are equal; hashes of their sizes show that in a fraction of the time.
     """
     found = list(arrays(problem).values())
     if not found or any(each.dtype.kind not in "iufb" for each in found):
@@ -180,7 +183,7 @@ def columns(problem: Problem) -> tuple[Problem, int]:
 
 
 def describe(problem: Problem, i: int = 0) -> dict[str, Any]:
-    """The values of a problem that say something, as plain values; the i-th of arrays."""
+    """The values of a problem worth showing, as plain values; those of the i-th of arrays."""
     return {
         name: value[i].item() if isinstance(value, np.ndarray) else value
         for name, value in problem.said().items()

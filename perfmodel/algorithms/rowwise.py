@@ -1,4 +1,4 @@
-"""Operators that the matrix unit has no part in: softmax, norms, element-wise maps, quantisation.
+"""Operators without matrix products: softmax, norms, element-wise maps, quantisation.
 
 Axes: n rows, c columns; softmax and norms run along c. Element-wise maps have one axis i, since
 their shape does not matter. Vector operations per element are counted from the textbook form of
@@ -54,25 +54,26 @@ VARIANTS: Mapping[str, tuple[float, float]] = {
 # Maps whose gradients need no input, and those that need the other inputs.
 _LINEAR = ("add", "add_scalar", "mul_scalar", "div_scalar", "where")
 _PRODUCTS = ("mul", "div")
-# Maps of one operation an input (one multiply-add for both in triad) and no more.
+# Maps with one operation an input (one multiply-add for both in triad).
 _PLAIN = ("copy", "scale", "add", "sub", "mul", "triad", "relu")
 
 MAPS = tuple(dict.fromkeys((*_PLAIN, *VARIANTS, *_LINEAR)))
-"""Every map that is counted by what it computes; others count as one operation an input."""
+"""Every map with its own operation count; others count one operation an input."""
 
 
 @dataclass(frozen=True)
 class Rowwise(Problem):
     """A row-wise or element-wise problem: `op` over rows × cols.
 
-    Raises `ProblemError` for sizes below 1 or too large (`perfmodel.algorithms.sizes`) and for
-    tensors of another type without one or of another operator, and `UnknownName` for an unknown op.
+    Raises `ProblemError` for sizes below 1 or too large (`perfmodel.algorithms.sizes`), and for
+    tensors of a second type without that type or with another operator than a map. Raises
+    `UnknownName` for an unknown op.
     """
 
     op: str
     """softmax, layernorm, rmsnorm, pointwise or quantise."""
     rows: Number
-    """Rows."""
+    """Number of rows."""
     cols: Number
     """Elements of a row."""
     dtype: str = "bf16"
@@ -88,26 +89,26 @@ class Rowwise(Problem):
     direction: Direction = "fwd"
     """`fwd` or `bwd`."""
     also_inputs: Number = field(default=0, metadata=UNSAID)
-    """Further tensors that it reads, of another type: the byte mask of a dropout, the fp32 copy of
-    a weight."""
+    """Further tensors that it reads, of type `also_dtype`: the byte mask of a dropout, the fp32
+    copy of a weight."""
     also_outputs: Number = field(default=0, metadata=UNSAID)
-    """Further tensors that it writes, of that type."""
+    """Further tensors that it writes, of type `also_dtype`."""
     also_dtype: str = ""
-    """That type."""
+    """Type of the further tensors."""
 
     def __post_init__(self) -> None:
         if self.op not in OPS:
             raise UnknownName("operator", self.op, OPS)
         self._check_others()
         if self.direction == "fwdbwd":
-            raise ProblemError(f"{self.op} goes one way at a time; predict fwd and bwd, and add")
+            raise ProblemError(f"{self.op} takes one direction at a time; add fwd and bwd")
         for name in ("rows", "cols"):
             check_positive(name, getattr(self, name))
         self._check_streams()
         check_points(self.sizes())
 
     def _check_streams(self) -> None:
-        """A map reads or writes something; a sum writes next to nothing, a fill reads nothing."""
+        """A map reads or writes at least one tensor; a sum has no outputs, a fill no inputs."""
         if self.op != "pointwise" or self.direction == "bwd":
             for name in ("inputs", "outputs"):
                 check_positive(name, getattr(self, name))
@@ -118,7 +119,7 @@ class Rowwise(Problem):
         check_positive("inputs and outputs together", self.accesses())
 
     def _check_others(self) -> None:
-        """Tensors of a second type are a map's, have a type, and are whole in number."""
+        """Only maps may have tensors of a second type; these need the type and a whole number."""
         others = np.asarray(self.also_inputs) + np.asarray(self.also_outputs)
         if bool(np.any(others != 0)) != bool(self.also_dtype):
             raise ProblemError("also_inputs and also_outputs go with also_dtype; give both")
@@ -133,7 +134,7 @@ class Rowwise(Problem):
         return self.op
 
     def sizes(self) -> dict[str, Number]:
-        """Extent of every axis; element-wise maps flatten theirs."""
+        """Extent of every axis; element-wise maps have one flattened axis."""
         if self.op == "pointwise":
             reads, writes = self.streams()
             found = {"i": product([self.rows, self.cols]), "j": reads, "o": writes}
@@ -143,11 +144,12 @@ class Rowwise(Problem):
         return {"n": self.rows, "c": self.cols}
 
     def spellings(self) -> Mapping[str, str]:
-        """Axes by their fields; element-wise maps have no other axis than their elements."""
+        """Other names of axes; element-wise maps have only the axis of their elements."""
         return {"rows": "i"} if self.op == "pointwise" else {"rows": "n", "cols": "c"}
 
     def shard(self, ranks: Mapping[str, int]) -> Rowwise:
-        """Rows or columns; of element-wise maps the rows."""
+        """The problem of the largest shard: rows or columns are split, of element-wise maps the
+        rows."""
         for axis in ranks:
             if axis in ("j", "o", "u", "w"):
                 raise ProblemError(f"{self.op} reads all its inputs for each output; split rows")
@@ -158,8 +160,8 @@ class Rowwise(Problem):
     def streams(self) -> tuple[Number, Number]:
         """Tensors of rows × cols that an element-wise map reads and writes.
 
-        Its gradients read those of the outputs, and the inputs too unless the map is linear in each
-        of them by itself; they write as many as there are inputs.
+        Its gradient reads the gradients of the outputs, and also the inputs unless the map is
+        linear in each input. It writes one gradient an input.
         """
         if self.direction != "bwd":
             return self.inputs, self.outputs
@@ -169,7 +171,7 @@ class Rowwise(Problem):
         return self.outputs + saved, self.inputs
 
     def accesses(self) -> Number:
-        """Tensors that it reads or writes, of both types."""
+        """Number of tensors that it reads or writes, of both types."""
         reads, writes = self.streams()
         return reads + writes + self.also_inputs + self.also_outputs
 
@@ -188,7 +190,7 @@ class Rowwise(Problem):
         }
 
     def algorithm(self) -> Algorithm:
-        """The declaration that counts this operator."""
+        """The algorithm by which this operator is counted."""
         if self.op == "pointwise":
             return pointwise(self.variant, mixed=bool(self.also_dtype))
         return backward(self.op) if self.direction == "bwd" else forward(self.op)
@@ -199,10 +201,10 @@ OPS = ("softmax", "layernorm", "rmsnorm", "pointwise", "quantise")
 
 @lru_cache(maxsize=256)
 def pointwise(variant: str = "", *, mixed: bool = False) -> Algorithm:
-    """An element-wise map: j inputs and o outputs stacked, so that any number of each counts.
+    """An element-wise map: j inputs and o outputs stacked, so that it counts any number of each.
 
-    One operation an input, and those of the variant for each output. A `mixed` one reads u more
-    inputs and writes w more outputs, of another type.
+    It has one operation an input, and those of the variant for each output. A `mixed` map also
+    reads u inputs and writes w outputs of a second type.
     """
     vector, special = VARIANTS.get(variant, (0.0, 0.0))
     parts = [
@@ -252,7 +254,7 @@ def forward(op: str) -> Algorithm:
 
 @lru_cache(maxsize=16)
 def backward(op: str) -> Algorithm:
-    """Gradients: softmax reads Y and dY; norms read X and dY and reduce the weights' gradients."""
+    """Gradients: softmax reads Y and dY; norms read X and dY and sum the weights' gradients."""
     vector, _ = _WORK[op]
     source = "Y" if op == "softmax" else "X"
     parts = [Tensor(source, ("n", "c")), Tensor("dY", ("n", "c")), Tensor("dX", ("n", "c"))]

@@ -1,4 +1,4 @@
-"""How large problems may be, and how many: whole sizes from 1 on, no larger than can be timed."""
+"""Limits on the sizes and the number of problems."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from perfmodel.arithmetic import Number, is_symbolic
 from perfmodel.errors import ProblemError
 
 LARGEST = 2**40
-"""The largest size in any one dimension, 1,099,511,627,776."""
+"""Largest size of one dimension: 2^40 = 1,099,511,627,776."""
 
 MOST_POINTS = 2**120
-"""The most points that all dimensions of a problem may span together.
+"""Most points of all dimensions of a problem together.
 
-Three dimensions of the largest size: more than any machine will ever compute. Beyond that, counts
-and times taken to powers would leave the range of floating-point numbers.
+2^120, three dimensions of the largest size, is more than any machine will ever compute. Beyond it,
+powers of counts and times would overflow floating-point numbers.
 """
 
 MOST_CASES = 50_000_000
-"""The most cases that one command takes, all devices and schedules together."""
+"""Most cases of one command, over all devices and schedules."""
 
 
 def check_cases(count: int, most: int = MOST_CASES, instead: str = "narrow a range") -> None:
-    """Raise `ProblemError` for more cases than `most`; `instead` says what to do."""
+    """Raise `ProblemError` for more than `most` cases; `instead` is the advice in the message."""
     if count > most:
         raise ProblemError(f"{count:,} cases are more than {most:,}; {instead}")
 
 
 def check_positive(name: str, value: Number) -> None:
-    """Raise `ProblemError` where a size is no whole number from 1 to `LARGEST`."""
+    """Raise `ProblemError` where a size is not a whole number from 1 to `LARGEST`."""
     if is_symbolic(value):
         return
     array = np.asarray(value)

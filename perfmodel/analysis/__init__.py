@@ -1,7 +1,7 @@
-"""Questions that take many predictions.
+"""Analyses that need many predictions.
 
-whatif, quantities    what a faster part would bring: elasticities, a quantity a row
-why                   what decides one predicted time: roofs, floor, what would help
+whatif, quantities    effects of hardware changes: elasticities, one row for each quantity
+why                   explains one predicted time: roofs, floor, which changes would help
 trend                 ridge points of devices by year
-sweep/                grids of millions into Parquet
+sweep/                grids of millions of points, written to Parquet
 """

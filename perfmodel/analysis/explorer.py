@@ -2,8 +2,8 @@
 
     {"operators": [{"title", "sizes", "useful", "times": {device: {"us", "limiter"}}}], ...}
 
-Arrays run over the grid with the first size slowest. A device without the type in its matrix unit
-has none of the operator's times.
+Arrays are over the grid, first size slowest. A device whose matrix unit lacks the type has no times
+for the operator.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from perfmodel.hardware import Device, specs
 from perfmodel.predict import predict_arrays
 
 KINDS = ("gpu",)
-"""Kinds of devices that the predictions are held against runs of."""
+"""Kinds of devices for which predictions were compared with runs."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """One operator with the sizes that may be chosen, and what stays."""
+    """One operator, with the sizes that can be chosen and the fixed parameters."""
 
     title: str
-    """What is asked."""
+    """Title of the question."""
     sizes: Mapping[str, Sequence[int]]
-    """Values of each size that may be chosen."""
+    """Values of each size that can be chosen."""
     make: Callable[..., Problem]
-    """The problem of arrays of the sizes, which are given in their order."""
+    """Makes the problem from arrays of the sizes, in the order of `sizes`."""
     types: Sequence[str] = ("bf16", "fp16")
-    """The first of these that a device's matrix unit has is taken."""
+    """Types in order of preference: the first that a device's matrix unit has."""
 
 
 _POWERS = tuple(2**i for i in range(14))
@@ -107,7 +107,7 @@ def _answered(
 
 
 def _three_digits(value: float) -> float | int | None:
-    """A number as short as three digits allow; None where there is none."""
+    """A number rounded to three digits; None if it is not finite."""
     if not np.isfinite(value):
         return None
     short = float(f"{value:.3g}")

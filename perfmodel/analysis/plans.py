@@ -1,7 +1,6 @@
 """Steps of many training plans, in this process or on a Dask scheduler (extra `dask`).
 
-Plans keep their order, so those that share a setting come one after another and share what was
-predicted of it.
+Plans keep their order: neighbours that share a setting reuse its predictions.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from perfmodel.training.result import Step
 from perfmodel.training.step import predict_step
 
 AT_ONCE = 64
-"""Plans that a worker is given at a time."""
+"""Plans sent to a worker at a time."""
 
 Place = tuple[Network, Device, System | None]
-"""What is trained, and on what."""
+"""The model that is trained and the system that it is trained on."""
 
 
 def steps(place: Place, plans: Sequence[Plan], *, dask: str | None = None) -> list[Step | str]:
-    """The step of each plan, or in a line why it cannot be laid out.
+    """The step of each plan, or one line on why the plan is not possible.
 
-    `dask` is the address of a scheduler. Of several plans no pipeline's timeline is kept. Raises
-    `OutputError` for a scheduler that does not answer, or whose workers give up.
+    `dask` is the address of a scheduler. With several plans, pipeline timelines are not kept.
+    Raises `OutputError` for a scheduler that does not answer, or whose workers give up.
     """
     if dask is None:
         return _several(place, plans)
@@ -45,7 +44,7 @@ def steps(place: Place, plans: Sequence[Plan], *, dask: str | None = None) -> li
             return [one for part in client.gather(asked) for one in part]
         except PerfmodelError:
             raise
-        except Exception as error:  # whatever a worker died of
+        except Exception as error:  # any error of a worker
             said = " ".join(str(error).split())[:160]
             raise OutputError(f"the Dask workers gave plans up: {said}") from None
 
@@ -56,7 +55,7 @@ def _apart(blob: bytes, plans: Sequence[Plan]) -> list[Step | str]:
 
 @lru_cache(maxsize=2)
 def _unpacked(blob: bytes) -> Place:
-    """The place, unpacked once for each worker; `OutputError` where its model is another one."""
+    """The place, unpacked once in each worker; `OutputError` if the worker's model differs."""
     place, model = pickle.loads(blob)
     if model != model_hash():
         raise OutputError("a Dask worker has another version of perfmodel; install the same one")

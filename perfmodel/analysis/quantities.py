@@ -1,7 +1,8 @@
-"""The hardware numbers that a what-if may change: their names, units, and how a copy is made.
+"""The hardware numbers that a what-if can change: names, units, and how to change each.
 
-A number is changed together with the facts that belong to it (`perfmodel.hardware.scaling`); the
-launch overhead is no fact of a device but of how a run is timed, so it is changed in the constants.
+A number is changed together with the dependent facts (`perfmodel.hardware.scaling`). Launch
+overhead is a property of how a run is timed and not of the device, so it is changed in the
+constants.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from perfmodel.timing.runs import paced
 from perfmodel.units import binary, seconds, si
 
 LAUNCH = ("kernel_gap", "split_price", "combine_price")
-"""Constants that are launch overhead, besides what the harness and the host take."""
+"""Constants of launch overhead, besides the times of harness and host."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a prediction is made of (`perfmodel.predict`)."""
+    """The arguments of a prediction (`perfmodel.predict`)."""
 
     problem: Problem
     """The problem."""
@@ -38,15 +39,15 @@ class Setting:
     harness: str = "kernel"
     """How the run is timed."""
     place: Mapping[str, str] = field(default_factory=dict)
-    """Levels that operands lie in."""
+    """Memory level of each operand, where not the device's own memory."""
     mesh: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    """Devices that axes are split over, and their links."""
+    """Axes split over devices: number of devices and the link."""
     stored: Mapping[str, str] = field(default_factory=dict)
-    """Axes that shards lie along in memory."""
+    """Axis along which each tensor's shards are stored."""
 
     @property
     def links(self) -> set[str]:
-        """Levels behind a link that something lies in or crosses."""
+        """Levels behind a link that an operand is stored in or an exchange crosses."""
         crossed = (link_of(self.device, link)[0].name for _, link in self.mesh.values())
         return {*self.place.values(), *crossed}
 
@@ -56,20 +57,21 @@ class Quantity:
     """A hardware number."""
 
     name: str
-    """What options call it."""
+    """Name in options."""
     label: str
-    """What tables call it."""
+    """Name in tables."""
     dimension: str
     """One of `perfmodel.units`, or "count"."""
     aliases: tuple[str, ...]
-    """Other names that options take."""
+    """Other names accepted in options."""
     read: Callable[[Setting], float | None]
-    """Its value in SI units; None where the spec is silent."""
+    """Its value in SI units; None if the spec does not state it."""
     step: float = 0.01
-    """Fraction by which it is moved for an elasticity: larger for what the model counts in whole
-    tiles or waves."""
+    """Relative step for an elasticity; larger for numbers that the model uses in whole tiles or
+    waves."""
     of_level: str = ""
-    """A level that most devices or questions do without; see `belongs`."""
+    """The memory level or link that it belongs to, if most devices or cases lack it; see
+    `belongs`."""
 
     def on(self, device: Device) -> str:
         """The label with the levels' names on a device: GDDR6X bandwidth, Infinity Cache size."""
@@ -82,7 +84,7 @@ class Quantity:
 
     @property
     def is_launch(self) -> bool:
-        """Whether it lives in the constants, and may be zero."""
+        """Whether it is launch overhead, which is stored in the constants and may be zero."""
         return self.name == "launch"
 
     def show(self, value: float) -> str:
@@ -96,7 +98,8 @@ class Quantity:
         return si(value, _UNITS[self.dimension])
 
     def scaled(self, setting: Setting, factor: float) -> Setting:
-        """`setting` with this number multiplied; raises `ProblemError` where it is not there."""
+        """`setting` with this number multiplied by `factor`; raises `ProblemError` if the spec
+        lacks it."""
         if self.is_launch:
             return replace(setting, constants=launching(setting.constants, factor))
         if self.read(setting) is None:
@@ -106,9 +109,9 @@ class Quantity:
         return replace(setting, device=device)
 
     def belongs(self, setting: Setting) -> bool:
-        """Whether it can matter: the device has its level, or something crosses the link.
+        """Whether it is relevant: the device has its level, or something crosses the link.
 
-        Where a device has no such level at all, its spec lacks nothing.
+        A device without the level is not reported as missing this number.
         """
         if self.of_level in LINKS:
             return self.of_level in setting.links
@@ -116,7 +119,7 @@ class Quantity:
 
 
 def launching(constants: Constants, factor: float) -> Constants:
-    """Constants under which all launch overhead takes `factor` times as long."""
+    """Constants with all launch overhead multiplied by `factor`."""
     changed = constants.with_values({name: constants[name] * factor for name in LAUNCH})
     return changed.with_runs(paced(constants.runs, factor))
 
@@ -145,13 +148,13 @@ def _vector(setting: Setting) -> float | None:
 
 
 def _per_chip(per_clock: float | None, setting: Setting) -> float | None:
-    """A rate per clock and unit as a rate of the whole chip."""
+    """A rate per clock and unit, converted to a rate of the whole chip."""
     device = setting.device
     return None if per_clock is None else per_clock * device.boost_hz * device.units
 
 
 def _rate(device: Device, name: str) -> float | None:
-    """Bandwidth of a level as the model takes it: measured where that is known."""
+    """Bandwidth of a level as the model uses it: measured if known, else the datasheet's."""
     level = device.level(name)
     return None if level is None else level.measured_bytes_per_s or level.bytes_per_s
 
@@ -277,11 +280,11 @@ _ALL = (
 )  # fmt: skip
 
 QUANTITIES: Mapping[str, Quantity] = {quantity.name: quantity for quantity in _ALL}
-"""Every hardware number by the name that `Device.scaled` has for it."""
+"""Every hardware number by its name in `Device.scaled`."""
 
 SPELLINGS: Mapping[str, Quantity] = {
     spelling.lower().replace("_", " "): quantity
     for quantity in _ALL
     for spelling in (quantity.name, quantity.label, *quantity.aliases)
 }
-"""Every name that a person may use for one."""
+"""Every accepted spelling of a hardware number."""

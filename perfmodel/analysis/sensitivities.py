@@ -1,7 +1,8 @@
-"""What-ifs of predictions that were made before: the same problems asked again, number by number.
+"""What-ifs for existing predictions (JSON): each problem is predicted again with changed hardware.
 
-A prediction's JSON does not say everything that it was made with. What comes out otherwise now (a
-harness, a placement, an older model) is left without an answer, not answered for another case.
+A prediction's JSON does not hold all arguments it was made with. If the new prediction differs
+(another harness or placement, an older model), the row gets no answer rather than one for another
+case.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from perfmodel.hardware import load
 Row = Mapping[str, Any]
 
 SAME = 0.01
-"""How far the time asked again may be off that of the prediction."""
+"""Largest relative difference between the new time and that of the prediction."""
 
 
 def sensitivities(rows: Sequence[Row]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Places of `rows` (predictions as JSON) and the what-ifs of each, as `perfmodel whatif` has.
+    """Indices into `rows` (predictions as JSON) with the what-ifs of each, as in `perfmodel
+    whatif`.
 
-    Rows that cannot be asked again, or come out otherwise, are left out.
+    Rows that cannot be predicted again, or give another time, are left out.
     """
     for places in _alike(rows):
         first = rows[places[0]]
@@ -35,7 +37,7 @@ def sensitivities(rows: Sequence[Row]) -> Iterator[tuple[int, dict[str, Any]]]:
             PerfmodelError,
             TypeError,
             KeyError,
-        ):  # fields that make no problem of this operator
+        ):  # not a valid problem of this operator
             continue
         answers: dict[int, list[dict[str, Any]]] = {}
         count = len(found.sensitivities) + len(found.effects)
@@ -48,7 +50,7 @@ def sensitivities(rows: Sequence[Row]) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _alike(rows: Sequence[Row]) -> list[list[int]]:
-    """Places of rows that one call answers: alike in all but their sizes."""
+    """Groups of indices of rows that differ in their sizes only, for one call each."""
     groups: dict[str, list[int]] = {}
     for i, row in enumerate(rows):
         if not row.get("algorithm") or not row.get("terms_us"):
@@ -65,7 +67,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _ask(first: Row, rows: Sequence[Row]) -> WhatIf:
-    """The what-ifs of rows that are alike, as one array of problems."""
+    """The what-ifs of rows that differ in sizes only, as one array of problems."""
     fields = {
         name: np.array([row["problem"][name] for row in rows]) if _is_size(value) else value
         for name, value in first["problem"].items()

@@ -1,10 +1,10 @@
 """The memory wall: how fast peak operations, memory and interconnects have grown since 1997.
 
-The points are those of the figure in Gholami et al., "AI and Memory Wall" (IEEE Micro 2024,
-arXiv 2403.14123), read from the authors' vector drawing; `identity` says how sure a point's name
-is. Operations change their precision along the way (fp64 and fp32, dense fp16 on matrix units from
-2017), memory is the bandwidth of a whole board, interconnects are the signalling rate of one lane.
-The shipped devices stand beside them by their year of announcement.
+The points are those of the figure in Gholami et al., "AI and Memory Wall" (IEEE Micro 2024, arXiv
+2403.14123), read from the authors' vector drawing; `identity` states how certain a point's name is.
+The precision of operations changes over time (fp64 and fp32; dense fp16 on matrix units from 2017).
+Memory is the bandwidth of a whole board, and an interconnect is the signalling rate of one lane.
+The shipped devices are added by their year of announcement.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Point:
     """One product."""
 
     series: str
-    """What it is a point of."""
+    """Its series: flops, dram or interconnect."""
     name: str
     """Its label; empty: none."""
     year: float
@@ -44,7 +44,7 @@ class Point:
     value: float
     """FLOP/s, B/s or transfers/s."""
     identity: str
-    """What tells it from others of its name."""
+    """How certain its name is."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class Fit:
     last: float
     """Year of the last."""
     at_2000: float
-    """The value of the year 2000."""
+    """The fitted value in 2000."""
     per_two_years: float
-    """The factor of two years."""
+    """Growth factor in two years."""
 
     def at(self, year: float) -> float:
         """The fitted value in `year`, in the unit of the points."""
@@ -93,7 +93,7 @@ def series(name: str) -> tuple[Point, ...]:
 
 
 def fit(found: Sequence[Point]) -> Fit:
-    """The exponential growth of `found`; raises `ProblemError` for fewer than two years."""
+    """The exponential growth of points; raises `ProblemError` for fewer than two years."""
     years = np.array([point.year for point in found])
     if np.unique(years).size < 2:
         raise ProblemError("growth needs points of two years or more")
@@ -114,15 +114,15 @@ def fits() -> dict[str, Fit]:
 
 
 def growth(per_two_years: float, years: float) -> float:
-    """What grows by a factor every two years has grown by after `years`."""
+    """The growth factor after `years`, from the factor of two years."""
     return float(per_two_years ** (years / 2))
 
 
 def device_points(devices: Sequence[Device]) -> list[Point]:
     """Peak dense 16-bit rate (operations) and memory bandwidth (memory) of devices, by year.
 
-    A device without a matrix unit counts with its vector rate. CPUs are left out, and from the
-    memories those machines whose main memory is SRAM on the chip.
+    A device without a matrix unit counts with its vector rate. CPUs are left out. So is the memory
+    of machines whose main memory is on-chip SRAM.
     """
     found = []
     for device in devices:
@@ -142,7 +142,7 @@ def _peak(device: Device) -> float | None:
     for dtype in ("fp16", "bf16"):
         if dtype in device.matrix_types:
             return device.matrix_flops(dtype)
-    try:  # some early chips have fp16 at a token rate, below fp32
+    try:  # some early chips have a very low fp16 rate, below fp32
         return max(device.vector_flops("fp16"), device.vector_flops("fp32"))
     except ProblemError:
         return None

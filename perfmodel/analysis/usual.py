@@ -1,4 +1,4 @@
-"""Which kernel a prediction takes on each architecture where none is named: a good library's."""
+"""The kernel that a prediction takes on each architecture if none is named."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ CASES: Mapping[str, Problem] = {
         for dtype in ("fp16", "fp32", "fp8", "int8")
     },
 }
-"""What is asked of each architecture, by operator and type."""
+"""The problems predicted on each architecture, by operator and type."""
 
 
 def families() -> Mapping[str, tuple[Device, ...]]:
-    """Shipped devices by architecture; those of no described one by their kind: cpu, gpu ..."""
+    """Shipped devices by architecture; devices without a described one by kind: cpu, gpu ..."""
     found: dict[str, list[Device]] = {}
     for device in specs():
         name = architecture_of(device).name

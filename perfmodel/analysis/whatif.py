@@ -1,10 +1,12 @@
 """What if the hardware were different: elasticities, and answers to changes such as "HBM x2".
 
-An elasticity is the per cent of time per per cent of a hardware number, ∂ ln t / ∂ ln x: −1 where
-the number alone decides, 0 where it does not matter, +1 for a time that everything waits for.
+An elasticity is ∂ ln t / ∂ ln x, the per cent of time per per cent of a hardware number x. It is −1
+for a rate that alone limits the time, 0 for a number without effect, and +1 for a latency that is
+the whole time.
 
-It is a central difference of two predictions on copies of the device; because the time is a sum and
-maximum of work ÷ rate, the elasticities of all rates, less those of all times, add up to −1.
+It is a central difference of two predictions on changed copies of the device. The time is made of
+sums and maxima of work ÷ rate, so the elasticities of all rates minus those of all times add up to
+−1.
 """
 
 from __future__ import annotations
@@ -30,10 +32,10 @@ from perfmodel.timing.constants import Constants, default
 from perfmodel.units import parse
 
 SWING = 2.0
-"""By how much each number is halved and doubled."""
+"""The factors by which each number is changed."""
 
 MOST = 1e3
-"""By how much a number may be changed, up or down."""
+"""Largest factor by which a number may be changed, up or down."""
 
 TOGETHER = "all together"
 _NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
@@ -50,15 +52,15 @@ class Change:
     """One change: a hardware number times a factor or set to a value, or another type."""
 
     text: str
-    """As it was asked for."""
+    """The text of the request."""
     quantity: Quantity | None = None
     """The hardware number; None where the type changes."""
     factor: float | None = None
-    """What it is multiplied by."""
+    """The factor; None if a value is set."""
     value: float | None = None
-    """What it is set to, in SI units."""
+    """The new value in SI units; None if a factor is given."""
     dtype: str = ""
-    """The other type."""
+    """The new type; empty if a number changes."""
 
     @property
     def subject(self) -> str:
@@ -66,13 +68,13 @@ class Change:
         return self.quantity.label if self.quantity else "the type"
 
     def applied(self, setting: Setting) -> Setting:
-        """`setting` after the change; raises `ProblemError` where there is no such number."""
+        """`setting` after the change; raises `ProblemError` if the spec lacks the number."""
         if self.quantity is None:
             return replace(setting, problem=setting.problem.having(dtype=self.dtype))
         factor = self.factor
         if factor is None:
             now = self.quantity.read(setting)
-            # Without a value `scaled` says what is missing; a floor of zero stays zero.
+            # If the value is missing, `scaled` raises the error; a launch floor of zero stays zero.
             factor = _held((self.value or 0.0) / now, self.text) if now else 1.0
         return self.quantity.scaled(setting, factor)
 
@@ -82,51 +84,51 @@ class Outcome:
     """Predictions of n cases."""
 
     seconds: np.ndarray
-    """Times; infinite where no tile fits any more."""
+    """Seconds; infinite where no tile fits."""
     limiter: np.ndarray
     """Limiters."""
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How the times of n cases follow one hardware number."""
+    """How the times of n cases depend on one hardware number."""
 
     quantity: Quantity
     """The number."""
     value: float
     """Its value now, in SI units."""
     elasticity: np.ndarray
-    """Per cent of time for a per cent of it."""
+    """Per cent of time per per cent of the number."""
     halved: Outcome
-    """With half of it."""
+    """Predictions with half the number."""
     doubled: Outcome
-    """With twice of it."""
+    """Predictions with twice the number."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a change does to n cases."""
+    """The effect of a change on n cases."""
 
     change: str
-    """The change, as it was asked for."""
+    """The text of the change."""
     after: Outcome
     """The cases after it."""
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """n cases on one device: now, how sensitive, and after each change."""
+    """n cases on one device: as they are, their sensitivities, and after each change."""
 
     setting: Setting
-    """The cases, and what they run on."""
+    """The cases, device and other arguments."""
     now: Outcome
-    """As they are."""
+    """Predictions without a change."""
     sensitivities: tuple[Sensitivity, ...]
-    """How they follow each hardware number."""
+    """Sensitivity to each hardware number."""
     effects: tuple[Effect, ...]
-    """What each change does."""
+    """The effect of each change."""
     missing: tuple[str, ...]
-    """Hardware numbers that the spec does not have."""
+    """Hardware numbers that the spec does not state."""
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per case and hardware number, then per case and change; times in microseconds."""
@@ -167,10 +169,10 @@ class WhatIf:
 
 
 def parse_change(text: str) -> Change:
-    """The change that a person typed: "HBM x2", "SRAM +50%", "SM 160", "clock 2 GHz", "fp8".
+    """The change in a user's text: "HBM x2", "SRAM +50%", "SM 160", "clock 2 GHz", "fp8".
 
-    Raises `UnknownName`, with the nearest, for what is no hardware number, `ProblemError` for an
-    amount that makes no sense, and `UnitError` for one in another unit.
+    Raises `UnknownName`, with the nearest names, for an unknown hardware number, `ProblemError` for
+    an invalid amount, and `UnitError` for a wrong unit.
     """
     typed = " ".join(text.split())
     if typed.lower() in (*ELEMENTS, *FORMATS):
@@ -193,7 +195,8 @@ def parse_change(text: str) -> Change:
 
 
 def _held(factor: float, typed: str) -> float:
-    """`factor`; raises `ProblemError` beyond `MOST` either way. Zero, of a launch floor, stays."""
+    """`factor`, if it is between 1/`MOST` and `MOST`, or 0 (no launch overhead); else raises
+    `ProblemError`."""
     if factor != 0 and not 1 / MOST <= factor <= MOST:
         raise ProblemError(
             f"{quoted(typed)} is a change by a factor of {factor:.2g}; it may be 0.001 to 1000"
@@ -224,7 +227,7 @@ def _value(quantity: Quantity, text: str, typed: str) -> float:
 
 
 def parse_changes(texts: Sequence[str]) -> list[Change]:
-    """All changes; raises `ProblemError` where two of them contradict each other."""
+    """All changes; raises `ProblemError` if two of them change the same number."""
     found: dict[str, Change] = {}
     for change in map(parse_change, texts):
         before = found.setdefault(change.subject, change)
@@ -247,7 +250,7 @@ def whatif(
     stored: Mapping[str, str] | None = None,
     constants: Constants | None = None,
 ) -> WhatIf:
-    """Elasticities and the effect of `changes`, each alone and (where several) all together.
+    """Elasticities, and the effect of each of `changes` alone and, if several, of all together.
 
     `problem` may hold arrays; the other arguments and errors are those of `predict`.
     """
@@ -291,7 +294,7 @@ def _outcome(setting: Setting, how: dict[str, Any]) -> Outcome:
 
 
 def _after(setting: Setting, changes: Sequence[Change], how: dict[str, Any]) -> Outcome:
-    """The outcome after `changes`; a type that the device lacks is an error, not an answer."""
+    """The outcome after `changes`; a type that the device lacks raises an error."""
     for change in changes:
         setting = change.applied(setting)
     if any(change.quantity is None for change in changes):
@@ -300,7 +303,7 @@ def _after(setting: Setting, changes: Sequence[Change], how: dict[str, Any]) -> 
 
 
 def _tried(setting: Setting, how: dict[str, Any]) -> Outcome:
-    """The outcome, infinite where nothing fits on chip any more."""
+    """The outcome, infinite where no tile fits on chip."""
     try:
         return _outcome(setting, how)
     except ProblemError:
@@ -311,7 +314,7 @@ def _tried(setting: Setting, how: dict[str, Any]) -> Outcome:
 def _sensitivity(
     setting: Setting, now: np.ndarray, quantity: Quantity, how: dict[str, Any]
 ) -> Sensitivity:
-    """How times that are `now` seconds follow a number."""
+    """The sensitivity of times that are `now` seconds to one number."""
     value, slope = elasticity(setting, now, quantity, how)
     halved, doubled = (_tried(quantity.scaled(setting, f), how) for f in (1 / SWING, SWING))
     return Sensitivity(quantity, value, slope, halved, doubled)
@@ -320,15 +323,15 @@ def _sensitivity(
 def elasticity(
     setting: Setting, now: np.ndarray, quantity: Quantity, how: dict[str, Any]
 ) -> tuple[float, np.ndarray]:
-    """The number (SI) and ∂ ln t / ∂ ln of it, for times that are `now` seconds.
+    """The number x in SI units and ∂ ln t / ∂ ln x, for times t that are `now` seconds.
 
-    `how` has the schedule and the implementation, as `predict_arrays` takes them. NaN where the
-    number cannot be moved.
+    `how` holds arguments of `predict_arrays`, such as schedule and implementation. The elasticity
+    is NaN if the number cannot be changed.
     """
     value = float(quantity.read(setting) or 0.0)
     ends = _ends(quantity, value)
     times = [_tried(quantity.scaled(setting, factor), how).seconds for factor in ends]
-    # A side on which nothing fits leaves the difference to the other side.
+    # If nothing fits on one side, a one-sided difference is taken.
     low, high = (np.where(np.isfinite(found), found, now) for found in times)
     left, right = (
         np.where(np.isfinite(found), math.log(end), 0.0)
@@ -339,7 +342,7 @@ def elasticity(
 
 
 def _ends(quantity: Quantity, value: float) -> tuple[float, float]:
-    """The factors on both sides of 1 that an elasticity is taken over."""
+    """The factors below and above 1 of the central difference."""
     if quantity.dimension != "count":
         return 1 - quantity.step, 1 + quantity.step
     by = max(1, round(value * quantity.step))

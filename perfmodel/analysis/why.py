@@ -1,12 +1,13 @@
-"""Why a prediction takes as long as it does: shares of the roofs, the floor, what would help.
+"""Explains a predicted time: shares of the roofs, the floor, and which changes would help.
 
     answer = why(Matmul(8192, 8192, 8192), load("h100-sxm"), prediction)
     answer.roofs["matrix"], answer.floor_by, answer.helps[0].saves
 
-The floor is the larger of two times by the data sheet alone: the least operations at the dense peak
-(`perfmodel.timing.physical`), and inputs and outputs once at the bandwidth of main memory, or what
-crosses it where the last cache holds more. The gains come from the elasticities e of
-`perfmodel.analysis.whatif`: a number 10 % better changes the time by the factor 1.1^e.
+The floor is the larger of two times from the datasheet: the minimum operations at the dense peak
+(`perfmodel.timing.physical`), and all inputs and outputs once at main-memory bandwidth, or the
+predicted memory traffic if that is less because of the last cache. The gains come from the
+elasticities e of `perfmodel.analysis.whatif`: a number 10 % better changes the time by the factor
+1.1^e.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from perfmodel.timing.constants import default
 from perfmodel.timing.physical import dense_peak, seconds_of_operations
 
 BETTER = 1.1
-"""A hardware number that is 10 % better."""
+"""Factor of a hardware number that is 10 % better."""
 
-_TRIED = 3  # terms whose hardware number is tried: the limiter and the next ones
-_NEAR = 0.4  # of the limiter's time; a shorter term hardly decides
-_LEAST = 0.005  # of the time; a smaller gain is not told
+_TRIED = 3  # terms whose hardware numbers are tried: the limiter and the next longest
+_NEAR = 0.4  # of the limiter's time; shorter terms are not tried
+_LEAST = 0.005  # of the time; smaller gains are not reported
 _BEHIND: Mapping[str, str] = {
     "matrix": "matrix",
     "special": "special",
@@ -46,32 +47,32 @@ _BEHIND: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Help:
-    """What a better hardware number would bring."""
+    """The gain from a better hardware number."""
 
     number: str
-    """What it is called: HBM3 bandwidth, matrix rate."""
+    """Its name: HBM3 bandwidth, matrix rate."""
     saves: float
-    """Share of the time that goes where it is 10 % better."""
+    """Share of the time saved if it is 10 % better."""
 
 
 @dataclass(frozen=True)
 class Why:
-    """What decides one predicted time."""
+    """The explanation of one predicted time."""
 
     roofs: Mapping[str, float] = field(default_factory=dict)
-    """Rate over peak, by term: of the matrix and special-function units, and of memory levels. The
-    peak is the data sheet's; of a cache without one, what was measured."""
+    """Rate over peak by term: matrix and special-function units, and memory levels. The peak is the
+    datasheet's, or for a cache without one the measured rate."""
     floor_seconds: float = 0.0
-    """Time that no kernel can beat, by the data sheet alone; 0 where that says nothing."""
+    """Time that no kernel can beat, from the datasheet; 0 if the datasheet lacks the numbers."""
     floor_by: str = ""
-    """What the floor is made of: "operations" or "bytes"."""
+    """What sets the floor: "operations" or "bytes"."""
     helps: tuple[Help, ...] = ()
-    """The numbers that would help, the most helpful first; not looked for where no library's kernel
-    is known."""
+    """Hardware numbers that would help, largest gain first; empty if no library's kernel is
+    known."""
 
 
 def why(problem: Problem, device: Device, found: Prediction, **how: Any) -> Why:
-    """What decides the time `found` of a single `problem` on `device`.
+    """Explain the prediction `found` of a single `problem` on `device`.
 
     `how` are the arguments that it was predicted with, as `predict_arrays` takes them.
     """
@@ -82,7 +83,8 @@ def why(problem: Problem, device: Device, found: Prediction, **how: Any) -> Why:
         least = {"bytes": moved / device.hbm_bytes_per_s, "operations": float(operations)}
         by = max(least, key=lambda name: least[name])
         floor = least[by]
-    # A declared algorithm's schedule is searched anew for each change of the device: seconds.
+    # Skipped for a declared algorithm: its schedule is searched again for each change, which takes
+    # seconds.
     gains = _helps(problem, device, found, how) if operator_of(problem).library else ()
     helps = sorted(gains, key=lambda item: -item.saves)
     return Why(dict(_roofs(problem, device, found)), floor, by if floor else "", tuple(helps))

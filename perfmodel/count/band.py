@@ -1,14 +1,14 @@
-"""Tile pairs that a banded mask leaves to visit, summed exactly without walking them.
+"""Tile pairs that a banded mask leaves to visit, summed exactly without enumerating them.
 
 A causal or windowed mask couples the loops over queries and keys: the product of their trip counts
-becomes a sum over the visited pairs. Query tile i holds rows i·Br to min(Q, (i+1)·Br) − 1, and its
+becomes a sum over the visited pairs. Query tile i has rows i·Br to min(Q, (i+1)·Br) − 1. Its
 visible keys run from f_i (first key of its first row) up to e_i (one past the last key of its last
-row), so it visits the key tiles ⌊f_i/Bc⌋ … ⌈e_i/Bc⌉ − 1, with
+row). It visits the key tiles ⌊f_i/Bc⌋ … ⌈e_i/Bc⌉ − 1, with
 
     e_i = min(Q, (i+1)·Br) + shift + right        f_i = i·Br + shift − left + 1
 
-both clipped to [0, X], shift = X − Q, so that the last row sees the last key. The visited pairs are
-the same set whichever loop stands outside, so these sums serve every loop order.
+both clipped to [0, X]. shift = X − Q, so the last row sees the last key. The set of visited pairs
+does not depend on the loop order, so these sums serve every order.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ class Visits:
     pairs: Number
     """Visited pairs."""
     queries: Number
-    """Query extents of all pairs, added up."""
+    """Sum of the query extents of all pairs."""
     keys: Number
-    """Key extents of all pairs, added up."""
+    """Sum of the key extents of all pairs."""
     area: Number
-    """Query extent × key extent of all pairs, added up."""
+    """Sum of query extent × key extent of all pairs."""
     distinct_queries: Number
-    """Query rows in tiles that see any key at all."""
+    """Query rows in tiles that see at least one key."""
     most_keys: Number
     """Largest key extent that one query tile visits."""
     distinct_keys: Number
-    """Keys in tiles that any query sees."""
+    """Keys in tiles that at least one query sees."""
     most_queries: Number
-    """Largest query extent that one key tile is visited by."""
+    """Largest query extent that visits one key tile."""
 
 
 def visit(band: Band | None, seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
     """Exact sums for `band` over tiles of br queries by bc keys.
 
-    Ints and arrays use floor sums; symbols get the closed form for tiles that nest (one a multiple
-    of the other), and `ProblemError` otherwise.
+    Ints and arrays use floor sums. Symbols get the closed form for nesting tiles (one a multiple of
+    the other); other symbolic tiles raise `ProblemError`.
     """
     if band is None or not band.bounded:
         return _every(seq_q, seq_kv, br, bc)
     if band.sparse:
         every, s = _every(seq_q, seq_kv, br, bc), band.share
         pairs, queries, keys = s * every.pairs, s * every.queries, s * every.keys
-        # Few tiles may see less than all of the rows or keys between them.
+        # Few tiles together may see fewer than all rows or keys.
         rows, seen = minimum(seq_q, queries), minimum(seq_kv, keys)
         return Visits(pairs, queries, keys, s * every.area, rows, s * seq_kv, seen, rows)
     if is_symbolic(seq_q, seq_kv, br, bc):
@@ -92,7 +92,7 @@ def _every(seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
 
 
 def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
-    """Split the query tiles where the clipping saturates; floor-sum the straight piece."""
+    """Split the query tiles where the clipping saturates; use a floor sum for the linear part."""
     tq, tk = ceil_div(seq_q, br), ceil_div(seq_kv, bc)
     shift = seq_kv - seq_q
     zero = 0 * (tq + tk)
@@ -100,8 +100,8 @@ def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) ->
         above, at_end, none_below = wide(tq) * tk, tq, zero
     else:
         offset = shift + band.right
-        # Tiles before the last end on a full row (i+1)·Br: none_below of them see nothing,
-        # those from `full` on see every key.
+        # Tiles before the last end at row (i+1)·Br: the first `none_below` see nothing, those from
+        # `full` on see every key.
         none_below = maximum(floor_div(-offset, br), 0)
         full = maximum(ceil_div(seq_kv - offset, br) - 1, none_below)
         start = (none_below + 1) * br + offset + bc - 1
@@ -116,7 +116,8 @@ def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) ->
         skipped = clamp(floor_div(-start, br) + 1, 0, tq)
         below = floor_sum(tq - skipped, bc, br, skipped * br + start)
         last_low = floor_div(clamp((tq - 1) * br + start, 0, seq_kv), bc)
-        # Each tile's keys reach up to the next one's, so only those before the first are unseen.
+        # The key ranges of successive tiles leave no gap, so only keys before the first range are
+        # unseen.
         hidden = floor_div(clamp(none_below * br + start, 0, seq_kv), bc) * bc
     pairs = above - below
     ragged_keys = tk * bc - seq_kv
@@ -141,9 +142,9 @@ def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) ->
 def _aligned(left: Number, seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
     """A causal window whose key tiles begin at each query tile's own first key.
 
-    Query tile i visits ⌈(e_i − f_i)/Bc⌉ tiles. The first ones, whose window reaches back beyond key
-    0, visit ⌈e_i/Bc⌉ as without a window; of the others each sees Br + left − 1 keys, but for the
-    last one, which may be ragged. No tile reaches beyond the last key.
+    Query tile i visits ⌈(e_i − f_i)/Bc⌉ tiles. The first query tiles, whose window reaches back
+    beyond key 0, visit ⌈e_i/Bc⌉ as without a window. Each later one sees Br + left − 1 keys, except
+    the last, which may be ragged. No tile reaches beyond the last key.
     """
     tq, tk = ceil_div(seq_q, br), ceil_div(seq_kv, bc)
     shift = seq_kv - seq_q
@@ -155,7 +156,7 @@ def _aligned(left: Number, seq_q: Number, seq_kv: Number, br: Number, bc: Number
     rising = floor_sum(early, bc, br, (none_below + 1) * br + shift + bc - 1)
     first = maximum(floor_div((tk - 1) * bc - shift, br), 0)
     at_end = clamp(minimum(whole, tq - 1) - first, 0, tq) + ends
-    # Interior tiles of the others, and how far the last of them would reach beyond the keys.
+    # Interior tiles of the later ones, and the extent of their last tile beyond the keys.
     later = clamp(tq - 1 - whole, 0, tq)
     each = ceil_div(br + left - 1, bc)
     over = clamp(floor_div(seq_kv - each * bc - start, br) + 1, whole, whole + later)
@@ -182,10 +183,10 @@ def _aligned(left: Number, seq_q: Number, seq_kv: Number, br: Number, bc: Number
 
 def _most_keys(band: Band, seq_kv: Number, br: Number, bc: Number, last_keys: Number,
                start: Number, every: Number) -> Number:  # fmt: skip
-    """Bound on the key extent of the busiest query tile; exact without a window's left edge.
+    """Bound on the key extent of the busiest query tile; exact without a left edge.
 
-    Interior tiles see Br + left + right − 1 keys from i·Br + `start` on; `every` is the extent that
-    is left where all other tiles visit one key tile each.
+    Interior tiles see Br + left + right − 1 keys from i·Br + `start` on. `every` is the extent that
+    remains where every other tile visits one key tile.
     """
     if band.right is None:
         return minimum(seq_kv, every)
@@ -196,10 +197,10 @@ def _most_keys(band: Band, seq_kv: Number, br: Number, bc: Number, last_keys: Nu
 
 
 def _most_queries(band: Band, seen: Number, br: Number, bc: Number, shift: Number) -> Number:
-    """Bound on the query extent that visits the busiest key tile, of `seen` rows that see any key.
+    """Bound on the query extent of the busiest key tile; `seen` rows see any key.
 
-    Without a left edge every row that sees a key sees the first ones; with one, those rows whose
-    window reaches the tile.
+    Without a left edge every such row sees the first keys. With one, only rows whose window reaches
+    the tile do.
     """
     if band.left is None or band.right is None:
         return seen
@@ -208,8 +209,10 @@ def _most_queries(band: Band, seen: Number, br: Number, bc: Number, shift: Numbe
 
 
 def _straddled(reach: Number, start: Number, step: Number, tile: Number) -> Number:
-    """Extent of the tiles that the longest of the stretches of `reach` from i·`step` + `start` on
-    lies across: they begin in a tile at places that differ by what divides both step and tile.
+    """Largest extent of the tiles that an interval of length `reach` overlaps.
+
+    The intervals start at i·`step` + `start`. Their offsets within a tile differ by multiples of
+    gcd(step, tile).
     """
     common = np.gcd(np.asarray(step, dtype=np.int64), np.asarray(tile, dtype=np.int64))
     latest = tile - common + start % common

@@ -1,4 +1,4 @@
-"""Compulsory bytes: what every schedule of a problem moves, whatever its tiles."""
+"""Compulsory bytes: the traffic of every schedule of a problem, whatever its tiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perfmodel.count import rule
 
 
 def compulsory_bytes(problem: Problem) -> np.ndarray:
-    """Inputs as far as the mask lets them be seen and outputs, each once.
+    """Bytes of the inputs that the mask leaves visible and of the outputs, each once.
 
     In float64, which no size overflows.
     """

@@ -1,8 +1,8 @@
 """Cost: operations per unit, bytes per tensor across each boundary, footprint. No seconds.
 
-Boundaries, from the device inwards: `hbm` (what must move at the least: each tensor once per kernel
-that touches it, less what a mask hides), `l2` (what the thread blocks ask of the L2, by the
-counting rule) and `shared` (operands that the matrix unit fetches from shared memory).
+Boundaries, from the device inwards: `hbm` (the minimum: each tensor once per kernel that touches
+it, less what a mask hides), `l2` (bytes between the L2 and the thread blocks, by the counting rule)
+and `shared` (operands that the matrix unit fetches from shared memory).
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ class Traffic:
     write_bytes: Number = 0
     """Bytes written."""
     atomic_bytes: Number = 0
-    """Payload of atomic additions, each of which reads and writes it."""
+    """Payload of atomic additions; each one reads and writes it."""
 
     @property
     def total_bytes(self) -> Number:
-        """All bytes that cross, either way."""
+        """All bytes that cross, in both directions."""
         return self.read_bytes + self.write_bytes + 2 * self.atomic_bytes
 
 
 @dataclass(frozen=True)
 class KernelCost:
-    """Counts of one kernel. They cover the visited pairs of a mask, ragged ends exact."""
+    """Counts of one kernel, over the visited pairs of a mask, with exact ragged ends."""
 
     name: str
-    """The kernel."""
+    """Name of the kernel."""
     nest: rule.Nest
     """Its loops with their sizes."""
     blocks: Number
     """Thread blocks."""
     passes: Number
-    """Tile iterations that all blocks make together."""
+    """Tile iterations of all blocks."""
     matrix_flops: Number
     """Operations on the matrix unit; a multiply-add is two."""
     vector_ops: Number
@@ -60,16 +60,16 @@ class KernelCost:
     l2: Mapping[str, Traffic]
     """Traffic of each tensor between L2 and thread blocks."""
     hbm: Mapping[str, Traffic]
-    """Least traffic of each tensor with memory."""
+    """Least traffic of each tensor between memory and the L2."""
     shared_bytes: Number
     """Bytes from shared memory to the matrix unit."""
     shared_footprint_bytes: Number
     """Bytes of shared memory that one block holds at once."""
     register_footprint_bytes: Number
-    """Bytes of registers that it holds at once."""
+    """Bytes of registers that one block holds at once."""
     row_passes: Number = 1
-    """Times that all passes are made, for a normaliser that is known only once a row has gone by.
-    """
+    """Number of times that all passes are made: above 1 for a normaliser that is known only after
+    the whole row."""
 
     def bytes_at(self, boundary: str) -> Number:
         """Total bytes at `hbm`, `l2` or `shared`."""
@@ -84,7 +84,7 @@ class Cost:
     """Counts of a whole schedule, kernel by kernel in launch order."""
 
     schedule: Schedule
-    """What was counted."""
+    """The schedule that was counted."""
     kernels: tuple[KernelCost, ...]
     """Counts of each kernel."""
     memory_bytes: Number
@@ -115,7 +115,7 @@ class Cost:
 
 
 def to_bytes(elements: Number, kind: ElementType) -> Number:
-    """Elements × bits / 8: an exact integer where it is one, exact rationals for symbols."""
+    """Elements × bits / 8: an integer where exact, a rational for symbols."""
     if is_symbolic(elements):
         return elements * kind.bits.numerator / (8 * kind.bits.denominator)
     if isinstance(elements, int):
@@ -128,17 +128,17 @@ def count(schedule: Schedule, sizes: rule.Sizes, elements: Elements) -> Cost:
     """Count a schedule over axis sizes (ints, NumPy arrays or SymPy symbols).
 
     `elements` maps each tensor role of the algorithm ("data", "kv", "accumulator", ...) to its
-    type. Tiles may be arrays too and broadcast against the sizes. Where kernels have mesh loops the
-    counts are those of one device, the one with the largest shard.
+    type. Tiles may be arrays too and broadcast against the sizes. With mesh loops the counts are
+    those of the device with the largest shard.
     """
     costs = tuple(_count_kernel(schedule, kernel, sizes, elements) for kernel in schedule.kernels)
     return Cost(schedule, costs, memory_bytes(schedule, sizes, elements))
 
 
 def memory_bytes(schedule: Schedule, sizes: rule.Sizes, elements: Elements) -> Number:
-    """Device memory that a schedule needs: every tensor that some kernel reads or writes, once.
+    """Device memory of a schedule: every tensor that some kernel reads or writes, once.
 
-    Of tensors in shards a device holds as much as the kernel that needs most of them.
+    Of a sharded tensor a device holds the largest part that any kernel needs.
     """
     tensors = schedule.algorithm.tensors
     held: dict[str, Number] = {}
@@ -197,20 +197,21 @@ def _count_kernel(
 def _written(
     schedule: Schedule, kernel: Kernel, nest: rule.Nest, tensor: Tensor, elements: Elements
 ) -> Traffic:
-    """Traffic of an output: plain, rewritten on every pass, added atomically, or left in parts."""
+    """Traffic of an output: written once, rewritten on every pass, added atomically, or in partial
+    results."""
     final = elements[tensor.element]
     spilt = elements[kernel.spill.get(tensor.name, tensor.element)]
     writes, whole = rule.moved(nest, tensor), rule.size(nest.sizes, tensor)
     if rule.reduced_outside(schedule, kernel, tensor, grid=True):
         if tensor.name in kernel.atomic:
             return Traffic(atomic_bytes=to_bytes(writes, spilt))
-        # One slice needs no second kernel: it is the result, in its final type.
+        # One slice needs no second kernel: it writes the result in its final type.
         slices = slices_of(schedule, kernel, nest, tensor)
         alone = to_bytes(whole, final)
         return Traffic(write_bytes=where(slices == 1, alone, to_bytes(writes, spilt)))
     if not rule.reduced_outside(schedule, kernel, tensor, grid=False):
         return Traffic(write_bytes=to_bytes(writes, final))
-    # Rows that a mask hides from every key are written once all the same, as zeros.
+    # Rows that see no key are written once too, as zeros.
     touched = rule.touched(nest, tensor)
     first = 0 if tensor.name in kernel.zeroed else touched
     return Traffic(
@@ -220,7 +221,7 @@ def _written(
 
 
 def slices_of(schedule: Schedule, kernel: Kernel, nest: rule.Nest, tensor: Tensor) -> Number:
-    """How many grid slices share one output: 1 where no grid loop reduces it."""
+    """Number of grid slices that share one output: 1 where no grid loop reduces it."""
     axes = rule.reduced_outside(schedule, kernel, tensor, grid=True)
     again = rule.outside(kernel, tensor)
     return product(
@@ -231,7 +232,8 @@ def slices_of(schedule: Schedule, kernel: Kernel, nest: rule.Nest, tensor: Tenso
 def _count_combine(
     schedule: Schedule, kernel: Kernel, sizes: rule.Sizes, elements: Elements
 ) -> KernelCost:
-    """A kernel that adds up the partial results of an earlier one; nothing where there was one."""
+    """A kernel that adds up partial results of an earlier kernel; all counts are 0 where there is
+    one slice."""
     tensors = schedule.algorithm.tensors
     l2: dict[str, Traffic] = {}
     hbm: dict[str, Traffic] = {}
@@ -295,12 +297,12 @@ def operations(
 
 
 def _rescales(schedule: Schedule, kernel: Kernel, nest: rule.Nest) -> Number:
-    """Vector work to keep a running output right while its normaliser is still streaming.
+    """Vector operations that rescale a running output while its normaliser is still streaming.
 
     When a normalisation runs along a streamed axis, every contraction of the same kernel over that
-    axis rescales its accumulator once a pass: one multiply per element held. An accumulator that
-    leaves the chip on every pass is normalised each time: two rescales and a division
-    (FlashAttention-2, section 3.1).
+    axis rescales its accumulator once a pass: one multiply per element. An accumulator that leaves
+    the chip on every pass is normalised each time: two rescales and a division (FlashAttention-2,
+    section 3.1).
     """
     streamed = {loop.axis for loop in kernel.nest if not loop.grid}
     steps = [schedule.algorithm.step(name) for name in kernel.steps]
@@ -322,11 +324,11 @@ def shared_traffic(
 ) -> Number:
     """Bytes between shared memory and the matrix unit.
 
-    The counting rule once more, one level down: an instruction (or warp) tile of m × n outputs
-    fetches m·k of one operand and n·k of the other, so a contraction of P points moves P/n elements
-    of the first and P/m of the second (FlashAttention-4, equations 1-3 and 7-10). Operands in
-    registers or tensor memory are free; an intermediate that is an operand is written once, a
-    staged output is written and read once.
+    The counting rule one level down: an instruction (or warp) tile of m × n outputs fetches m·k of
+    one operand and n·k of the other. A contraction of P points moves P/n elements of the first and
+    P/m of the second (FlashAttention-4, equations 1-3 and 7-10). Operands in registers or tensor
+    memory are free. An intermediate that is an operand is written once; a staged output is written
+    and read once.
     """
     if kernel.operand_tile is None:
         return 0
@@ -357,10 +359,9 @@ def footprint(
 ) -> tuple[Number, Number]:
     """Bytes that one block holds in shared memory and in registers: Σ tiles held at once.
 
-    Tiles of streamed inputs count `stages` times. Intermediates and accumulators live in registers
-    (accumulators as fp32), and so do the tensors that the kernel says it keeps there; other inputs
-    live in shared memory. Where a kernel has no shared memory at all (`operand_tile` is None)
-    everything it holds is in registers.
+    Tiles of streamed inputs count `stages` times. Intermediates, accumulators (as fp32) and the
+    tensors listed in `Kernel.registers` are in registers; other inputs are in shared memory. A
+    kernel without shared memory (`operand_tile` is None) holds everything in registers.
     """
     tensors = schedule.algorithm.tensors
     streamed = {loop.axis for loop in kernel.nest if not loop.grid}

@@ -1,23 +1,23 @@
-"""What crosses the links between devices, out of the counting rule.
+"""Bytes that cross the links between devices, from the counting rule.
 
-The blocks of a mesh loop are devices, so the rule at that boundary says what all devices hold
+The blocks of a mesh loop are devices, so the rule at that boundary counts what all devices hold
 together. With the mesh loops as the only loops,
 
     held(T) = size(T) × Π ranks of the mesh loops that do not index T
 
-and a tensor lies in memory once. The rest crosses the link: held(T) − size(T).
+A tensor is stored once. The rest crosses the link: held(T) − size(T).
 
-* An output that a mesh loop reduces is left in partial sums, and read(T) = write(T) − size(T): a
-  reduce-scatter. Whole on every device, the sums go the same way back: an all-reduce.
-* An input in shards over a mesh loop that does not index it is gathered: an all-gather; or passed
-  round in a ring, where the kernel streams the axis that the shards lie along.
-* A tensor in shards along one axis that is used along another one is dealt out anew: all-to-all.
+* An output that a mesh loop reduces leaves partial sums, and read(T) = write(T) − size(T): a
+  reduce-scatter. If every device needs the sums, they go the same way back: an all-reduce.
+* An input in shards over a mesh loop that does not index it is gathered: an all-gather. Where the
+  kernel streams the sharded axis, the shards are passed round: a ring.
+* A tensor in shards along one axis that is used along another one is redistributed: an all-to-all.
 * Of an input with windows each device needs the edge of its neighbour's shard: a halo.
-* A tensor that the loop indexes where it lies and where it is used moves nothing.
+* A tensor that the loop indexes both where it is stored and where it is used moves nothing.
 
 Over several mesh loops the innermost is reduced first (and gathered last), so that only shards
-cross the links further out: held with the loops up to this one, less held without it. Each device
-sends its share of that, since the bandwidth-optimal algorithms spread it evenly (Thakur,
+cross the outer links: held with the loops up to this one, less held without it. Each device sends
+an equal share of that, since the bandwidth-optimal algorithms spread it evenly (Thakur,
 Rabenseifner & Gropp 2005, sections 4.1 to 4.3; `perfmodel.timing.exchange` has the times).
 """
 
@@ -42,12 +42,13 @@ Kind = Literal["all-reduce", "reduce-scatter", "all-gather", "ring", "all-to-all
 Stored = Mapping[tuple[str, str], str | None]
 """(tensor, mesh axis) to the axis that its shards lie along in memory; None: whole on each device.
 
-Of what is not here an input lies as its kernel uses it, an output as its kernel leaves it, summed.
+For pairs that are missing, an input is stored as its kernel uses it, an output as its kernel leaves
+it after summing.
 """
 
 _AS_LEFT: Stored = {}
 
-# A normaliser is at most two numbers a row: maximum and sum, or mean and variance.
+# A normaliser has at most two numbers a row: maximum and sum, or mean and variance.
 _STATISTICS = 2
 
 
@@ -55,31 +56,31 @@ _STATISTICS = 2
 class Exchange:
     """One tensor that crosses one mesh axis.
 
-    With n bytes of the tensor and p ranks each device sends, by held(T) − size(T) of the module:
-    (p − 1)/p · n in a reduce-scatter, an all-gather and a ring, twice that in an all-reduce,
-    (p − 1)/p of its own n/p in an all-to-all, and one edge of its shard as a halo.
+    Bytes that each device sends, for a tensor of n bytes and p ranks: (p − 1)/p · n in a
+    reduce-scatter, an all-gather and a ring; twice that in an all-reduce; (p − 1)/p of its own n/p
+    in an all-to-all; one edge of its shard in a halo.
     """
 
     kind: Kind
-    """What the field calls it."""
+    """Kind of collective."""
     tensor: str
-    """Its name; "softmax statistics" for the maximum and the sum of rows that are split."""
+    """Name of the tensor; "softmax statistics" for the maximum and sum of rows that are split."""
     kernel: str
-    """The kernel that needs it or leaves it."""
+    """The kernel that needs the tensor or produces it."""
     mesh: str
     """The mesh axis that it crosses."""
     ranks: Number
     """Devices that exchange with each other."""
     tensor_bytes: Number
-    """Bytes of the whole tensor, as these devices share it."""
+    """Bytes of the whole tensor that these devices share."""
     sent_bytes: Number
-    """Bytes that each device sends, and receives."""
+    """Bytes that each device sends; it receives as many."""
     within: bool = False
-    """Whether the kernel itself goes on with the result, so that it is cut in two."""
+    """Whether the same kernel needs the result to continue, which cuts the kernel in two."""
 
     @property
     def steps(self) -> Number:
-        """Messages that each device sends one after another."""
+        """Number of messages that each device sends, one after another."""
         if self.kind == "halo":
             return 1
         return (self.ranks - 1) * (2 if self.kind == "all-reduce" else 1)
@@ -88,10 +89,11 @@ class Exchange:
 def exchanges(
     schedule: Schedule, sizes: rule.Sizes, elements: Elements, stored: Stored = _AS_LEFT
 ) -> tuple[Exchange, ...]:
-    """All exchanges of a schedule with mesh loops, in the order of its kernels; none of one rank.
+    """All exchanges of a schedule with mesh loops, in the order of its kernels; none over a single
+    rank.
 
-    Sizes are those of the whole, in any of the three kinds of number. Raises `ProblemError` where
-    one mesh axis has two numbers of ranks, or a tensor lies along an axis that it does not have.
+    Sizes are those of the whole problem (ints, arrays or symbols). Raises `ProblemError` where one
+    mesh axis has two numbers of ranks, or a tensor is sharded along an axis that it does not have.
     """
     for (name, _), axis in stored.items():
         if axis is not None and axis not in schedule.algorithm.tensors[name].axes:
@@ -115,7 +117,7 @@ def _mesh(schedule: Schedule) -> tuple[Loop, ...]:
 
 @dataclass
 class _Counted:
-    """A schedule with its sizes, and where the tensors lie that its kernels have left so far."""
+    """A schedule with its sizes, and where the outputs of its kernels so far are stored."""
 
     schedule: Schedule
     sizes: rule.Sizes
@@ -125,7 +127,7 @@ class _Counted:
     left: dict[tuple[str, str], str | None] = field(default_factory=dict)
 
     def arriving(self, kernel: Kernel) -> Iterator[Exchange]:
-        """What a kernel needs of its inputs from other devices."""
+        """Exchanges that a kernel's inputs need."""
         devices = self._devices(kernel)
         streamed = {loop.axis for loop in kernel.nest if not loop.grid}
         for name in self.schedule.reads(kernel):
@@ -142,7 +144,7 @@ class _Counted:
                     yield self._halo(kernel, tensor, devices, loop)
 
     def leaving(self, kernel: Kernel) -> Iterator[Exchange]:
-        """What a kernel's results need of other devices' parts of them."""
+        """Exchanges that a kernel's outputs need."""
         devices = self._devices(kernel)
         for step in (self.schedule.algorithm.step(name) for name in kernel.steps):
             split = [loop.mesh for loop in devices if loop.axis == step.along]
@@ -157,7 +159,8 @@ class _Counted:
     def _made(
         self, kernel: Kernel, tensor: Tensor, devices: tuple[Loop, ...], lost: set[str]
     ) -> Iterator[Exchange]:
-        """A result that is summed over devices, or lies elsewhere than it was made."""
+        """Exchanges of an output that is summed over devices, or stored elsewhere than it was
+        made."""
         later = [self.schedule.algorithm.step(name) for name in kernel.steps]
         within = any(tensor.name in step.inputs for step in later)
         summed = [loop.mesh for loop in devices if loop.axis in lost]
@@ -169,7 +172,7 @@ class _Counted:
                 kind: Kind = "all-reduce" if lies is None else "reduce-scatter"
                 yield self._spread(kind, kernel, tensor, devices, loop, summed, within)
             elif made is not None and lies is None:
-                # For whoever reads it whole the loop's axis is one that does not index it.
+                # For a kernel that reads the whole tensor, the loop's axis does not index it.
                 whole = replace(loop, axis="")
                 others = tuple(whole if item is loop else item for item in devices)
                 yield self._spread("all-gather", kernel, tensor, others, whole, [loop.mesh])
@@ -186,7 +189,8 @@ class _Counted:
         apart: Sequence[str | None],
         within: bool = False,
     ) -> Exchange:
-        """Over one of the mesh axes `apart`, whose devices each hold the tensor once more."""
+        """An exchange over one of the mesh axes `apart`; each of their devices holds a copy of the
+        tensor."""
         inner = apart[apart.index(loop.mesh) + 1 :]
         loops = [item for item in devices if item.mesh not in inner]
         before = self._held(tensor, loops)
@@ -198,7 +202,8 @@ class _Counted:
     def _dealt(
         self, kernel: Kernel, tensor: Tensor, devices: tuple[Loop, ...], loop: Loop
     ) -> Exchange:
-        """Shards along one axis that become shards along another one: of p² pieces p stay."""
+        """Shards along one axis that become shards along another one: of p² pieces p stay in
+        place."""
         held = self._held(tensor, [item for item in devices if item is not loop])
         crossing, whole = _exact(held * (loop.ranks - 1), loop.ranks), held * loop.ranks
         return self._exchange("all-to-all", kernel, tensor, devices, loop, whole, crossing)
@@ -206,7 +211,7 @@ class _Counted:
     def _halo(
         self, kernel: Kernel, tensor: Tensor, devices: tuple[Loop, ...], loop: Loop
     ) -> Exchange:
-        """Edges of shards: what windows over whole shards fetch twice, at each of p − 1 borders."""
+        """Edges of shards that windows fetch twice, at each of p − 1 borders."""
         others = tuple(item for item in devices if item.axis != loop.axis)
         whole = self._held(tensor, others)
         edges = maximum(self._held(tensor, others, along=loop) - whole, 0)
@@ -222,7 +227,7 @@ class _Counted:
         loop: Loop,
         split: Sequence[str | None],
     ) -> Exchange:
-        """What is known of a row only once all of it has been seen, in fp32, two numbers a row."""
+        """Exchange of a row's statistics, which need the whole row: two fp32 numbers a row."""
         tensors = self.schedule.algorithm.tensors
         rows = tuple(a for a in self.schedule.algorithm.step_axes(step) if a != step.along)
         row = Tensor(f"{step.name} statistics", rows, "accumulator")
@@ -243,16 +248,19 @@ class _Counted:
         crossing: Number,
         within: bool = False,
     ) -> Exchange:
-        """Each device's share of bytes that are counted over all of them."""
+        """An exchange in which each device sends an equal share of the bytes `crossing` over all of
+        them."""
         count = product(item.ranks for item in devices)
         whole, each = _exact(whole, count), _exact(crossing, count)
         mesh = str(loop.mesh)
         return Exchange(kind, tensor.name, kernel.name, mesh, loop.ranks, whole, each, within)
 
     def _held(self, tensor: Tensor, loops: Iterable[Loop], along: Loop | None = None) -> Number:
-        """Bytes of a tensor that all devices hold together: the rule, with devices for blocks.
+        """Bytes of a tensor that all devices hold together: the counting rule with devices as
+        blocks.
 
-        Several mesh loops over one axis are as many loops; `along` is one that indexes windows.
+        Several mesh loops over one axis count as separate loops; `along` is one that indexes
+        windows.
         """
         again = [
             replace(item, axis=f"devices of {item.mesh}")
@@ -264,12 +272,14 @@ class _Counted:
         return to_bytes(rule.moved(nest, tensor), self.elements[tensor.element])
 
     def _devices(self, kernel: Kernel) -> tuple[Loop, ...]:
-        """The loop of each mesh axis; where the kernel has none its devices all do the same."""
+        """The loop of each mesh axis; where the kernel has none, all devices of the axis do the
+        same work."""
         own = {loop.mesh: loop for loop in kernel.mesh}
         return tuple(own.get(loop.mesh, replace(loop, axis="")) for loop in self.mesh)
 
     def _lies(self, tensor: Tensor, loop: Loop) -> str | None:
-        """The axis that an input's shards lie along: as it was left, stated, or as it is used."""
+        """The axis that an input's shards lie along: as an earlier kernel left it, as stated, or as
+        it is used."""
         key = (tensor.name, str(loop.mesh))
         used = loop.axis if loop.axis in tensor.axes else None
         return self.left[key] if key in self.left else self.stored.get(key, used)

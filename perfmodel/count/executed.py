@@ -1,6 +1,6 @@
-"""Operations as the units carry them out: whole tiles, masked lanes and padding included.
+"""Operations that the units execute: whole tiles, with masked lanes and padding.
 
-`Cost` counts what the algorithm asks for, ragged ends exact. A matrix instruction works on whole
+`Cost` counts the algorithm's operations with exact ragged ends. A matrix instruction works on whole
 tiles, so the time model needs the same counts with every extent rounded up to its tiles.
 """
 
@@ -28,11 +28,11 @@ class Executed:
     """Operations that units execute, padding included."""
 
     matrix_flops: Number
-    """On the matrix unit."""
+    """Operations on the matrix unit; a multiply-add is two."""
     vector_ops: Number
-    """On the vector unit."""
+    """Operations on the vector unit."""
     special_ops: Number
-    """On the special-function unit."""
+    """Operations on the special-function unit."""
 
 
 def executed(
@@ -44,8 +44,8 @@ def executed(
 ) -> Executed:
     """The kernel's operations with every extent rounded up to whole tiles.
 
-    An axis without a loop is rounded up to what the kernel was `compiled_for`, and taken as it is
-    where that says nothing.
+    An axis without a loop is rounded up to the extent that the kernel was `compiled_for`; without
+    an entry there it is not rounded.
     """
     if not cost.nest.kernel.steps or not whole_tiles:
         return Executed(cost.matrix_flops, cost.vector_ops, cost.special_ops)
@@ -74,7 +74,8 @@ def padded(nest: rule.Nest, compiled_for: Extents = _ANY) -> rule.Nest:
 
 
 def next_extent(extent: Number, menu: tuple[int, ...]) -> Number:
-    """The smallest of a menu that holds `extent`; beyond the last, whole multiples of the first."""
+    """The smallest entry of a menu that is at least `extent`; beyond the last, multiples of the
+    first."""
     extents, listed = np.asarray(extent), np.array(menu)
     index = np.searchsorted(listed, extents)
     built = np.where(

@@ -1,9 +1,8 @@
-"""Device memory of a training step: what forward and backward hold between them.
+"""Device memory of a training step: tensors and workspace of the forward and backward passes.
 
-A tensor that both passes touch is one allocation, so tensors count once by name. On top of them
-comes a workspace: an output that is not finished in one pass is kept in its unfinished type
-(fp32 where its own is narrower) until it is, as an allocation of its own. The passes run one after
-the other, so of their workspaces the larger counts.
+A tensor that both passes touch is one allocation, so tensors count once by name. An output that
+takes several passes to finish also has a workspace of its own, in its unfinished type (fp32 where
+its own is narrower). The two passes do not overlap, so the larger of their workspaces counts.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ def training_memory_bytes(
     *,
     copies: tuple[str, ...] = (),
 ) -> Number:
-    """Bytes of all tensors that two schedules touch, their workspace, and second copies.
+    """Bytes of all tensors that two schedules touch, of their workspace, and of second copies.
 
-    `copies` names tensors that the framework holds twice, such as gradients packed into the one
-    array that the projection before them wants.
+    `copies` names tensors that the framework holds twice, such as gradients packed into the single
+    array that the projection before them needs.
     """
     found: dict[str, Tensor] = {}
     for schedule in (forward, backward):
@@ -40,7 +39,7 @@ def training_memory_bytes(
 
 
 def workspace_bytes(schedule: Schedule, sizes: rule.Sizes, elements: Elements) -> Number:
-    """Bytes of the unfinished outputs of a schedule: nothing where one pass finishes them."""
+    """Bytes of the unfinished outputs of a schedule; 0 where one pass finishes them."""
     total: Number = 0
     for kernel in schedule.kernels:
         nest = rule.nest(schedule, kernel, sizes)
@@ -61,7 +60,7 @@ def workspace_bytes(schedule: Schedule, sizes: rule.Sizes, elements: Elements) -
 def _passes(
     schedule: Schedule, kernel: Kernel, nest: rule.Nest, tensor: Tensor
 ) -> tuple[Number, Number]:
-    """How often sequential loops come back to an output, and how many grid slices share it."""
+    """How often sequential loops return to an output, and how many grid slices share it."""
     again = rule.outside(kernel, tensor)
     counts = []
     for grid in (False, True):

@@ -1,10 +1,9 @@
-"""What whole tiles and whole waves waste: the share of the launched work that is asked for.
+"""Tile and wave quantisation: useful work over launched work.
 
-Both follow from ⌈·⌉ and nothing else. A tile that hangs over the edge computes on padding, so of
-⌈m/bm⌉·bm rows only m count (NVIDIA, Matrix Multiplication Background User's Guide, section
-"Tile Quantization"). Tiles run `slots` at a time, so the last wave may be part empty: t tiles take
-as long as ⌈t/slots⌉·slots (same guide, "Wave Quantization"; Stream-K, section 3.1: 9 tiles on
-4 units run at 75 %).
+Both follow from ⌈·⌉ alone. A tile at the edge computes on padding: of ⌈m/bm⌉·bm rows only m count
+(NVIDIA, Matrix Multiplication Background User's Guide, section "Tile Quantization"). Tiles run
+`slots` at a time, so the last wave may be partly empty: t tiles take as long as ⌈t/slots⌉·slots
+(same guide, "Wave Quantization"; Stream-K, section 3.1: 9 tiles on 4 units run at 75 %).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from perfmodel.arithmetic import Number, ceil_div
 
 
 def tile_efficiency(extent: Number, tile: Number) -> Number:
-    """Share of ⌈extent/tile⌉ whole tiles along one axis that holds real work, at most 1.
+    """Share of useful work in ⌈extent/tile⌉ whole tiles along one axis, at most 1.
 
     Axes multiply: a matmul's is tile_efficiency(m, bm) · tile_efficiency(n, bn).
     """
@@ -21,8 +20,8 @@ def tile_efficiency(extent: Number, tile: Number) -> Number:
 
 
 def wave_efficiency(tiles: Number, slots: Number) -> Number:
-    """Share of the slots of all whole waves that a data-parallel launch of `tiles` fills.
+    """Share of the slots of all whole waves that a launch of `tiles` blocks fills.
 
-    `slots` is how many thread blocks run at once: units × resident blocks per unit.
+    `slots` is the number of thread blocks that run at once: units × resident blocks per unit.
     """
     return tile_efficiency(tiles, slots)

@@ -1,19 +1,19 @@
-"""The counting rule: what a loop nest moves, computes and holds. One rule, no case per operation.
+"""The counting rule: what a loop nest moves, computes and holds. One rule for all operations.
 
-    moved(T) = size(T) × Π trips of the loops that do not index T and stand outside the innermost
+    moved(T) = size(T) × Π trips of the loops that do not index T and enclose the innermost
                          loop that does
 
-A thread block is the unit at this boundary and starts with empty on-chip memory, so every grid loop
-stands outside. Sizes are full extents: ragged ends are exact because masked lanes move nothing. Two
-loops on one axis are one loop in the finer tile. A mask couples its two loops, and the product over
-them becomes a sum over visited pairs (`band`).
+The unit at this boundary is a thread block. It starts with empty on-chip memory, so every grid loop
+counts as enclosing. Sizes are full extents: ragged ends are exact because masked lanes move
+nothing. Two loops on one axis count as one loop with the finer tile. A mask couples its two loops,
+and the product over them becomes a sum over visited pairs (`band`).
 
-Derivation: a tile is fetched whenever an index of
-its own changes, and the loops outside the innermost such change make every fetch happen again.
-(FlashAttention on a Napkin, section 2; Timeloop's reuse analysis.)
+Derivation: a tile is fetched whenever one of its own indices changes. Each loop that encloses the
+innermost loop over such an index repeats every fetch. (FlashAttention on a Napkin, section 2;
+Timeloop's reuse analysis.)
 
-Mesh loops, whose blocks are devices, are cut off first: a `Nest` is that of one device, over the
-largest shard. What crosses the links between them is in `exchanges`.
+Mesh loops, whose blocks are devices, are removed first: a `Nest` is that of one device, over the
+largest shard. `exchanges` counts the bytes over the links.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Nest:
     sizes: Sizes
     """Extent of each axis."""
     mask: Band | None
-    """The mask; None: none."""
+    """The mask; None without one."""
     visits: Visits | None
     """Sums over the visited tile pairs; None without a mask."""
 
     def trips(self, axis: str, loops: tuple[Loop, ...]) -> Number:
-        """Trips of the given loops over one axis together: as many as the finest tile makes."""
+        """Trips of the given loops over one axis together: those of the finest tile."""
         finest = loops[-1]
         for loop, trips in self._counted:
             if loop is finest:
@@ -55,7 +55,7 @@ class Nest:
 
     @cached_property
     def _counted(self) -> list[tuple[Loop, Number]]:
-        """Trips that have been asked for: most of the rule asks for those of the same few loops."""
+        """Cache of trip counts: the rule needs those of the same few loops again and again."""
         return []
 
     def tile(self, axis: str) -> Number:
@@ -64,12 +64,12 @@ class Nest:
         return minimum(loops[-1].tile, self.sizes[axis]) if loops else self.sizes[axis]
 
     def allocated(self, axis: str) -> Number:
-        """Extent of an axis that a block sets memory aside for: whole tiles, however short."""
+        """Extent of an axis that a block allocates: a whole tile, however short the axis."""
         loops = self.kernel.loops(axis)
         return loops[-1].tile if loops else self.sizes[axis]
 
     def block_extent(self, axis: str) -> Number:
-        """Extent of an axis that a block covers over its whole life."""
+        """Extent of an axis that a block covers from start to end."""
         grid = tuple(loop for loop in self.kernel.loops(axis) if loop.grid)
         return minimum(grid[-1].tile, self.sizes[axis]) if grid else self.sizes[axis]
 
@@ -94,7 +94,8 @@ class Nest:
         return product([coupled, *rest, *(n for axis, n in trips.items() if axis not in (q, k))])
 
     def visits_of(self, again: Mapping[str, tuple[Loop, ...]]) -> Visits:
-        """Visited pairs in the tiles of the loops in `again`: an axis cut twice has two sizes."""
+        """Visited pairs of the tiles of the loops in `again`: an axis with two loops has two tile
+        sizes."""
         mask, visits = self.mask, self.visits
         if mask is None or visits is None:
             raise ValueError("a nest without a mask visits every pair")
@@ -129,10 +130,9 @@ def nest(schedule: Schedule, kernel: Kernel, sizes: Sizes) -> Nest:
 
 
 def shard(kernel: Kernel, sizes: Sizes) -> tuple[Kernel, Sizes]:
-    """What the device with the largest shard runs: the loops within it, and their extents.
+    """The kernel and extents of the device with the largest shard.
 
-    A mask stands at the end of both axes, so that a shard of its queries is the last one, which
-    sees most.
+    A mask is aligned to the end of both axes, so the last shard of the queries sees the most keys.
     """
     within = tuple(loop for loop in kernel.nest if loop.mesh is None)
     return replace(kernel, nest=within), {**sizes, **{loop.axis: loop.tile for loop in kernel.mesh}}
@@ -143,17 +143,17 @@ def _axes(schedule: Schedule, step: str) -> tuple[str, ...]:
 
 
 def outside(kernel: Kernel, tensor: Tensor) -> dict[str, tuple[Loop, ...]]:
-    """Loops, by axis, that make a tensor move again: the rule's condition and nothing else."""
+    """The loops, by axis, that make a tensor move again: the condition of the rule."""
     again = _repeating(kernel, tensor)
     once = kernel.first_pass.get(tensor.name, "")
     loops = again.pop(once, ())
-    # Every block has a first pass of its own.
+    # Each block has its own first pass.
     blocks = tuple(loop for loop in loops if loop.grid)
     return {**again, once: blocks} if blocks else again
 
 
 def _repeating(kernel: Kernel, tensor: Tensor) -> dict[str, tuple[Loop, ...]]:
-    """Loops that come back to every tile of a tensor."""
+    """Loops that return to every tile of a tensor."""
     indexing = [i for i, loop in enumerate(kernel.nest) if loop.axis in tensor.axes]
     innermost = indexing[-1] if indexing else -1
     again: dict[str, tuple[Loop, ...]] = {}
@@ -164,7 +164,7 @@ def _repeating(kernel: Kernel, tensor: Tensor) -> dict[str, tuple[Loop, ...]]:
 
 
 def moved(nest: Nest, tensor: Tensor) -> Number:
-    """Elements of a tensor that cross the boundary of the blocks, each time it is touched."""
+    """Elements of a tensor that cross the boundary of the blocks, repeats included."""
     again = outside(nest.kernel, tensor)
     first = nest.kernel.first_pass.get(tensor.name)
     if first in _repeating(nest.kernel, tensor):
@@ -196,7 +196,7 @@ def windowed(nest: Nest, tensor: Tensor) -> Number:
 
 
 def touched(nest: Nest, tensor: Tensor) -> Number:
-    """Elements of a tensor that some visited pair touches: all, unless a mask hides whole rows."""
+    """Elements of a tensor in visited pairs: all, unless a mask hides whole rows."""
     if nest.mask is None or nest.visits is None or nest.mask.query not in tensor.axes:
         return size(nest.sizes, tensor)
     rest = [nest.sizes[axis] for axis in tensor.axes if axis != nest.mask.query]
@@ -204,9 +204,10 @@ def touched(nest: Nest, tensor: Tensor) -> Number:
 
 
 def least(nest: Nest, tensor: Tensor) -> Number:
-    """Elements of an input that must cross at least once: all but what a mask hides from it.
+    """Elements of an input that must cross at least once: all but those that a mask hides.
 
-    A mask spares only tensors that are fetched once the two indices it couples are both known.
+    A mask hides elements only of tensors whose every fetch has both masked indices: from the
+    tensor's own axes, or from a loop that repeats it.
     """
     mask, visits = nest.mask, nest.visits
     if mask is None or visits is None:
@@ -219,12 +220,13 @@ def least(nest: Nest, tensor: Tensor) -> Number:
 
 
 def size(sizes: Sizes, tensor: Tensor) -> Number:
-    """Elements of a tensor."""
+    """Number of elements of a tensor."""
     return product(extents(tensor, sizes.__getitem__))
 
 
 def extents(tensor: Tensor, of: Callable[[str], Number]) -> list[Number]:
-    """Extents of a tensor's dimensions, `of` giving those of its axes; windows join two of them."""
+    """Extents of a tensor's dimensions; `of` gives those of its axes, and a window joins two of
+    them."""
     inside = {axis for window in tensor.windows for axis in window[:2]}
     joined = [stride * (of(axis) - 1) + of(tap) for axis, tap, stride in tensor.windows]
     return [*(of(axis) for axis in tensor.axes if axis not in inside), *joined]
@@ -233,7 +235,7 @@ def extents(tensor: Tensor, of: Callable[[str], Number]) -> list[Number]:
 def reduced_outside(
     schedule: Schedule, kernel: Kernel, tensor: Tensor, *, grid: bool
 ) -> tuple[str, ...]:
-    """Axes that an output reduces by grid (or by sequential) loops standing outside its own."""
+    """Axes that an output reduces by grid (or by sequential) loops enclosing its own loops."""
     again = outside(kernel, tensor)
     return tuple(
         axis
@@ -243,7 +245,7 @@ def reduced_outside(
 
 
 def reduces(schedule: Schedule, kernel: Kernel, name: str) -> tuple[str, ...]:
-    """Axes of the step that makes a tensor which the tensor itself has lost."""
+    """Axes of the step that makes a tensor which the tensor does not have."""
     for step_name in kernel.steps:
         step = schedule.algorithm.step(step_name)
         if name in step.outputs:
@@ -253,11 +255,11 @@ def reduces(schedule: Schedule, kernel: Kernel, name: str) -> tuple[str, ...]:
 
 
 def normaliser_passes(schedule: Schedule, nest: Nest, name: str) -> Number:
-    """How often an input passes by: again where a normalisation streams it and keeps its axis.
+    """Number of passes over an input: more where a normalisation streams it and keeps its axis.
 
-    The normaliser is known only after the whole row has gone by, so an output that keeps the axis
-    needs the row again, unless the row stays on chip (one trip). Where a later step of the same
-    kernel contracts the axis away, the running result is rescaled instead and one pass does.
+    The normaliser is known only after the whole row, so an output that keeps the axis needs the row
+    again, unless the row stays on chip (one trip). Where a later step of the same kernel contracts
+    the axis away, the running result is rescaled instead and one pass suffices.
     """
     passes: Number = 1
     written = schedule.writes(nest.kernel)

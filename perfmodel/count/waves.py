@@ -1,21 +1,20 @@
-"""The counting rule at the memory boundary: the unit is a wave of concurrent blocks.
+"""The counting rule at the memory boundary, where the unit is a wave of concurrent blocks.
 
-Blocks launch in grid order, innermost grid loop fastest, `concurrent` at a time. Those that ask for
-the same tile at once share one fetch, so a tensor crosses once per *wave* that touches a tile, not
-once per block. A tile that an earlier wave fetched is still held while what came between fits the
-cache.
+Blocks launch in grid order, innermost grid loop fastest, `concurrent` at a time. Blocks that read
+the same tile at once share one fetch, so a tile crosses once per *wave* that touches it, not once
+per block. A tile fetched by an earlier wave still hits if the bytes touched since fit in the cache.
 
-`hbm_passes` is the closed form of that. `walk_waves` counts the same block by block, slowly and
-exactly; the closed form is tested against it.
+`hbm_passes` is the closed form. `walk_waves` counts the same block by block, slowly and exactly;
+tests compare the two.
 
 Closed form. Take the grid loops innermost first, with trips t and stride s (blocks an iteration
-spans). A loop that indexes T changes nothing. A loop that does not repeats the set of blocks that
-touch a tile t times, s blocks apart, so those lie in t times as many waves.
+spans). A loop that indexes T changes nothing. A loop that does not index T repeats the set of
+blocks that touch a tile t times, s blocks apart, so they lie in t times as many waves.
 
-They never lie in more waves than the blocks from the first to the last of them do. With D blocks
+They never lie in more waves than all blocks from the first to the last of them. With D blocks
 between these two, and the first at multiples of g (the gcd of W and the strides of the loops that
-index T; waves start at multiples of W), that is 1 + ⌊D/g⌋·g / W in the mean over where it falls.
-Nor do they lie in more than there are waves or touching blocks.
+index T; waves start at multiples of W), that is 1 + ⌊D/g⌋·g / W waves, averaged over the position
+of the first. The numbers of waves and of touching blocks are further upper limits.
 
 Each such repeat costs a fetch unless the cache still holds the tile: its reuse distance is the
 footprint of the blocks in between, at least one wave.
@@ -42,17 +41,18 @@ class GridLoop:
     axis: str
     """Its axis."""
     trips: Number
-    """Its trips."""
+    """Number of its trips."""
     stride: Number
-    """Blocks that one of its iterations spans."""
+    """Blocks that one iteration spans."""
     tile: Number
     """Indices of a trip."""
     extent: Number
-    """How far an iteration reaches along the axis: a tile, and no further than the end."""
+    """Extent of an iteration along the axis: a tile, cut off at the end of the axis."""
 
 
 def grid_loops(nest: Nest) -> list[GridLoop]:
-    """Grid loops of a nest, outermost first; the inner of two on one axis runs within the outer."""
+    """Grid loops of a nest, outermost first; of two loops on one axis the inner runs within the
+    outer's tile."""
     loops = [loop for loop in nest.kernel.nest if loop.grid]
     found: list[GridLoop] = []
     stride: Number = 1
@@ -68,10 +68,10 @@ def grid_loops(nest: Nest) -> list[GridLoop]:
 
 
 def covered(nest: Nest, loops: Sequence[GridLoop], blocks: Number) -> dict[str, Number]:
-    """How far `blocks` consecutive blocks reach along every axis of the grid.
+    """Extent that `blocks` consecutive blocks cover along every axis of the grid.
 
-    Along a grid loop they cover blocks / stride iterations, between one and all of them; of an
-    outer loop's iteration at least what they cover of the loop within it.
+    Along a grid loop they cover blocks / stride iterations, at least one and at most all. Of an
+    outer loop's iteration they cover at least what they cover of the inner loop.
     """
     found: dict[str, Number] = {}
     for loop in reversed(loops):
@@ -85,12 +85,13 @@ def covered(nest: Nest, loops: Sequence[GridLoop], blocks: Number) -> dict[str, 
 
 
 def by_one_block(loops: Sequence[GridLoop]) -> dict[str, Number]:
-    """How far one block reaches along every axis of the grid: the finest tile of each."""
+    """Extent of one block along every axis of the grid: the finest tile of each."""
     return {loop.axis: loop.extent for loop in loops}
 
 
 def touched(nest: Nest, tensors: Mapping[Tensor, float], reach: Mapping[str, Number]) -> Number:
-    """Bytes of tensors within `reach`, each once; axes that it does not name are taken whole.
+    """Bytes of tensors within the extents `reach`, each element once; axes missing there are taken
+    whole.
 
     `tensors` maps each tensor to its bytes per element.
     """
@@ -104,7 +105,7 @@ def touched(nest: Nest, tensors: Mapping[Tensor, float], reach: Mapping[str, Num
 def footprint(
     nest: Nest, tensors: Mapping[Tensor, float], loops: Sequence[GridLoop], blocks: Number
 ) -> Number:
-    """Bytes that `blocks` consecutive blocks touch over their lives, each tile once."""
+    """Bytes that `blocks` consecutive blocks touch from start to end, each tile once."""
     return touched(nest, tensors, covered(nest, loops, blocks))
 
 
@@ -117,11 +118,11 @@ def hbm_passes(
     stream_footprint: Number,
     loops: Sequence[GridLoop],
 ) -> Number:
-    """How often each element that a tensor must move crosses the memory boundary, 1 at the least.
+    """Number of times that each element of a tensor crosses the memory boundary, at least 1.
 
-    `held` gives the fraction of a working set (bytes) that the cache keeps; `footprints` are those
-    of one iteration of each grid loop (or one wave, if that is more), `stream_footprint` that of
-    one iteration of the sequential loops of all concurrent blocks.
+    `held` gives the fraction of a working set (bytes) that still hits in the cache. `footprints`
+    are those of one iteration of each grid loop, or of one wave if that is more. `stream_footprint`
+    is that of one iteration of the sequential loops of all concurrent blocks.
     """
     waves: Number = 1
     reach: Number = 0
@@ -142,17 +143,17 @@ def hbm_passes(
 
 
 def _aligned(tensor: Tensor, loops: Sequence[GridLoop], concurrent: Number) -> Number:
-    """Blocks that the first touch of every tile is a multiple of, within a wave.
+    """Number of which the position in its wave of each tile's first touching block is a multiple.
 
     1 where a fractional concurrency leaves waves unaligned.
     """
     waves = np.asarray(concurrent)
     common = waves.astype(np.int64)
-    # Innermost first: its stride of 1 makes the divisor 1, which is found again in one step.
+    # Innermost first: its stride of 1 gives the divisor 1 in one step.
     for loop in reversed(loops):
         if loop.axis in tensor.axes:
-            # Taken modulo the wave first, so that no huge stride meets a 64-bit integer; written
-            # out, which is several times faster than `%` on floats.
+            # Modulo the wave first, so that huge strides fit in a 64-bit integer. Written out, it
+            # is several times faster than `%` on floats.
             beyond = loop.stride - np.floor(loop.stride / waves) * waves
             apart = np.minimum(np.maximum(beyond, 0), waves) * (np.asarray(loop.trips) > 1)
             common = np.gcd(common, apart.astype(np.int64))
@@ -160,14 +161,14 @@ def _aligned(tensor: Tensor, loops: Sequence[GridLoop], concurrent: Number) -> N
 
 
 def _touching(nest: Nest, tensor: Tensor) -> Number:
-    """How many blocks touch one tile of a tensor."""
+    """Number of blocks that touch one tile of a tensor."""
     again = outside(nest.kernel, tensor)
     grid = {axis: tuple(x for x in loops if x.grid) for axis, loops in again.items()}
     return product(nest.trips(axis, loops) for axis, loops in grid.items() if loops)
 
 
 def _stream_passes(nest: Nest, tensor: Tensor) -> Number:
-    """Passes that the sequential loops of a block make over what it touches of a tensor."""
+    """Passes of a block's sequential loops over its part of a tensor."""
     again = outside(nest.kernel, tensor)
     inner = {a: tuple(x for x in loops if not x.grid) for a, loops in again.items()}
     return product(nest.trips(axis, loops) for axis, loops in inner.items() if loops)
@@ -176,7 +177,7 @@ def _stream_passes(nest: Nest, tensor: Tensor) -> Number:
 def _masked(
     nest: Nest, tensor: Tensor, fetched: Number, loops: Sequence[GridLoop], streamed: Number
 ) -> Number:
-    """Scale the repeats by the share of them that the mask leaves."""
+    """Scale the repeats by the share that the mask leaves."""
     if nest.mask is None:
         return fetched
     free = [loop.trips for loop in loops if loop.axis not in tensor.axes]
@@ -188,7 +189,7 @@ def _masked(
 
 @dataclass(frozen=True, slots=True)
 class WaveWalk:
-    """Elements of one tensor fetched over all waves, and the tiles each wave touches."""
+    """Elements of one tensor fetched over all waves."""
 
     elements: int
     """Elements fetched over all waves."""
@@ -202,10 +203,10 @@ def walk_waves(
     concurrent: int,
     capacity_bytes: float = 0.0,
 ) -> dict[str, WaveWalk]:
-    """Walk the grid block by block (plain ints): what each wave fetches of each tensor.
+    """Count the fetches of each tensor block by block and wave by wave (plain ints).
 
-    A wave fetches a tile unless the last wave that touched it lies so near that all that was
-    touched since (that wave's own set included) fits in `capacity_bytes`.
+    A wave fetches a tile unless all bytes touched since the last wave that touched the tile, that
+    wave included, fit in `capacity_bytes`.
     """
     loops = grid_loops(nest)
     index = np.indices([int(loop.trips) for loop in loops]).reshape(len(loops), -1)

@@ -29,7 +29,8 @@ class Listed:
     launches: int
     """Launches that it takes."""
     kernel: str
-    """The kernel that ran it, or several with ";": for profiles that sum up launches."""
+    """The kernel that ran it, or several separated by ";". Only needed for profiles that give sums
+    over launches."""
     where: str
     """File and line."""
 
@@ -73,7 +74,7 @@ def _case(cells: dict[str, str], where: str) -> Case:
 
 
 def case(label: str, where: str) -> Case:
-    """The case of a label; raises `TableError` with the place where it names none."""
+    """The case that a label names; raises `TableError` with file and line if it names none."""
     try:
         return from_label(label)
     except (PerfmodelError, ValueError) as error:

@@ -22,16 +22,17 @@ _DIGITS = 18  # of a size in a label: what a 64-bit integer holds
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One problem in the columns of the measured-run table; None and "" do not apply."""
+    """One problem in the columns of the measured-run table; a field that does not apply is None or
+    ""."""
 
     op: str
     """The operator."""
     dtype: str
     """Type of the data."""
     variant: str = ""
-    """Name of a map, or what else an operator has."""
+    """Name of the map for `pointwise`, or the variant of another operator."""
     kv_dtype: str = ""
-    """Type of keys and values, where it is another."""
+    """Type of keys and values, where it differs from `dtype`."""
     direction: str = "fwd"
     """fwd or bwd."""
     phase: str = ""
@@ -73,7 +74,7 @@ class Case:
     def label(self, implementation: str = "") -> str:
         """The case as one word for a profiler's range: `perfmodel|op=gemm|dtype=bf16|m=...`.
 
-        With an `implementation` the label says who ran it, so that rivals stay apart.
+        With an `implementation` the label names it, so that two implementations of one case differ.
         """
         cells = [f"{name}={text}" for name, text in self.columns().items() if text]
         if implementation:  # profilers split ranges at colons
@@ -81,14 +82,14 @@ class Case:
         return "|".join((_LABEL, *cells))
 
     def size(self, name: str) -> int:
-        """A size that this case has; raises `ProblemError` where it has not."""
+        """The size called `name`; raises `ProblemError` if this case has no such size."""
         value = getattr(self, name)
         if value is None:
             raise ProblemError(f"a case of {self.op} needs {name}")
         return int(value)
 
     def problem(self) -> Any:
-        """The problem of `perfmodel.algorithms` that this case is."""
+        """This case as a problem of `perfmodel.algorithms`."""
         from perfmodel.algorithms import Attention, Matmul, Rowwise
 
         if self.op == "attention":
@@ -137,7 +138,7 @@ class Case:
 
     @property
     def flops(self) -> float:
-        """Operations of the contractions, a causal mask halving them (0 for row-wise)."""
+        """FLOP of the matrix products, halved by a causal mask; 0 for row-wise operators."""
         if self.op == "gemm":
             sizes = (self.size(name) for name in ("m", "n", "k"))
             return 2.0 * math.prod(sizes) * (self.batch or 1)
@@ -150,7 +151,7 @@ class Case:
 
 
 def from_label(label: str) -> Case:
-    """The case that `Case.label` named; raises `ProblemError` for another text."""
+    """The case of a text that `Case.label` wrote; raises `ProblemError` for any other text."""
     word, *cells = label.split("|")
     names = {item.name: item.type for item in fields(Case)}
     found: dict[str, Any] = {}
@@ -169,13 +170,13 @@ def from_label(label: str) -> Case:
 
 
 def implementation_of(label: str) -> str:
-    """Who ran the case of a label; empty where it does not say."""
+    """The implementation that a label names; empty where it names none."""
     cells = dict(cell.partition("=")[::2] for cell in label.split("|"))
     return cells.get(_IMPLEMENTATION, "").replace("/", ":")
 
 
 def is_label(text: str) -> bool:
-    """Whether a range's name is meant as a case."""
+    """Whether a range's name begins as the labels of cases do."""
     return text.startswith(f"{_LABEL}|")
 
 

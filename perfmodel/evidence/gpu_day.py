@@ -1,8 +1,9 @@
-"""Everything that needs a GPU, in one go: `python -m perfmodel.evidence.gpu_day --output DIR`.
+"""All measurements that need a GPU, in one run: `python -m perfmodel.evidence.gpu_day --output
+DIR`.
 
-Each stage runs in a process of its own, resumes from the files that it left in DIR, and has a time
-limit; one that fails, hangs or crashes stops no other (see `perfmodel.evidence.day`). The exit code
-is 0 where all went well, 1 where something failed, 2 with one line where nothing can be run here.
+Each stage runs in its own process, has a time limit, and resumes from its files in DIR. A stage
+that fails, hangs or crashes does not stop the others (see `perfmodel.evidence.day`). The exit code
+is 0 for success, 1 if something failed, and 2 with one line if nothing can be run here.
 
 Needs torch and triton only; the spec is made from readings.json elsewhere, by
 `perfmodel calibrate --readings`. `--rehearse` goes through the whole day without a GPU.
@@ -30,12 +31,12 @@ from perfmodel.evidence.day.supervisor import (
 
 NAMES = ("plan", "compile", "correctness", "proof", "readings", "counters", "measure")
 SILENCE_S = 90.0
-"""A case that has not ended after this long hangs: the longest take a few seconds."""
+"""A case that runs longer than this is taken to hang; the longest take a few seconds."""
 _INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the stages, or one of them as the supervisor's child; the exit code."""
+    """Run all stages, or one as the supervisor's child; returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
         if options.profiled is not None:
@@ -115,7 +116,7 @@ def _day(options: argparse.Namespace) -> int:
 
 
 def take_over(source: Path, folder: Path) -> None:
-    """Copy what an earlier day left, where `folder` does not have it already."""
+    """Copy the files of an earlier run into `folder`, without overwriting any."""
     if not source.is_dir():
         raise PerfmodelError(f"--resume-from {source} is no folder; leave it out to begin anew")
     for item in sorted(source.iterdir()):
@@ -150,7 +151,7 @@ def _command(options: argparse.Namespace, name: str, limit_s: float | None) -> l
 
 
 def _tidy(folder: Path) -> None:
-    """Remove what only running stages need."""
+    """Remove temporary files that only running stages use."""
     for item in folder.glob(".*"):
         if item.is_file():
             item.unlink(missing_ok=True)

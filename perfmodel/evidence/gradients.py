@@ -1,9 +1,9 @@
 """Gradients by torch's own backward operators, called as autograd calls them.
 
-`torch.autograd.grad` runs on the stream of the forward pass, which a graph that is being captured
-does not see, and its host time is inside every timing by events. The fused kernels behind it are
-operators of their own. Their arguments are matched by name: what the forward operator takes and
-returns, the incoming gradient, and the few names that differ between the two.
+`torch.autograd.grad` runs on the stream of the forward pass, which is not the stream that a CUDA
+graph captures. Timing by events would also include its host time. The fused kernels behind it are
+operators that can be called directly. Their arguments are matched by name: the forward operator's
+arguments and results, the incoming gradient, and the few names that differ between the two.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def attention_gradients(backend: str, given: Mapping[str, Any]) -> Gradients:
 
     `backend` is part of an operator's name (`flash_attention`, `cudnn_attention`,
     `efficient_attention`, `flash_attention_for_cpu`); `given` holds query, key, value, grad_out and
-    is_causal. The forward pass runs once, now. Raises what torch raises where it has no such
+    is_causal. The forward pass runs once, during this call. Raises torch's error if it has no such
     operator or the operator refuses the problem.
     """
     forward = _operator(f"_scaled_dot_product_{backend}")
@@ -47,9 +47,9 @@ def attention_gradients(backend: str, given: Mapping[str, Any]) -> Gradients:
 def norm_gradients(
     centred: bool, x: Any, dy: Any, gamma: Any, beta: Any, epsilon: float
 ) -> Gradients:
-    """A call that returns dX, dgamma and, where `centred`, dbeta. The forward pass runs once, now.
+    """A call that returns dX, dgamma and, where `centred`, dbeta; the forward pass runs once, here.
 
-    Raises what torch raises where it has no such operator.
+    Raises torch's error if it has no such operator.
     """
     shape = [x.shape[-1]]
     if centred:

@@ -1,11 +1,11 @@
-"""A bundled kernel: what it computes, how it is launched, and what the model counts for it.
+"""A bundled kernel: the operator it computes, its launches, and the schedule that the model counts.
 
-A kernel file describes its arrays and its launches as data; running it, drawing inputs, poisoning
-outputs, type signatures for a compiler and the comparison with the reference are then the same few
-lines for every kernel. The same description serves the replay, the compiler and the stopwatch, so
-that all of them speak of one and the same launch.
+A kernel file describes its arrays and launches as data. The code here is shared by all kernels: it
+draws inputs, poisons outputs, runs launches, makes type signatures for the compiler, and compares
+results with the reference. The replay, the compiler and the timers use the same description, so
+they all refer to the same launch.
 
-Nothing here imports torch or triton until tensors are asked for.
+torch and triton are imported only when tensors are made or a kernel is launched.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class KernelError(PerfmodelError):
 
 
 class Problem(Protocol):
-    """What every problem can say: the extent of its axes and the types of its tensors' roles."""
+    """What this package uses of a problem: the extents of its axes and the types of its tensors."""
 
     def sizes(self) -> dict[str, Number]:
         """Extent of every axis."""
@@ -54,24 +54,23 @@ class Problem(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """One array that a kernel touches."""
+    """One array that a kernel reads or writes."""
 
     name: str
     """Its name."""
     shape: tuple[int, ...]
     """Its extents."""
     dtype: str
-    """How it is stored."""
+    """Type of its stored elements."""
     role: Role = "input"
     """Input, output or scratch."""
     tensor: str = ""
-    """The tensor of the algorithm that its bytes are counted under; empty: the array's own name."""
+    """The algorithm's tensor that its bytes count as; empty: the array's own name."""
     fill: Fill = "normal"
-    """What it holds before a run. Outputs and scratch are poisoned unless it is "zero" (the kernel
-    adds to them). A "derived" input is filled by `derive` after the random ones."""
+    """Its contents before a run. Outputs and scratch are poisoned, unless `fill` is "zero" (the
+    kernel adds to them). A "derived" input is computed by `derive` from the random inputs."""
     by_columns: bool = False
-    """Whether the last two axes are stored the other way round: a matrix column by column, its
-    tensor still of `shape`."""
+    """Whether the last two axes are stored in column-major order; the tensor still has `shape`."""
 
     @property
     def counted_as(self) -> str:
@@ -94,16 +93,16 @@ class Array:
 
 
 DESCRIPTOR_ALIGNMENT = 16
-"""Bytes that every stride of a tensor descriptor but the last, and a row of its tile, are a
-multiple of (CUDA Driver API, cuTensorMapEncodeTiled: globalStrides, boxDim). What breaks the rule
-on a device ends its context."""
+"""Bytes. Every stride of a tensor descriptor but the last, and a row of its tile, must be a
+multiple of this (CUDA Driver API, cuTensorMapEncodeTiled: globalStrides, boxDim). A launch that
+breaks the rule destroys the device's context."""
 
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
     """A tensor descriptor over an array, made on the host and passed as an argument.
 
-    What lies outside the shape is read as 0 and not written.
+    Elements outside the shape are read as 0 and are not written.
     """
 
     array: str
@@ -113,8 +112,8 @@ class Descriptor:
     block: tuple[int, ...]
     """The tile that one load or store moves."""
     swizzle_bytes: int = 0
-    """Bytes that the tile's swizzle in shared memory spans (NVMMASharedLayout), for Gluon; 0 for
-    Triton's own kernels, whose compiler chooses."""
+    """Bytes of the tile's swizzle pattern in shared memory (NVMMASharedLayout), for Gluon; 0 for
+    Triton's kernels, whose compiler chooses it."""
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -122,7 +121,7 @@ class Descriptor:
         return tuple(math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
 
     def signature(self, kind: str) -> str:
-        """Triton's type of it, over elements of Triton's type `kind`."""
+        """Triton's type of the descriptor, with elements of Triton's type `kind`."""
         layout = ""
         if self.swizzle_bytes:
             bits = next(8 * size for _, name, size in _STORAGE.values() if name == kind)
@@ -130,7 +129,7 @@ class Descriptor:
         return f"tensordesc<{kind}{list(self.block)}{layout}>"
 
     def on(self, tensor: Any) -> Any:
-        """Triton's descriptor over the array's tensor, Gluon's where the layout is named."""
+        """Triton's descriptor over the array's tensor, or Gluon's if a swizzle is given."""
         shape = (list(self.shape), list(self.strides), list(self.block))
         if not self.swizzle_bytes:
             from triton.tools.tensor_descriptor import TensorDescriptor
@@ -144,7 +143,7 @@ class Descriptor:
         return hopper.TensorDescriptor(tensor, *shape, layout)
 
     def misalignment(self, item_bytes: int) -> str:
-        """What breaks the rules of alignment; empty where nothing does."""
+        """Which alignment rule is broken; empty if none is."""
         tile_bytes = self.block[-1] * item_bytes
         if tile_bytes < DESCRIPTOR_ALIGNMENT:
             return (
@@ -166,7 +165,7 @@ Argument = str | int | float | Descriptor
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch, of which a schedule's kernel may have none, one or more."""
+    """One launch. A kernel of the schedule may need none, one or several launches."""
 
     kernel: str
     """The schedule's kernel that it carries out."""
@@ -183,7 +182,7 @@ class Launch:
     num_stages: int = 2
     """Stages of the pipeline."""
     signature: Mapping[str, str] = field(default_factory=dict)
-    """Triton's type of every parameter, so that it can be compiled without being run."""
+    """Triton's type of every parameter, so that it can be compiled without tensors."""
 
     @property
     def blocks(self) -> int:
@@ -193,7 +192,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Random tensors for one problem, with the problem itself."""
+    """A problem and random tensors for it."""
 
     problem: Any
     """The problem."""
@@ -220,32 +219,32 @@ class BundledKernel:
     plan: Callable[[Any, Any], tuple[Launch, ...]]
     """Its launches. Raises `ProblemError` for a problem or config that the kernel cannot do."""
     schedule: Callable[[Any, Any], Schedule]
-    """What the model counts."""
+    """The schedule that the model counts, of a problem and config."""
     reference_of: Callable[[Any, Tensors], Tensors]
     """The outputs in float64, from the inputs."""
     derive: Callable[[Any, Tensors], None] | None = None
     """Fills inputs that other inputs determine."""
     menu_of: Callable[[Any, str, int], tuple[Any, ...]] | None = None
-    """Configs worth trying for a problem, on a compile target ("sm_90") with so many compute units;
-    None: all."""
+    """Configs worth trying for a problem, a compile target ("sm_90") and its number of compute
+    units; None: all."""
     forms: tuple[Any, ...] = ()
-    """Full-size problems, one for each form that compiles to other code (head size, mask, type):
-    menus are judged by them."""
+    """Full-size problems, one for each form that compiles to different code (head size, mask,
+    type). Menus are compiled for them."""
     targets: tuple[str, ...] = ()
-    """Compile targets that the kernel is written for; empty: all."""
+    """Compile targets that the kernel supports; empty: all."""
     interpreted: bool = True
-    """Whether Triton's interpreter can run it (it has none of Gluon). What it cannot run is neither
-    replayed nor checked without a device."""
+    """Whether Triton's interpreter can run it; it cannot run Gluon. Other kernels are replayed and
+    checked on a device only."""
 
     def takes(self, target: str) -> bool:
-        """Whether the kernel is written for a compile target."""
+        """Whether the kernel supports a compile target."""
         return not self.targets or target in self.targets
 
     def menu(self, problem: Any, target: str, units: int) -> tuple[Any, ...]:
-        """Configs worth trying on a target with so many compute units, best guess first.
+        """Configs worth trying on a target with `units` compute units, best guess first.
 
-        Those that cannot do the problem (a tensor descriptor over rows that are not aligned) are
-        left out. Raises `ProblemError` with the first reason where none is left.
+        Configs that do not support the problem (a tensor descriptor over unaligned rows) are left
+        out. Raises `ProblemError` with the first config's reason if none is left.
         """
         if not self.takes(target):
             written = ", ".join(self.targets)
@@ -267,8 +266,8 @@ class BundledKernel:
     def launches(self, problem: Any, config: Any) -> tuple[Launch, ...]:
         """Launches in order, with the type of every parameter.
 
-        Raises `ProblemError` for what the kernel cannot do: a type, a config, a descriptor over
-        rows that are not aligned.
+        Raises `ProblemError` for a type or config that the kernel does not support, and for a
+        tensor descriptor over unaligned rows.
         """
         dtype = getattr(problem, "dtype", None)
         if dtype is not None and dtype not in self.dtypes:
@@ -299,7 +298,8 @@ class BundledKernel:
         return Inputs(problem, tensors)
 
     def allocate(self, problem: Any, config: Any, device: str = "cpu") -> Tensors:
-        """Outputs and scratch, poisoned (NaN) so that nothing unwritten can pass for a result."""
+        """Outputs and scratch, filled with NaN so that an unwritten element cannot pass as a
+        result."""
         return {
             array.name: array.laid_out(_poisoned(array, device))
             for array in self.arrays(problem, config)
@@ -307,19 +307,17 @@ class BundledKernel:
         }
 
     def execute(self, problem: Any, config: Any, tensors: Tensors) -> None:
-        """Launch everything on tensors that are already there (nothing is allocated)."""
+        """Run every launch on existing tensors; nothing is allocated."""
         for launch in self.launches(problem, config):
             self.launch(launch, tensors)
 
     def launch(self, launch: Launch, tensors: Tensors) -> Any:
-        """One launch on tensors that are already there; what Triton returns for it."""
+        """Run one launch on existing tensors; returns Triton's compiled kernel."""
         return self.bind(launch, tensors)()
 
     def bind(self, launch: Launch, tensors: Tensors) -> Callable[[], Any]:
-        """A launch with its arguments bound, so that a repeated call makes no descriptor anew.
-
-        Raises `KernelError` for tensors without a device where nothing interprets the kernel.
-        """
+        """A launch with its arguments bound, so that repeated calls reuse its descriptors. Raises
+        `KernelError` for tensors without a device where nothing interprets the kernel."""
         if not self.interpreted and not any(tensor.is_cuda for tensor in tensors.values()):
             raise KernelError(f"{self.name} runs on a device only: Gluon has no interpreter")
         bound = {name: _bound(value, tensors) for name, value in launch.arguments.items()}

@@ -11,16 +11,16 @@ from perfmodel.evidence.measured.bursts import together
 from perfmodel.evidence.measured.environment import Environment, needs_torch
 from perfmodel.evidence.measured.timer import Policy, WallClock, collect
 
-# Rows and columns of a product: large enough for the full rate, small enough that a core finishes
-# one before a busy system gives the core to somebody else (some 2 ms at 100 GFLOP/s).
+# Rows and columns of a product: large enough for the full rate, and small enough that a core
+# finishes one before a busy system schedules another program (about 2 ms at 100 GFLOP/s).
 _PRODUCT = 512
 
 
 def rates(places: Sequence[int | None], limit_s: float) -> tuple[dict[str, float], dict[str, str]]:
-    """Matrix products, exponentials and the empty operation; and how each was taken.
+    """Rates of matrix products, exponentials and the smallest operation; and the method of each.
 
-    Each core works on its own, for `limit_s` at most: none waits for another, so a busy machine
-    shows its best moments. Rates are those of all cores together.
+    Each core works on its own for at most `limit_s` and waits for no other, so that its best time
+    counts even on a busy machine. Rates are for all cores together.
     """
     torch = needs_torch()
     threads = torch.get_num_threads()
@@ -82,7 +82,7 @@ def _products(torch: Any, n: int) -> Iterator[tuple[str, Callable[[], Callable[[
 def sustained(
     where: Environment, seconds: float
 ) -> tuple[tuple[float, float, float | None, float | None], ...]:
-    """A product over and over: rate, clock and power as time goes by."""
+    """A repeated product: rate, clock and power over time."""
     torch = needs_torch()
     a, b = (torch.randn(1024, 1024) for _ in range(2))
     out = torch.empty_like(a)

@@ -1,9 +1,9 @@
-"""Inputs drawn on the device, and results held against a higher-precision reference.
+"""Random inputs on the device, and errors of results against a higher-precision reference.
 
-All contenders share names: Q, K, V, O, L, dO, dQ, dK, dV for attention (batch, heads, length, head
-dimension), A, B, C for matmul, X, Y, gamma, beta, dY, dX for row-wise operators. Errors are
-‖out − ref‖ / ‖ref‖ over a random sample that is large enough to see any tile: whole heads, whole
-rows. Every element of an output must be a number, whatever the sample.
+All contenders use the same names: Q, K, V, O, L, dO, dQ, dK, dV for attention (batch, heads,
+length, head dimension), A, B, C for matmul, X, Y, gamma, beta, dY, dX for row-wise operators.
+Errors are ‖out − ref‖ / ‖ref‖ over a random sample of whole heads or rows, which is large enough to
+detect one wrong tile. No element of an output, sampled or not, may be NaN.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TOLERANCE: Mapping[str, float] = {
     "fp64": 1e-9, "fp32": 2e-4, "fp16": 5e-3, "bf16": 2e-2, "fp8": 1e-1, "int8": 2e-2,
     "w8a8_int8": 2e-2, "w8a16": 5e-3, "w4a16": 5e-3,
 }  # fmt: skip
-"""The largest error that a correct kernel may show, by the type it multiplies or adds in."""
+"""The largest allowed error of a correct kernel, by the type of its operands."""
 
 _TORCH = {
     "fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16",
@@ -32,7 +32,7 @@ _WHOLE_HEADS = 4  # (batch, head group) pairs of a sample
 
 
 def tolerance(case: Case) -> float:
-    """The largest error that passes; a backward pass chains more roundings."""
+    """The largest allowed error of a case; larger for a backward pass, which rounds more often."""
     return TOLERANCE[case.dtype] * (2 if case.direction == "bwd" else 1)
 
 
@@ -91,7 +91,7 @@ def input_shapes(case: Case) -> dict[str, tuple[int, ...]]:
 
 
 def error(case: Case, inputs: Tensors, outputs: Tensors, seed: int = 0) -> float:
-    """The largest error over the outputs; infinite where an element is not a number."""
+    """The largest error over the outputs; infinite if an element is not a number."""
     import torch
 
     with torch.no_grad():
@@ -113,7 +113,7 @@ def _relative(case: Case, out: Any, ref: Any) -> float:
     import torch
 
     out, ref = out.to(ref.dtype).reshape(-1), ref.reshape(-1)
-    if case.dtype in ("int8", "w8a8_int8"):  # the scale of an integer product is the kernel's own
+    if case.dtype in ("int8", "w8a8_int8"):  # each kernel chooses the scale of an integer product
         scale = torch.dot(out, ref) / torch.dot(ref, ref)
         ref = ref * scale
     norm = float(torch.linalg.vector_norm(ref))
@@ -122,7 +122,7 @@ def _relative(case: Case, out: Any, ref: Any) -> float:
 
 
 def _wide(case: Case, value: Any) -> Any:
-    """A tensor in the reference's precision: float64 under fp32 and integers, else float32."""
+    """A tensor in the reference's precision: float64 for fp32 and integers, else float32."""
     import torch
 
     exact = case.dtype in ("fp32", "fp64", "int8", "w8a8_int8")
@@ -254,7 +254,7 @@ def _row_gradients(case: Case, inputs: Tensors, outputs: Tensors, rows: Any) -> 
 
 
 FACTOR = 0.75
-"""What scale and triad multiply by, in every contender."""
+"""The factor of scale and triad in every contender."""
 
 
 def _elements(case: Case, inputs: Tensors, outputs: Tensors, generator: Any) -> Pairs:

@@ -1,9 +1,9 @@
 """Kernels by name, found through the entry-point group `perfmodel.kernels`.
 
-An entry point names one `BundledKernel` or a tuple of them, so that a package of a user's own
-plugs in exactly as the bundled kernels do. In a checkout that is not installed the bundled ones are
-taken from the folder `kernels/` beside the package. An entry point that cannot be loaded is named,
-skipped and reported by `failures`; the rest stay usable.
+An entry point names one `BundledKernel` or a tuple of them; a user's package registers its kernels
+in the same way as the bundled ones. In a checkout that is not installed, the bundled kernels are
+loaded from the folder `kernels/` beside the package. An entry point that cannot be loaded is
+skipped and reported by `failures`; the others remain usable.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def failures() -> tuple[str, ...]:
 
 
 def kernel(name: str) -> BundledKernel:
-    """The kernel called `name`, or that of a file: `double.py:KERNEL`.
+    """The kernel called `name`, or one from a file: `double.py:KERNEL`.
 
     Raises `UnknownName` with the nearest names, and `KernelError` for a file that has none.
     """
@@ -50,7 +50,7 @@ def kernel(name: str) -> BundledKernel:
 
 
 def refresh() -> None:
-    """Forget what was loaded, so that entry points are looked up again."""
+    """Clear the cache, so that entry points are looked up again."""
     _load.cache_clear()
 
 
@@ -67,7 +67,7 @@ def _load() -> tuple[dict[str, BundledKernel], tuple[str, ...]]:
                     skipped.append(f"{source}: a kernel named {item.name!r} is already there")
                 else:
                     found[item.name] = item
-        except Exception as error:  # whatever a user's module raises must not stop the others
+        except Exception as error:  # an error in a user's module must not stop the others
             reason = " ".join(str(error).split()) or "no reason given"
             skipped.append(f"{source}: not loaded: {type(error).__name__}: {reason}")
     return found, tuple(skipped)
@@ -108,7 +108,8 @@ def _bundled(name: str) -> Any:
 
 @cache
 def _of_file(path: str, attribute: str) -> BundledKernel:
-    """The kernel of a file by its variable or its own name; without a name the only one."""
+    """The kernel of a file by its variable's or its own name; without a name, the file's only
+    one."""
     named: dict[str, BundledKernel] = {}
     for variable, value in vars(_imported(path)).items():
         listed = value if isinstance(value, tuple) else (value,)

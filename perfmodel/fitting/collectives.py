@@ -1,10 +1,10 @@
-"""Constants of collectives from measured ones, and how good they are on those left out.
+"""Fits constants of collectives to measured runs, and tests them on runs left out.
 
     python -m perfmodel.fitting.collectives collectives.csv.gz
 
-fits every constant marked `fitted` in `perfmodel/collectives/constants.yaml` from its prior, then
-again with each device, library, source and kind of collective left out, prints the errors on what
-each fit had not seen, and writes constants and ranges beside `perfmodel/collectives`.
+fits every constant marked `fitted` in `perfmodel/collectives/constants.yaml` from its prior, and
+again with each device, library, source and kind of collective left out. It prints the errors on the
+rows left out, and writes constants and ranges to `perfmodel/collectives`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 AXES = ("device", "library", "source", "collective", "ranks")
-"""What is left out, one value at a time."""
+"""Columns whose values are left out one at a time."""
 
-# Collectives of one group mostly repeat each other: each group counts alike.
+# Columns of a group. Rows of one group are nearly repetitions, so each group has equal weight.
 _GROUP = ("source", "device", "library", "collective", "ranks")
 _STEPS = 15
-# Twice the largest share of a family's rows that a fold may leave out and still speak of it.
+# A fold counts for a family if it leaves out at most half of this share of the family's rows.
 _MOST_OUT = 1.5
 _HEAD = """\
 # Constants of collectives. None belongs to a source, a device or a network. Fitted ones come from
@@ -66,20 +66,20 @@ docs/accuracy.md` writes this section."""
 
 @dataclass(frozen=True)
 class Fold:
-    """A fit that has not seen some rows."""
+    """A fit without some rows."""
 
     axis: str
-    """What is left out: one of `AXES`."""
+    """The column: one of `AXES`."""
     value: str
-    """Which of them."""
+    """The value of the column that is left out."""
     errors: np.ndarray
     """ln(predicted / measured) of the rows left out."""
     rows: np.ndarray
-    """Their places in the table."""
+    """Their indices in the table."""
 
 
 def weights(table: pd.DataFrame) -> np.ndarray:
-    """Square roots of the rows' weights: every group counts alike; their mean square is 1."""
+    """Square roots of the rows' weights: equal weight for every group, mean square 1."""
     weight = table.groupby(list(_GROUP))["latency_us"].transform("size").to_numpy(float) ** -0.5
     return np.asarray(weight / np.sqrt(np.mean(np.square(weight))))
 
@@ -92,9 +92,9 @@ def errors(table: pd.DataFrame, values: Mapping[str, float]) -> np.ndarray:
 
 
 def fit(table: pd.DataFrame, constants: Sequence[Constant]) -> list[Fitted]:
-    """All constants, those marked `fitted` moved from their priors, with 95 % intervals.
+    """All constants, those marked `fitted` with fitted values and 95 % intervals.
 
-    Raises `TableError` where no row is left. Needs SciPy (extra `[fit]`).
+    Raises `TableError` if no row is left. Needs SciPy (extra `[fit]`).
     """
     from scipy.optimize import least_squares
 
@@ -122,7 +122,7 @@ def fit(table: pd.DataFrame, constants: Sequence[Constant]) -> list[Fitted]:
 
 
 def folds(table: pd.DataFrame, constants: Sequence[Constant]) -> Iterator[Fold]:
-    """A fit for each value of each axis, without its rows."""
+    """A fit for each value of each axis, without the rows of that value."""
     for axis in AXES:
         for value in table[axis].unique():
             rows = np.flatnonzero(table[axis] == value)
@@ -134,7 +134,7 @@ def folds(table: pd.DataFrame, constants: Sequence[Constant]) -> Iterator[Fold]:
 
 
 def report(folds_: Sequence[Fold]) -> str:
-    """Errors of the rows left out as a Markdown table, a line a fit."""
+    """Errors of the rows left out, as a Markdown table with one line for each fit."""
     lines = ["| left out | rows | median | p90 | bias |", "|---|---:|---:|---:|---:|"]
     for fold in folds_:
         size = np.abs(fold.errors)
@@ -155,7 +155,7 @@ def spread_of(
     unseen = _ends(labels, weight, [f for f in found if f.axis == "device"])
     both = [name for name in known if name in unseen]
     wider = float(np.median([np.ptp(unseen[name]) / np.ptp(known[name]) for name in both]))
-    for name in known.keys() - unseen.keys():  # one device has them: no other could tell
+    for name in known.keys() - unseen.keys():  # only one device has them, so none can be left out
         unseen[name] = known[name] * max(wider, 1.0)
     return {
         "version": 1,
@@ -170,7 +170,7 @@ def spread_of(
 def _ends(labels: np.ndarray, weight: np.ndarray, found: Sequence[Fold]) -> dict[str, np.ndarray]:
     """10th and 90th percentile of ln(measured / predicted) by family, over folds.
 
-    A fold says nothing of a family of which it has left out every row, or more than it has kept.
+    A fold does not count for a family if it leaves out more than 3/4 of its rows.
     """
     result = {}
     for label in sorted(set(labels)):
@@ -192,7 +192,7 @@ def _plain(ends: Mapping[str, np.ndarray]) -> dict[str, list[float]]:
 
 
 def groups(predicted: pd.DataFrame) -> str:
-    """Errors of the rows that the fit has seen, by device, library and collective."""
+    """Errors of the rows in the fit, by device, library and collective."""
     summary = judged(predicted, ["device", "library", "collective"], fields=FIELDS)
     lines = [
         "| device | library | collective | rows | median | p90 | bias |",
@@ -207,7 +207,7 @@ def groups(predicted: pd.DataFrame) -> str:
 
 
 def coverage(table: pd.DataFrame, predicted: pd.DataFrame, found: Sequence[Fold]) -> str:
-    """How often ranges of devices left out hold where each is made from the others' errors."""
+    """Coverage of ranges on each device left out, with ranges from the other devices' errors."""
     labels = spread.families(predicted["chosen"], predicted["protocol"])
     weight, devices = np.square(weights(table)), [f for f in found if f.axis == "device"]
     lines = []
@@ -232,7 +232,7 @@ def _quantiles(values: np.ndarray, weight: np.ndarray, at: Sequence[float]) -> l
 
 
 def spread_text(found: Mapping[str, Any]) -> str:
-    """The file of ranges."""
+    """The text of the file of ranges."""
     import yaml
 
     return _SPREAD_HEAD + yaml.safe_dump(dict(found), sort_keys=False, default_flow_style=None)
@@ -280,9 +280,9 @@ def _main(arguments: Sequence[str] | None) -> None:
 
 
 def usable(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows that are not flagged and can be predicted; says how many cannot.
+    """The unflagged rows that can be predicted; prints how many cannot.
 
-    Raises `TableError` where none is left.
+    Raises `TableError` if none is left.
     """
     kept = table[table["flag"] == ""].reset_index(drop=True)
     reasons = predict_table(kept)["reason"]

@@ -1,9 +1,9 @@
-"""Coverage and width of ranges for what is not known, by ranges that have not seen the runs either.
+"""Coverage and width of ranges under missing knowledge, with ranges from other groups of runs.
 
     categories(fit)     # a line per category: runs, errors, share inside the range, its width
 
-Each group of runs is held against widths and factors of all other groups, so that no figure says
-how well a quantile fits the numbers that it was taken from.
+Each group of runs is tested with widths and factors from all other groups, so that no quantile is
+tested on its own data.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from perfmodel.validation.masking import unnamed
 if TYPE_CHECKING:
     import pandas as pd
 
-_GUESS = 0.7  # half width where no other group says anything
+_GUESS = 0.7  # half width if no other group has data
 
 
 def held_against_others(
     predicted: pd.DataFrame, groups: pd.Series, usual: pd.DataFrame, *, widened: bool
 ) -> pd.DataFrame:
-    """`predicted` with low_us and high_us from the groups that a row is not in.
+    """`predicted` with low_us and high_us from groups other than the row's own.
 
-    `usual` are the same runs where everything is known, from which families have their widths;
-    `widened` says whether a factor is taken beside them. Shape and index of `predicted`.
+    `usual` are the same runs with everything known, which give the families' widths; `widened` is
+    whether a factor is applied to them. The result has the shape and index of `predicted`.
     """
     import pandas as pd
 
@@ -58,7 +58,7 @@ def held_against_others(
 def _ends(
     rows: pd.DataFrame, widths: Mapping[str, Mapping[str, Any]], down: float, up: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """ln of both ends of the range over the prediction."""
+    """ln(end / prediction) of both ends of the range."""
     low, high = np.full(len(rows), -_GUESS), np.full(len(rows), _GUESS)
     family, time = families(rows), rows["predicted_us"].to_numpy(float)
     for name, entry in widths.items():
@@ -72,10 +72,10 @@ def _ends(
 def categories(
     fit: Linearised, by: Mapping[str, Sequence[Fold]]
 ) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Each category with its runs, predicted as if so much were known, and their ranges.
+    """Each category of knowledge, with its runs predicted with that knowledge, and their ranges.
 
-    `by` are the folds of "framework", "device" and "architecture". A category that no run is of is
-    left out.
+    `by` has the folds of "framework", "device" and "architecture". Categories without runs are left
+    out.
     """
     table, values = fit.table, values_of(fit.constants, fit.runs)
     usual = predict_table(table, constants=values)
@@ -89,7 +89,7 @@ def categories(
 def _lacking(
     fit: Linearised, by: Mapping[str, Sequence[Fold]]
 ) -> Iterator[tuple[str, pd.DataFrame, pd.Series]]:
-    """Runs with some knowledge taken away, and the groups whose ranges must not know each other."""
+    """Runs predicted without some knowledge, and the groups by which they are held out."""
     table, architecture = fit.table, labels(fit.table, "architecture")
     near = table.groupby([families(table), architecture])["device"].transform("nunique") > 1
     found = left_out(fit, "device", known=by["device"])
@@ -111,9 +111,9 @@ def _lacking(
 def first_met(
     widths: Mapping[str, Mapping[str, Any]], factors: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """What was known of the groups of `first_met.yaml`, and the share of them inside the range.
+    """What was known of the groups of `first_met.yaml`, and their share inside the range.
 
-    By ranges of today's widths; each group is held against factors of the others.
+    Ranges have today's widths; each group is tested with factors from the others.
     """
     found = []
     keys = sorted({(one["device"], one["implementation"]) for one in ranges.first_met()})

@@ -1,11 +1,11 @@
-"""Constants of engines, fitted to published runs and held out by device, network or devices.
+"""Fits constants of serving engines to published runs, and tests them on runs left out.
 
     python -m perfmodel.fitting.engines serving_runs.csv.gz
 
-An engine's file names what is fitted of it (`fitted`). The fit minimises the mean of
-|ln(predicted / published)| over the rows of `SOURCES`, times between tokens and of whole requests;
-first tokens wait for queues and are not fitted. Flagged rows never take part, and rows of other
-sources only test. Whole numbers (places that are held) are read off the rows by hand.
+An engine's file lists its fitted constants (`fitted`). The fit minimises the mean of |ln(predicted
+/ published)| over the rows of `SOURCES`: times between tokens and times of whole requests. Times to
+first token include queueing and are not fitted. Flagged rows are not used, and rows of other
+sources are used for tests only. Integers (slots kept) are chosen by hand from the rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SOURCES = ("argonne-llm-inference-bench", "aiconfigurator-silicon")
 """Tables with enough rows of an engine to fit it."""
 METRICS = ("e2e_ms", "tpot_ms")
-"""What is fitted."""
+"""Metrics that are fitted."""
 LEAVE_OUT = ("device", "network", "tensor")
 """Columns whose values are left out one at a time."""
 _MOST_CALLS = 80
@@ -37,14 +37,14 @@ _MOST_CALLS = 80
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one engine with what they ask for."""
+    """Rows of one engine, with their requests and predictions."""
 
     table: pd.DataFrame
     """The rows."""
     asked: tuple[Asked, ...]
-    """What each asks for."""
+    """The request of each row."""
     answers: Answers
-    """What has been predicted so far."""
+    """Cache of predictions."""
 
     def at(self, kept: np.ndarray) -> Rows:
         """Some of the rows."""
@@ -52,7 +52,7 @@ class Rows:
         return Rows(self.table[kept], some, self.answers)
 
     def errors(self, constants: Mapping[str, float]) -> np.ndarray:
-        """ln(predicted / published) of each row under some constants; NaN: not predicted."""
+        """ln(predicted / published) of each row with given constants; NaN if not predicted."""
         changed: dict[Engine, Engine] = {}
         rows = []
         for one in self.asked:
@@ -74,12 +74,12 @@ def fitting_rows(table: pd.DataFrame, engine: str) -> Rows:
 
 
 def names_of(engine: Engine) -> tuple[str, ...]:
-    """What is fitted of an engine by search: its numbers that are no counts."""
+    """Names of an engine's fitted constants, without integers."""
     return tuple(name for name in engine.fitted if not name.startswith("batching."))
 
 
 def fitted(rows: Rows, engine: Engine) -> dict[str, float]:
-    """The constants of least mean error, from those of the engine's file on."""
+    """The constants with the smallest mean error; the search starts from the engine's file."""
     needs("scipy", "a fit")
     from scipy.optimize import minimize
 
@@ -101,8 +101,8 @@ def fitted(rows: Rows, engine: Engine) -> dict[str, float]:
 
 
 def left_out(rows: Rows, engine: Engine, column: str) -> np.ndarray:
-    """Errors of each row under constants that were fitted without its `column`'s value; NaN where
-    the rows have one value only."""
+    """Errors of each row with constants fitted without its value of `column`; NaN if the rows have
+    one value only."""
     values = rows.table[column].astype("str").to_numpy()
     found = np.full(len(values), np.nan)
     for value in sorted(set(values)):

@@ -1,9 +1,9 @@
 """Fit the time model's constants to measured runs: one set for all devices, within physical bounds.
 
 Residuals are ln(predicted / measured) under a robust loss. Every constant has a prior from physics
-and a pull towards it as wide as its bounds, so that what the data cannot identify stays where its
-source put it, and a fit knows nothing of an earlier one (maximum a posteriori). Deterministic: the
-sample is stratified by position, not drawn.
+whose width is that of its bounds (maximum a posteriori). A constant that the data cannot identify
+thus stays at its source's value, and a fit does not depend on an earlier one. The fit is
+deterministic: the sample is stratified by position, not random.
 """
 
 from __future__ import annotations
@@ -22,30 +22,31 @@ from perfmodel.validation.judging import LEFT_OUT
 if TYPE_CHECKING:
     import pandas as pd
 
-# Rows of one kind that enter the fit: all while few, then as their square root, since the rows of a
-# kind mostly repeat each other.
+# Rows of one kind in the fit: all if they are few, else in proportion to the square root of their
+# number, since rows of a kind are nearly repetitions.
 _PER_KIND, _PER_ROOT = 60, 2.5
-# Steps of a fit: half while the loss grows with every error, half while it lets go of the largest.
+# Steps of a fit: half with a loss that grows with every error, half with one that discounts
+# outliers.
 STEPS = 12
 _KIND = ("source", "device", "op", "implementation", "dtype", "kv_dtype", "direction", "phase")
-# A constant's bounds are taken as two standard deviations of its prior on either side. One such
-# deviation weighs as much as this many rows that miss by the robust scale.
+# A constant's bounds are two standard deviations of its prior on either side. One standard
+# deviation weighs as much as this many rows with an error of the robust scale.
 _PRIOR_ROWS = 4.0
 ROBUST_SCALE = 0.15
 _STEP = 0.02
-# Steps of a fit for each time that slopes are found by differences, of those constants whose ln
-# has moved by more than so much since theirs were.
+# Steps between two evaluations of slopes by finite differences, and the change of ln(constant)
+# since its last evaluation beyond which its slopes are evaluated again.
 _EXACT, _MOVED = 3, 0.06
-# Half of an interval in ln beyond which its ends say nothing (a factor of 10¹³).
+# Largest half-width of an interval in ln (a factor of 10¹³).
 _WIDEST = 30.0
 
 
 def sample(
     table: pd.DataFrame, per_kind: int = _PER_KIND, per_root: float = _PER_ROOT
 ) -> pd.DataFrame:
-    """Evenly spaced rows of every kind, ordered by time so that all sizes are there.
+    """Evenly spaced rows of every kind, ordered by time, so that all sizes are included.
 
-    A kind of n rows gives `per_kind` of them, or `per_root` · √n where that is more.
+    Of a kind with n rows, max(`per_kind`, `per_root` · √n) are taken.
     """
     kept = table[~table["flag"].isin(LEFT_OUT)] if "flag" in table.columns else table
     kept = kept[kept["measured_us"] > 0]
@@ -59,10 +60,10 @@ def sample(
 
 
 def weights(table: pd.DataFrame) -> np.ndarray:
-    """Square roots of weights, their mean square 1.
+    """Square roots of the rows' weights, with mean square 1.
 
-    A family of operators counts as the square root of its rows: large ones speak louder than small
-    ones, but do not drown them. Within a family every row counts the same.
+    A family of operators weighs as the square root of its number of rows, so that large families do
+    not dominate small ones. Within a family all rows weigh the same.
     """
     rows = table.groupby(families(table))["measured_us"].transform("size").to_numpy(float)
     weight = np.power(rows, -0.25)
@@ -70,20 +71,20 @@ def weights(table: pd.DataFrame) -> np.ndarray:
 
 
 def bounds(free: Sequence[Constant]) -> tuple[np.ndarray, np.ndarray]:
-    """ln of the least and the most that constants may be."""
+    """ln of the lower and upper bounds of constants."""
     low = np.log([max(constant.low, constant.high * 1e-4) for constant in free])
     return low, np.log([constant.high for constant in free])
 
 
 def pulls(free: Sequence[Constant]) -> np.ndarray:
-    """How much a constant weighs that strays from its prior, by unit of ln."""
+    """Weight of a constant's deviation from its prior, per unit of ln."""
     least = [max(constant.low, constant.prior / 10) for constant in free]
     deviation = np.log([c.high / low for c, low in zip(free, least, strict=True)]) / 4
     return np.asarray(ROBUST_SCALE * np.sqrt(_PRIOR_ROWS) / deviation)
 
 
 class _Watched(Constants):
-    """Constants that remember which of them were asked for."""
+    """Constants that record which of them were read."""
 
     def __init__(self, values: Constants) -> None:
         super().__init__(values)
@@ -96,7 +97,8 @@ class _Watched(Constants):
 
 
 class _Problem:
-    """Residuals as a function of ln(constants); a step predicts the rows anew that read it."""
+    """Residuals as a function of ln(constants). A step in a constant predicts again only the rows
+    that read it."""
 
     def __init__(
         self,
@@ -123,7 +125,7 @@ class _Problem:
         self.pull = np.diag(pulls(free))
 
     def _readers(self) -> list[np.ndarray]:
-        """Rows of the kinds whose prediction asks for each constant."""
+        """For each constant the rows of the kinds whose prediction reads it."""
         asked = []
         for kind in range(self.kinds.max() + 1):
             watched = _Watched(self.start)
@@ -168,10 +170,11 @@ class _Problem:
         return self.slopes
 
     def _learn(self, step: np.ndarray, change: np.ndarray) -> None:
-        """Bring slopes up to date by what a step has changed, which costs no prediction.
+        """Update the slopes from the change of the residuals in a step, without further
+        predictions.
 
-        Those of the constants that a row reads (Schubert 1970, Broyden's update of a sparse
-        matrix): one that no row reads would move for nothing. Pulls are linear, and stay.
+        This is Schubert's sparse form (1970) of Broyden's update: only slopes of constants that a
+        row reads are changed. The priors' terms are linear and stay the same.
         """
         rows = len(self.reads)
         felt = self.reads * step
@@ -186,10 +189,10 @@ class _Problem:
         base: np.ndarray | None = None,
         columns: Iterable[int] | None = None,
     ) -> np.ndarray:
-        """d ln(predicted) / d ln(constant) by a small step of each, for the rows that read it.
+        """d ln(predicted) / d ln(constant) from a small step of each, for the rows that read it.
 
-        Shape (rows, constants), 0 where a constant is not of the `columns` asked for (all unless
-        told); `base` are the errors at `x` where they are known.
+        Shape (rows, constants); 0 for constants not in `columns` (default all). `base` are the
+        errors at `x`, if known.
         """
         base = self._errors(x) if base is None else base
         result = np.zeros((len(base), len(x)))
@@ -205,7 +208,8 @@ class _Problem:
 def robust(z: np.ndarray, *, lets_go: bool) -> np.ndarray:
     """A robust loss of squared errors z, with its first and second derivatives.
 
-    Charbonnier's, which grows with every error; or Cauchy's, which lets go of those far off.
+    Charbonnier's loss, which grows with every error; or, with `lets_go`, Cauchy's, which discounts
+    large errors.
     """
     root = 1.0 + z
     if lets_go:
@@ -216,7 +220,7 @@ def robust(z: np.ndarray, *, lets_go: bool) -> np.ndarray:
 def values_of(
     constants: Sequence[Constant], runs: Mapping[str, Run] | None = None, *, prior: bool = False
 ) -> Constants:
-    """Values of constants, or their priors, with how runs are timed."""
+    """Values of constants (or their priors), with the harnesses' runs."""
     found = Constants({item.name: item.prior if prior else item.value for item in constants})
     return found if runs is None else found.with_runs(runs)
 
@@ -235,8 +239,8 @@ def slopes(
 ) -> np.ndarray:
     """d ln(predicted) / d ln(constant) of every row, at the constants' values or at their priors.
 
-    Shape (rows, constants that a fit may move). They hold no measurement. A process for each
-    processor takes its share of the constants.
+    Shape (rows, constants that a fit may move). Measurements do not enter. Constants are shared
+    among one process for each processor.
     """
     from concurrent.futures import ProcessPoolExecutor
     from functools import partial
@@ -278,8 +282,8 @@ def fit(
     """Fit every constant marked `fitted` (or those named) to all rows of a table, from its prior.
 
     Returns all constants, the fitted ones with their 95 % interval. `first` are the rows' `slopes`
-    at the priors, where they are known; `runs` say how harnesses time, where not as the shipped
-    ones. Needs SciPy (extra `[fit]`).
+    at the priors, if known; `runs` are the harnesses, if not the shipped ones. Needs SciPy (extra
+    `[fit]`).
     """
     from scipy.optimize import least_squares
 
@@ -288,8 +292,8 @@ def fit(
     problem = _Problem(table, free, start, first)
 
     def loss(z: Any) -> Any:
-        # Runs of another release, or of a board that throttles, lie beyond any constant: they are
-        # let go once all others are near (graduated non-convexity).
+        # No constant explains runs of another release or of a throttled board. They are discounted
+        # once all others are close (graduated non-convexity).
         return robust(z, lets_go=problem.evaluations > steps // 2)
 
     solution = least_squares(
@@ -304,7 +308,7 @@ def fit(
         verbose=verbose,
     )
     residuals = np.asarray(solution.fun)
-    # The weight that each residual has left under the loss.
+    # The weight of each residual under the loss.
     kept = loss(np.square(residuals / ROBUST_SCALE))[1]
     jacobian = problem.slopes * np.sqrt(kept)[:, None]
     return intervals(constants, free, solution.x, jacobian, residuals, np.diag(problem.pull))
@@ -320,8 +324,8 @@ def intervals(
 ) -> list[Fitted]:
     """95 % intervals from the curvature at the solution.
 
-    The data identify a constant if they say more about it than its prior does: if they leave it
-    less than 1/√2 of what that leaves.
+    A constant is identified if the data tell more than its prior: its posterior standard deviation
+    is below 1/√2 of the prior's.
     """
     from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The command that fits constants to measured runs and writes them, the starts and the ranges."""
+"""The command that fits constants to measured runs, and writes constants, starts and ranges."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 
 def possible(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows that can be predicted and measured; says how many cannot, and why the first of them.
+    """The rows that can be predicted and are not faster than the device's floor; prints how many
+    are left out, with the first reason.
 
-    Raises `TableError` where none is left.
+    Raises `TableError` if none is left.
     """
     found = predict_table(table)
     unknown = found["predicted_us"].isna().to_numpy()
@@ -61,10 +62,10 @@ def _main(arguments: Sequence[str] | None) -> None:
     parser.add_argument("--steps", type=int, default=STEPS)
     chosen = parser.parse_args(arguments)
     folder = Path(chosen.output)
-    folder.mkdir(parents=True, exist_ok=True)  # better refused now than after the fit
+    folder.mkdir(parents=True, exist_ok=True)  # so that a bad path fails before the fit
     table = possible(tidy(read_table(chosen.table)))
     rows = sample(table)
-    folds(rows, "device")  # what ranges are taken from; the same
+    folds(rows, "device")  # ranges need folds by device; fails early as well
     fitted, found = fitted_to(
         rows, sample(table.replace({"flag": {"timer_floor": ""}})), chosen.steps
     )
@@ -82,11 +83,12 @@ def _main(arguments: Sequence[str] | None) -> None:
 def fitted_to(
     rows: pd.DataFrame, short: pd.DataFrame, steps: int = STEPS
 ) -> tuple[list[Fitted], Linearised]:
-    """The constants and starts that fit `rows`, from neutral ones, with errors and slopes there.
+    """Constants and starts fitted to `rows` from the priors, with errors and slopes at the
+    solution.
 
-    Starts are read off short runs (`short` has those, too, that are mostly launch), which are not
-    scored: at the priors for the fit, whose device times are near enough, and again by what it
-    found.
+    Starts are read from short runs (`short` also has the unscored runs that are mostly launch).
+    They are read first at the priors, whose device times are accurate enough for the fit, and again
+    with the fitted constants.
     """
     start = shipped()
     runs = measured_runs(short, values_of(start, prior=True))

@@ -1,4 +1,4 @@
-"""What a fit leaves: constants with their intervals, and the file of them."""
+"""The result of a fit: constants with their intervals, and the text of their file."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A constant as a fit leaves it."""
+    """A constant after a fit."""
 
     constant: Constant
     """The constant with its new value."""
     low: float
     """Lower end of the 95 % interval."""
     high: float
-    """Upper end of it."""
+    """Upper end of the 95 % interval."""
     identified: bool
-    """Whether the data identify it."""
+    """Whether the data identify it (`estimation.intervals`)."""
 
 
 def families(table: pd.DataFrame) -> np.ndarray:
-    """The operator family of every row, as the ranges know it."""
+    """The operator family of every row, as named in the ranges."""
     columns = (table[name] for name in ("op", "dtype", "direction", "phase"))
     return np.array([_family(*row) for row in zip(*columns, strict=True)], dtype=object)
 
@@ -49,7 +49,8 @@ HEAD = """\
 
 
 def constants_text(fitted: Sequence[Fitted], head: str = HEAD) -> str:
-    """The constants file: one line each, fitted values with their interval and its verdict."""
+    """The constants file, one line each; fitted values have their interval and whether
+    identified."""
     import yaml
 
     lines = [head + "version: 1", "constants:"]

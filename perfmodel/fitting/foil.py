@@ -1,14 +1,13 @@
-"""A learned correction as a foil: what it adds to the model of serving, on what it has not seen.
+"""Learned corrections of the serving model, tested on devices and engines left out of training.
 
     python -m perfmodel.fitting.foil serving_runs.csv.gz
 
-Devices, then engines, are left out whole and in turn. Each foil learns ln(measured) less the ln of
-what it starts from, on the other rows, and is scored on the rows left out. It starts from the
-model, from the model with nothing fitted of its engines, or from nothing: then it has sizes and
-hardware numbers alone.
+Each device, then each engine, is left out in turn. A foil learns the residual ln(measured) −
+ln(start) on the other rows and is scored on the rows left out. The start is the model, the model
+without the engines' fitted constants, or nothing (only sizes and hardware numbers as features).
 
-Rates are taken as times, so that an error has the sign of a time. Nothing that is learned here is
-kept.
+Rates are converted to times, so that all errors have the same sign. The learned corrections are not
+stored.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ if TYPE_CHECKING:
 HELD_OUT = ("device", "engine")
 """Columns whose values are left out one at a time."""
 CLASSES = ("matmul", "attention", "communication", "host")
-"""Classes of operations whose shares of the model's time are features; the rest is one more."""
+"""Classes of operations whose shares of the model's time are features; all others are one more."""
 MODEL, UNFITTED, NOTHING = "model", "model, engines unfitted", "nothing"
-"""What a foil starts from: columns of ln seconds, of which the last is 0."""
+"""Starts of a foil: columns of ln seconds; the last is 0."""
 SHARES = tuple(f"share {kind}" for kind in (*CLASSES, "rest"))
 UNFITTED_SHARES = tuple(f"unfitted {name}" for name in SHARES)
 LOADS = (
@@ -52,19 +51,19 @@ _RIDGE = 1.0
 _SEED = 0
 
 Learner = Callable[["pd.DataFrame", np.ndarray, "pd.DataFrame"], np.ndarray]
-"""Learns a residual from rows, and says it of others: (rows, residuals, other rows)."""
+"""Learns residuals of rows and predicts those of others: (rows, residuals, other rows)."""
 
 
 @dataclass(frozen=True)
 class Foil:
-    """A learner and what it starts from."""
+    """A learner and its start."""
 
     name: str
-    """As the table of scores calls it."""
+    """Its name in the table of scores."""
     start: str
     """`MODEL`, `UNFITTED` or `NOTHING`."""
     learner: Learner
-    """What learns the rest."""
+    """The learner of the residual."""
 
 
 # -- learners --------------------------------------------------------------------------------------
@@ -76,7 +75,7 @@ def as_it_is(rows: pd.DataFrame, residual: np.ndarray, others: pd.DataFrame) -> 
 
 
 def bias(column: str) -> Learner:
-    """The mean residual of each value of `column`; of a value that is new, the mean of those."""
+    """The mean residual of each value of `column`; for a new value the mean of these means."""
 
     def learn(rows: pd.DataFrame, residual: np.ndarray, others: pd.DataFrame) -> np.ndarray:
         import pandas as pd
@@ -130,7 +129,7 @@ FOILS = (
     Foil("ridge", NOTHING, ridge((*HARDWARE, *LOADS))),
     Foil("trees", NOTHING, trees((*HARDWARE, *LOADS))),
 )
-"""What is compared."""
+"""The foils that are compared."""
 
 
 # -- rows ------------------------------------------------------------------------------------------
@@ -160,7 +159,7 @@ def rows_of(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _unfitted(row: Asked) -> Asked:
-    """The row under its engine with every constant at 0 that was fitted by search."""
+    """The row with its engine's searched constants set to 0."""
     of = row.deployment
     bare = of.engine.having(dict.fromkeys(names_of(of.engine), 0.0))
     return replace(row, deployment=replace(of, engine=bare))
@@ -186,7 +185,7 @@ def _is_rate(row: Asked) -> bool:
 
 
 def _ln_seconds(row: Asked, value: float) -> float:
-    """ln of a time, or of how long the tokens of all requests take at a rate."""
+    """ln of a time, or, for a rate, of the time of all requests' tokens."""
     if not _is_rate(row):
         return math.log(value / 1e3)
     tokens = row.isl if row.metric == "input_tokens_per_s" else row.osl
@@ -194,7 +193,8 @@ def _ln_seconds(row: Asked, value: float) -> float:
 
 
 def _shares(metric: str, served: Served) -> list[float]:
-    """Shares of a request's time; of its first token or the later ones where `metric` is of one."""
+    """Shares of a request's time, or of its first or its later tokens if `metric` is about
+    these."""
     load, i = served.load, served.place
     seconds = float(load.ttft[i]), (served.osl - 1) * float(load.tpot[i])
     weights = {"ttft_ms": (1.0, 0.0), "tpot_ms": (0.0, 1.0)}.get(metric, seconds)
@@ -207,7 +207,7 @@ def _shares(metric: str, served: Served) -> list[float]:
 
 
 def _hardware(of: Deployment) -> tuple[float, float, float]:
-    """Bytes of a device's weights, its bandwidth, and the peak that its products run at."""
+    """Bytes of weights on a device, its bandwidth, and the peak rate of its products."""
     device, dtype = of.device, matmul_format(of.product).compute
     has = dtype in device.matrix_types
     flops = device.matrix_flops(dtype) if has else device.vector_flops(dtype)
@@ -215,7 +215,7 @@ def _hardware(of: Deployment) -> tuple[float, float, float]:
 
 
 def _load(row: Asked) -> list[float]:
-    """As `LOADS` has them; a full load has no number of requests that is known."""
+    """The features `LOADS`; the number of requests of a full load is unknown."""
     sizes = (max(row.size, 1.0), row.isl, row.osl, row.deployment.devices)
     return [
         *map(math.log, sizes),
@@ -245,8 +245,8 @@ def predictions(rows: pd.DataFrame, foil: Foil, column: str) -> np.ndarray:
 
 
 def scores(rows: pd.DataFrame, column: str, foils: Sequence[Foil] = FOILS) -> pd.DataFrame:
-    """A row a foil: `start`, `foil`, `n`, `median` and `p90` of |ln(predicted / measured)|, and
-    `groups`, the median of each value of `column` averaged: every device counts alike."""
+    """One row for each foil: `start`, `foil`, `n`, `median` and `p90` of |ln(predicted /
+    measured)|, and `groups`, the mean over values of `column` of their medians."""
     import pandas as pd
 
     def score(foil: Foil) -> dict[str, object]:
@@ -264,7 +264,7 @@ def scores(rows: pd.DataFrame, column: str, foils: Sequence[Foil] = FOILS) -> pd
 
 
 def main(paths: Sequence[str]) -> int:
-    """Print the scores of the rows of tables; the exit code."""
+    """Print the scores for the rows of tables; returns the exit code."""
     return exit_code("perfmodel.fitting.foil", lambda: _compare(paths))
 
 

@@ -1,20 +1,19 @@
-"""Every row predicted by a fit that has not seen its device, architecture, source or framework.
+"""Predicts every row with constants fitted without its device, architecture, source or framework.
 
-A fit to fewer rows is read off the fit to all of them. There every row's error e and its slopes
-S = d ln(predicted) / d ln(constant) are known, so that near by the errors are e + S d, and leaving
-rows out is a small robust least-squares problem in d (a one-step jackknife: Cook and Weisberg,
-Residuals and Influence in Regression, 1982, ch. 3).
+A fit to fewer rows is derived from the fit to all rows, where every row's error e and slopes S = d
+ln(predicted) / d ln(constant) are known. For a change d of ln(constants) the errors are about e + S
+d. Leaving rows out is then a small robust least-squares problem in d (a one-step jackknife: Cook
+and Weisberg, Residuals and Influence in Regression, 1982, ch. 3).
 
-Its weights, its loss, its bounds and its pull towards the priors are those of the whole fit.
+Weights, loss, bounds and priors are those of the whole fit.
 
-The rows left out are then predicted by the model itself. Starts of calls are read anew off the rows
-that are left, too.
+The rows left out are then predicted by the model itself. Starts of calls are also read again from
+the remaining rows.
 
-Held against fits that started anew without Ada, Blackwell or Hopper, its medians differ by no more
-than 0.001 and its 90th percentiles by 0.006.
+Compared with complete fits without Ada, Blackwell or Hopper, medians differ by at most 0.001 and
+90th percentiles by at most 0.006.
 
-What stays is what people settled with all rows in view: facts of kernels, and what is compiled into
-a specification.
+Facts of kernels and device specs were chosen by people who knew all rows; they are not held out.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ COLUMNS: Mapping[str, str] = {
     "architecture": "a generation of devices",
     "device": "a device, whose siblings stay",
 }
-"""What can be left out, one value at a time."""
-# Steps of the reweighted least squares, and a change of ln(constant) that ends them.
+"""Columns whose values can be left out one at a time."""
+# Most steps of the reweighted least squares, and the change of ln(constant) below which they end.
 _STEPS, _NEAR = 30, 1e-3
 
 
@@ -71,9 +70,9 @@ def labels(table: pd.DataFrame, column: str) -> pd.Series:
 
 
 def folds(table: pd.DataFrame, column: str) -> list[tuple[str, np.ndarray]]:
-    """Each value of a column with its rows, for which all others can be fitted to.
+    """Each value of a column, with its rows.
 
-    Raises `TableError` for a table of one value.
+    Raises `TableError` for a table with only one value.
     """
     values = labels(table, column)
     found = [(str(value), (values == value).to_numpy()) for value in sorted(values.unique())]
@@ -92,9 +91,9 @@ class Linearised:
     constants: tuple[Constant, ...]
     """All constants, with the values that were fitted."""
     runs: Mapping[str, Run]
-    """How harnesses time, as the fit found it."""
+    """The harnesses with fitted starts."""
     seen: pd.DataFrame
-    """What starts were read off (`starts.shown`)."""
+    """The rows from which starts were read (`starts.shown`)."""
     errors: np.ndarray
     """ln(predicted / measured) of each row; 0 where it cannot be predicted."""
     slopes: np.ndarray
@@ -103,7 +102,7 @@ class Linearised:
     """The kernel that each row was predicted as."""
 
     def without(self, mine: np.ndarray) -> tuple[Constant, ...]:
-        """The constants as fitted to all rows but `mine`."""
+        """The constants fitted to all rows except `mine`."""
         free = movable(self.constants)
         at = np.log([constant.value for constant in free])
         pull, prior = np.diag(pulls(free)), np.log([constant.prior for constant in free])
@@ -119,7 +118,7 @@ class Linearised:
         )
 
     def values_without(self, column: str, value: str) -> Constants:
-        """Constants and starts that have seen no row of a value of a column."""
+        """Constants and starts fitted without the rows with `value` in `column`."""
         mine = (labels(self.table, column) == value).to_numpy()
         others = (labels(self.seen, column) != value).to_numpy()
         usual = values_of(self.constants, self.runs)
@@ -130,9 +129,9 @@ class Linearised:
 def _reweighted(
     slope: np.ndarray, offset: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
-    """d with the least robust loss of offset + slope d, within bounds.
+    """The d that minimises the robust loss of offset + slope d, within bounds.
 
-    By least squares whose weights are what the loss leaves each residual (Holland and Welsch 1977).
+    Solved by iteratively reweighted least squares (Holland and Welsch 1977).
     """
     from scipy.linalg import cholesky, solve_triangular
     from scipy.optimize import lsq_linear
@@ -156,7 +155,8 @@ def linearised(
     runs: Mapping[str, Run],
     seen: pd.DataFrame,
 ) -> Linearised:
-    """A fit's errors and slopes; the constants hold its values, `seen` what starts come from."""
+    """A fit's errors and slopes. `constants` have its values; `seen` are the rows behind its
+    starts."""
     found = predict_table(table, constants=values_of(constants, runs))
     error = np.log(found["predicted_us"].to_numpy(float) / table["measured_us"].to_numpy(float))
     slope = slopes(table, constants, runs)
@@ -166,14 +166,14 @@ def linearised(
 
 @dataclass(frozen=True)
 class Fold:
-    """One value of a column, its rows, and constants and starts that have not seen them."""
+    """One value of a column, its rows, and constants and starts fitted without them."""
 
     value: str
     """The value."""
     mine: np.ndarray
     """Whether a row has it."""
     constants: Constants
-    """What was fitted to all others."""
+    """Constants and starts fitted to all other rows."""
 
 
 def without_each(fit: Linearised, column: str) -> list[Fold]:
@@ -192,11 +192,11 @@ def left_out(
     change: Callable[[Constants], Constants] | None = None,
     known: Sequence[Fold] | None = None,
 ) -> pd.DataFrame:
-    """Every row predicted without any row of its own `column` value in view.
+    """Every row predicted with constants fitted without its value of `column`.
 
-    In the table's order, with its index; `held_out` says what was left out. `device` makes a device
-    of its name; `change` is applied to the constants of each fold; `known` are the folds, where
-    they have been found already. Raises `TableError` for a table of one value.
+    The rows have the table's order and index; `held_out` is the value left out. `device` makes a
+    device from its name, `change` is applied to the constants of each fold, and `known` are the
+    folds if already computed. Raises `TableError` for a table with only one value.
     """
     import pandas as pd
 

@@ -1,9 +1,9 @@
 """Fit the host's time of launches to training runs: `python -m perfmodel.fitting.hosts TABLE`.
 
-Three numbers of one host (`perfmodel/networks/hosts.yaml`): a launch forward, a launch backward,
-and the time between micro-batches, by least squares of ln(predicted / measured) with a soft limit
-on what one run weighs. What they are worth is read off runs of a width that the fit has not seen.
-Nothing is written; the numbers are for a person to put into the file.
+It fits three times of one host (`perfmodel/networks/hosts.yaml`): a forward launch, a backward
+launch, and the time between micro-batches. The loss is least squares of ln(predicted / measured),
+softened for large errors. The fit is tested on runs of network widths that were left out. The
+result is printed, for entry into the file by hand.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 _START = (100e-6, 20e-6, 1e-3)
 _SCALE = (50e-6, 20e-6, 2e-3)
-_SOFT = 0.05  # ln beyond which a run weighs less
+_SOFT = 0.05  # errors in ln above this weigh less
 _MOST = 120  # runs of a fit, spread evenly over the table
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Read a table, fit, and print the numbers with what they are worth left out."""
+    """Read a table, fit, and print the numbers with their errors in sample and left out."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("table", help="a table of training runs")
     parser.add_argument("--source", default="vtrain", help="whose rows (default: %(default)s)")
@@ -80,7 +80,7 @@ class _Runs:
         return len(self.asked)
 
     def logs(self, values: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """ln(predicted / measured) of some runs with these numbers."""
+        """ln(predicted / measured) of the runs `index` with these numbers."""
         forward, backward, between = (float(value) for value in values)
         host = replace(
             self.host,
@@ -97,7 +97,7 @@ class _Runs:
         return np.asarray(np.log(np.array(found) / self.seconds[index]))
 
     def fit(self, index: np.ndarray) -> np.ndarray:
-        """The numbers of least squares over some runs."""
+        """The numbers fitted to the runs `index`."""
         from scipy.optimize import least_squares
 
         some = index[:: max(len(index) // _MOST, 1)]

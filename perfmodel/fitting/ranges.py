@@ -1,24 +1,25 @@
-"""Ranges from errors of runs that were not seen, and the file that holds them.
+"""Prediction ranges from errors on runs left out, and the file of ranges.
 
-A side of a range is a family's own width times a factor for each thing that is not known
-(`perfmodel.timing.spread`). Both are percentiles of ln(measured / predicted) over runs predicted
-without them in view:
+Each side of a range is a family's width times a factor for each unknown
+(`perfmodel.timing.spread`). Widths and factors are percentiles of ln(measured / predicted) over
+runs left out:
 
-width            everything known: the fit's own errors, but no less than two frameworks differ
-sibling          devices left out whose architecture stays
-calibrated       architectures left out; of their devices what microbenchmarks measured is kept
-generation       the same, with their data sheets alone
+width            everything known: the fit's own errors, at least the difference of frameworks
+sibling          devices left out, others of their architecture kept
+calibrated       architectures left out, their devices' measured rates kept
+generation       architectures left out, with datasheets alone
 named            frameworks left out
 assumed          names of implementations, or of harnesses, blanked
 
-Groups (one source, device and implementation) weigh alike, however many runs they have: a new one
-is as likely to be like the small as like the large. Leaving constants out takes away little of what
-people put into the facts of kernels with those runs in view. So the runs that came when the facts
-stood already, each met once, have a say of their own: `first_met.yaml` keeps their percentiles, and
-the wider of both factors holds.
+Groups (one source, device and implementation) have equal weight for any number of runs: a new group
+is as likely to resemble a small one as a large one.
 
-What was measured of a new architecture made no difference to them, so that those of `calibrated`
-and `generation` stand together.
+The facts of kernels were written with most runs known, so leaving out constants underestimates
+errors on new runs. Runs that arrived after the facts were written are therefore used as well:
+`first_met.yaml` has the percentiles of their first predictions. The wider of both factors is taken.
+
+For these runs, measured rates of a new architecture made no difference, so `calibrated` and
+`generation` share their groups.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ if TYPE_CHECKING:
 
 VERSION = 2
 TAILS = (0.1, 0.9)
-"""Shares of runs below and above an 80 % range's ends."""
-# Predicted times, in microseconds, at which the spread of errors changes character: launch floors,
-# one wave, many waves, sustained clocks.
+"""Quantiles of the lower and upper end of an 80 % range."""
+# Bin edges of predicted times in microseconds: launch floors, one wave, many waves, sustained
+# clocks.
 _EDGES_US = (10.0, 40.0, 200.0, 1000.0)
-# Fewest rows and groups of a bin, and rows of a group that count as a whole one.
+# Fewest rows and groups of a bin, and the rows from which a group has full weight.
 _FEWEST, _FEWEST_GROUPS, _WHOLE = 40, 3, 8
-# Columns of a shape: two runs that agree in them all are the same problem.
+# Columns that identify a problem.
 _SHAPE = (
     "device", "harness", "op", "variant", "dtype", "kv_dtype", "direction", "phase", "causal",
     "includes", "batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim", "window", "m", "n",
@@ -63,7 +64,7 @@ _SHAPE = (
 def errors(predicted: pd.DataFrame) -> pd.DataFrame:
     """ln(measured / predicted) as `error`, with family, predicted microseconds, group and weight.
 
-    Of the rows that count: predicted, measured and not flagged.
+    Only rows that are predicted, measured and not flagged.
     """
     import pandas as pd
 
@@ -84,7 +85,7 @@ def errors(predicted: pd.DataFrame) -> pd.DataFrame:
 
 
 def quantile(values: np.ndarray, weight: np.ndarray, share: float) -> float:
-    """The value below which a share of the weight lies, between neighbours in proportion."""
+    """The weighted quantile at `share`, interpolated linearly."""
     order = np.argsort(values, kind="stable")
     values, weight = np.asarray(values)[order], np.asarray(weight, dtype=float)[order]
     middles = np.cumsum(weight) - weight / 2
@@ -96,8 +97,8 @@ def spread_of(
 ) -> dict[str, dict[str, Any]]:
     """10th and 90th percentiles of ln(measured / predicted) by family and predicted time.
 
-    A bin with few rows or groups borrows from the whole family. `least` is the half width that a
-    family has at least on either side; one that is not there has the median of those that are.
+    A bin with few rows or groups uses the whole family's percentiles. `least` is the minimum
+    half-width of each family; a family that is not in it gets the median of the others.
     """
     usual = float(np.median(list(least.values()))) if least else 0.0
     found: dict[str, dict[str, Any]] = {}
@@ -120,7 +121,7 @@ def spread_of(
 
 
 def _enough(rows: pd.DataFrame, family: pd.DataFrame) -> bool:
-    """Whether rows of a bin say enough by themselves, of a family with more of them."""
+    """Whether a bin has enough rows and groups of its own."""
     groups = min(_FEWEST_GROUPS, family["group"].nunique())
     return len(rows) >= _FEWEST and rows["group"].nunique() >= groups
 
@@ -128,8 +129,8 @@ def _enough(rows: pd.DataFrame, family: pd.DataFrame) -> bool:
 def between_frameworks(table: pd.DataFrame, predicted: pd.DataFrame) -> dict[str, float]:
     """Half of the median |ln| between two frameworks' runs of one kernel, by family.
 
-    On one device and shape: no prediction that does not know the framework can be closer to both.
-    `predicted` says which kernel an implementation runs.
+    The runs have the same device and shape: a prediction that ignores the framework cannot be
+    closer to both. `predicted` has the kernel of each implementation.
     """
     rows = table[~table["flag"].isin(LEFT_OUT)]
     ran = ["device", "op", "dtype", "phase", "implementation"]
@@ -146,7 +147,7 @@ def between_frameworks(table: pd.DataFrame, predicted: pd.DataFrame) -> dict[str
 
 
 def kernels_of(predicted: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
-    """By family the devices, architectures and named kernels that runs in the fit had."""
+    """Devices, architectures and named kernels of the runs in the fit, by family."""
     rows = predicted[predicted["predicted_us"].notna()]
     family = families(rows)
     ran = [
@@ -168,7 +169,7 @@ def kernels_of(predicted: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
 
 
 def relative(error: np.ndarray, entry: Mapping[str, Any], time_us: np.ndarray) -> np.ndarray:
-    """Errors in widths of their side of a family's range: 1 is its upper end, −1 its lower one."""
+    """Errors relative to the family's range: 1 is at its upper end, −1 at its lower end."""
     bins = np.searchsorted(np.asarray(entry["edges_us"]), time_us)
     low, high = (np.abs(np.asarray(entry[side]))[bins] for side in ("low", "high"))
     side = np.where(error > 0, high, low)
@@ -176,7 +177,7 @@ def relative(error: np.ndarray, entry: Mapping[str, Any], time_us: np.ndarray) -
 
 
 class Missed:
-    """Errors with some knowledge taken away, in widths of their family's range, with weights."""
+    """Errors without some knowledge, relative to their family's range, with weights."""
 
     def __init__(self, widths: Mapping[str, Mapping[str, Any]]) -> None:
         self.widths = widths
@@ -184,7 +185,7 @@ class Missed:
         self.weights: list[np.ndarray] = []
 
     def add(self, predicted: pd.DataFrame) -> Missed:
-        """Add those of predicted runs."""
+        """Add the errors of predicted runs."""
         for name, rows in errors(predicted).groupby("family"):
             entry = self.widths.get(str(name))
             if entry is not None:
@@ -194,7 +195,7 @@ class Missed:
         return self
 
     def add_met(self, groups: Iterable[Mapping[str, Any]]) -> Missed:
-        """Add those of groups of `first_met.yaml`."""
+        """Add the errors of groups of `first_met.yaml`."""
         for group in groups:
             entry = self.widths.get(group["family"])
             if entry is not None:
@@ -206,7 +207,7 @@ class Missed:
         return self
 
     def factors(self) -> list[float]:
-        """By how much each side has to grow to hold 80 % of them; never below 1."""
+        """The factor by which each side must grow to contain 80 % of the errors; at least 1."""
         if not self.values:
             return [1.0, 1.0]
         value, weight = np.concatenate(self.values), np.concatenate(self.weights)
@@ -221,20 +222,20 @@ def wider(*factors: Sequence[float]) -> list[float]:
 
 @lru_cache(maxsize=1)
 def first_met() -> Sequence[Mapping[str, Any]]:
-    """Groups of runs that came when the model stood already: what was known, how far it missed."""
+    """Groups of runs that arrived after the model was fitted: what was known, and their errors."""
     found: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("first_met.yaml"))
     groups: Sequence[Mapping[str, Any]] = found["groups"]
     return groups
 
 
 def met(**levels: str) -> list[Mapping[str, Any]]:
-    """Those that had been known at some levels, and otherwise as well as can be."""
+    """The groups with the given levels of knowledge, and full knowledge otherwise."""
     wanted = {axis: each[0] for axis, each in LEVELS.items() if axis != "harness"} | levels
     return [one for one in first_met() if all(one[axis] == level for axis, level in wanted.items())]
 
 
 def table_of(fit: Linearised, runs: pd.DataFrame) -> dict[str, Any]:
-    """The table of ranges of a fit; `runs` are all there are, of which it may have seen a part."""
+    """The table of ranges of a fit; `runs` are all runs, of which the fit may have used a part."""
     from perfmodel.fitting.estimation import values_of
 
     values = values_of(fit.constants, fit.runs)
@@ -264,11 +265,10 @@ def table_of(fit: Linearised, runs: pd.DataFrame) -> dict[str, Any]:
 def _assumed_by_family(
     fit: Linearised, values: Constants, widths: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, list[float]]]:
-    """How far kernels of families with several groups lie from what is assumed for no name.
+    """Errors if the implementation is not named, for families with several groups.
 
-    Both percentiles of ln(measured / predicted) with names blanked. Kernels of an algorithm that
-    nobody would call a poor choice of the one assumed, but another, are left out: attention whose
-    scores go to memory.
+    The result has both percentiles of ln(measured / predicted) with names removed. Kernels of a
+    different algorithm are left out: unfused attention, which writes scores to memory.
     """
     found, own = _blank(fit, "implementation", values), fit.kernel
     rows = errors(found[~own.isin(unfused())])
@@ -280,7 +280,7 @@ def _assumed_by_family(
 
 
 def unfused() -> set[str]:
-    """The kernels of attention that write its scores to memory."""
+    """The attention kernels that write scores to memory."""
     return {
         name
         for name, facts in kernels().items()
@@ -293,7 +293,8 @@ def _at(rows: pd.DataFrame, share: float) -> float:
 
 
 def _blank(fit: Linearised, column: str, values: Constants) -> pd.DataFrame:
-    """The runs predicted as if names of a column meant nothing, under their names."""
+    """The runs predicted with the names of a column removed; the names are restored in the
+    result."""
     found = predict_table(unnamed(fit.table, column), constants=values)
     return found.assign(**{column: fit.table[column]})
 
@@ -301,7 +302,7 @@ def _blank(fit: Linearised, column: str, values: Constants) -> pd.DataFrame:
 def _device_factors(
     fit: Linearised, widths: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, list[float]]:
-    """Factors of the levels of a device that was not fitted."""
+    """Factors for devices that are not in the fit, by level of knowledge."""
     architecture = labels(fit.table, "architecture")
     kind = [families(fit.table), architecture]
     siblings = fit.table.groupby(kind)["device"].transform("nunique") > 1
@@ -325,19 +326,19 @@ def _device_factors(
 
 @cache
 def sheet(name: str) -> Device:
-    """A device without what was measured on it."""
+    """A device with its datasheet values alone, without measured rates."""
     return datasheet(load(name))
 
 
 def _blanked(
     fit: Linearised, column: str, values: Constants, widths: Mapping[str, Mapping[str, Any]]
 ) -> list[float]:
-    """Factors where a name means nothing."""
+    """Factors for names that are not known."""
     return Missed(widths).add(_blank(fit, column, values)).factors()
 
 
 def text(table: Mapping[str, Any]) -> str:
-    """The file of a table of ranges."""
+    """The text of the file of ranges."""
     import yaml
 
     body = yaml.safe_dump(dict(table), sort_keys=False, default_flow_style=None, width=100)

@@ -1,14 +1,13 @@
-"""How far served networks miss: the widths of `serving/spread.yaml`.
+"""Widths of the ranges of served networks, for `serving/spread.yaml`.
 
     python -m perfmodel.fitting.servingranges serving_runs.csv.gz
 
-A range is that of the operators, and of the engine beside it: half-widths in ln add by their
-squares. Each width is the least with which `_COVERAGE` of the rows lie inside. Errors of times that
-constants were fitted to are those under constants that were fitted without the row's device, or
-without its network where there is one device only.
+A range combines the operators' half-width and the engine's in ln by the root of the sum of squares.
+Each engine width is the smallest for which `_COVERAGE` of the rows are inside. Errors of fitted
+metrics are with constants fitted without the row's device, or without its network if there is only
+one device.
 
-Beside the widths it prints how many rows lie in ranges that were made without their source, their
-engine, their device.
+It also prints how many rows are inside ranges made without their source, engine or device.
 """
 
 from __future__ import annotations
@@ -31,24 +30,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _COVERAGE = 0.85
-"""More than the 80 % that a range promises: of sources, engines and devices that it was not made
-from fewer rows lie inside."""
+"""Above the 80 % of a range, since coverage is lower on new sources, engines and devices."""
 _HELD_OUT = ("source", "engine", "device")
 
 
 def widths(table: pd.DataFrame) -> dict[str, float]:
-    """The least width of each group with which `_COVERAGE` of its rows lie inside."""
+    """The smallest width of each group for which `_COVERAGE` of its rows are inside."""
     return {str(name): _width(rows) for name, rows in table.groupby("group")}
 
 
 def inside(table: pd.DataFrame, found: Mapping[str, float]) -> np.ndarray:
-    """Whether each row lies in the range of its group's width."""
+    """Whether each row is inside the range with its group's width."""
     width = table["group"].map(dict(found)).to_numpy(float)
     return np.asarray(np.abs(table["off"]) <= np.hypot(table["operators"], width))
 
 
 def _width(rows: pd.DataFrame) -> float:
-    """By halving: coverage grows with the width."""
+    """The smallest sufficient width, by bisection: coverage grows with the width."""
     group = str(rows["group"].iloc[0])
     low, high = 0.0, 5.0
     for _ in range(40):
@@ -59,8 +57,9 @@ def _width(rows: pd.DataFrame) -> float:
 
 
 def errors(table: pd.DataFrame) -> pd.DataFrame:
-    """Unflagged predicted rows with `group`, `off` (ln predicted/published, held out where it was
-    fitted) and `operators`, the half-width in ln of their ranges on the side of the miss."""
+    """Unflagged predicted rows with `group`, `off` (ln(predicted / published), held out for fitted
+    metrics) and `operators`, the half-width in ln of the operators' range on the side of the
+    error."""
     bare = predict_table(table, spread=Spread.none())
     kept = bare[(bare["flag"] == "") & (bare["reason"] == "") & (bare["metric"] != "memory_gb")]
     off = (kept["predicted"] / kept["value"]).map(math.log)

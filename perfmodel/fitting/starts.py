@@ -1,17 +1,16 @@
-"""How long calls take before their kernels run, read off a measured-run table for `runs.yaml`.
+"""Times of calls before their kernels start, from a measured-run table, for `runs.yaml`.
 
-Short runs are mostly start, so it needs no fit. Of the rows of a harness and an operator, by source
-and device, the tenth with the least predicted device time is taken:
+Short runs are mostly start time, so no fit is needed. Of the rows of one harness, operator, source
+and device, the tenth with the shortest predicted device time is taken:
 
-- start: the median there of measured time less predicted device time;
+- start: the median of (measured time − predicted device time) over these rows;
 - where the host's work goes on beside the kernel, a short run shows the whole call instead: its
   median measured time. The start is then read where the device takes half to one and a half calls,
   long enough to outlast the host and short enough that its own error is small.
 
-The median over sources and devices, of which there must be two, is the operator's value. The start
-of operators that stand together is the median of theirs, that of any other operator the median of
-all. Where the tenth is mostly device time a start cannot be seen, and what is not seen keeps the
-value that it has.
+The median over sources and devices (at least two) is the operator's value. Operators grouped under
+one name get the median of the group, and all others the median of all. Where even the shortest
+tenth is mostly device time, the start cannot be read, and the present value is kept.
 """
 
 from __future__ import annotations
@@ -36,35 +35,37 @@ if TYPE_CHECKING:
 
 # The share of rows that are the smallest problems, and the fewest rows of a source and device.
 _SMALLEST, _FEWEST = 0.1, 20
-# Fewest sources and devices that must agree: one alone does not tell a start from a slow kernel.
+# Fewest sources and devices: with one alone, a start cannot be told from a slow kernel.
 _FEWEST_GROUPS = 2
-# Most of the measured time that may be the device's where a start is read off, and a whole call.
+# Largest share of the measured time that may be device time, for reading a start and a whole call.
 _MOST_FOR_START, _MOST_FOR_CALL = 0.75, 0.5
-# Device times, in whole calls, at which the start shows where the host works beside the kernel.
+# Device times, as multiples of a whole call, from which a start is read if the host works in
+# parallel.
 _BESIDE = (0.5, 1.5)
-# Seconds that tell operators apart: longer than any kernel takes.
+# Seconds used as markers of operators; longer than any kernel.
 _MARK = 1e4
 _MICRO = 1e-6
-# What the source of a value says that was read off rows.
+# Words in the source of a value that was read from rows.
 _READ = "smallest problems timed so"
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What rows of one operator show under a harness."""
+    """Start and call times of one operator under a harness, read from rows."""
 
     start: float
     """Seconds before the kernel."""
     call: float | None
-    """Host seconds of a whole call, where the host works on beside the kernel."""
+    """Host seconds of a whole call, if the host works in parallel with the kernel; else None."""
     rows: int
-    """Rows of the smallest problems that it was read off."""
+    """Number of rows that were used."""
 
 
 def called(rows: pd.DataFrame, constants: Constants) -> np.ndarray:
-    """What operator each row is called as; empty for rows of several calls and of none.
+    """The operator whose start each row has; empty for rows with several calls or none.
 
-    The model itself says so: each operator's start is made a power of two that no kernel lasts.
+    It is found with the model itself: each operator's start is set to a different power of two of
+    `_MARK` seconds, and the predicted time shows which was added.
     """
     names = sorted({name for run in table().runs.values() for name in run.starts} - {ANY})
     names = [*dict.fromkeys([*names, *table().among]), ANY]
@@ -86,15 +87,15 @@ def called(rows: pd.DataFrame, constants: Constants) -> np.ndarray:
 
 
 def measured_runs(rows: pd.DataFrame, constants: Constants) -> dict[str, Run]:
-    """How runs are timed, with the starts and calls that the rows of a table show."""
+    """The harnesses, with starts and calls read from the rows of a table."""
     return runs_of(shown(rows, constants), constants)
 
 
 def shown(rows: pd.DataFrame, constants: Constants) -> pd.DataFrame:
-    """The rows that say something of their harness, with `device_s`, `taken_s` and `called`.
+    """The rows that are usable for reading starts, with `device_s`, `taken_s` and `called`.
 
-    Rows whose `flag` says that they are mostly launch are welcome. Those of kernels whose library
-    has a start of its own (`callers` in names.yaml) say nothing of the harness.
+    Rows flagged as mostly launch are included. Rows of kernels whose library has its own start
+    (`callers` in names.yaml) are not, since they do not show the harness's start.
     """
     kept = rows[~rows["flag"].isin(set(LEFT_OUT) - {"timer_floor"})]
     bare, timed = (
@@ -111,10 +112,10 @@ def shown(rows: pd.DataFrame, constants: Constants) -> pd.DataFrame:
 
 
 def runs_of(seen: pd.DataFrame, constants: Constants, *, forget: bool = False) -> dict[str, Run]:
-    """The constants' runs with the starts and calls of rows that `shown` has found.
+    """The constants' harnesses with starts and calls read from the rows of `shown`.
 
-    To `forget` is to drop first what was once read off rows for an operator of its own: it has then
-    what stands for it.
+    With `forget`, values that were read from rows for single operators are dropped first; such an
+    operator then has its group's value.
     """
     found = {}
     for name, run in constants.runs.items():
@@ -129,7 +130,7 @@ def runs_of(seen: pd.DataFrame, constants: Constants, *, forget: bool = False) -
 
 
 def _forgotten(run: Run) -> Run:
-    """A run without what rows have shown of single operators."""
+    """A harness without the values that were read from rows for single operators."""
 
     def kept(told: str, values: Mapping[str, float]) -> dict[str, float]:
         read = {op for op in values if _READ in run.sources.get(f"{told}.{op}", "")}
@@ -139,7 +140,7 @@ def _forgotten(run: Run) -> Run:
 
 
 def _without_starts(constants: Constants, library_start: bool) -> dict[str, Run]:
-    """Runs that add nothing, but for what a library does before its kernel."""
+    """Harnesses without starts, except those of libraries if `library_start`."""
     none = {ANY: 0.0}
     return {
         name: replace(run, starts=none, calls={}, calls_as=None, library_start=library_start)
@@ -148,9 +149,10 @@ def _without_starts(constants: Constants, library_start: bool) -> dict[str, Run]
 
 
 def _seen(rows: pd.DataFrame, run: Run, operator: str, constants: Constants) -> _Seen | None:
-    """What the rows of one operator show; None where they show nothing.
+    """Start and call of one operator from its rows; None if they cannot be read.
 
-    It is stated as `floors.pace` asks: at the constants' clock, for a host of its year.
+    The values are normalised as `floors.pace` expects: to the constants' clock and a host of its
+    year.
     """
     beside = bool(run.calls)
     starts, calls, number = [], [], 0
@@ -176,7 +178,7 @@ def _seen(rows: pd.DataFrame, run: Run, operator: str, constants: Constants) -> 
 
 
 def _updated(run: Run, seen: Mapping[str, _Seen]) -> Run:
-    """A run with what was seen, what stands for it, and what was not seen as it was."""
+    """A harness with the values read, the group values from them, and other values unchanged."""
     if not seen:
         return run
     starts, calls, sources = dict(run.starts), dict(run.calls), dict(run.sources)
@@ -195,7 +197,7 @@ def _updated(run: Run, seen: Mapping[str, _Seen]) -> Run:
 
 
 def _standing(seen: Mapping[str, _Seen]) -> Iterator[tuple[str, list[_Seen]]]:
-    """Each operator seen, each that others stand among, and `any`, with those it stands for."""
+    """Each operator with values, each group of operators, and `any`, with the values behind it."""
     for name in dict.fromkeys([ANY, *table().among.values(), *seen]):
         if name in seen:
             yield name, [seen[name]]
@@ -208,7 +210,7 @@ def _standing(seen: Mapping[str, _Seen]) -> Iterator[tuple[str, list[_Seen]]]:
 
 
 def _stands(operator: str, name: str) -> bool:
-    """Whether an operator stands among those of a name."""
+    """Whether an operator belongs to the group of a name."""
     among = table().among
     while operator in among and operator != name:
         operator = among[operator]
@@ -216,5 +218,5 @@ def _stands(operator: str, name: str) -> bool:
 
 
 def _rounded(seconds: float) -> float:
-    """Three digits: no start is known to more."""
+    """Seconds rounded to three digits, the accuracy of a start."""
     return float(f"{seconds:.3g}")

@@ -4,10 +4,12 @@
     found = predict_graph(graph, perfmodel.load("h100-sxm"))
 
 A `Node` (node.py) is a problem of an operator with the `Tensor`s (tensor.py) that it reads and
-writes; an `Edge` (edge.py) says which operand a tensor is. A `Graph` (graph.py) is checked when it
-is made. live.py says which bytes are alive at each node, touches.py what nodes before it left in
-the caches, asks.py predicts each distinct problem once, elapsed.py puts kernels, gaps and host
-together, spread.py their ranges; prediction.py is the answer and predict.py joins all of them:
+writes. An `Edge` (edge.py) maps tensors to an operand. A `Graph` (graph.py) is checked when it is
+made.
+
+live.py counts the bytes allocated at each node, touches.py what earlier nodes left in the caches.
+asks.py predicts each distinct problem once. elapsed.py adds up kernels, gaps and host time,
+spread.py their ranges. predict.py joins all of them into the result (prediction.py):
 
     time = start + Σ kernels + gaps between them, or the host where it is later
 

@@ -1,8 +1,7 @@
-"""Predictions of a graph's nodes: each distinct question once, alike ones as arrays.
+"""Predictions of a graph's nodes: each distinct request once, similar ones as arrays.
 
-Nodes that ask the same (problem, schedule, implementation, place, what they find in the caches)
-share one prediction. Of the rest those that differ in whole numbers alone go through the door
-together, as arrays.
+Nodes with equal requests (problem, schedule, implementation, place, cache contents) share one
+prediction. Requests that differ only in whole numbers are predicted in one call, as arrays.
 """
 
 from __future__ import annotations
@@ -29,48 +28,48 @@ Found = Mapping[str, tuple[Reuse, ...]]
 
 @dataclass(frozen=True)
 class Ask:
-    """What is asked of the door for one node."""
+    """The prediction request of one node."""
 
     node: str
-    """The node's name, for complaints."""
+    """The node's name, for error messages."""
     problem: Problem
     """What is computed."""
     schedule: str
-    """As the node says."""
+    """The node's schedule."""
     implementation: str | None
-    """As the node says."""
+    """The node's implementation."""
     place: tuple[tuple[str, str], ...]
-    """Operands that do not lie in the device's own memory, and where they do."""
+    """Operands outside the device's own memory, with their level."""
     found: Found
-    """What is left of the inputs in the caches, by operand."""
+    """What earlier nodes left of the inputs in the caches, by operand."""
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """Everything that tells the problem from another one of its operator."""
+        """All values that distinguish problems of one operator."""
         return self.problem.values()
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
-        """Names of the values that are whole numbers, which may be arrays."""
+        """Names of the values that are whole numbers; these may be arrays."""
         items = self.values.items()
         return tuple(k for k, v in items if isinstance(v, int) and not isinstance(v, bool))
 
     @cached_property
     def kind(self) -> Hashable:
-        """What asks that one call can answer share, but for the declaration."""
+        """Key of requests that one call can answer, except for the declaration."""
         others = ((k, v) for k, v in self.values.items() if k not in self.numbers)
         problem = (self.problem.operator, self.numbers, tuple(others))
         return problem, self.schedule, self.implementation, self.place
 
     @cached_property
     def key(self) -> Hashable:
-        """What equal asks share, but for the declaration."""
+        """Key of equal requests, except for the declaration."""
         sizes = tuple(self.values[name] for name in self.numbers)
         return self.kind, sizes, tuple(self.found.items())
 
 
 def ask(node: Node, places: Mapping[str, str], found: Found) -> Ask:
-    """What a node asks; `places` are the levels of its operands."""
+    """The request of a node; `places` are the levels of its operands."""
     away = ((operand, level) for operand, level in places.items() if level != "hbm")
     where = tuple(sorted(away))
     return Ask(node.name, node.problem, node.schedule, node.implementation, where, found)
@@ -79,9 +78,9 @@ def ask(node: Node, places: Mapping[str, str], found: Found) -> Ask:
 def answers(
     asked: Sequence[Ask], device: Device, *, harness: str, constants: Constants | None
 ) -> list[Prediction]:
-    """The prediction of each, in order; raises what `perfmodel.predict.predict` raises.
+    """The prediction of each request, in order. Raises the errors of `perfmodel.predict.predict`.
 
-    A `ProblemError` names the first node that it is true of.
+    A `ProblemError` names the first node that causes it.
     """
     distinct = _grouped(asked, lambda one: one.key)
     first = [group[0] for group in distinct]
@@ -95,7 +94,7 @@ def answers(
 
 
 def _grouped(asked: Sequence[Ask], key: Callable[[Ask], Hashable]) -> list[list[int]]:
-    """Places of asks that share a key, and the declaration behind their problems."""
+    """Indices of requests with equal keys and equal declarations."""
     groups: dict[Hashable, list[list[int]]] = defaultdict(list)
     for i, one in enumerate(asked):
         same = groups[key(one)]
@@ -109,23 +108,24 @@ def _grouped(asked: Sequence[Ask], key: Callable[[Ask], Hashable]) -> list[list[
 
 
 def _alike(one: Ask, other: Ask) -> bool:
-    """Whether the problems of two asks of one kind differ in whole numbers at most."""
+    """Whether the problems of two requests of one kind differ only in whole numbers."""
     kind = type(one.problem)
     if one.problem is other.problem or (
         kind is type(other.problem) and kind.values is Problem.values
-    ):  # whose values are all that there is of it
+    ):  # fully described by their values
         return True
     sizes = {name: one.values[name] for name in one.numbers}
     return one.problem.having(**sizes) == other.problem.having(**sizes)
 
 
 def _together(asked: Sequence[Ask], *where: Any) -> list[Prediction]:
-    """Predictions of asks of one kind, in one call; `where` is device, harness and constants."""
+    """Predictions of requests of one kind, in one call; `where` is device, harness and
+    constants."""
     device, harness, constants = where
     one, n = asked[0], len(asked)
     columns = {name: [each.values[name] for each in asked] for name in one.numbers}
     varying = {k: np.array(v) for k, v in columns.items() if len(set(v)) > 1}
-    if n > 1 and not varying:  # the same problem, which finds other things in the caches
+    if n > 1 and not varying:  # the same problem with other cache contents
         if not columns:
             return [answer for each in asked for answer in _together([each], *where)]
         varying = {one.numbers[0]: np.array(columns[one.numbers[0]])}
@@ -152,7 +152,7 @@ def _operands(asked: Sequence[Ask]) -> list[str]:
 
 
 def _stacked(said: Sequence[tuple[Reuse, ...]]) -> list[Reuse]:
-    """What each problem finds of one operand, as arrays; a share of 0 where there is less."""
+    """Each problem's reuses of one operand, as arrays; problems with fewer get shares of 0."""
     if len(said) == 1:
         return list(said[0])
     most = max(len(one) for one in said)

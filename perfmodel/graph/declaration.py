@@ -12,12 +12,12 @@
       values:  {operator: gemm, sizes: {batch: heads, m: seq, n: head_dim, k: seq},
                 reads: {A: p, B: v}, writes: {C: o}}
 
-Sizes are numbers or expressions of other sizes; they are what a user sets. A node's own `sizes` are
+A user sets the top-level `sizes`: numbers, or expressions of other sizes. A node's own `sizes` are
 the options of its operator: sizes as expressions, names and flags as they are.
 
-`reads` and `writes` say which tensors each operand is: one, a list of those that lie side by side,
-or `{part: NAME}`. A tensor that is one whole operand takes its shape and type from the operator;
-others are declared under `tensors`, as are those with another `type`, `place` or `over`.
+`reads` and `writes` map each operand to tensors: one, a list of adjacent ones, or `{part: NAME}`. A
+tensor that is one whole operand takes its shape and type from the operator. Other tensors are
+declared under `tensors`, as are those with another `type`, `place` or `over`.
 """
 
 from __future__ import annotations
@@ -53,23 +53,23 @@ _LONGEST = 60  # characters of a name
 
 @dataclass(frozen=True)
 class DeclaredGraph:
-    """A graph whose sizes are still open; `at` gives them."""
+    """A graph with open sizes; `at` sets them."""
 
     name: str
-    """What results call it."""
+    """Name in results."""
     about: str
-    """One line."""
+    """One line of description."""
     source: str
-    """Where its operators and sizes are from."""
+    """Source of its operators and sizes."""
     dtype: str
-    """Type of data unless told."""
+    """Default type of data."""
     sizes: Mapping[str, Any]
     """Default sizes: numbers, or expressions of other sizes."""
     data: Mapping[str, Any] = field(repr=False)
     """The whole declaration."""
 
     def at(self, given: Mapping[str, float] | None = None, dtype: str | None = None) -> Graph:
-        """The graph at given sizes; raises a `PerfmodelError` where they have no meaning."""
+        """The graph at given sizes. Raises a `PerfmodelError` for sizes without meaning."""
         for name in given or {}:
             if name not in self.sizes:
                 raise UnknownName(f"size of graph {self.name}", name, self.sizes)
@@ -83,7 +83,7 @@ class DeclaredGraph:
 
 
 def declare(**data: Any) -> DeclaredGraph:
-    """The graph in plain data, keys as in YAML; raises `ProblemError` for what is wrong."""
+    """The graph in plain data, keys as in YAML. Raises `ProblemError` for errors in it."""
 
     def fail(path: Path_, message: str) -> NoReturn:
         where = ".".join(str(part) for part in path)
@@ -106,7 +106,7 @@ def read(path: str | Path) -> DeclaredGraph:
 
 
 def _declared(data: Mapping[str, Any], fail: Fail) -> DeclaredGraph:
-    """The declaration, made once at its default sizes to see that it holds."""
+    """The declaration, checked by making the graph once at its default sizes."""
     _keys((), data, _TOP, fail)
     for key in ("name", "nodes"):
         if not data.get(key):
@@ -153,7 +153,7 @@ def _names(path: Path_, said: Any, fail: Fail) -> tuple[str, ...]:
 
 
 class _Maker:
-    """One graph from a declaration at given sizes; `fail` says where it is wrong."""
+    """Makes one graph from a declaration at given sizes; `fail` reports where it is wrong."""
 
     def __init__(
         self, data: Mapping[str, Any], values: Mapping[str, Any], dtype: str, fail: Fail
@@ -196,7 +196,7 @@ class _Maker:
             return self._fail(path, str(error))
 
     def _whole(self, path: Path_, said: Any) -> int:
-        """The whole number that an expression of the sizes comes to."""
+        """The value of an expression of the sizes, which must be a whole number."""
         try:
             value = evaluate(said, self._values)
         except PerfmodelError as error:
@@ -245,7 +245,7 @@ class _Maker:
             return self._fail((*path, "operator"), str(error))
 
     def _problem(self, path: Path_, operator: Operator, said: Mapping[str, Any]) -> Problem:
-        """The operator's problem: sizes are expressions, names and flags stand as they are."""
+        """The operator's problem: sizes are expressions; names and flags are taken as they are."""
         given = _table(path, said, "sizes", self._fail)
         options = {item.name: item for item in operator.options}
         found: dict[str, Any] = {}
@@ -262,13 +262,13 @@ class _Maker:
             found.setdefault("dtype", self._dtype)
         try:
             problem = operator.problem(**{**operator.fixed, **found})
-            assert problem.elements()  # complains of a type that is not there
+            assert problem.elements()  # raises for an unknown type
             return problem
         except (PerfmodelError, TypeError) as error:  # TypeError: text where a number belongs
             return self._fail((*path, "sizes"), str(error))
 
     def _made(self, node: Node) -> None:
-        """Tensors that nobody declared have the shape and type of the operand that they are."""
+        """Give undeclared tensors the shape and type of the operand that they are."""
         problem = node.problem
         parts, sizes, elements = problem.algorithm().tensors, problem.sizes(), problem.elements()
         for edge in node.writes:

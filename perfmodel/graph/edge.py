@@ -10,8 +10,8 @@ class Edge:
     """An operand of a node, and the tensors that it consists of."""
 
     operand: str
-    """The name that the operator's algorithm has for it: A, X, gamma."""
+    """Name of the operand in the operator's algorithm: A, X, gamma."""
     tensors: tuple[str, ...]
-    """Names of the tensors: one, or several that lie side by side, as q, k and v of one product."""
+    """Names of the tensors: one, or several adjacent ones, such as q, k and v of one product."""
     part: bool = False
-    """Whether it is only a part of them: the rows of an embedding, the pages of a cache."""
+    """Whether the operand is only a part of them: rows of an embedding, pages of a cache."""

@@ -21,25 +21,25 @@ _ROUNDING = 1e-9
 class Graph:
     """Nodes in launch order, and the tensors that they read and write.
 
-    Raises `ProblemError` and `UnknownName`, in one line, where a tensor is read before it is
-    written, written twice, used by nobody or not there, where an operand has another size than its
-    tensors, or where a tensor is read after another one was written over it.
+    Raises `ProblemError` and `UnknownName`, in one line: for a tensor that is unknown, unused,
+    written twice, read before it is written or read after another one was written over it, and for
+    an operand whose size differs from its tensors'.
     """
 
     name: str
-    """What results call it."""
+    """Name in results."""
     nodes: tuple[Node, ...]
-    """In launch order."""
+    """Nodes in launch order."""
     tensors: Mapping[str, Tensor]
     """Every tensor by name."""
     inputs: tuple[str, ...] = ()
-    """Tensors that are there before the first node: activations, caches, tokens."""
+    """Tensors that exist before the first node: activations, caches, tokens."""
     weights: tuple[str, ...] = ()
-    """Parameters, which are there as well and stay."""
+    """Parameters; they exist before the first node and are kept."""
     outputs: tuple[str, ...] = ()
-    """Tensors that are still there after the last node."""
+    """Tensors that are kept after the last node."""
     sizes: Mapping[str, Any] = field(default_factory=dict)
-    """The sizes that it was made from, for a person to read."""
+    """The sizes that the graph was made from."""
 
     def __post_init__(self) -> None:
         if not self.nodes:
@@ -63,7 +63,7 @@ class Graph:
         return self.tensors[name]
 
     def _check_order(self, given: Iterable[str]) -> None:
-        """Every read is of what is there, and nothing is written twice or never used."""
+        """Every tensor that is read exists; none is written twice or never used."""
         there: dict[str, str] = dict.fromkeys(given, "")
         gone: dict[str, str] = {}
         used: set[str] = set(self.outputs)
@@ -103,7 +103,8 @@ class Graph:
     def _check_over(
         self, node: Node, tensor: Tensor, there: Mapping[str, str], gone: dict[str, str]
     ) -> None:
-        """An update takes the memory of what is there, once, and as large as it is."""
+        """An update overwrites a tensor that exists, has at least its size and was not
+        overwritten."""
         old = self._known(tensor.over, f"node {node.name}")
         if old.name not in there or old.name in gone:
             raise ProblemError(f"{tensor.name} is written over {old.name}, which is not there")
@@ -115,7 +116,7 @@ class Graph:
         gone[old.name] = tensor.name
 
     def _check_size(self, node: Node, edge: Edge) -> None:
-        """An operand has the bytes of its tensors, or of a share of them for each of its runs."""
+        """An operand has the bytes of its tensors, or of one run's share of them."""
         found = sum(self.tensors[name].bytes for name in edge.tensors)
         wanted = node.operand_bytes(edge.operand)
         places = {self.tensors[name].place for name in edge.tensors}
@@ -129,19 +130,19 @@ class Graph:
             return
         raise ProblemError(
             f"{edge.operand} of node {node.name} has {wanted:,.0f} bytes, and "
-            f"{' and '.join(edge.tensors) or 'nothing'} {found:,.0f}; mend a shape, "
+            f"{' and '.join(edge.tensors) or 'nothing'} {found:,.0f}; correct a shape, "
             "a type or a size"
         )
 
     def storage(self, name: str) -> str:
-        """The tensor in whose memory one lies: itself, or what it was written over."""
+        """The tensor that owns the memory of `name`: itself, or the tensor that it overwrites."""
         while self.tensors[name].over:
             name = self.tensors[name].over
         return name
 
     @cached_property
     def launches(self) -> int:
-        """Runs of all nodes together."""
+        """Runs of all nodes."""
         return sum(node.repeat for node in self.nodes)
 
 

@@ -1,4 +1,4 @@
-"""The declared graphs by name: those that come with the package, and files of one's own."""
+"""The declared graphs by name: those that come with the package, and a user's files."""
 
 from __future__ import annotations
 

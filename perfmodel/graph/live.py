@@ -1,10 +1,9 @@
-"""Live memory: which bytes of a graph are allocated while each node runs, level by level.
+"""Live memory: bytes of a graph that are allocated while each node runs, by level.
 
-Inputs, weights and outputs are held by the caller: inputs and weights all the time, outputs from
-the node that writes them to the end. Everything else lives from the node that writes it to the last
-one that reads it, both included (a node's operands and results exist at once). A tensor that is
-written over another one takes no memory of its own. No allocator is modelled: fragmentation and
-caching come on top.
+The caller holds inputs and weights all the time, and outputs from the node that writes them to the
+end. Every other tensor is allocated from the node that writes it to the last one that reads it,
+both included (a node's operands and results exist at once). A tensor written over another one takes
+no memory of its own. No allocator is modelled: fragmentation and caching come on top.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from perfmodel.graph.graph import Graph
 
 
 def intervals(graph: Graph) -> dict[str, tuple[int, int]]:
-    """First and last node, by place in the graph, at which the memory of each tensor is held.
+    """First and last node, by index, at which the memory of each tensor is held.
 
-    Of tensors that lie in another one's memory that one is named.
+    Keys are the tensors that own memory (`Graph.storage`).
     """
     last = len(graph.nodes) - 1
     found = {graph.storage(name): (0, last) for name in (*graph.inputs, *graph.weights)}
@@ -32,7 +31,7 @@ def intervals(graph: Graph) -> dict[str, tuple[int, int]]:
 
 
 def live_bytes(graph: Graph, scratch: Sequence[float] = ()) -> dict[str, list[float]]:
-    """Bytes alive at each node, by level; `scratch` are a node's own in the device's memory."""
+    """Bytes alive at each node, by level; `scratch` has each node's own bytes in device memory."""
     levels = dict.fromkeys(("hbm", *(tensor.place for tensor in graph.tensors.values())))
     found = {level: [0.0] * len(graph.nodes) for level in levels}
     for name, (first, last) in intervals(graph).items():

@@ -20,20 +20,20 @@ class Node:
     """An operator that runs `repeat` times, one after another; see `perfmodel.graph.Graph`."""
 
     name: str
-    """What results call it."""
+    """Name in results."""
     problem: Problem
-    """What is computed: one problem, no array of them."""
+    """The problem: one, not an array."""
     reads: tuple[Edge, ...]
     """Every input of its algorithm."""
     writes: tuple[Edge, ...]
-    """Its outputs; those that nothing else needs may be left out, and are scratch."""
+    """Its outputs; an output that nothing needs may be left out and counts as scratch."""
     repeat: int = 1
-    """How often it runs, each time on a share of its own of the tensors that are so many times as
-    large as its operand, and on all of the others."""
+    """Number of runs. Of a tensor that is `repeat` times as large as its operand each run uses its
+    own share; of other tensors each run uses all."""
     schedule: str = "auto"
     """One of the operator's schedules."""
     implementation: str | None = None
-    """The class of kernels that runs, or a library's name for one; None: a good library's."""
+    """A class of kernels, or a library's name for one; None: a good library's."""
 
     def __post_init__(self) -> None:
         if arrays(self.problem):
@@ -65,7 +65,7 @@ class Node:
 
     @property
     def edges(self) -> Iterator[Edge]:
-        """What it reads, then what it writes."""
+        """Its reads, then its writes."""
         yield from self.reads
         yield from self.writes
 

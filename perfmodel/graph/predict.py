@@ -26,10 +26,12 @@ def predict_graph(
 ) -> GraphPrediction:
     """Predict a graph on a device.
 
-    `harness` says how it would be timed: from a captured graph, by a framework's calls, as device
-    time alone ("kernel"). A harness that leaves caches as they are runs the graph again and again.
-    A board that rests before each run does so before the first node; each node is predicted as if
-    the power limit had yet to respond. Raises what `perfmodel.predict.predict` raises for a node.
+    `harness` is how it would be timed: from a captured graph, by a framework's calls, or as device
+    time alone ("kernel"). With a harness that does not clear the caches the graph runs repeatedly.
+
+    Where a board rests before each run, it rests before the first node; each node is predicted as
+    if the power limit had not responded yet. Raises the errors of `perfmodel.predict.predict` for a
+    node.
     """
     values = constants or default()
     again = values.run(harness).warm > 0.0
@@ -41,7 +43,7 @@ def predict_graph(
     first = asked([0.0] * len(graph.nodes))
     predictions = answers(first, device, harness=harness, constants=values)
     scratch = [_scratch_bytes(graph, i, one) for i, one in enumerate(predictions)]
-    if any(scratch):  # what is kept within a node goes through the caches as well
+    if any(scratch):  # scratch passes through the caches too
         second = asked(scratch)
         changed = [i for i, one in enumerate(second) if one.found != first[i].found]
         others = answers([second[i] for i in changed], device, harness=harness, constants=values)
@@ -51,7 +53,7 @@ def predict_graph(
 
 
 def _places(graph: Graph, i: int) -> dict[str, str]:
-    """The level of each input of a node; what is written is written to the device's memory."""
+    """The level of each input of a node; outputs are written to device memory."""
     return {
         edge.operand: graph.tensors[edge.tensors[0]].place
         for edge in graph.nodes[i].reads
@@ -75,7 +77,7 @@ def _joined(
     predictions: Sequence[Prediction],
     scratch: Sequence[float],
 ) -> GraphPrediction:
-    """Kernels, gaps and host together; what is alive; what was assumed."""
+    """The prediction from kernels, gaps and host, with live memory and assumptions."""
     gap = float(machine(device).at_clock(constants["kernel_gap"]))
     calls = [_call(graph, i, one) for i, one in enumerate(predictions)]
     spreads = [_spread(graph, i, one, calls[i], device) for i, one in enumerate(predictions)]
@@ -113,7 +115,7 @@ def _nodes(
     alive: Sequence[float],
     scratch: Sequence[float],
 ) -> tuple[NodePrediction, ...]:
-    """The answer of each node."""
+    """The prediction of each node."""
     return tuple(
         NodePrediction(
             name=node.name,
@@ -136,14 +138,14 @@ def _assumed(
     peaks: Mapping[str, float],
     rooms: Mapping[str, float],
 ) -> tuple[str, ...]:
-    """What was assumed for any node, each once, and which level is too small for all of them."""
+    """The assumptions of all nodes, each once, and the levels that are too small."""
     said = dict.fromkeys(line for one in predictions for line in one.assumptions)
     lacking = {level: peak for level, peak in peaks.items() if peak > rooms.get(level, math.inf)}
     return tuple(said | dict.fromkeys(capacity.too_large(device, lacking)))
 
 
 def _call(graph: Graph, i: int, found: Prediction) -> Call:
-    """A node as the device sees it."""
+    """A node from the device's side."""
     host = found.dispatch
     device_seconds = found.seconds - found.terms["launch"]
     return Call(
@@ -160,7 +162,7 @@ def _scaled(call: Call, factor: float) -> Call:
 
 
 def _spread(graph: Graph, i: int, found: Prediction, call: Call, device: Device) -> Spread:
-    """A node's range: that of its prediction, applied to its kernels, never below the floor."""
+    """A node's range: that of its prediction applied to its kernels, not below the floor."""
     node = graph.nodes[i]
     floor = float(physical.floor_seconds(node.problem, device, found.flops["matrix"]))
     each = call.kernel_seconds

@@ -1,4 +1,4 @@
-"""The answer for a graph on a device."""
+"""The prediction for a graph on a device."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ class NodePrediction:
     """One node of a graph: times of all its runs, in seconds."""
 
     name: str
-    """The node's."""
+    """Name of the node."""
     operator: str
-    """What runs."""
+    """Name of the operator."""
     repeat: int
-    """How often."""
+    """Number of runs."""
     seconds: float
-    """Its kernels, without gaps and host."""
+    """Seconds of its kernels, without gaps and host."""
     low_seconds: float
     """Low end of the 80 % range."""
     high_seconds: float
-    """High end."""
+    """High end of the range."""
     live_bytes: float
     """Bytes alive in the device's memory while it runs."""
     scratch_bytes: float
-    """Those of them that no tensor of the graph has: what is kept within the operator."""
+    """The part of `live_bytes` that belongs to no tensor of the graph: the operator's
+    intermediates."""
     prediction: Prediction
-    """One of its runs, as it would be timed by itself with what the nodes before it left."""
+    """The prediction of one of its runs alone, with what the nodes before it left in the caches."""
 
     @property
     def limiter(self) -> str:
-        """The resource with the longest time; a start is the graph's, not a node's."""
+        """The resource with the longest time; launch starts count for the graph, not for nodes."""
         return self._ranked[0]
 
     @property
     def runner_up(self) -> str:
-        """The next one."""
+        """The resource with the second longest time."""
         return self._ranked[1]
 
     @cached_property
@@ -76,8 +77,8 @@ class NodePrediction:
 class GraphPrediction:
     """A graph on one device. Times in seconds.
 
-    The time is that of the nodes, the gaps between their kernels, and what the device waits for
-    its start and for the host.
+    The time is the sum of nodes, gaps between their kernels, and waiting for the start and the
+    host.
     """
 
     graph: str
@@ -85,49 +86,49 @@ class GraphPrediction:
     device: str
     """The device's slug."""
     harness: str
-    """How it would be timed."""
+    """How it is timed."""
     sizes: Mapping[str, Any]
     """The sizes that the graph was made from."""
     nodes: tuple[NodePrediction, ...]
-    """In launch order."""
+    """Nodes in launch order."""
     seconds: float
-    """The whole."""
+    """Total time."""
     low_seconds: float
     """Low end of its 80 % range (`perfmodel.graph.spread`)."""
     high_seconds: float
-    """High end."""
+    """High end of the range."""
     gap_seconds: float
-    """Between kernels."""
+    """Sum of the gaps between kernels."""
     waiting_seconds: float
-    """Start of the first kernel, and what the host is late later."""
+    """Start of the first kernel, and later waiting for the host."""
     by_operator: Mapping[str, float]
     """Seconds of the nodes of each operator, the longest first."""
     live_bytes: Mapping[str, tuple[float, ...]]
     """Bytes alive at each node, by level."""
     fits_at: Mapping[str, bool]
-    """Whether the peak of each level fits there, where its capacity is known."""
+    """Whether the peak fits in each level with known capacity."""
     assumptions: tuple[str, ...]
-    """What was taken for what the device or the graph leaves open, each once."""
+    """Values that were assumed where device or graph leave them open, each once."""
 
     @property
     def peak_bytes(self) -> float:
-        """The most that is alive at once in the device's own memory."""
+        """Most bytes alive at once in the device's own memory."""
         return self.footprints["hbm"]
 
     @property
     def peak_node(self) -> str:
-        """The first node at which that is so."""
+        """The first node with that many bytes alive."""
         own = self.live_bytes["hbm"]
         return self.nodes[own.index(max(own))].name
 
     @property
     def footprints(self) -> dict[str, float]:
-        """The most that is alive at once in each level."""
+        """Most bytes alive at once, by level."""
         return {level: max(alive) for level, alive in self.live_bytes.items()}
 
     @property
     def fits(self) -> bool:
-        """Whether every level whose capacity is known holds its part."""
+        """Whether the peak fits in every level with known capacity."""
         return all(self.fits_at.values())
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,19 +1,19 @@
-"""The range of a graph's time, from those of its nodes.
+"""The range of a graph's time, from the ranges of its nodes.
 
-A family of operators (the rows of the table of ranges) is predicted by the same few constants and
-kernels, so its errors have one cause: they are taken as fully correlated within a graph. Where one
-product is 5 % slower than predicted, all are. The low ends of a family then add up, and so do the
-high ends.
+The operators of one family (a row of the table of ranges) are predicted by the same few constants
+and kernels, so their errors have one cause. They are taken as fully correlated within a graph:
+where one product is 5 % slower than predicted, all are. The low ends of a family add up, and so do
+the high ends.
 
-Two families share little, and their errors are taken as independent: variances add, and the
-half-width of an 80 % range goes with the standard deviation, so that half-widths add by their
-squares, downwards and upwards apart:
+Errors of different families are taken as independent: variances add. The half-width of an 80 %
+range is proportional to the standard deviation, so half-widths add in squares, separately below and
+above:
 
     T = Σ Tf    T − low = √Σ (Tf − lowf)²    high − T = √Σ (highf − Tf)²
 
-The range is therefore no wider than the sum of all ranges, and no narrower than that of its widest
-family. What all families share (a clock, a bandwidth that the spec has wrong) is in the
-range of each, and counts as independent here. Gaps and host time have no range of their own.
+The range is therefore at most the sum of all ranges, and at least that of the widest family. An
+error that all families share (a clock, a wrong bandwidth in the spec) is in the range of each and
+counts as independent here. Gaps and host time have no range of their own.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Spread:
     """Device time of a node, all its runs together, and its 80 % range in seconds."""
 
     family: str
-    """The row of the table of ranges."""
+    """Row of the table of ranges."""
     seconds: float
-    """Predicted."""
+    """Predicted time."""
     low_seconds: float
-    """The low end."""
+    """Low end of the range."""
     high_seconds: float
-    """The high end."""
+    """High end of the range."""
 
 
 def together(parts: Iterable[Spread]) -> tuple[float, float]:

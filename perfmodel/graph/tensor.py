@@ -12,25 +12,24 @@ from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware.levels import LINKS
 
 OWN = "hbm"
-"""The level that a tensor lies in unless it is placed: the device's own memory."""
+"""The level that a tensor lies in by default: the device's own memory."""
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """An array in memory; raises `ProblemError` for a shape without meaning, `UnknownName` for a
-    type or level that is not there.
-    """
+    """An array in memory. Raises `ProblemError` for an impossible shape, `UnknownName` for an
+    unknown type or level."""
 
     name: str
-    """What edges call it."""
+    """Name in edges."""
     shape: tuple[int, ...]
-    """Extents; 0 is none at all, as of a cache with nothing in it yet."""
+    """Extents; 0 for an empty one, such as a cache without entries."""
     dtype: str = "bf16"
     """Element type."""
     place: str = OWN
     """The level of memory that it lies in: hbm, host, peer, network."""
     over: str = ""
-    """The tensor whose memory it is written into, where it is an update in place."""
+    """The tensor that it overwrites, for an update in place; empty: none."""
 
     def __post_init__(self) -> None:
         element(self.dtype)
@@ -49,5 +48,5 @@ class Tensor:
 
     @cached_property
     def bytes(self) -> float:
-        """Bytes, the scales of its type included."""
+        """Bytes, including the scales of its type."""
         return math.prod(self.shape) * element(self.dtype).bytes

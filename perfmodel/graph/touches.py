@@ -1,16 +1,16 @@
-"""What a node finds in the caches, as reuse distances over the order of the graph.
+"""What earlier nodes left in the caches for a node, as reuse distances over the graph's order.
 
-A node goes over its tensors side by side from front to back. What lies at the share f of a tensor
-is touched when its last user has 1 − f of its own way to go and is found when the next one has gone
-f of its way.
+A node is taken to sweep all its tensors in parallel from front to back. The part at fraction f of a
+tensor is touched when its last user has 1 − f of its sweep left, and is read again when the next
+user has done f of its sweep.
 
-Between the two go by: the tensor itself, once; everything that the nodes in between touch, each
-tensor once; 1 − f of the last user's other tensors and f of the next one's. A tensor is taken in
-slices of f.
+The bytes touched between the two are: the tensor itself, once; every tensor of the nodes in
+between, once; 1 − f of the last user's other tensors and f of the next user's. A tensor is divided
+into slices of f.
 
-For a node that follows itself that is all that it touches at every f, which is what a run that
-repeats a kernel leaves (`Style.warm`). Tiled products revisit their operands in another order; what
-they leave is taken to be the same.
+For a node that follows itself that is all it touches, at every f: the distance of a repeated kernel
+(`Circumstances.warm`). Tiled products revisit their operands in another order; the same distances
+are assumed for them.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _SLICES = 8
 def reuses(
     graph: Graph, scratch: Sequence[float], device: Device, *, again: bool
 ) -> list[dict[str, tuple[Reuse, ...]]]:
-    """What each node finds of its inputs, by operand.
+    """The reuses of each node's inputs, by operand.
 
-    `scratch` are the bytes that each node touches besides its tensors. `again` says that the graph
-    ran before: then its first nodes find what its last ones left; else they find nothing. Bytes are
-    counted no further than the caches of the device reach.
+    `scratch` has the bytes that each node touches besides its tensors. With `again` the graph has
+    run before: its first nodes find what its last ones left; otherwise they find nothing. Distances
+    are counted only up to the reach of the device's caches.
     """
     caches = [level.total_bytes or 0.0 for level in device.levels() if level.name in ("l2", "llc")]
     far = _FAR * max(caches, default=0.0)
@@ -70,9 +70,10 @@ def reuses(
 def _distances(
     touched: Sequence[_Touched], name: str, last: int, now: int, far: float
 ) -> list[float]:
-    """Bytes that go by between the use of a tensor at `last`, maybe before 0, and at `now`.
+    """Bytes touched between the use of a tensor at node `last` (negative: in the run before) and at
+    `now`.
 
-    One number for each of its slices, or for all of them where they are equal.
+    One number for each slice, or one for all where they are equal.
     """
     between: dict[str, float] = {}
     for i in range(now - 1, last, -1):
@@ -92,9 +93,9 @@ def _distances(
 
 
 def _touched(graph: Graph, i: int, scratch: float) -> dict[str, float]:
-    """Bytes of each tensor that a node touches, by the memory that it lies in, and its scratch.
+    """Bytes of each tensor that a node touches, by owner of the memory, and its scratch.
 
-    Memory behind a link is read past the caches.
+    Memory behind a link bypasses the caches.
     """
     found: dict[str, float] = {f"scratch of {i}": scratch} if scratch else {}
     node = graph.nodes[i]
@@ -110,7 +111,8 @@ def _touched(graph: Graph, i: int, scratch: float) -> dict[str, float]:
 
 
 def _left(graph: Graph, i: int) -> list[str]:
-    """Memory that a node leaves in the caches: of a part nobody knows which was touched."""
+    """Tensors that a node leaves in the caches; not those it uses in part, since the part is
+    unknown."""
     edges = (edge for edge in graph.nodes[i].edges if not edge.part)
     names = (name for edge in edges for name in edge.tensors)
     return [graph.storage(name) for name in names if graph.tensors[name].place == "hbm"]

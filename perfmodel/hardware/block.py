@@ -1,9 +1,9 @@
-"""Values made of named fields: what every part of a spec is.
+"""Values made of named fields: the base of every part of a spec.
 
-A class of blocks names its fields as a dataclass does, by annotations and defaults. Nothing is
-generated for it and nothing is checked where a shipped spec is read, so that a prediction pays
-neither for compiling classes nor for pydantic; a block of anything else is checked by `checking`,
-which pydantic does. The methods are called as pydantic's models call theirs.
+A class of blocks declares its fields like a dataclass, by annotations and defaults. Blocks from
+shipped specs are made without checks, so that a prediction loads neither generated classes nor
+pydantic. All other blocks are checked by `checking`, with pydantic. Methods have the names of
+pydantic's models.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from inspect import get_annotations
 from typing import Any, ClassVar, NoReturn, Self
 
 BLOCKS: dict[str, type[Block]] = {}
-"""The classes of blocks by name; one comes after the blocks that it is made of."""
+"""The classes of blocks by name, each after the blocks that it contains."""
 
 _WORD = re.compile(r"\w+")
 
@@ -24,9 +24,9 @@ class Block:
     """Base of every part of a spec: immutable, and an unknown key is an error."""
 
     fields: ClassVar[dict[str, str]] = {}
-    """Names of the fields in order, with their annotations as text."""
+    """Field names in order, with their annotations as text."""
     defaults: ClassVar[dict[str, Any]] = {}
-    """What the fields are that may be left out; a `dataclasses.field` makes it anew."""
+    """Defaults of optional fields; a `dataclasses.field` gives a factory."""
 
     def __init_subclass__(cls) -> None:
         own = {
@@ -56,7 +56,7 @@ class Block:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """The block with these values of fields, unchecked, and else the defaults."""
+        """The block with these values and the defaults, unchecked."""
         block = cls.__new__(cls)
         holds = block.__dict__
         for name in cls.fields:
@@ -70,7 +70,7 @@ class Block:
 
     @classmethod
     def _trusted(cls, name: str, value: Any) -> Any:
-        """A value of a file as its field holds it: tuples for lists, blocks for mappings."""
+        """A value of a file in the form of its field: tuples for lists, blocks for mappings."""
         if not isinstance(value, dict | list):
             return value
         kind = cls.fields[name]

@@ -50,8 +50,8 @@ class Clocks(Block):
     boost: Clock | None = None
     """Highest clock; the vector peaks are rated at it."""
     reached: Clock | None = None
-    """Clock that the board takes by itself beyond the boost clock, where power and temperature
-    allow: GPU Boost of GeForce and TITAN cards, whose rated boost is a typical clock."""
+    """Clock that the board reaches beyond the boost clock, where power and temperature allow: GPU
+    Boost of GeForce and TITAN cards, whose rated boost is a typical clock."""
     tensor: Clock | None = None
     """Clock at which the matrix peaks are rated; absent means boost."""
 
@@ -64,19 +64,19 @@ class FlopPerClock(Sourced):
 
 
 class SpecialFunction(Block):
-    """Exponentials and their kin."""
+    """The special-function unit: exponentials and similar functions."""
 
     per_clock_per_unit: PerClock
     """Exponentials per clock per unit."""
 
 
 class Compute(Block):
-    """What the machine computes with. Peaks are dense."""
+    """The compute units and their rates. Peaks are dense."""
 
     units: Count
     """Number of SMs, CUs or cores."""
     unit_name: Label
-    """What one unit is called."""
+    """Name of one unit."""
     warp_size: Count | None = None
     """Threads that issue together; absent where there are none."""
     clocks: Clocks
@@ -86,9 +86,9 @@ class Compute(Block):
     vector: dict[DType, Rate] = field(default_factory=dict)
     """Peak of the vector unit by type."""
     matrix_flop_per_clock_per_unit: FlopPerClock | None = None
-    """Structure of the matrix unit, to check the peaks against."""
+    """FLOP per clock of the matrix unit; the peaks are checked against it."""
     vector_flop_per_clock_per_unit: FlopPerClock | None = None
-    """Structure of the vector unit, to check the peaks against."""
+    """FLOP per clock of the vector unit; the peaks are checked against it."""
     special_function: SpecialFunction | None = None
     """The special-function unit."""
 
@@ -110,9 +110,9 @@ class Hbm(Block):
     bandwidth: Bandwidth
     """Theoretical peak."""
     ecc: Literal["inline"] | None = None
-    """`inline` where the board ships with error correction that keeps its bits in the memory
-    itself, so that they take a sixteenth of it and part of its bandwidth. HBM has its own place for
-    them, and other boards ship with none."""
+    """`inline` where the board ships with error correction whose bits are in the memory itself:
+    they take a sixteenth of its capacity and part of its bandwidth. HBM has separate storage for
+    them, and other boards ship without error correction."""
 
 
 class Cache(Block):
@@ -121,15 +121,15 @@ class Cache(Block):
     label: Label | None = None
     """Its name on this machine where it is not "L2"."""
     capacity: Capacity
-    """All partitions together."""
+    """Capacity of all partitions together."""
     bandwidth: Bandwidth | None = None
     """Theoretical or documented peak, all partitions together; measured ones are in `measured`."""
     bytes_per_clock: BytesPerClock | None = None
     """Peak per clock, all partitions together."""
     partitions: Count | None = None
-    """Parts with a slower path between them, or private parts."""
+    """Partitions with a slower path between them, or private parts."""
     shared_by_all: bool | None = None
-    """False where each partition serves its own units only."""
+    """False where each partition serves only its own units."""
 
 
 class Shared(Block):
@@ -138,11 +138,11 @@ class Shared(Block):
     label: Label
     """shared memory, LDS, VMEM ..."""
     capacity_per_unit: Capacity
-    """Most that the blocks on one unit can hold together."""
+    """Most bytes for all blocks on one unit together."""
     max_per_block: Capacity | None = None
-    """Most for one block."""
+    """Most bytes for one block."""
     reserved_per_block: Capacity | None = None
-    """Taken by the system for each block."""
+    """Bytes that the system reserves for each block."""
     bandwidth_per_unit: BytesPerClock | None = None
     """Bytes per clock per unit."""
     l1_capacity_per_unit: Capacity | None = None
@@ -157,7 +157,7 @@ class Memory(Block):
     llc: Cache | None = None
     """A memory-side cache between main memory and L2."""
     l2: Cache | None = None
-    """The cache in front."""
+    """The last cache in front of memory."""
     shared: Shared | None = None
     """The memory next to the unit."""
 
@@ -166,13 +166,13 @@ class Occupancy(Sourced):
     """How many threads fit on one unit."""
 
     max_threads_per_unit: Positive | None = None
-    """Resident threads."""
+    """Most resident threads."""
     max_warps_per_unit: Positive | None = None
-    """Resident warps."""
+    """Most resident warps."""
     max_blocks_per_unit: Positive | None = None
-    """Resident blocks."""
+    """Most resident blocks."""
     max_threads_per_block: Positive | None = None
-    """Threads in one block."""
+    """Most threads in one block."""
     registers_per_unit: Positive | None = None
     """32-bit registers."""
     max_registers_per_thread: Positive | None = None
@@ -200,11 +200,11 @@ class Link(Block):
     name: Label
     """PCIe 5 x16, NVLink 4 ..."""
     bandwidth_per_direction: Bandwidth | None = None
-    """One direction; vendors print the sum of both."""
+    """Bandwidth in one direction; vendors print the sum of both."""
     capacity: Capacity | None = None
-    """Memory that it leads to."""
+    """Memory behind the link."""
     latency: Latency | None = None
-    """One dependent load by a unit of what lies behind it; one message of an exchange."""
+    """One dependent load by a unit from behind it; one message of an exchange."""
     devices: Count | None = None
     """Devices that it joins, this one included."""
 
@@ -227,7 +227,7 @@ class Links(Block):
     scale_out: Link | None = None
     """To other nodes, per device."""
     further: dict[LinkName, Link] = field(default_factory=dict)
-    """More links, outwards: each is a level of that name."""
+    """More links, outwards: each is a level with that name."""
 
 
 class Launch(Block):
@@ -240,18 +240,18 @@ class Launch(Block):
 
 
 class ArchitectureFacts(Sourced):
-    """What this device does otherwise than its architecture."""
+    """Facts in which this device differs from its architecture."""
 
     values: FactTable
     """Fact of the architecture to this device's value: a field of
-    `perfmodel.timing.architectures.Architecture`, which says what each may be."""
+    `perfmodel.timing.architectures.Architecture`, which describes each fact."""
 
 
 class Measured(Block):
-    """What people measured: achieved rates, never mixed with peaks."""
+    """Measured, achieved rates; never mixed with peaks."""
 
     hbm_bandwidth: dict[Stream, Bandwidth] = field(default_factory=dict)
-    """Main memory, by access pattern; times go by the best of those that read and write."""
+    """Main memory, by access pattern; the time model uses the best of those that read and write."""
     l2_bandwidth: Bandwidth | None = None
     """Reads that hit in L2."""
     llc_bandwidth: Bandwidth | None = None

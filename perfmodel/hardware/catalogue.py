@@ -1,8 +1,8 @@
 """The devices by name: shipped specs, and those of the user's folders and of other packages.
 
 Folders are searched in order: PERFMODEL_HARDWARE_PATH, PERFMODEL_PATH, the shipped ones, then those
-under the entry point `perfmodel.hardware`. A slug opens one file; another spelling is looked up in
-each file's slug, name and aliases: compiled, or in its first lines, so the rest is never parsed.
+under the entry point `perfmodel.hardware`. A slug opens one file. Another spelling is looked up in
+each file's slug, name and aliases: compiled, or in its first lines, so the rest is not parsed.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def is_path(text: str) -> bool:
 def located(
     kind: str, name: str, where: list[Path], further: Callable[[], list[Path]] = list
 ) -> Path:
-    """The file in one of the folders whose slug or alias is `name`, the first folder's first.
+    """The file in the first of the folders that has this slug or alias.
 
-    Folders that take a while to find come last, from `further`. Raises `UnknownName` with the
-    nearest names of that kind.
+    `further` gives slower folders, which are searched last. Raises `UnknownName` with the nearest
+    names of that kind.
     """
     wanted = normalise(name)
     found = _found(wanted, where)
@@ -62,7 +62,7 @@ def located(
 
 
 def _found(wanted: str, where: list[Path]) -> Path | None:
-    """The file of that slug, else of that alias."""
+    """The file with that slug, else with that alias."""
     for folder in where:
         path = folder / f"{wanted}.yaml"
         if _is_file(path):
@@ -86,7 +86,7 @@ def specs() -> list[Device]:
 
 
 def aliases() -> dict[str, Path]:
-    """Every spelling, normalised, with the file it means; the first folder wins."""
+    """Every spelling, normalised, with its file; the first folder wins."""
     return _aliases([*folders(), *of_packages()])
 
 
@@ -100,13 +100,13 @@ def _aliases(where: list[Path]) -> dict[str, Path]:
 
 
 def folders() -> list[Path]:
-    """Where specs are looked for before those of other packages."""
+    """Folders of specs that are searched before those of other packages."""
     return [*plugins.folders("hardware", ENVIRONMENT), shipped()]
 
 
 @lru_cache(maxsize=1)
 def shipped() -> Path:
-    """The folder of the shipped specs: the installed package, or the bare checkout beside us."""
+    """The folder of the shipped specs: in the installed package, or in the checkout."""
     try:
         return Path(import_module("perfmodel.hardware_specs").__path__[0])
     except ModuleNotFoundError:

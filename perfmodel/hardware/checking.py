@@ -1,7 +1,7 @@
-"""What a spec file has to be: pydantic's view of the blocks, loaded when there is a file to check.
+"""Checks of a spec file: pydantic models of the blocks, loaded only for a file that needs a check.
 
-Each class of blocks becomes a pydantic model of the same name and fields; what it accepts is made a
-block. The models are also what the JSON Schema is generated from.
+Each class of blocks becomes a pydantic model with the same name and fields; validated data become a
+block. The JSON Schema is generated from the models too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def json_schema(block: type[Block]) -> dict[str, Any]:
 
 
 class _Checked(BaseModel):
-    """Base of the models. Built when first needed: there is one validator for the whole spec."""
+    """Base of the models. They are built on first use: one validator serves the whole spec."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -59,7 +59,7 @@ class _Checked(BaseModel):
 
 @cache
 def _models() -> dict[str, type[BaseModel]]:
-    """A model for each class of blocks, by name; parts come before what they are parts of."""
+    """A model for each class of blocks, by name; parts come before the blocks that contain them."""
     names: dict[str, Any] = {
         "bool": StrictBool, "Line": Line, "Label": Label, "Keys": Keys, "Whole": Whole,
         "Positive": Positive, "Capability": Capability, "FlopCounts": FlopCounts,
@@ -75,7 +75,7 @@ def _models() -> dict[str, type[BaseModel]]:
 
 
 def _model(block: type[Block], names: dict[str, Any]) -> type[BaseModel]:
-    """The model of a block; `names` are what its annotations mean to pydantic."""
+    """The model of a block; `names` maps the names in its annotations to pydantic types."""
     if issubclass(block, Quantity) and "dimensions" in vars(block):
         names = {**names, "Quantified": _quantified(block.dimensions)}
     hints = get_type_hints(block, localns=names, include_extras=True)
@@ -99,7 +99,7 @@ def _one_line(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Names stand in tables that spreadsheets open, where these signs begin a formula."""
+    """Names appear in tables that spreadsheets open, where these signs begin a formula."""
     if text.lstrip()[:1] in _FORMULA:
         raise ValueError(f"{quoted(text)}: a name does not begin with one of {' '.join(_FORMULA)}")
     return text
@@ -168,7 +168,7 @@ def _said(*dimensions: str) -> Any:
 
 
 def _quantified(dimensions: tuple[str, ...]) -> Any:
-    """A number with a unit of one of `dimensions`, no smaller and no larger than devices have."""
+    """A number with a unit of one of `dimensions`, within the range of real devices."""
     return Annotated[
         str,
         _said(*dimensions),

@@ -1,4 +1,4 @@
-"""A new device's first spec: the numbers of another one, each marked as copied."""
+"""The first spec of a new device: a copy of another spec, with every number marked as copied."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SOURCE = "copied"
 
 
 def like(device: Device, slug: str) -> Device:
-    """A device with the numbers of `device` under another name, each to be replaced.
+    """The spec of `device` under another name, with every number to be replaced.
 
-    Every fact's source is `copied`, its status `unverified`; a measurement stays one, because times
-    go by that. What was said of a number was said of the other device, and is left out.
+    Every fact has source `copied` and status `unverified`. Measurements keep their status, since
+    times depend on it. Notes are dropped: they describe the other device.
     """
     said = f"Copied from {device.slug}, {device.name}: replace the number, its source and status"
     parts = {name: _copied(getattr(device, name)) for name in device.fields}
@@ -33,7 +33,7 @@ def like(device: Device, slug: str) -> Device:
 
 
 def _copied(part: Any) -> Any:
-    """A fact, a block or a table of them, with its facts marked; anything else as it is."""
+    """A fact, a block or a table of them, with its facts marked; other values unchanged."""
     if isinstance(part, Sourced):
         status = "measured" if part.status == "measured" else "unverified"
         return part.model_copy({"source": (SOURCE,), "status": status, "note": None})

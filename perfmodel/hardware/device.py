@@ -1,9 +1,9 @@
-"""A device: the parsed spec, and the numbers that the model asks it for, in SI units.
+"""A device: the parsed spec, and the numbers that the model reads from it, in SI units.
 
-Fields mirror the file; properties give plain floats. L2 bandwidth follows one method on all
-devices: `l2_bytes_per_s` is the theoretical peak and only there when a document states it,
-`measured_l2_bytes_per_s` is a read microbenchmark (gpu-benches wherever it has the chip), because
-methods differ by more than chips do.
+Fields mirror the file; properties give plain floats. L2 bandwidth has one method on all devices,
+because methods differ by more than chips do. `l2_bytes_per_s` is the theoretical peak, given only
+where a document states it. `measured_l2_bytes_per_s` is a read microbenchmark (gpu-benches wherever
+it has the chip).
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Device(Block):
     schema_version: Literal[1]
     """Version of this format."""
     slug: Label
-    """Short name; the file is called after it."""
+    """Short name, which is also the file's name."""
     name: Label
     """Full name."""
     aliases: tuple[Label, ...] = ()
     """Other spellings; case, spaces and underscores do not matter."""
     vendor: Label
-    """Who makes it."""
+    """Manufacturer."""
     kind: Literal["gpu", "cpu", "accelerator"]
-    """What it is."""
+    """Kind of device."""
     architecture: Label
     """Generation and die."""
     launch_year: Count
@@ -55,32 +55,32 @@ class Device(Block):
     compute_capability: Capability = None
     """CUDA compute capability, in quotes."""
     target: Label | None = None
-    """Compiler target elsewhere: gfx942."""
+    """Compiler target of other vendors: gfx942."""
     compute: Compute
-    """What it computes with."""
+    """Compute units and their rates."""
     memory: Memory
     """The memory hierarchy."""
     occupancy: Occupancy | None = None
     """Limits per unit."""
     latency: Latencies | None = None
-    """Latencies, by one method per device."""
+    """Latencies, measured by one method per device."""
     links: Links | None = None
     """Links out of the device."""
     tdp: Power | None = None
     """Power limit as shipped."""
     architecture_facts: ArchitectureFacts | None = None
-    """Facts of its architecture that are otherwise on this device."""
+    """Facts in which this device differs from its architecture."""
     measured: Measured | None = None
     """Achieved rates."""
     peak_notes: dict[PeakKey, Line] = field(default_factory=dict)
-    """Why a peak departs from units × rate × clock: by `matrix`, `vector` or `matrix.fp8`."""
+    """Why a peak differs from units × rate × clock: by `matrix`, `vector` or `matrix.fp8`."""
     notes: tuple[Line, ...] = ()
-    """What else a reader should know."""
+    """Further remarks."""
     sources: dict[Line, Line] = field(default_factory=dict)
-    """Source keys used above, with title and address; those of `sources.yaml` need none here."""
+    """Source keys used above, with title and address; keys of `sources.yaml` need no entry here."""
 
     def agree(self) -> None:
-        """Every source that is used is explained."""
+        """Every source that is used is listed."""
         unknown = sorted({key for _, fact in walk(self) for key in fact.source})
         missing = [key for key in unknown if key not in self.sources]
         if missing:
@@ -115,7 +115,7 @@ class Device(Block):
 
     @property
     def binary_target(self) -> str | None:
-        """What compilers call the code that it runs: sm_90, gfx942; None where there is none."""
+        """Compiler target of the device's code: sm_90, gfx942; None where there is none."""
         if self.target or not self.compute_capability:
             return self.target
         return f"sm_{self.compute_capability.replace('.', '')}"
@@ -127,7 +127,7 @@ class Device(Block):
 
     @property
     def beyond_boost(self) -> float:
-        """Clock that the board reaches over the boost clock, at which its peaks are rated."""
+        """Clock that the board reaches over its boost clock, at which the peaks are rated."""
         return (_si(self.compute.clocks.reached) or self.boost_hz) / self.boost_hz
 
     @property
@@ -170,18 +170,18 @@ class Device(Block):
 
     @property
     def hbm_technology(self) -> str:
-        """What the main memory is made of."""
+        """Technology of the main memory."""
         return self.memory.hbm.technology
 
     @property
     def hbm_capacity_bytes(self) -> float:
-        """Capacity of the main memory, as labelled."""
+        """Capacity of the main memory on the label."""
         return self.memory.hbm.capacity.si
 
     @property
     def memory_bytes(self) -> float:
-        """What the driver has of the main memory: 2³⁰ bytes for each whole gigabyte of the label
-        (an H100 of 80 GB has 79.6 GiB), since memory is made in binary sizes."""
+        """Main memory that the driver reports: 2³⁰ bytes for each whole gigabyte on the label,
+        since memory is made in binary sizes (an H100 of 80 GB has 79.6 GiB)."""
         said = self.hbm_capacity_bytes
         return said / 1e9 * 2**30 if said % 1e9 == 0 else said
 
@@ -199,7 +199,8 @@ class Device(Block):
 
     @property
     def copied_hbm_bytes_per_s(self) -> float | None:
-        """Achieved bandwidth of the main memory where it reads and writes: the best benchmark's."""
+        """Achieved bandwidth of the main memory in benchmarks that read and write: the best of
+        them."""
         streams = self.measured.hbm_bandwidth if self.measured else {}
         mixed = [rate.si for name, rate in streams.items() if name not in ("read", "write")]
         return max(mixed, default=None)
@@ -237,7 +238,7 @@ class Device(Block):
 
     @property
     def shared_reserved_bytes(self) -> float:
-        """Shared memory that the system takes for each block."""
+        """Shared memory that the system reserves for each block."""
         reserved = _si(self.memory.shared.reserved_per_block) if self.memory.shared else None
         return reserved or 0.0
 
@@ -289,7 +290,7 @@ class Device(Block):
         return levels(self)
 
     def level(self, name: str) -> Level | None:
-        """The level of that name, None where the spec has none."""
+        """The level with that name; None where the spec has none."""
         return next((found for found in self._levels if found.name == name), None)
 
     def scaled(self, **factors: float) -> Device:

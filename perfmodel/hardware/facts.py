@@ -1,10 +1,10 @@
-"""A fact: one value, where it comes from, and how far to trust it.
+"""A fact: one value, its source, and how far to trust it.
 
     bandwidth: {value: "3.35 TB/s", source: [nv-h100-wp], status: via, note: "..."}
 
-A quantity is text with a unit: `fact.si` is the number in SI units, `fact.text` what the file says,
-so a spec written back is the spec that was read. What a text or a number in a file has to be, by
-the names of their types here, is said in `checking`.
+A quantity is text with a unit. `fact.si` is the number in SI units, `fact.text` the text of the
+file, so a spec is written back as it was read. `checking` defines the allowed texts and numbers for
+the type names here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ClockText = str | None
 
 
 class Sourced(Block):
-    """Where something comes from."""
+    """A value with its source."""
 
     source: Keys
     """Keys into the `sources` of the file."""
@@ -43,7 +43,7 @@ class Sourced(Block):
     device or shipped in a tool's configuration; measured: a benchmark; secondary: a third party's
     table; derived: computed from other facts; unverified: from memory, check before use."""
     note: Line | None = None
-    """What a reader should know about this number."""
+    """Remark on this number."""
 
 
 class Count(Sourced):
@@ -59,12 +59,12 @@ class Count(Sourced):
 
     @property
     def text(self) -> str:
-        """The number as it is written."""
+        """The number as written in the file."""
         return str(self.value)
 
 
 class Quantity(Sourced):
-    """A number with a unit; subclasses say which."""
+    """A number with a unit; subclasses name the dimension."""
 
     dimensions: ClassVar[tuple[str, ...]]
     value: Quantified
@@ -77,12 +77,13 @@ class Quantity(Sourced):
 
     @property
     def text(self) -> str:
-        """The quantity as it is written."""
+        """The quantity as written in the file."""
         return self.value
 
 
 def measured_in(text: str, dimensions: tuple[str, ...]) -> tuple[str, float]:
-    """The one of `dimensions` that fits, and the SI value; the first one's complaint if none."""
+    """The first of `dimensions` that fits, and the SI value. Raises the first one's error if none
+    fits."""
     for dimension in dimensions[1:]:
         try:
             return dimension, parse(text, dimension)
@@ -146,7 +147,7 @@ class Duration(Quantity):
 
 
 class Latency(Quantity):
-    """Time for one access to come back, in cycles of a stated clock or in seconds."""
+    """Time of one access, in cycles of a stated clock or in seconds."""
 
     dimensions = ("time", "cycles")
     at_clock: ClockText = None
@@ -166,14 +167,14 @@ class Latency(Quantity):
         return number / clock
 
     def agree(self) -> None:
-        """Cycles have a clock, and seconds have none."""
+        """A latency in cycles needs a clock; one in seconds must not have one."""
         if self.at_clock is not None and not self.value.endswith("cycles"):
             raise ValueError("at_clock belongs to a latency in cycles")
         _ = self.si
 
 
 def items(block: Block) -> Iterator[tuple[str, Any]]:
-    """Fields of `block` that hold something; in a fact the value comes before its source."""
+    """Fields of `block` that have a value; in a fact the value comes before its source."""
     names = list(block.fields)
     if isinstance(block, Sourced):
         names.sort(key=lambda name: name in Sourced.fields)

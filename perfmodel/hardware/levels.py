@@ -1,10 +1,9 @@
 """The memory levels of a device as an ordered list: from the core outwards, then the links.
 
 `shared` is the memory next to a unit, `l2` the cache in front of memory, `llc` a memory-side cache
-between the two, `hbm` the device's own memory whatever it is made of. Beyond lie what the links
-reach: `host` memory, `peer` devices in the node, the `network`, and further links by the names that
-the spec gives them. A level is here where the spec has its block; what the spec leaves open is
-None.
+between L2 and memory, `hbm` the device's own memory of any technology. The links lead to `host`
+memory, `peer` devices in the node, the `network`, and further levels named in the spec. A level is
+listed where the spec has its block; values that the spec lacks are None.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 Scope = Literal["unit", "device", "link"]
 
 LINKS = {"host": "host", "peer": "scale_up", "network": "scale_out"}
-"""Levels beyond the device's own memory, to the entry of `links` that leads there."""
+"""Levels behind a link, to their entry of `links`."""
 
 OWN = ("shared", "l2", "llc", "hbm")
 """Levels of the device itself."""
@@ -36,31 +35,31 @@ class Level:
     """One level of memory."""
 
     name: str
-    """What terms, bytes and options call it: shared, l2, llc, hbm, host, peer, network."""
+    """Name in terms, bytes and options: shared, l2, llc, hbm, host, peer, network."""
     label: str
-    """What people call it on this device: LDS, Infinity Cache, GDDR6, PCIe 5 x16."""
+    """Common name on this device: LDS, Infinity Cache, GDDR6, PCIe 5 x16."""
     scope: Scope
-    """Whether a unit has its own, the device has it, or a link leads there."""
+    """Whether each unit has its own, the device has it, or a link leads there."""
     bytes_per_s: float | None
     """Documented peak, all instances together; of a link, one direction."""
     measured_bytes_per_s: float | None
-    """What a benchmark achieved, where one is known."""
+    """Bandwidth of a benchmark; None where none is known."""
     capacity_bytes: float | None
     """Bytes of one instance."""
     latency_seconds: float | None
-    """One dependent access, unloaded."""
+    """Seconds of one dependent access, unloaded."""
     instances: int
-    """How many there are: one a unit, private parts of a cache, or one."""
+    """Number of instances: one a unit, private parts of a cache, or one."""
     shared_by: int
     """Units that share an instance."""
     devices: int | None
-    """Of a link, how many devices it joins, where the spec says so."""
+    """Devices that a link joins; None for other levels or where the spec has no number."""
     facts: tuple[Sourced, ...]
     """The spec's entries behind bandwidth and capacity, with their sources."""
 
     @property
     def short(self) -> str:
-        """What a table calls it: DDR5 of DDR5-4800 x12, and a link by what lies behind it."""
+        """Name in tables: DDR5 for DDR5-4800 x12, and for a link the level behind it."""
         if self.scope == "link":
             return self.name
         found = _TECHNOLOGY.search(self.label) if self.name == "hbm" else None
@@ -138,7 +137,7 @@ def _on_device(device: Device) -> Iterator[Level]:
 def _cache(
     device: Device, name: Literal["l2", "llc"], label: str, cache: Cache, achieved: float | None
 ) -> Level:
-    """A cache of the device; its parts are caches of their own where units are tied to one."""
+    """A cache of the device; private partitions are instances of their own."""
     private = cache.shared_by_all is False and cache.partitions is not None
     parts = cache.partitions.value if private and cache.partitions is not None else 1
     return Level(

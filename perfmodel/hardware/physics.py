@@ -1,10 +1,10 @@
-"""What a spec cannot say without breaking physics, or without a reason.
+"""Physical checks of a spec, some of which a stated reason overrides.
 
-peak      = units × FLOP per clock per unit × clock, within 3 % or with a stated reason;
-            about twice that is a figure for 2:4 structured sparsity and always wrong
-bandwidth rises toward the core: main memory < memory-side cache < L2 < shared, all units
-capacity  falls toward the core: main memory > L2 > shared of one unit
-measured  stays below its peak (5 % are allowed for clocks above the rated one)
+peak       = units × FLOP per clock per unit × clock, within 3 % or with a stated reason;
+           about twice that is a figure for 2:4 structured sparsity and always wrong
+bandwidth  rises toward the core: main memory < memory-side cache < L2 < shared, all units
+capacity   falls toward the core: main memory > L2 > shared of one unit
+measured   stays below its peak (5 % are allowed for clocks above the rated one)
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ MEASURED_TOLERANCE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One doubt about a spec."""
+    """One fault in a spec."""
 
     level: Literal["error", "warning"]
     """An error makes the spec unusable; a warning does not."""
     message: str
     """What is wrong, and what would be right."""
     where: tuple[str, ...] = ()
-    """Keys that lead to it in the file."""
+    """Path of keys in the file."""
 
 
 def check(device: Device) -> list[Finding]:
-    """Every doubt about `device`, errors first."""
+    """Every fault in `device`, errors first."""
     found = [
         *_peaks(device),
         *_bandwidths(device),
@@ -92,7 +92,8 @@ def _reason(device: Device, name: str, dtype: str) -> bool:
 
 
 def _bandwidths(device: Device) -> Iterator[Finding]:
-    """Each level against the next one that has a bandwidth; peaks only, measured for L2 if not."""
+    """Each level compared with the next one outwards that has a bandwidth: peaks, or the measured
+    one for an L2 without a peak."""
     memory = device.memory
     l2 = device.l2_bytes_per_s or device.measured_l2_bytes_per_s
     shared = device.shared_bytes_per_clock
@@ -168,7 +169,7 @@ def _occupancy(device: Device) -> Iterator[Finding]:
 
 
 def _special(device: Device) -> Iterator[Finding]:
-    """A unit does not take more exponentials per clock than it has fp32 lanes."""
+    """Exponentials per clock of a unit, at most its number of fp32 lanes."""
     structure = device.compute.vector_flop_per_clock_per_unit
     lanes = structure.values.get("fp32") if structure else None
     rate = device.special_per_clock

@@ -1,10 +1,10 @@
 """What-if devices: "an H100 with twice the memory bandwidth".
 
-Each factor multiplies the facts that belong together, so that the copy still obeys the spec's own
-physics: `units` and `clock` take the peaks along, `matrix` the structure of the matrix unit, a
-bandwidth what was measured of it (the achieved fraction stays). Every changed fact says so in its
-note, and the slug shows the factors. Latencies, L2 and main memory do not follow `clock`: they have
-clocks of their own. `power` is the board's limit.
+Each factor multiplies all facts that belong together, so that the copy still passes the spec's
+physical checks. `units` and `clock` scale the peaks too, `matrix` the structure of the matrix unit,
+a bandwidth also its measured value (the achieved fraction stays). Every changed fact has a note,
+and the slug has the factors. Latencies, L2 and main memory do not follow `clock`: they have other
+clocks. `power` is the board's limit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _VECTOR = ("compute.vector", "compute.vector_flop_per_clock_per_unit", "measured
 _SPECIAL = ("compute.special_function", "measured.special_function")
 _SHARED = ("memory.shared.bandwidth_per_unit", "measured.shared_bandwidth")
 
-# Factor name to the parts of the spec that it multiplies; the first one must be there.
+# Factor name to the parts of the spec that it multiplies; the first one is required.
 PARTS: Mapping[str, tuple[str, ...]] = {
     "hbm_bandwidth": ("memory.hbm.bandwidth", "measured.hbm_bandwidth"),
     "hbm_capacity": ("memory.hbm.capacity",),
@@ -101,7 +101,7 @@ def _update(block: _B, path: list[str], change: Callable[[Any], Any]) -> _B:
 
 
 def _times(part: Any, factor: float) -> Any:
-    """A fact, a table of facts or a block of facts, each multiplied."""
+    """A fact, a table of facts or a block of facts, with each value multiplied."""
     if isinstance(part, dict):
         return {key: _times(item, factor) for key, item in part.items()}
     if isinstance(part, Sourced):
@@ -132,8 +132,10 @@ def _fact_times(fact: Sourced, factor: float) -> Sourced:
 
 
 def _is_of_a_device(fact: Sourced) -> bool:
-    """Whether a device may have it, as `checking` has it of a file; of a checked fact times a
-    factor nothing else can be wrong, and pydantic need not be loaded for it."""
+    """Whether a scaled fact is within the range of real devices, as `checking` tests it for a file.
+
+    Scaling a checked fact can break nothing else, so pydantic need not be loaded.
+    """
     if isinstance(fact, Quantity):
         name, number = measured_in(fact.value, fact.dimensions)
         return DIMENSIONS[name].least <= number <= DIMENSIONS[name].most

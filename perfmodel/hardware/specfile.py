@@ -1,4 +1,4 @@
-"""From the text of a spec to its block, with every problem as one line: `file:line: message`."""
+"""From the text of a spec to its block; each problem is one line, `file:line: message`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def loads(text: str, where: str = "<text>") -> Device:
 
 
 def checked(kind: type[_B], text: str, where: str, check: Callable[[_B], list[Finding]]) -> _B:
-    """The block that `text` describes; raises `SpecError` for the first problem."""
+    """The block that `text` describes. Raises `SpecError` for the first problem."""
     block, problems = examined(kind, text, where, check)
     if block is None or problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
@@ -59,14 +59,14 @@ def problems_of(kind: type[_B], path: Path, check: Callable[[_B], list[Finding]]
 def examined(
     kind: type[_B], text: str, where: str, check: Callable[[_B], list[Finding]]
 ) -> tuple[_B | None, list[str]]:
-    """The block of a text, None where there is none, and what is wrong with it."""
+    """The block of a text (None if invalid), and its problems."""
     from pydantic import ValidationError
 
     document = yamlfile.parse(text, where)
     try:
         block = kind.model_validate(sources.completed(document.data))
     except ValidationError as error:
-        # By line, but a misspelt key before the right one, which is missing because of it.
+        # By line, but a misspelt key comes before the missing key that it was meant to be.
         found = sorted(
             error.errors(), key=lambda e: (e["type"] == "missing", document.line(e["loc"]))
         )
@@ -76,7 +76,7 @@ def examined(
 
 
 def _one_line(document: yamlfile.Document, problem: Any) -> str:
-    """A pydantic error in our words, at its line."""
+    """A pydantic error in our words, with file and line."""
     path = tuple(key for key in problem["loc"] if key != "[key]")
     name = ".".join(str(key) for key in path)
     kind, message = problem["type"], problem["msg"]

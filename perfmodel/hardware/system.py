@@ -1,9 +1,9 @@
-"""A system: devices joined by links, which are levels of the hierarchy beyond a device's memory.
+"""A system: devices joined by links, which are levels of the hierarchy outside a device's memory.
 
     load("dgx-h100").levels[0]           # 8 devices, 450 GB/s a direction through a switch
 
-Levels stand in order from the device outwards. Each joins so many devices, those of the levels
-before it included; bandwidth is one device's, in one direction.
+Levels are listed from the device outwards. The number of devices that a level joins includes those
+of the levels before it. Bandwidth is one device's, in one direction.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LevelName = str
 
 
 class Flag(Sourced):
-    """Whether something is so."""
+    """A yes-or-no fact."""
 
     value: bool
     """True or false."""
@@ -38,47 +38,48 @@ class Ratio(Sourced):
 
 
 class SystemLevel(Block):
-    """One kind of link, and the devices that it joins."""
+    """One kind of link and the devices that it joins."""
 
     name: LevelName
-    """What terms and options call it: nvlink, pcie, infiniband."""
+    """Name in terms and options: nvlink, pcie, infiniband."""
     label: Label
-    """What people call it: NVLink 4 through NVSwitch."""
+    """Common name: NVLink 4 through NVSwitch."""
     medium: Medium
     """fabric: a link between devices (NVLink, Infinity Fabric, ICI); pcie: the host's lanes;
     network: adapters."""
     devices: Count
     """Devices that it joins, those of inner levels included."""
     topology: Topology
-    """switch: any two at the full rate; mesh: a link to each other device, of which a pair has its
-    own alone; ring: neighbours only; pairs: two and two; host-bridge: through the host's bridges,
-    which all devices share."""
+    """switch: any two at the full rate; mesh: a separate link to each other device, the only one
+    for that pair; ring: neighbours only; pairs: links within pairs only; host-bridge: through the
+    host's bridges, which all devices share."""
     bandwidth_per_direction: Bandwidth
-    """One device's, in one direction: of all its links at this level."""
+    """One device's bandwidth in one direction, over all its links at this level."""
     latency: Duration
-    """One message of eight bytes with its flag, from one device's registers to another's."""
+    """Latency of one message of eight bytes with its flag, from one device's registers to
+    another's."""
     reduces_in_switch: Flag | None = None
-    """Whether the switch adds up what devices send, and copies what one sends to all."""
+    """Whether the switch sums data from devices and multicasts data to them."""
     peer_access: Flag | None = None
-    """False where devices cannot read each other's memory, so that bytes pass through the host's;
+    """False where devices cannot read each other's memory, so that bytes pass through host memory;
     absent: they can."""
     oversubscription: Ratio | None = None
-    """How many times more the devices can send than the links above carry; absent: 1."""
+    """Bandwidth of the devices over that of the links above them; absent: 1."""
 
     @property
     def bytes_per_s(self) -> float:
-        """One device's bandwidth in one direction, oversubscription taken into account."""
+        """One device's bandwidth in one direction, divided by the oversubscription."""
         shared = 1.0 if self.oversubscription is None else self.oversubscription.value
         return self.bandwidth_per_direction.si / shared
 
     @property
     def reduces(self) -> bool:
-        """Whether the switch adds up what devices send."""
+        """Whether the switch sums data from devices."""
         return self.reduces_in_switch is not None and self.reduces_in_switch.value
 
     @property
     def staged(self) -> bool:
-        """Whether bytes between devices are written to the host's memory and read from there."""
+        """Whether bytes between devices pass through host memory."""
         return self.peer_access is not None and not self.peer_access.value
 
 
@@ -95,30 +96,30 @@ class System(Block):
     schema_version: Literal[1]
     """Version of this format."""
     slug: Label
-    """Short name; the file is called after it."""
+    """Short name, which is also the file's name."""
     name: Label
     """Full name."""
     aliases: tuple[Label, ...] = ()
     """Other spellings; case, spaces and underscores do not matter."""
     device: Label
-    """Slug of the device that it is made of."""
+    """Slug of its devices."""
     levels: tuple[SystemLevel, ...]
     """Links from the device outwards."""
     host: SystemHost | None = None
     """The host of a node."""
     notes: tuple[Line, ...] = ()
-    """What else a reader should know."""
+    """Further remarks."""
     sources: dict[Line, Line] = field(default_factory=dict)
-    """Source keys used above, with title and address; those of `sources.yaml` need none here."""
+    """Source keys used above, with title and address; keys of `sources.yaml` need no entry here."""
 
     def agree(self) -> None:
-        """There are levels, each with a name of its own, and every source is explained."""
+        """There is at least one level, level names are unique, and every source is listed."""
         if not self.levels:
-            raise ValueError("needs a level at least: levels: [{name: nvlink, ...}]")
+            raise ValueError("needs at least one level: levels: [{name: nvlink, ...}]")
         names = [level.name for level in self.levels]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"level {twice!r} is there twice; give each level a name of its own")
+            raise ValueError(f"level {twice!r} appears twice; give each level its own name")
         unknown = sorted({key for _, fact in walk(self) for key in fact.source})
         missing = [key for key in unknown if key not in self.sources]
         if missing:
@@ -126,15 +127,15 @@ class System(Block):
 
     @property
     def devices(self) -> int:
-        """All devices that it joins."""
+        """Number of devices in the whole system."""
         return self.levels[-1].devices.value
 
     @property
     def node_devices(self) -> int:
-        """Devices of one node: those that are joined without a network."""
+        """Devices of one node: those joined without a network."""
         inside = [level for level in self.levels if level.medium != "network"]
         return inside[-1].devices.value if inside else 1
 
     def level(self, name: str) -> SystemLevel | None:
-        """The level of that name, None where there is none."""
+        """The level with that name; None where there is none."""
         return next((level for level in self.levels if level.name == name), None)

@@ -1,4 +1,4 @@
-"""What a system's file cannot say: links that rise outwards, groups that do not nest.
+"""Physical checks of a system's file.
 
 devices    rise outwards, and each level joins whole groups of the level before it
 bandwidth  of one device never rises outwards, and stays below that of its own memory
@@ -17,7 +17,7 @@ from perfmodel.units import seconds, si
 
 
 def check(system: System, device: Device | None = None) -> list[Finding]:
-    """Every doubt about a system; all of them make it unusable."""
+    """Every fault in a system; each one makes it unusable."""
     return [*_pairs(system), *_memory(system, device), *_groups(system)]
 
 
@@ -26,16 +26,16 @@ def _error(i: int, key: str, message: str) -> Finding:
 
 
 def _groups(system: System) -> Iterator[Finding]:
-    """Levels that join fewer than two devices, and pairs that are no pairs."""
+    """Levels that join fewer than two devices, and `pairs` levels of another number."""
     for i, level in enumerate(system.levels):
         if level.devices.value < 2:
-            yield _error(i, "devices", f"{level.name} joins one device; two at least")
+            yield _error(i, "devices", f"{level.name} joins one device; a level joins at least two")
         elif level.topology == "pairs" and level.devices.value != 2:
             yield _error(i, "devices", f"{level.name} is in pairs, which join 2 devices each")
 
 
 def _memory(system: System, device: Device | None) -> Iterator[Finding]:
-    """A link that is faster than the memory behind it."""
+    """The innermost link, which must not be faster than the device's memory."""
     first = system.levels[0]
     if device is not None and first.bytes_per_s > device.hbm_bytes_per_s:
         yield _error(
@@ -47,7 +47,7 @@ def _memory(system: System, device: Device | None) -> Iterator[Finding]:
 
 
 def _pairs(system: System) -> Iterator[Finding]:
-    """Each level beside the next one out."""
+    """Each level compared with the next one outwards."""
     for i, (inner, outer) in enumerate(pairwise(system.levels), start=1):
         few, many = inner.devices.value, outer.devices.value
         if many <= few or many % few:

@@ -1,8 +1,8 @@
 """The systems by name: the user's own files, shipped ones, those of other packages, devices.
 
-Files lie in systems/ of each folder of PERFMODEL_PATH and beside the specs of devices, in systems/
-of each folder of those; packages bring folders under the entry point `perfmodel.systems` too.
-A device's name is a system too: the one that the links of its own spec make (`of_device`).
+Files are in systems/ of each folder of PERFMODEL_PATH, and in systems/ of each folder of device
+specs. Packages bring folders under the entry point `perfmodel.systems` too. The name of a device is
+also a system: the one made of the links in its own spec (`of_device`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from perfmodel.hardware.physics import Finding
 from perfmodel.hardware.system import Medium, System, SystemLevel, Topology
 
 FOLDER = "systems"
-"""Where systems lie in a folder of specs, and in one of PERFMODEL_PATH."""
+"""Subfolder for systems in a folder of device specs or of PERFMODEL_PATH."""
 
 LATENCY = {"fabric": "0.6 us", "pcie": "1 us", "network": "2.7 us"}
-"""One message where a device's spec is silent (LL protocol, NCCL 2.2x, src/graph/tuning.cc)."""
+"""Latency of one message where a device's spec has none (LL protocol, NCCL 2.2x,
+src/graph/tuning.cc)."""
 
-# What a link of a device's spec is taken to be, by its level: medium, topology, devices joined.
+# Assumptions on a link of a device's spec, by level: medium, topology, devices joined.
 _LINKS: dict[str, tuple[Medium, Topology, int]] = {
     "peer": ("fabric", "switch", 8),
     "host": ("pcie", "host-bridge", 8),
@@ -34,7 +35,7 @@ _OWN_LINKS = "links of the device's own spec; topology, devices and latency are 
 
 
 def load(name_or_path: str | Path) -> System:
-    """The system of this slug, alias or file; else what the links of the device so called make.
+    """The system with this slug, alias or file; else the system of a device with that name.
 
     Raises `UnknownName`, with the nearest names, or `SpecError` for a file that cannot be used.
     """
@@ -65,7 +66,7 @@ def every() -> list[System]:
 
 
 def folders() -> list[Path]:
-    """Where systems are looked for before those of other packages."""
+    """Folders of systems that are searched before those of other packages."""
     return [*plugins.folders(FOLDER), *(folder / FOLDER for folder in catalogue.folders())]
 
 
@@ -75,7 +76,7 @@ def _of_packages() -> list[Path]:
 
 
 def _located(name: str) -> Path:
-    """The file of a slug or an alias; raises `UnknownName`."""
+    """The file of a slug or an alias. Raises `UnknownName`."""
     return catalogue.located("system", name, folders(), _of_packages)
 
 
@@ -93,7 +94,7 @@ def is_system(path: str | Path) -> bool:
 
 
 def is_named(name: str) -> bool:
-    """Whether a name is that of a system's file, by path, slug or alias."""
+    """Whether a name is a system file, by path, slug or alias."""
     if catalogue.is_path(name):
         return is_system(name)
     try:
@@ -104,23 +105,24 @@ def is_named(name: str) -> bool:
 
 
 def made_of(device: str) -> list[System]:
-    """The systems of files that are made of a device, by slug."""
+    """The systems with a file that consist of a device, by slug."""
     return [system for system in every() if system.device == device]
 
 
 def usual(device: Device) -> System:
-    """The system that is made of a device: of those with a file the one with the
-    largest nodes, else what the links of its own spec make."""
+    """The usual system of a device: of those with a file the one with the largest nodes, else the
+    one made of the links in its own spec."""
     made = made_of(device.slug)
     return min(made, key=lambda one: (-one.node_devices, one.slug)) if made else of_device(device)
 
 
 def of_device(device: Device, topology: Topology | None = None) -> System:
-    """The system that the links of a device's own spec make, 8 devices a node where it is silent.
+    """The system made of the links in a device's spec; 8 devices a node where the spec has no
+    number.
 
-    `topology` says how its innermost link joins them, where that is known: `pairs` are two and two
-    with the host's lanes between pairs, and of a `host-bridge` there are the host's lanes alone.
-    Raises `ProblemError` where the spec has no link between devices.
+    `topology` is that of the innermost link, where known. With `pairs`, the host's lanes join the
+    pairs; with `host-bridge` there are only the host's lanes. Raises `ProblemError` where the spec
+    has no link between devices.
     """
     found = {level.name: level for level in device.levels() if level.scope == "link"}
     if topology == "host-bridge" or "peer" not in found:
@@ -171,7 +173,7 @@ def _level(level: Level, name: str, topology: Topology | None) -> dict[str, obje
 
 
 def check(system: System) -> list[Finding]:
-    """Every doubt about a system, its device's memory and name included."""
+    """Every fault in a system, also against its device's name and memory."""
     device = _device(system.device)
     if device is None:
         said = f"device {system.device!r} has no spec; see perfmodel hardware list"

@@ -1,4 +1,4 @@
-"""A spec written as YAML the way the shipped files look: ordered blocks, one fact a line."""
+"""A spec written as YAML in the form of the shipped files: ordered blocks, one fact a line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def dump(device: Device) -> str:
 
 
 def schema_line() -> str:
-    """The line that names the schema to an editor, for a spec that lies anywhere."""
+    """The comment line that points an editor to the schema, for a spec in any folder."""
     return f"# yaml-language-server: $schema={_SCHEMA}"
 
 

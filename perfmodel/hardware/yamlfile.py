@@ -1,6 +1,6 @@
-"""YAML read strictly: plain data, with the line of every key, and nothing that surprises.
+"""Strict reading of YAML: plain data, with the line of every key.
 
-What is refused, and how, is in `yamlreader`, which is loaded when there is something to parse.
+`yamlreader` defines what is refused; it is loaded only when there is something to parse.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a YAML file holds."""
+    """Content of a YAML file."""
 
     where: str
-    """The file, as messages name it."""
+    """Name of the file in messages."""
     data: dict[str, Any]
     """Its content."""
     lines: dict[KeyPath, int] = field(default_factory=dict)
     """The line on which each key or list item starts, from 1."""
 
     def line(self, path: Iterable[str | int]) -> int:
-        """The line of `path`, or of the nearest enclosing key that is there."""
+        """The line of `path`, or of the nearest enclosing key that exists."""
         keys = tuple(path)
         while keys and keys not in self.lines:
             keys = keys[:-1]
@@ -63,7 +63,7 @@ def parse(text: str, where: str) -> Document:
 
 
 def head(text: str, where: str, keys: frozenset[str]) -> dict[str, Any]:
-    """The values of the top-level `keys` only; reading stops once all of them were seen."""
+    """The values of the top-level `keys`; reading stops once all of them are found."""
     from perfmodel.hardware.yamlreader import Reader
 
     return Reader(text, where).document(stop_after=keys).data

@@ -1,8 +1,8 @@
-"""A walk over libyaml's events, for `yamlfile`.
+"""Reads libyaml's events, for `yamlfile`.
 
-It keeps the line of each key for error messages and refuses what a spec never needs: duplicate
-keys, tags, anchors and aliases, several documents, deep nesting, and implicit types other than
-text, number, true/false and null.
+It records the line of each key for error messages. It refuses features that no spec needs:
+duplicate keys, tags, anchors and aliases, several documents, deep nesting, and implicit types other
+than text, number, true/false and null.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Reader:
         self._loader = self._guarded(lambda: _Loader(text))
 
     def document(self, stop_after: frozenset[str] | None = None) -> Document:
-        """All of it, or as far as the keys of `stop_after`; raises `SpecError`."""
+        """The whole document, or the part up to the keys of `stop_after`. Raises `SpecError`."""
         self._next()  # stream start
         event = self._next()
         if isinstance(event, yaml.StreamEndEvent):
@@ -113,7 +113,7 @@ class Reader:
         return self._guarded(lambda: self._loader.get_event())
 
     def _guarded(self, step: Any) -> Any:
-        """`step()`, with YAML's own complaints (a file cut short, a tab) as one line."""
+        """`step()`, with YAML's own errors (a file cut short, a tab) as one line."""
         try:
             return step()
         except yaml.MarkedYAMLError as error:

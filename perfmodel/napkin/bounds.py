@@ -1,9 +1,9 @@
-"""Lower bounds on what must cross a boundary, whatever the schedule, in elements.
+"""Lower bounds on the traffic across one boundary for any schedule, in elements.
 
-Matrix product: COSMA (1908.09606), Theorem 1: 2mnk/√M + mn, attained by outer products of
-a = √(M+1) − 1 to within √M / (√(M+1) − 1). Attention: Saha & Ye (2402.07443): of order q·x·d²/M for
-M ≥ d², where FlashAttention is optimal, and q·x·d/√M below; the two meet at M = d². Every kernel
-moves its inputs and outputs once at the least.
+Matrix product: COSMA (1908.09606), Theorem 1: 2mnk/√M + mn, attained by outer products of a =
+√(M+1) − 1 to within √M / (√(M+1) − 1). Attention: Saha & Ye (2402.07443): of order q·x·d²/M for M ≥
+d², where FlashAttention is optimal, and q·x·d/√M below; the two meet at M = d². Every kernel moves
+its inputs and outputs at least once.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Bound:
     """A lower bound of the traffic of a kernel."""
 
     value: Number
-    """Elements."""
+    """The bound in elements."""
     name: str
-    """The theorem that it comes from."""
+    """The theorem."""
     order_only: bool = False
-    """Whether the theorem gives an order of growth only."""
+    """Whether the theorem gives only an order of growth."""
 
 
 def matmul_bound(m: Number, n: Number, k: Number, memory: Number) -> Number:
@@ -35,7 +35,7 @@ def matmul_bound(m: Number, n: Number, k: Number, memory: Number) -> Number:
 
 
 def outer_product_factor(memory: Number) -> Number:
-    """What whole outer products cost over the bound: √M / (√(M+1) − 1) (COSMA, section 5.2.7)."""
+    """Traffic of whole outer products over the bound: √M / (√(M+1) − 1) (COSMA, section 5.2.7)."""
     half = _half(memory)
     return memory**half / ((memory + 1) ** half - 1)
 
@@ -48,15 +48,15 @@ def attention_order(queries: Number, keys: Number, dim: Number, memory: Number) 
 
 
 def compulsory(fused: Algorithm, sizes: Mapping[str, Number]) -> Number:
-    """Every input read once and every output written once."""
+    """Elements when every input is read once and every output written once."""
     return sum(rule.size(sizes, fused.tensors[n]) for n in (*fused.inputs, *fused.outputs))
 
 
 def lower_bound(fused: Algorithm, sizes: Mapping[str, Number], memory: Number) -> Bound:
-    """The best bound known for a kernel's steps at `memory` elements on chip.
+    """The best known bound for a kernel's steps at `memory` elements on chip.
 
-    One contraction is a matrix product. Two, the second summing over what the first spread out,
-    are attention where a normalisation stands between them.
+    One contraction is a matrix product. Two contractions, with a normalisation between them and the
+    second summing over an axis that the first produced, are attention.
     """
     least = compulsory(fused, sizes)
     contractions = [step for step in fused.steps if step.kind == "contraction"]
@@ -68,7 +68,7 @@ def lower_bound(fused: Algorithm, sizes: Mapping[str, Number], memory: Number) -
             if contractions[0].outputs[0] in fused.outputs:
                 bound = Bound(b * matmul_bound(m, n, k, memory), "COSMA: 2mnk/√M + mn")
             else:
-                # A product that later steps use up on chip is never written.
+                # A product that later steps consume on chip is never written.
                 unwritten = matmul_bound(m, n, k, memory) - m * n
                 bound = Bound(b * unwritten, "COSMA: 2mnk/√M, the product staying on chip")
             return _larger(bound, least)
@@ -98,10 +98,11 @@ def _windowed(fused: Algorithm) -> bool:
 def _matmul_axes(
     fused: Algorithm, step: Step
 ) -> tuple[list[str], list[str], list[str], list[str]] | None:
-    """(batch, rows, columns, summed) axes of a contraction; None where one of the last is empty.
+    """(batch, rows, columns, summed) axes of a contraction; None where one of the last three is
+    empty.
 
-    Operands are traced back to what is read from memory only in their axes, so a chain of maps
-    before the product does not matter.
+    Only the axes of operands are traced back to tensors in memory, so maps before the product do
+    not matter.
     """
     a, b = (set(fused.tensors[name].axes) for name in step.inputs)
     axes = fused.step_axes(step)

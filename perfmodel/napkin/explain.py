@@ -1,7 +1,8 @@
 """The derivation of an algorithm's cost on one page: formulas, best tiles, bounds, then numbers.
 
-Everything is data here; `perfmodel.render.explain_text` and `explain_latex` write it out. Formulas
-are in elements and come from the counting rule run on symbols; numbers from the same rule on ints.
+Everything here is data; `perfmodel.render.explain_text` and `explain_latex` format it. Formulas are
+in elements and come from the counting rule run on symbols. Numbers come from the same rule run on
+ints.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
 
 SCHEDULES = ("auto", "tiled", "standard", "tiled-1", "tiled-2", "tiled-3", "fused", "unfused")
-# On-chip memory where no device is named: the 227 KiB of a Hopper block.
+# On-chip memory without a device: the 227 KiB of a Hopper block.
 _CAPACITY_BYTES = 227 * 1024
 
 
@@ -39,15 +40,15 @@ class Tiling:
     """Integer tiles on a device."""
 
     what: str
-    """What the tiles were rounded to."""
+    """Criterion by which the tiling was chosen."""
     tiles: Mapping[str, int]
     """Tile of each axis."""
     elements: float
     """Elements moved at the L2 boundary."""
     bytes: float
-    """Bytes moved there."""
+    """Bytes moved at the L2 boundary."""
     factor: float
-    """That traffic over the lower bound."""
+    """Elements moved over the lower bound."""
     shared_bytes: float
     """Bytes of shared memory of a block."""
     register_bytes: float
@@ -55,7 +56,7 @@ class Tiling:
     threads: int
     """Threads of a block."""
     stages: int
-    """Buffers that streamed tensors pass through."""
+    """Buffers of a streamed tensor."""
     seconds: float
     """Predicted time."""
 
@@ -65,19 +66,19 @@ class Numbers:
     """A kernel on a device."""
 
     memory: float
-    """M: elements that shared memory and registers hold."""
+    """M: elements that fit in shared memory and registers."""
     best: float | None
     """H*: elements moved by the best tiles; None where there is no optimum."""
     best_tiles: Mapping[str, float]
-    """Those tiles, not rounded."""
+    """The best tiles, not rounded."""
     bound: float
     """The lower bound in elements."""
     granules: Mapping[str, int]
-    """What the tile of each axis must be a multiple of."""
+    """Number of which each axis's tile must be a multiple."""
     saturated: tuple[str, ...]
-    """Axes that the best tile of the formula would exceed."""
+    """Axes whose best tile by the formula exceeds their extent."""
     tilings: tuple[Tiling, ...]
-    """Tilings in whole instructions and cache lines."""
+    """Tilings of whole instructions and cache lines."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +88,13 @@ class KernelPage:
     nest: Nest
     """Its loop nest."""
     fused: Algorithm
-    """The steps that it fuses, as an algorithm."""
+    """The fused steps as an algorithm."""
     loops: tuple[Line, ...]
     """The nest as lines of text."""
     verdicts: Mapping[str, Verdict]
-    """What may be done with each axis."""
+    """Whether each axis may be grouped or streamed, and why."""
     formulas: Formulas | None
-    """Its formulas; None where a mask has no closed form."""
+    """Traffic and memory as formulas; None where a mask has no closed form."""
     optimum: Optimum | None
     """The best tiles as formulas; None where there are none."""
     bound: Bound
@@ -101,7 +102,7 @@ class KernelPage:
     note: str
     """Why there are no formulas; else empty."""
     numbers: Numbers | None
-    """The same on a device; None without one."""
+    """The same as numbers on a device; None without a device."""
 
 
 @dataclass(frozen=True)
@@ -113,13 +114,13 @@ class Explanation:
     about: str
     """One sentence about it."""
     source: str
-    """Where it is from."""
+    """Reference of the algorithm."""
     schedule: str
     """The schedule that is explained."""
     extents: Mapping[str, Any]
-    """An expression of the parameters for each axis."""
+    """Expression of each axis's extent in the parameters."""
     device: Device | None
-    """The device of the numbers; None: formulas alone."""
+    """The device of the numbers; None: formulas only."""
     kernels: tuple[KernelPage, ...]
     """Its kernels, in launch order."""
 
@@ -136,10 +137,11 @@ def explain(
     grid: Sequence[str] | None = None,
     stream: Sequence[str] | None = None,
 ) -> Explanation:
-    """Derive the cost of a schedule: `tiled` fuses all steps, `standard` none, `auto` as mapped.
+    """Derive the cost of a schedule: `tiled` fuses all steps, `standard` none, `auto` as the mapper
+    does.
 
-    `fuse` names the kernels' steps instead; `grid` and `stream` the loops of a single kernel.
-    Raises `ProblemError` saying why a nest is illegal or which constraint binds.
+    `fuse` lists the steps of each kernel instead. `grid` and `stream` list the loops of a single
+    kernel. Raises `ProblemError` with the reason why a nest is illegal, or the binding constraint.
     """
     target = Target(machine(device), default(), case.dtype) if device is not None else None
     chosen = _nests(case, schedule, target, fuse, grid, stream)
@@ -175,7 +177,7 @@ def _nests(
 
 
 def _given(case: Case, steps: Sequence[str], grid: Sequence[str], stream: Sequence[str]) -> Nest:
-    """The nest asked for; batch axes are spread whether named or not."""
+    """The requested nest; batch axes are always spread over blocks."""
     fused = part(case.algorithm, steps)
     check(fused, grid, stream)
     batch = [a for a in batch_axes(fused) if case.sizes[a] > 1 and a not in stream]
@@ -196,7 +198,7 @@ def _first(case: Case, steps: tuple[str, ...]) -> Nest:
 
 
 def _best(case: Case, steps: tuple[str, ...], target: Target | None) -> Nest:
-    """The fastest nest of a kernel on the device, or the one that moves least in 227 KiB."""
+    """The fastest nest of a kernel on the device, or the one with least traffic in 227 KiB."""
     if target is not None:
         found = mapper.kernel(case, steps, target)
         if isinstance(found, str):
@@ -239,7 +241,8 @@ def _page(case: Case, nest: Nest, target: Target | None) -> KernelPage:
 
 
 def closed_form(found: Formulas) -> Optimum | None:
-    """The optimum of a kernel's formulas; streams of single elements where that settles more."""
+    """The optimum of a kernel's formulas; with streams of single elements where only that has
+    one."""
     best = optimum(found.smooth_transfer, found.smooth_memory, found.tiles)
     if best is not None:
         return best
@@ -271,7 +274,7 @@ def _numbers(
 
 
 def _tilings(layout: Layout, target: Target, bound: float) -> tuple[Tiling, ...]:
-    """The legal tiles that move least, and the fastest."""
+    """The legal tiling with least traffic, and the fastest one."""
     tiles = layout.tiles()
     if tiles is None:
         return ()
@@ -286,7 +289,7 @@ def _tilings(layout: Layout, target: Target, bound: float) -> tuple[Tiling, ...]
         )
     seconds = mapper.seconds_of(target, layout, laid, cost, width)
     moved = np.broadcast_to(np.asarray(cost.bytes_at("l2"), dtype=np.float64), (width,))
-    # Among tiles that move equally little the fastest is meant.
+    # Among tiles of equal traffic the fastest is taken.
     least = int(np.lexsort((seconds, np.where(fits, moved, np.inf)))[0])
     fastest = int(np.argmin(np.where(fits, seconds, np.inf)))
     wanted = [("least traffic", least), ("fastest", fastest)]

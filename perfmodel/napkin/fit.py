@@ -1,8 +1,8 @@
 """From a nest to a kernel that a device can run: legal tiles, registers, threads, buffers, style.
 
-Axis sizes are held to the least common multiple of what the hardware asks of them: the matrix
-instruction's shape, and 128-byte lines along the axis on which a tensor is contiguous
-(FlashAttention on a Napkin, section 4.3; CUDA C++ Programming Guide, device memory accesses).
+Tiles are multiples of the least common multiple of the hardware's units: the matrix instruction's
+shape, and 128-byte lines along the contiguous axis of a tensor (FlashAttention on a Napkin, section
+4.3; CUDA C++ Programming Guide, device memory accesses).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Code, Style
 
 LINE_BYTES = 128
-# Registers of a thread that hold tiles; the rest of the 255 hold addresses and indices.
+# Registers of a thread for tiles; the rest of the 255 are for addresses and indices.
 _TILE_REGISTERS = 200
 _ADDRESSING_BYTES = 160
 _MOST_THREADS = 1024
@@ -46,7 +46,7 @@ _GROUP = 8
 
 @dataclass(frozen=True)
 class Target:
-    """A device and the fitted constants: what a kernel's shape and time depend on."""
+    """A device and the fitted constants, which a kernel's shape and time depend on."""
 
     machine: Machine
     """The device."""
@@ -57,13 +57,14 @@ class Target:
 
     @property
     def compute(self) -> str:
-        """The rate that contractions run at; a device without the type takes the nearest wider."""
+        """Type that contractions run at: the data's, or the nearest wider type of the device."""
         types = self.machine.device.matrix_types
         return next((t for t in (self.dtype, "bf16", "fp16", "tf32") if t in types), "fp32")
 
     @property
     def shared_bytes(self) -> float:
-        """Memory of a block: shared memory, or a unit's share of the last cache without one."""
+        """On-chip memory of a block: shared memory, or a unit's share of the last cache where there
+        is none."""
         here = self.machine
         if here.device.shared_max_per_block_bytes is not None:
             return here.shared_per_block
@@ -73,25 +74,25 @@ class Target:
 
     @property
     def chip_bytes(self) -> float:
-        """All that a block can hold on chip: its memory, and registers where they are stated."""
+        """All on-chip memory of a block: `shared_bytes`, plus registers where the spec has them."""
         registers = self.machine.device.registers
         return self.shared_bytes + (4.0 * registers if registers else 0.0)
 
     @property
     def rows_of_instruction(self) -> int:
-        """Rows of output that one matrix instruction makes: 16 (mma), 64 (wgmma), 128 (tcgen05)."""
+        """Output rows of one matrix instruction: 16 (mma), 64 (wgmma), 128 (tcgen05)."""
         return self.machine.architecture.rows
 
     def operand_tile(self) -> tuple[int, int]:
-        """Rows and columns of output that share one fetch of their operands."""
+        """Rows and columns of output that share one operand fetch."""
         return (64, 64) if self.rows_of_instruction == 16 else (self.rows_of_instruction, 128)
 
     def style(self, fused: Algorithm) -> Style:
-        """How a kernel of these steps uses the machine, by what its steps are."""
+        """The style of a kernel of these steps."""
         setting, steps = Setting(self.machine, self.constants), fused.steps
         contractions = sum(step.kind == "contraction" for step in steps)
-        # Products run as the device's usual library runs them, a fused chain of them as the newest
-        # attention kernels do.
+        # Products run as in the device's usual library, fused chains of products as in the newest
+        # attention kernels.
         if contractions > 1:
             newest = usual("attention", "bf16", self.machine)
             return attention_style.chained(newest, self.compute, setting)
@@ -109,14 +110,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Layout:
-    """A nest's kernels on a target, over arrays of legal tiles."""
+    """A nest's kernel on a target, for arrays of legal tiles."""
 
     fused: Algorithm
     """The steps that are fused, as an algorithm."""
     nest: Nest
     """The loop nest."""
     target: Target
-    """What it runs on."""
+    """The device and the constants."""
     sizes: Mapping[str, int]
     """Extent of each axis."""
     elements: Elements
@@ -124,14 +125,15 @@ class Layout:
 
     @cached_property
     def contractions(self) -> tuple[Step, ...]:
-        """Steps of the matrix unit."""
+        """Steps that run on the matrix unit."""
         return tuple(step for step in self.fused.steps if step.kind == "contraction")
 
     @cached_property
     def roles(self) -> tuple[tuple[tuple[str, ...], int], ...]:
-        """Rows, columns and summed axes of every contraction, and what divides their product.
+        """Rows, columns and summed axes of every contraction, and the number that must divide their
+        product.
 
-        Copies that are taken one at a time and axes of extent 1 play no part.
+        Axes spread one index at a time and axes of extent 1 are left out.
         """
         found: dict[tuple[str, ...], int] = {}
         for step in self.contractions:
@@ -150,7 +152,7 @@ class Layout:
         return tuple((axes, multiple) for axes, multiple in found.items() if axes)
 
     def granule(self, axis: str) -> int:
-        """What tiles of an axis must be multiples of."""
+        """Number of which tiles of an axis must be multiples."""
         wanted = [multiple for axes, multiple in self.roles if axes == (axis,)]
         for name in self.fused.inputs if self.contractions else ():
             tensor = self.fused.tensors[name]
@@ -170,14 +172,14 @@ class Layout:
             tiles = 64 * _LINES
         else:
             tiles = _ROWS
-        # A few heads or taps are taken one at a time or all together.
+        # A few heads or taps are taken singly or all at once.
         tiles = np.array([1]) if extent <= 16 else tiles
         return tiles[tiles < extent].astype(np.int64)
 
     def tiles(self) -> dict[str, np.ndarray] | None:
         """All combinations of legal tiles; None where there are none.
 
-        Several axes that make up one side of an instruction fill it together.
+        Several axes that form one side of an instruction fill it together.
         """
         menus = {axis: self.menu(axis) for axis in self.nest.tiled}
         if any(not len(menu) for menu in menus.values()):
@@ -205,7 +207,7 @@ class Layout:
         }
 
     def schedule(self, tiles: Mapping[str, Any]) -> Schedule:
-        """The kernel with as many buffers and threads as its tiles ask for."""
+        """The kernel with the buffers and threads that its tiles need."""
         trial = self._nested(tiles, stages=1)
         stages = self._stages(trial)
         laid = self._nested(tiles, stages=stages)
@@ -236,7 +238,8 @@ class Layout:
         return footprint(laid, kernel, bare, self.elements)
 
     def _stages(self, laid: Schedule) -> Any:
-        """Buffers a stream: what half of shared memory holds, all of it with tensor copies."""
+        """Buffers of a stream: as many as fit in half of shared memory, in all of it with tensor
+        copies."""
         kernel = laid.kernels[0]
         machine = self.target.machine
         one, two = (
@@ -248,7 +251,7 @@ class Layout:
         return np.clip((room - one) // each + 1, 2, 6)
 
     def fits(self, cost: KernelCost) -> np.ndarray:
-        """Where shared memory and registers of a block suffice."""
+        """Whether shared memory and registers of a block suffice, for each tile."""
         machine = self.target.machine
         shared = np.asarray(cost.shared_footprint_bytes, dtype=np.float64)
         threads = np.asarray(cost.nest.kernel.threads, dtype=np.float64)
@@ -259,7 +262,7 @@ class Layout:
         )
 
     def shortage(self, cost: KernelCost) -> tuple[str, float, float]:
-        """(constraint, least that a tile needs, what there is) where nothing fits."""
+        """(constraint, least need of any tile, capacity) where nothing fits."""
         machine = self.target.machine
         shared = float(np.min(np.asarray(cost.shared_footprint_bytes)))
         registers = float(np.min(np.asarray(cost.register_footprint_bytes)))
@@ -273,5 +276,5 @@ class Layout:
         return laid, count(laid, self.sizes, self.elements).kernels[0]
 
     def counted(self, tiles: Mapping[str, Any], elements: Elements) -> KernelCost:
-        """The counts in other element types: in elements, where every type is one unit wide."""
+        """The counts with other element types; with types of one unit they are in elements."""
         return count(self.schedule(tiles), self.sizes, elements).kernels[0]

@@ -1,9 +1,9 @@
 """Least traffic for every capacity: all legal nests and tiles of a kernel, and the best of them.
 
-A kernel's points (bytes held, bytes moved) are thinned to the front that nothing beats on both; a
-capacity is then answered by looking it up. Kernels of a schedule follow one another, so at a given
-capacity the least traffic of a fusion is the sum of its kernels', and the best fusion is a shortest
-path over the steps (Orojenesis, Huang et al. 2024, draws the same curve for one einsum).
+A kernel's points (bytes held, bytes moved) are reduced to their Pareto front. The best point at a
+capacity is then a look-up. Kernels run one after another, so the least traffic of a fusion at a
+capacity is the sum over its kernels, and the best fusion is a shortest path over the steps.
+Orojenesis (Huang et al. 2024) draws the same curve for one einsum.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Tiles = dict[str, int]
 
 @dataclass(frozen=True)
 class Choice:
-    """One way to run a kernel."""
+    """One nest and tiling of a kernel."""
 
     nest: Nest
     """Its loop nest."""
@@ -41,23 +41,23 @@ class Choice:
 
 @dataclass(frozen=True)
 class Front:
-    """The choices of one kernel that no other beats."""
+    """The Pareto front of one kernel."""
 
     steps: tuple[str, ...]
     """The steps that it fuses."""
     held_bytes: np.ndarray
-    """Bytes held by a block of each choice, rising."""
+    """Bytes held by a block of each choice, ascending."""
     moved_bytes: np.ndarray
-    """Bytes moved by each choice, falling."""
+    """Bytes moved by each choice, descending."""
     choices: tuple[Choice, ...]
     """The choices."""
     nests: int
-    """Loop nests that were laid out."""
+    """Number of loop nests that were tried."""
     considered: int
-    """Tilings that were weighed."""
+    """Number of tilings that were counted."""
 
     def least(self, capacity_bytes: float) -> Choice | None:
-        """The choice that moves least and fits; None where nothing fits."""
+        """The choice with least traffic that fits; None where nothing fits."""
         i = int(np.searchsorted(self.held_bytes, capacity_bytes, side="right")) - 1
         return self.choices[i] if i >= 0 else None
 
@@ -117,7 +117,7 @@ def _choice(
 
 
 def undominated(used: np.ndarray, moved: np.ndarray) -> np.ndarray:
-    """Indices of the points that nothing beats on both counts, by what they hold."""
+    """Indices of the Pareto-optimal points, ascending in bytes held."""
     order = np.lexsort((moved, used))
     best = np.minimum.accumulate(moved[order])
     first = np.concatenate([[True], best[1:] < best[:-1]])
@@ -131,12 +131,12 @@ class Fronts:
     algorithm: Algorithm
     """The algorithm."""
     by_steps: Mapping[tuple[str, ...], Front]
-    """The front of each run of steps."""
+    """The front of each run of consecutive steps."""
 
     def fusion(self, capacity_bytes: float) -> tuple[Choice, ...]:
-        """The kernels, in order, that together move least at a capacity.
+        """The kernels, in order, with least total traffic at a capacity.
 
-        Raises `ProblemError` saying what the least a kernel can hold is where nothing fits.
+        Raises `ProblemError` with the smallest need of the step where nothing fits.
         """
         names = [step.name for step in self.algorithm.steps]
         best: list[tuple[float, tuple[Choice, ...]]] = [(0.0, ())]
@@ -157,8 +157,8 @@ class Fronts:
         worst = max(alone, key=lambda f: f.held_bytes[0])
         need = worst.held_bytes[0]
         return (
-            f"no tile of step {worst.steps[0]} fits in {binary(capacity_bytes)}: its least one "
-            f"holds {binary(need)}, {binary(need - capacity_bytes)} more; capacity is what binds"
+            f"no tile of step {worst.steps[0]} fits in {binary(capacity_bytes)}: its smallest "
+            f"holds {binary(need)}, {binary(need - capacity_bytes)} more; the capacity binds"
         )
 
     def moved(self, fusion: Sequence[tuple[str, ...]], capacity_bytes: np.ndarray) -> np.ndarray:
@@ -181,7 +181,7 @@ class Fronts:
 def fronts(
     algorithm: Algorithm, sizes: Mapping[str, int], elements: Elements, columns: int = COLUMNS
 ) -> Fronts:
-    """Fronts of all kernels that an algorithm may be cut into."""
+    """Fronts of all kernels that an algorithm may be split into."""
     found = {
         steps: front(part(algorithm, steps), sizes, elements, columns)
         for steps in groups(algorithm)

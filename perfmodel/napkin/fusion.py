@@ -1,13 +1,14 @@
-"""Which axes may be grouped and which streamed, and which loop nests a fused kernel may have.
+"""Which axes may be grouped and which streamed, and the legal loop nests of a fused kernel.
 
-Grouping spreads an axis over independent blocks: legal where no step of the kernel contracts or
-normalises along it. Streaming feeds it in chunks: legal where f(x ⊕ y) = B(f(x), y).
+Grouping spreads an axis over independent blocks. It is legal where no step of the kernel contracts
+or normalises along the axis. Streaming feeds the axis in chunks. It is legal where f(x ⊕ y) =
+B(f(x), y).
 
-By the fusion theorem (FlashAttention on a Napkin, appendix A.1, Theorem 1) composing and weaving a
-streamable algorithm keeps it streamable as long as the streamed axis is not removed and used again,
-and a normalised contraction N(x)_i = a(x_i) / b(Σ a'(x_j)) followed by a contraction streams,
+The fusion theorem (FlashAttention on a Napkin, appendix A.1, Theorem 1): composing and weaving a
+streamable algorithm keeps it streamable, as long as the streamed axis is not removed and used
+again. A normalised contraction N(x)_i = a(x_i) / b(Σ a'(x_j)) followed by a contraction streams,
 because the running sum can be rescaled (2505.09326, Theorem 2). A result that keeps a normalised
-axis does not: its first element waits for the last.
+axis does not: its first element depends on the last.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from perfmodel.errors import ProblemError
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What may be done with one axis of a fused kernel, and why not more."""
+    """Whether one axis of a fused kernel may be grouped or streamed, and why."""
 
     axis: str
     """The axis."""
     groupable: bool
     """Whether it may be spread over blocks."""
     passes: int
-    """Times that a streamed axis must go by: 2 where a normaliser needs its row first and the row
-    can be read again, 0 where it cannot stream at all."""
+    """Passes that streaming takes: 2 where a normaliser needs its whole row first and the row can
+    be read again; 0 where the axis cannot stream."""
     group_reason: str
-    """Why it may be spread, or not."""
+    """Why it may be grouped, or not."""
     stream_reason: str
     """Why it may be streamed, or not."""
 
@@ -42,10 +43,10 @@ class Verdict:
 
 
 def part(algorithm: Algorithm, steps: Sequence[str]) -> Algorithm:
-    """The steps alone, as an algorithm whose outputs are what later steps and the caller need.
+    """The given steps as an algorithm, whose outputs are what later steps and the caller need.
 
-    A mask saves work only where what it hides stays on chip: a kernel that reads or writes the
-    masked scores takes all of them, as frameworks do.
+    A mask saves work only where the masked scores stay on chip: a kernel that reads or writes them
+    processes all of them, as frameworks do.
     """
     chosen = tuple(algorithm.step(name) for name in steps)
     rest = [step for step in algorithm.steps if step.name not in set(steps)]
@@ -69,20 +70,20 @@ def _hides(
     made: Mapping[str, None],
     have: set[str],
 ) -> bool:
-    """Whether a mask couples two axes of a kernel and none of its scores reach memory."""
+    """Whether a mask couples two axes of a kernel whose scores do not reach memory."""
     ends = {mask.query, mask.key}
     moved = [t for name, t in tensors.items() if name in outputs or name not in made]
     return ends <= have and not any(ends <= set(tensor.axes) for tensor in moved)
 
 
 def groups(algorithm: Algorithm) -> list[tuple[str, ...]]:
-    """Every run of consecutive steps: the kernels that a schedule may be made of."""
+    """Every run of consecutive steps: the possible kernels of a schedule."""
     names = [step.name for step in algorithm.steps]
     return [tuple(names[i:j]) for i in range(len(names)) for j in range(i + 1, len(names) + 1)]
 
 
 def partitions(algorithm: Algorithm, fusion: Sequence[str] | None = None) -> dict[str, Verdict]:
-    """The verdict on every axis of the steps in `fusion` (all of them where none are named)."""
+    """The verdict on every axis of the steps in `fusion` (None: all steps)."""
     fused = algorithm if fusion is None else part(algorithm, fusion)
     return {axis: _verdict(fused, axis) for axis in fused.axes}
 
@@ -130,7 +131,7 @@ def _streaming(fused: Algorithm, axis: str) -> tuple[int, str]:
 
 
 def _uses_again(fused: Algorithm, step: Step, axis: str) -> Step | None:
-    """A later step that depends on the finished sum and runs over the summed axis anew."""
+    """A later step that depends on the finished sum and runs over the summed axis again."""
     tainted = set(step.outputs)
     for later in fused.steps[fused.steps.index(step) + 1 :]:
         if tainted & set(later.inputs):
@@ -141,7 +142,7 @@ def _uses_again(fused: Algorithm, step: Step, axis: str) -> Step | None:
 
 
 def _escapes(fused: Algorithm, normalisation: Step, axis: str) -> str:
-    """Why what a normalisation makes cannot be rescaled later; empty where it can."""
+    """Why the output of a normalisation cannot be rescaled later; empty where it can."""
     carried = [n for n in normalisation.outputs if axis in fused.tensors[n].axes]
     for name in carried:
         if name in fused.outputs:
@@ -163,18 +164,19 @@ def _escapes(fused: Algorithm, normalisation: Step, axis: str) -> str:
 
 
 def check(fused: Algorithm, grid: Sequence[str], stream: Sequence[str]) -> None:
-    """Raise `ProblemError` saying why a loop nest is illegal for a fused kernel, if it is."""
+    """Raise `ProblemError` with the reason where a loop nest is illegal for a fused kernel."""
     reason = why_not(fused, grid, stream)
     if reason:
         raise ProblemError(reason)
 
 
 def why_not(fused: Algorithm, grid: Sequence[str], stream: Sequence[str]) -> str:
-    """Why blocks over `grid` with loops over `stream` (outermost first) cannot run; or nothing.
+    """Why blocks over `grid` with loops over `stream` (outermost first) are illegal; empty if
+    legal.
 
-    Besides the axes' own verdicts, a tile that stays on chip must be finished before it is used and
-    made once: no sequential loop that it does not index may stand outside one that it does, and no
-    step may be run again by a sequential loop that it does not know.
+    Besides the axes' own verdicts, a tile that stays on chip must be finished before it is used,
+    and made once. No sequential loop that does not index it may enclose one that does, and no
+    sequential loop over another axis may repeat its step.
     """
     verdicts = partitions(fused)
     for axis in (*grid, *stream):
@@ -190,7 +192,7 @@ def why_not(fused: Algorithm, grid: Sequence[str], stream: Sequence[str]) -> str
 
 
 def loops_why_not(fused: Algorithm, stream: Sequence[str]) -> str:
-    """The part of `why_not` that is about the order of sequential loops alone."""
+    """The part of `why_not` on the order of sequential loops."""
     made = {name for step in fused.steps for name in step.outputs}
     for name in sorted(made - set(fused.outputs)):
         if foreign := _outside(stream, fused.tensors[name].axes):
@@ -204,6 +206,6 @@ def loops_why_not(fused: Algorithm, stream: Sequence[str]) -> str:
 
 
 def _outside(stream: Sequence[str], axes: Sequence[str]) -> str:
-    """A sequential loop that does not index `axes` but stands outside one that does."""
+    """A sequential loop that does not index `axes` but encloses one that does; empty where none."""
     own = [i for i, axis in enumerate(stream) if axis in axes]
     return next((axis for axis in stream[: own[-1]] if axis not in axes), "") if own else ""

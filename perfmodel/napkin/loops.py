@@ -1,4 +1,4 @@
-"""A kernel's loop nest as lines of pseudo-code: what is loaded, computed and stored where."""
+"""A kernel's loop nest as pseudo-code: where each tensor is loaded, computed and stored."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Line = tuple[int, str]  # depth of indentation, text
 
 
 def lines(fused: Algorithm, nest: Nest, sizes: Mapping[str, int]) -> list[Line]:
-    """The nest, outermost loop first; tensors move where the counting rule says.
+    """The nest, outermost loop first; tensors move where the counting rule moves them.
 
-    Axes of extent 1 in `sizes` are left out. An axis streamed for a normaliser that its row must
-    wait for goes by twice.
+    Axes of extent 1 in `sizes` are left out. A streamed axis whose row waits for a normaliser is
+    read twice.
     """
     twice = {v.axis for v in partitions(fused).values() if v.passes == 2}
     fused = replace(fused, tensors={n: _without(t, sizes) for n, t in fused.tensors.items()})
@@ -43,7 +43,7 @@ def _without(tensor: Tensor, sizes: Mapping[str, int]) -> Tensor:
 
 
 def _body(fused: Algorithm, nest: Nest, level: int, depth: int, found: list[Line]) -> None:
-    """What happens under the first `level` sequential loops, then the loop inside them."""
+    """Lines inside the first `level` sequential loops, then those of the next loop."""
     here = [n for n in fused.inputs if _level(fused.tensors[n], nest) == level]
     out = [n for n in fused.outputs if _at(fused, nest, n) == level]
     again = [n for n in out if _rewritten(fused, nest, n)]
@@ -74,7 +74,8 @@ def _shaped(fused: Algorithm, nest: Nest, name: str) -> str:
 
 
 def _level(tensor: Tensor, nest: Nest) -> int:
-    """Sequential loops under which a tensor's tiles move: down to the last that indexes it."""
+    """Number of sequential loops inside which a tensor's tiles move: down to the last that indexes
+    it."""
     own = [i + 1 for i, axis in enumerate(nest.stream) if axis in tensor.axes]
     return own[-1] if own else 0
 
@@ -84,7 +85,7 @@ def _at(fused: Algorithm, nest: Nest, name: str) -> int:
 
 
 def _rewritten(fused: Algorithm, nest: Nest, name: str) -> bool:
-    """Whether an unfinished output leaves and comes back on every pass of a loop outside."""
+    """Whether an unfinished output is stored and reloaded on every pass of an enclosing loop."""
     maker = next(step for step in fused.steps if name in step.outputs)
     have = fused.tensors[name].axes
     outside = nest.stream[: _at(fused, nest, name)]
@@ -92,7 +93,7 @@ def _rewritten(fused: Algorithm, nest: Nest, name: str) -> bool:
 
 
 def _steps(fused: Algorithm, nest: Nest, level: int) -> tuple[list[Step], list[Step]]:
-    """Steps at this level that come before the loop inside it, and those that wait for it."""
+    """Steps at this level before the next inner loop, and those after it."""
     before, after, waiting = list[Step](), list[Step](), set[str]()
     for step in fused.steps:
         own = [i + 1 for i, axis in enumerate(nest.stream) if axis in fused.step_axes(step)]

@@ -1,12 +1,12 @@
-"""The mapper: fusion × loop nests × tiles, searched for least time on a device.
+"""The mapper: search over fusion × loop nests × tiles for the least time on a device.
 
-Kernels of a schedule run one after another, so each run of consecutive steps is searched by itself
-and the fusions are compared by a shortest path over the steps.
+Kernels run one after another, so each run of consecutive steps is searched separately, and the best
+fusion is a shortest path over the steps.
 
-Within a kernel the search is branch and bound: counts give every candidate a time that it cannot
-beat (the largest of its matrix, L2 and memory seconds), nests are tried in the order of that bound,
-and a candidate whose bound is no better than the best time found is not timed. Nothing that could
-win is lost.
+Within a kernel the search is branch and bound. The counts give every candidate a lower bound of its
+time: the largest of its matrix, L2 and memory seconds. Nests are tried in the order of that bound.
+A candidate whose bound is not below the best time found is not timed. The search is exact: no
+candidate that could win is skipped.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from perfmodel.timing.memory import hbm_rate
 from perfmodel.timing.plan import Part
 from perfmodel.units import binary
 
-# A bound must not exceed the time it bounds through rounding alone.
+# Rounding must not lift a bound above the time that it bounds.
 _ROUNDING = 1 - 1e-9
 
 
 @dataclass(frozen=True)
 class Mapped:
-    """The fastest way found to run some steps as one kernel. Seconds and bytes are its own."""
+    """The fastest kernel found for some steps."""
 
     part: Part
     """The kernel with its tiles, ready to be timed in a plan."""
@@ -60,50 +60,50 @@ class Mapped:
     stages: int
     """Buffers that streamed tensors pass through."""
     nests: int
-    """Loop nests that were laid out."""
+    """Number of loop nests that were tried."""
     candidates: int
-    """Tilings that were counted."""
+    """Number of tilings that were counted."""
     fitting: int
-    """Those that fit on chip."""
+    """Number of tilings that fit on chip."""
     timed: int
-    """Those that their bound did not rule out."""
+    """Number of tilings that the bound did not rule out."""
 
     @property
     def limiter(self) -> str:
-        """The largest term."""
+        """Name of the largest term."""
         return max(self.terms, key=lambda name: self.terms[name])
 
 
 @dataclass(frozen=True)
 class Fusion:
-    """One way to cut the steps into kernels."""
+    """One way to split the steps into kernels."""
 
     kernels: tuple[tuple[str, ...], ...]
     """The steps of each kernel."""
     seconds: float
-    """Time with the best of each; infinite where one has none."""
+    """Time with the best kernel of each; infinite where one does not exist."""
 
 
 @dataclass(frozen=True)
 class Mapping_:
-    """What the search found."""
+    """Result of a search."""
 
     case: Case
     """The algorithm at its sizes."""
     device: Device
     """The device."""
     kernels: tuple[Mapped, ...]
-    """Kernels of the best way, in launch order."""
+    """Kernels of the best fusion, in launch order."""
     seconds: float
-    """Time of all of them."""
+    """Time of the best fusion."""
     fusions: tuple[Fusion, ...]
-    """All ways to cut the steps, from best to worst."""
+    """All fusions, from best to worst."""
     groups: Mapping[tuple[str, ...], Mapped | str]
-    """The best kernel of every run of steps, or why there is none."""
+    """The best kernel of every run of steps, or the reason why there is none."""
 
 
 FUSIONS = ("auto", "fused", "unfused")
-"""Which cuts of the steps are searched: all, one kernel for all steps, a kernel for each step."""
+"""Fusions that are searched: all (`auto`), one kernel for all steps, one kernel for each step."""
 
 
 def search(
@@ -116,7 +116,7 @@ def search(
 ) -> Mapping_:
     """The fastest schedule of an algorithm on a device; `fusion` is one of `FUSIONS`.
 
-    Raises `ProblemError`, naming the constraint that binds and by how much, where a step fits in no
+    Raises `ProblemError`, with the binding constraint and the shortage, where a step fits in no
     tile. `prune=False` times every candidate, to show that pruning loses nothing.
     """
     target = Target(machine(device), constants or default(), case.dtype)
@@ -137,18 +137,19 @@ def search(
     return Mapping_(case, device, kernels, ways[0].seconds, tuple(ways), found)
 
 
-# Steps of a kernel, where not every number of them is searched.
+# Number of steps of a kernel, for fusions that fix it.
 _LENGTH: Mapping[str, Callable[[Case], int]] = {
     "fused": lambda case: len(case.algorithm.steps),
     "unfused": lambda case: 1,
 }
 
-# Algorithms of more steps than this compare the best fusions only, not all 2^(n-1) of them.
+# Above this number of steps only the best fusions are compared, not all 2^(n-1).
 _ALL_FUSIONS = 8
 
 
 def _fusions(case: Case, found: Mapping[tuple[str, ...], Mapped | str], gap: float) -> list[Fusion]:
-    """Every cut of the steps into runs, or the best for every start where there are too many."""
+    """Every split of the steps into runs, or only the best for each start where there are too
+    many."""
     names = [step.name for step in case.algorithm.steps]
 
     def seconds(steps: tuple[str, ...]) -> float:
@@ -170,7 +171,7 @@ def _fusions(case: Case, found: Mapping[tuple[str, ...], Mapped | str], gap: flo
 
 @dataclass
 class _Candidates:
-    """One nest with all its tiles counted: where they fit, and times they cannot beat."""
+    """One nest with all its tiles counted: which fit, and lower bounds of their times."""
 
     layout: Layout
     tiles: dict[str, np.ndarray]
@@ -181,7 +182,7 @@ class _Candidates:
 def kernel(
     case: Case, steps: tuple[str, ...], target: Target, *, prune: bool = True
 ) -> Mapped | str:
-    """The fastest kernel of the given steps, or one line saying why none fits."""
+    """The fastest kernel of the given steps, or one line on why none fits."""
     fused = part(case.algorithm, steps)
     sizes = {axis: case.sizes[axis] for axis in fused.axes}
     pool: list[_Candidates] = []
@@ -217,7 +218,8 @@ def _no_tile(steps: tuple[str, ...], short: tuple[str, float, float] | None) -> 
 
 
 def bound_of(target: Target, layout: Layout, cost: KernelCost) -> np.ndarray:
-    """Seconds that no candidate beats: peak matrix rate, L2 rate, each tensor once from memory."""
+    """Lower bound in seconds of every candidate: peak matrix rate, L2 rate, each tensor once from
+    memory."""
     style = target.style(layout.fused)
     here = target.machine
     matrix = here.matrix_per_unit(style.compute) * here.units * style.matrix_share
@@ -267,7 +269,7 @@ def seconds_of(
 def _mapped(
     target: Target, candidates: _Candidates, at: int, tally: tuple[int, int, int, int]
 ) -> Mapped:
-    """One candidate, counted and timed once more for all its figures."""
+    """One candidate, counted and timed again for all its figures."""
     layout = candidates.layout
     tiles = {axis: values[at : at + 1] for axis, values in candidates.tiles.items()}
     laid, cost = layout.count(tiles)
@@ -283,7 +285,7 @@ def _mapped(
         tiles={axis: int(values[0]) for axis, values in tiles.items()},
         seconds=number(time.seconds),
         terms={name: number(value) for name, value in time.terms.items()},
-        # Of the L2 what blocks ask for, since that is what the search was bounded by.
+        # L2 bytes are those that blocks request, as in the search's bound.
         bytes={name: number(moved) for name, moved in time.bytes.items()}
         | {"l2": number(cost.bytes_at("l2"))},
         shared_bytes=number(cost.shared_footprint_bytes),

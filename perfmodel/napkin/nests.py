@@ -16,14 +16,14 @@ from perfmodel.elements import ElementType
 from perfmodel.napkin.fusion import loops_why_not, partitions
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
 
-# Counting in elements: every role is one unit wide, so that bytes are elements.
+# For counts in elements: every type is one unit wide, so bytes are elements.
 UNIT = ElementType("unit", Fraction(8), "unit")
 _MANY = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """Fused steps under one loop nest. An axis that is not in it is held whole."""
+    """Fused steps under one loop nest. An axis without a loop is held whole."""
 
     steps: tuple[str, ...]
     """The steps."""
@@ -36,7 +36,7 @@ class Nest:
 
     @property
     def tiled(self) -> tuple[str, ...]:
-        """Axes whose tiles are to be chosen."""
+        """Axes that need a tile size."""
         return (*(axis for axis in self.grid if axis not in self.single), *self.stream)
 
     def __str__(self) -> str:
@@ -46,16 +46,16 @@ class Nest:
 
 
 def units(algorithm: Algorithm) -> dict[str, ElementType]:
-    """Types that make bytes out of elements one to one."""
+    """Types of one byte each, so that bytes are elements."""
     roles = {tensor.element for tensor in algorithm.tensors.values()}
     return dict.fromkeys((*roles, "accumulator"), UNIT)
 
 
 def batch_axes(fused: Algorithm) -> tuple[str, ...]:
-    """Axes that every tensor carries: independent copies of one problem.
+    """Axes that every tensor has: independent copies of one problem.
 
-    Where nothing is contracted the last two of them are left to be tiled: copies of single elements
-    would be no work for a block.
+    Where nothing is contracted, the last two of them are not batch axes but tiled, since a single
+    element is too little work for a block.
     """
     verdicts = partitions(fused)
     every = [set(tensor.axes) for tensor in fused.tensors.values()]
@@ -73,11 +73,11 @@ def batch_axes(fused: Algorithm) -> tuple[str, ...]:
 def nests(fused: Algorithm, sizes: Mapping[str, int]) -> Iterator[Nest]:
     """Every legal nest of a fused kernel: each axis grouped, streamed or held, in every order.
 
-    An axis that every tensor carries is spread one index at a time: traffic does not depend on it
-    and the footprint only grows with it. Axes of extent 1 have no loop.
+    A batch axis is spread one index at a time: traffic does not depend on its tile, and the
+    footprint only grows with it. Axes of extent 1 have no loop.
 
-    Blocks of all grid axes start empty, so their order does not matter at this boundary; nor does
-    that of two neighbouring loops which index the same tensors. Where more than `_MANY` axes are
+    The order of grid axes does not matter at this boundary, since all blocks start empty. Nor does
+    the order of two adjacent loops that index the same tensors. Where more than `_MANY` axes are
     free (a convolution), axes that index the same tensors are all grouped or all streamed, and keep
     their order.
     """
@@ -97,7 +97,7 @@ def nests(fused: Algorithm, sizes: Mapping[str, int]) -> Iterator[Nest]:
 
 
 def _ways(fused: Algorithm, free: list[str]) -> Iterator[dict[str, str]]:
-    """What may be done with each free axis, in all combinations."""
+    """All combinations of choices (grouped, streamed, held) for the free axes."""
     verdicts = partitions(fused)
     choices = []
     for axis in free:
@@ -110,7 +110,7 @@ def _ways(fused: Algorithm, free: list[str]) -> Iterator[dict[str, str]]:
 
 
 def _together(way: Mapping[str, str], alike: Mapping[str, frozenset[str]]) -> bool:
-    """Whether axes that index the same tensors are treated alike (or held)."""
+    """Whether axes that index the same tensors have the same choice (or are held)."""
     seen: dict[frozenset[str], str] = {}
     return all(
         seen.setdefault(alike[axis], chosen) == chosen
@@ -126,7 +126,7 @@ def _orders(
     coarse: bool,
     begun: tuple[str, ...],
 ) -> Iterator[tuple[str, ...]]:
-    """Legal orders of the streamed axes, grown from the outside in."""
+    """Legal orders of the streamed axes, built from the outside in."""
     if not left:
         yield begun
         return
@@ -141,7 +141,7 @@ def _orders(
 
 
 def _upto(fused: Algorithm, axis: str) -> tuple[str, ...]:
-    """Axes that stand before one in the algorithm's own list."""
+    """Axes before a given one in the algorithm's list."""
     return fused.axes[: fused.axes.index(axis)]
 
 
@@ -155,15 +155,15 @@ def schedule(fused: Algorithm, nest: Nest, tiles: Mapping[str, Number], **option
 
 
 def _sums(fused: Algorithm) -> set[str]:
-    """What contractions make: kept in the accumulators' type until finished."""
+    """Outputs of contractions, which have the accumulators' type until finished."""
     return {n for step in fused.steps if step.kind == "contraction" for n in step.outputs}
 
 
 def held(fused: Algorithm, nest: rule.Nest, elements: Elements) -> Number:
-    """Memory M: bytes of all tiles on chip at once, everything in one place.
+    """Memory M: bytes of all tiles on chip at once, in one shared space.
 
-    A map or normalisation writes over an input of the same axes that nothing else reads, as the
-    probabilities take the place of the scores. Sums count in the accumulators' type.
+    A map or normalisation overwrites an input of the same axes that nothing else reads, as the
+    probabilities overwrite the scores. Sums count in the accumulators' type.
     """
     sums = _sums(fused)
     total: Number = 0
@@ -183,7 +183,7 @@ def held(fused: Algorithm, nest: rule.Nest, elements: Elements) -> Number:
 
 
 def product_of(values: list[Number]) -> Number:
-    """Plain product; arrays stay as they are."""
+    """The product; arrays stay arrays."""
     result: Number = 1
     for value in values:
         result = result * value
@@ -191,7 +191,7 @@ def product_of(values: list[Number]) -> Number:
 
 
 def places(fused: Algorithm) -> list[list[str]]:
-    """Tensors that share one place on chip, one list a place."""
+    """Groups of tensors that share one place on chip."""
     readers: dict[str, int] = {}
     for step in fused.steps:
         for name in step.inputs:

@@ -1,13 +1,13 @@
 """The best tiles in closed form: minimise H subject to M, as a geometric programme.
 
-H and M are sums of monomials in the tiles. Tiles that H does not feel shrink to nothing in M (a
-stream may be as thin as it likes). As M grows some monomials lead; where these number one more than
-the tiles they bind, the weights δ of the dual are the solution of a linear system and
+H and M are sums of monomials in the tiles. Tiles that H does not depend on shrink to nothing in M
+(a stream may be arbitrarily thin). As M grows, some monomials dominate. Where they number one more
+than the tiles they bind, the weights δ of the dual solve a linear system, and
 
     H_lead = Π (c_i / δ_i)^δ_i · Π (C_j / μ_j)^μ_j · λ^λ · M^-λ,      Σ δ = 1, λ = Σ μ
 
-with equality of the arithmetic and geometric mean at the best tiles (Duffin, Peterson & Zener 1967,
-Geometric Programming, chapter III). Put back into all of H they give the canonical form of
+At the best tiles the arithmetic and geometric means are equal (Duffin, Peterson & Zener 1967,
+Geometric Programming, chapter III). Inserted into all of H they give the canonical form of
 FlashAttention on a Napkin, section 4.1: H* = Σ_t α_t · M^-β_t.
 """
 
@@ -36,17 +36,17 @@ class Term:
 class Optimum:
     """Best tiles as formulas of M, and H* = Σ α M^-β.
 
-    `beta` is the exponent that rules as M varies: the smallest positive one.
+    `beta` is the exponent that dominates as M grows: the smallest positive one.
     """
 
     tiles: Mapping[str, Expression]
     """Best tile of each axis."""
     vanishing: tuple[str, ...]
-    """Axes whose tile may be as thin as allowed."""
+    """Axes whose tile may be arbitrarily thin."""
     terms: tuple[Term, ...]
     """The terms of H*."""
     memory: Expression
-    """What the tiles hold, as a formula."""
+    """The symbol or formula of M."""
 
     @property
     def transfer(self) -> Expression:
@@ -59,14 +59,14 @@ class Optimum:
         return min((term.beta for term in self.terms if term.beta != 0), default=0)
 
     def narrower(self, ratio: Expression) -> Expression:
-        """How many times fewer bytes the leading term moves with elements `ratio` times narrower.
+        """Factor by which the leading term's bytes fall with elements `ratio` times narrower.
 
-        Elements shrink and their number on chip grows: q^(1 + β) (section 4.3).
+        Elements shrink and more of them fit on chip: q^(1 + β) (section 4.3).
         """
         return ratio ** (1 + self.beta)
 
     def smaller(self, ratio: Expression) -> Expression:
-        """How many times more the leading term moves when M is multiplied by `ratio`."""
+        """Factor on the leading term when M is multiplied by `ratio`."""
         return ratio**-self.beta
 
 
@@ -84,7 +84,7 @@ def monomials(expression: Expression, tiles: Sequence[Any]) -> dict[Exponents, E
 
 
 def optimum(transfer: Expression, memory: Expression, tiles: Mapping[str, Any]) -> Optimum | None:
-    """The best tiles of smooth formulas; None where no leading monomials settle them."""
+    """The best tiles of smooth formulas; None where no leading monomials determine them."""
     import sympy
 
     size = sympy.Symbol("M", positive=True)
@@ -115,7 +115,7 @@ def optimum(transfer: Expression, memory: Expression, tiles: Mapping[str, Any]) 
 def _joined(
     keep: list[Any], names: list[str], costs: dict[Exponents, Any], limits: dict[Exponents, Any]
 ) -> tuple[list[Any], list[str], dict[Exponents, Any], dict[Exponents, Any]]:
-    """Tiles that appear as a product only are settled as one: "r·q" is the product of two."""
+    """Tiles that appear only as a product are solved as one: "r·q" is the product of two."""
     columns = [tuple(e[i] for e in (*costs, *limits)) for i in range(len(keep))]
     first = [columns.index(column) for column in columns]
     stay = [i for i in range(len(keep)) if first[i] == i]
@@ -133,7 +133,7 @@ Monomials = list[tuple[Exponents, Expression]]
 def _subsets(
     moving: Mapping[Exponents, Any], limits: Mapping[Exponents, Any], tiles: int
 ) -> Iterator[tuple[Monomials, Monomials]]:
-    """Sets of one more monomial than tiles: the fewest that can settle all of them."""
+    """Sets of one more monomial than tiles: the fewest that can determine all tiles."""
     for many in range(min(tiles, len(moving)), 0, -1):
         few = tiles + 1 - many
         for leading in combinations(moving.items(), many):
@@ -144,7 +144,7 @@ def _subsets(
 def _solved(
     leading: Monomials, binding: Monomials, tiles: Sequence[Any], size: Any
 ) -> list[Any] | None:
-    """Tiles at which the monomials stand in the proportions of the dual; None if it has none."""
+    """Tiles at which the monomials have the proportions of the dual; None if there are none."""
     import sympy
 
     rows = [[1] * len(leading) + [0] * len(binding)]
@@ -182,7 +182,7 @@ def _leads(
     tiles: Sequence[Any],
     size: Any,
 ) -> bool:
-    """Whether no other monomial outgrows these as M grows."""
+    """Whether no other monomial grows faster than these as M grows."""
     growth = [_power(value, size) for value in best]
 
     def order(exponents: Exponents) -> Any:

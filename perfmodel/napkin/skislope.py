@@ -26,7 +26,7 @@ class Curve:
     """Least bytes moved at each capacity; infinite where nothing fits."""
 
     name: str
-    """What it is of: fused, best fusion, one kernel a step."""
+    """What is fused: all steps, the best fusion, none."""
     kernels: tuple[tuple[str, ...], ...]
     """The steps of each kernel; empty where they vary."""
     moved_bytes: np.ndarray
@@ -35,7 +35,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Slopes:
-    """Curves of the least traffic over one axis of capacities."""
+    """Curves of least traffic over one axis of capacities."""
 
     algorithm: str
     """The algorithm."""
@@ -48,14 +48,14 @@ class Slopes:
     bound_bytes: np.ndarray
     """The lower bound at each capacity."""
     bound_name: str
-    """The theorem that it comes from."""
+    """The theorem of the lower bound."""
     levels: Mapping[str, float]
     """Capacities of the levels of the device."""
     device: str
-    """The device; empty: none."""
+    """The device; empty without one."""
 
     def crossing(self) -> float | None:
-        """The least capacity from which fusing all steps moves no more than fusing none."""
+        """The smallest capacity from which fusing all steps moves no more than fusing none."""
         fused, apart = self.curves[0].moved_bytes, self.curves[-1].moved_bytes
         better = fused <= apart
         worse = np.flatnonzero(~better | ~np.isfinite(fused))

@@ -1,4 +1,4 @@
-"""The split of `perfmodel.napkin.recompute` derived from its time, by SymPy."""
+"""The split of `perfmodel.napkin.recompute`, derived from its time with SymPy."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ SYMBOLS = {
 
 @dataclass(frozen=True)
 class Derived:
-    """What follows from t(l)."""
+    """Results derived from t(l)."""
 
     row: Expression
-    """Seconds of the activations."""
+    """Transfer seconds of the activations."""
     computed: Expression
     """Seconds of the products."""
     sent: Expression
-    """Seconds of the rest of the cache."""
+    """Transfer seconds of the rest of the cache."""
     split: Expression
-    """l*, where both take as long."""
+    """l*, where products and transfer take equally long."""
     slope: Expression
-    """dt/dl before it."""
+    """dt/dl below l*."""
     time: Expression
     """t(l*) over t(0)."""
 
     def lines(self) -> Iterator[str]:
-        """For a person to read."""
+        """The derivation as lines of text."""
         yield f"t(l) = {self.row} + max({self.computed}, {self.sent})"
         yield f"both take as long at l* = {self.split}"
         yield f"before, dt/dl = {self.slope}: it falls where h*q_x < 2*w*q, else l = 0 is best"
@@ -51,7 +51,7 @@ class Derived:
 
 
 def derived() -> Derived:
-    """The split, the slope before it and the time at it."""
+    """The split, the slope below it and the time at it."""
     import sympy
 
     b, s, tokens, h, w, q_x, q, g, v = sympy.symbols(list(SYMBOLS), positive=True)

@@ -1,8 +1,8 @@
 """The counting rule run on SymPy symbols: a kernel's traffic H and memory M as formulas.
 
-Sizes are named by their axes, tiles g_axis where the axis is grouped and s_axis where it is
-streamed, as in FlashAttention on a Napkin. `exact` formulas hold for every size, ragged ends and
-all; `smooth` ones let every tile divide its axis, which is what an optimum in closed form needs.
+Sizes are named by their axes. Tiles are named g_axis where the axis is grouped and s_axis where it
+is streamed, as in FlashAttention on a Napkin. `exact` formulas hold for every size, with ragged
+ends. `smooth` ones assume that every tile divides its axis, which an optimum in closed form needs.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Formulas:
     operations: Expression
     """Operations of the kernel."""
     note: str
-    """What the formulas assume."""
+    """Assumptions of the formulas."""
 
     @property
     def transfer(self) -> Expression:
-        """H: everything that crosses the boundary, exact."""
+        """H: all traffic across the boundary, exact."""
         return sum((*self.reads.values(), *self.writes.values()))
 
     @property
@@ -73,7 +73,7 @@ def formulas(
 ) -> Formulas:
     """Count one kernel on symbols; axes of extent 1 in `sizes` are taken as 1.
 
-    A causal mask needs square tiles that divide a square problem; other bands have no closed form
+    A causal mask needs square tiles that divide a square problem. Other bands have no closed form
     and raise `ProblemError`.
     """
     import sympy
@@ -91,7 +91,7 @@ def formulas(
     elements = units(fused)
     laid = schedule(algorithm, nest, {**tiles, **common}, stages=stages)
     kernel = count(laid, {**extents, **dict.fromkeys(common, length)}, elements).kernels[0]
-    # What is held does not depend on a mask, nor on the tiles of its two axes being equal.
+    # Memory M does not depend on a mask, nor on equal tiles of its two axes.
     plain = schedule(replace(fused, mask=None), nest, tiles, stages=stages)
     whole = count(plain, extents, elements).kernels[0]
 
@@ -113,10 +113,10 @@ def formulas(
 def _mask(
     mask: Band | None, nest: Nest, extents: Mapping[str, Any], tiles: Mapping[str, Any]
 ) -> tuple[Band | None, str, dict[str, Any], Any, dict[Any, Any]]:
-    """(mask, note, tiles and length of its axes to count with, how to put these back).
+    """(mask, note, tiles and extents to count with, substitutions to restore them).
 
     A causal mask is counted with T square tiles to a side. The result holds for all tiles that nest
-    in the one that H feels: the outer of the two loops.
+    in the tile of the outer loop, the only one that H depends on.
     """
     import sympy
 
@@ -167,7 +167,7 @@ def smooth(expression: Expression) -> Expression:
 
 
 def value(expression: Expression, **values: Any) -> float:
-    """A formula as a number, its symbols by name."""
+    """A formula as a number; symbols are given by name."""
     import sympy
 
     plain = sympy.sympify(expression)

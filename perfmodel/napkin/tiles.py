@@ -1,8 +1,8 @@
-"""Tiles worth trying, and products of them as arrays.
+"""Tiles worth trying, and their combinations as arrays.
 
-Without a mask traffic depends on a tile through its trips ⌈n/t⌉ alone, and what is held only grows
-with t, so of all tiles that make equally many trips the smallest is best: {⌈n/k⌉} loses nothing and
-has about 2√n members.
+Without a mask, traffic depends on a tile only through its trips ⌈n/t⌉, and the bytes held only grow
+with t. Of all tiles with equally many trips the smallest is therefore best. The menu {⌈n/k⌉} loses
+nothing and has about 2√n members.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm
 
-# Tiles of one nest tried at once; finer menus are thinned to stay within it.
+# Most tilings of one nest; finer menus are thinned to it.
 COLUMNS = 20_000
 _EVERY = 64  # extents up to which a masked axis tries every tile
 
@@ -21,7 +21,7 @@ _EVERY = 64  # extents up to which a masked axis tries every tile
 def fewest(extent: int) -> np.ndarray:
     """The smallest tile for every number of trips above one, ascending.
 
-    Of more than `COLUMNS` so many are taken, spread by ratio: no nest tries more.
+    More than `COLUMNS` are thinned, evenly by ratio: no nest tries more.
     """
     root = int(np.sqrt(extent)) + 1
     if root > COLUMNS:
@@ -29,14 +29,15 @@ def fewest(extent: int) -> np.ndarray:
     else:
         trips = np.arange(2, max(root + 1, 2))
         small = np.arange(1, root + 1)
-        # Tiles up to √n are all smallest for their own trips; larger ones come from few trips.
+        # Each tile up to √n is the smallest for its trips; larger ones come from few trips.
         candidates = np.unique(np.concatenate([small, -(-extent // trips)]))
     candidates = candidates[candidates < extent]
     return np.array(np.unique(-(-extent // -(-extent // candidates))), dtype=np.int64)
 
 
 def candidates(fused: Algorithm, axis: str, extent: int) -> np.ndarray:
-    """Tiles of one axis below its whole extent; a masked axis tries more, as its trips differ."""
+    """Tiles of one axis below its whole extent; a masked axis has more, as its traffic depends on
+    more than its trips."""
     mask = fused.mask
     if mask is None or axis not in (mask.query, mask.key) or mask.sparse:
         return fewest(extent)
@@ -48,7 +49,7 @@ def candidates(fused: Algorithm, axis: str, extent: int) -> np.ndarray:
 
 
 def thinned(values: np.ndarray, most: int) -> np.ndarray:
-    """At most `most` values, evenly spread by ratio, both ends kept."""
+    """At most `most` values, evenly spaced by ratio, both ends kept."""
     if len(values) <= most:
         return values
     wanted = np.geomspace(values[0], values[-1], most - 1)

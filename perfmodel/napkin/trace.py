@@ -1,4 +1,4 @@
-"""What a search considered and why its answer won, in sentences; and its rows for a table."""
+"""What a search considered and why its answer won, as sentences and as table rows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def loops(axes: Sequence[str], tiles: Mapping[str, int]) -> str:
 
 
 def sentences(found: Mapping_, *, full: bool = False) -> Iterator[str]:
-    """Why the schedule won; with `full` also what every kernel's search did."""
+    """Why the schedule won; with `full` also the search of every kernel."""
     if full:
         for steps, way in found.groups.items():
             yield f"{' + '.join(steps)}: {_searched(way)}"
@@ -78,7 +78,7 @@ def _searched(best: Mapped | str) -> str:
 
 
 def _against(found: Mapping_, best: Fusion) -> Iterator[str]:
-    """The winner beside fusing everything and fusing nothing."""
+    """The winner compared with fusing everything and with fusing nothing."""
     every = tuple(step.name for step in found.case.algorithm.steps)
     if len(every) == 1:
         return
@@ -115,7 +115,7 @@ def _time(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Least:
-    """The schedule that moves least at one capacity."""
+    """The schedule with least traffic at one capacity."""
 
     case: Case
     """The algorithm at its sizes."""
@@ -129,7 +129,7 @@ class Least:
     """Fused over unfused traffic; infinite where fusing everything does not fit, zero where fusing
     nothing does not."""
     weighed: int
-    """Tilings that were weighed."""
+    """Number of tilings that were counted."""
 
 
 def least_bytes(case: Case, capacity_bytes: float, found: Fronts | None = None) -> Least:
@@ -150,7 +150,7 @@ def least_bytes(case: Case, capacity_bytes: float, found: Fronts | None = None) 
 
 
 def _unfused(case: Case) -> list[tuple[str, ...]]:
-    """One kernel a contraction, with the maps that follow it: what frameworks run unfused."""
+    """One kernel a contraction, with the maps that follow it: how frameworks run it unfused."""
     cuts: list[tuple[str, ...]] = []
     for step in case.algorithm.steps:
         follows = step.kind == "map" and cuts and step.inputs[0] in _made(case, cuts[-1])
@@ -163,7 +163,7 @@ def _made(case: Case, steps: Sequence[str]) -> set[str]:
 
 
 def least_rows(least: Least) -> list[dict[str, Any]]:
-    """A row per kernel of the schedule that moves least."""
+    """A row per kernel of the schedule with least traffic."""
     return [
         {
             "kernel": " + ".join(choice.nest.steps),
@@ -178,7 +178,7 @@ def least_rows(least: Least) -> list[dict[str, Any]]:
 
 
 def least_sentences(least: Least) -> Iterator[str]:
-    """What the least is, and whether fusing everything pays at this capacity."""
+    """The least traffic, and whether fusing everything pays at this capacity."""
     yield (
         f"weighed {least.weighed} tilings; at {binary(least.capacity_bytes)} the least is "
         f"{si(least.moved_bytes, 'B')}"

@@ -1,16 +1,16 @@
-"""The registry of operators: what a user can ask for by name, each in one file.
+"""The registry of operators: what a user can predict by name, each in one file.
 
     operator = load("gemm")                 # or "cross-entropy", or "mine.yaml"
     problem = operator.problem(m=4096, n=4096, k=4096, dtype="bf16")
     operator_of(problem).time(problem, device, constants, Request())
 
-An `Operator` (operator.py) says its options, which problems one call can time as arrays, and how a
+An `Operator` (operator.py) has its options, which problems one call can time as arrays, and how a
 problem is timed. attention.py, gemm.py and rowwise.py know what libraries run; their shared way
 from a class of kernels to the best tile is library.py.
 
-Declared.py serves every algorithm that is declared in YAML: its schedules are the mapper's.
+declared.py serves every algorithm that is declared in YAML: its schedules are the mapper's.
 registry.py finds them by name, those of other packages by the entry point `perfmodel.operators`. No
-code outside this folder asks what kind of problem it has.
+code outside this folder branches on the kind of problem.
 """
 
 from perfmodel.operators.operator import Operator, Request, Timed

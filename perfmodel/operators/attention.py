@@ -20,7 +20,7 @@ from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Style
 
 _BY_SCHEDULE = {"standard": "eager", "tiled-1": "flash1", "tiled-2": "flash2", "tiled-3": "flash3"}
-# What a row of the measured-run table may say in its variant, joined by +.
+# Words that the variant of a measured run may have, joined by +.
 _VARIANTS = ("padding_mask", "dropout", "keys_only")
 
 
@@ -79,13 +79,14 @@ class AttentionOperator(LibraryOperator):
     )
 
     def problem(self, **given: Any) -> Attention:
-        """An `Attention`; a window of 0 everywhere is none."""
+        """An `Attention`; a window that is 0 everywhere means no window."""
         if "window" in given and not np.any(given["window"]):
             del given["window"]
         return Attention(**given)
 
     def same_call(self, sizes: Mapping[str, Any]) -> np.ndarray:
-        """A head dimension each; decode apart, windowed apart, one token apart."""
+        """A code for each head dimension, with decode, windowed problems and single tokens
+        apart."""
         window = sizes.get("window")
         windowed = np.asarray(0 if window is None else window) > 0
         decode = np.asarray(sizes["seq_q"]) == 1
@@ -93,7 +94,7 @@ class AttentionOperator(LibraryOperator):
         return np.asarray(8 * np.asarray(sizes["head_dim"]) + 4 * alone + 2 * decode + windowed)
 
     def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
-        """One attention; its mask, dropout and shared memory stand in the variant."""
+        """One attention; mask, dropout and shared memory are in the row's variant."""
         optional = ["head_dim_v"] if "head_dim_v" in sizes else []
         optional += ["window"] if np.any(sizes["window"]) else []
         given: dict[str, Any] = {name: sizes[name] for name in (*self.needed, *optional)}
@@ -110,12 +111,12 @@ class AttentionOperator(LibraryOperator):
         ]
 
     def family(self, problem: Any) -> str:
-        """By direction; forward by phase."""
+        """The family by direction; of the forward pass by phase."""
         phase = problem.phase if problem.direction == "fwd" else problem.direction
         return f"attention-{phase}"
 
     def kernels(self, problem: Attention, request: Request, here: Machine) -> Chosen:
-        """The class asked for, the one that a schedule stands for, or the usual one."""
+        """The requested class, the class of a requested schedule, or the usual one."""
         implementation = request.implementation or _BY_SCHEDULE.get(request.schedule)
         dtype, widened = multiplied_as(problem.dtype, problem.dtype, here)
         if request.schedule in ("tiled", "split-kv") and implementation is None:
@@ -131,7 +132,7 @@ class AttentionOperator(LibraryOperator):
         kernel: AttentionFacts,
         setting: Setting,
     ) -> Style:
-        """That of the tiled kernel, whatever its phase."""
+        """The style of the tiled kernel, for prefill and decode."""
         return attention_style.style(problem, kernel, setting)
 
     def plans(
@@ -141,7 +142,7 @@ class AttentionOperator(LibraryOperator):
         kernel: AttentionFacts,
         setting: Setting,
     ) -> list[Plan]:
-        """The unfused chain; or the fused forward kernel, backward kernels, or both."""
+        """The unfused chain, or the fused forward kernel, backward kernels, or both."""
         if kernel.schedule == "standard":
             return unfused.plans(problem, setting)
         found = []

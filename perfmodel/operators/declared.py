@@ -1,7 +1,7 @@
-"""Declared algorithms as operators: schedules are the mapper's, options are their parameters.
+"""Declared algorithms as operators: schedules come from the mapper, options are their parameters.
 
-Where a declaration says which built-in operator it is (`operator:`), a library's kernels are timed,
-as that operator times them; `fastest` compares them with what the mapper finds.
+Where a declaration names the built-in operator that computes the same (`operator:`), a library's
+kernels are timed as for that operator; `fastest` compares them with the mapper's schedule.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from perfmodel.timing.placing import placed
 from perfmodel.timing.plan import Plan, handed, time_plan
 
 MAPPED = "mapped"
-"""What it is called that runs where no library's kernel is known."""
+"""Implementation name of a schedule from the mapper."""
 
 FAMILY = "declared"
-"""The row of the table of ranges: there is none, so that the range is that of a first guess."""
+"""Family in the table of ranges: it has no row, so the range is that of a first guess."""
 
 
 FLOOR = "rowwise"
-"""The operators whose launch floor it has: any framework call's."""
+"""Operator whose launch floor is taken: any framework call's."""
 
 
 class DeclaredOperator(Operator):
@@ -73,27 +73,27 @@ class DeclaredOperator(Operator):
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Parameters that are plain numbers: those that are expressions follow from others."""
+        """Parameters with plain numbers as defaults; expressions follow from the others."""
         return tuple(item.name for item in self.sizes if item.default is not None)
 
     def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
-        """One problem; the table has a column for each parameter that it states."""
+        """One problem; the table has a column for each parameter that it sets."""
         given = {item.name: sizes[item.name] for item in self.sizes if item.name in sizes}
         return [self.problem(**given, dtype=row["dtype"])]
 
     def family(self, problem: Any) -> str:
-        """That of the built-in operator, where the declaration names one."""
+        """The family of the built-in operator, where the declaration names one."""
         built_in = as_built_in(problem.cases[0])
         return FAMILY if built_in is None else built_in[0].family(built_in[1])
 
     def called_as(self, problem: Problem) -> str:
-        """As any other operator."""
+        """The launch floor of any operator."""
         return FLOOR
 
     def time(
         self, problem: Problem, device: Device, constants: Constants, request: Request
     ) -> Timed:
-        """Search the fastest schedule of one problem; or time the library's kernel for it."""
+        """Search the fastest schedule of one problem, or time the library's kernel for it."""
         assert isinstance(problem, DeclaredProblem)
         (case,) = problem.cases
         if request.schedule not in self.schedules:
@@ -157,25 +157,26 @@ class Fastest:
     """The fastest way to run a declared algorithm: what the mapper finds, or a library's kernel."""
 
     found: Mapping_
-    """The mapper's."""
+    """The mapper's result."""
     library: Timed | None
-    """The library's, where one has a kernel."""
+    """The library's time; None where no library has a kernel."""
 
     @property
     def library_seconds(self) -> float:
-        """Device time of the library's kernel, as the mapper's is; infinite where none has one."""
+        """Device time of the library's kernel, without launch; infinite where no library has
+        one."""
         if self.library is None:
             return float("inf")
         return float(self.library.seconds[0] - self.library.launch_seconds[0])
 
     @property
     def of_library(self) -> bool:
-        """Whether a library's kernel is the faster one."""
+        """Whether a library's kernel is faster than the mapper's schedule."""
         return self.library_seconds < self.found.seconds
 
     @property
     def seconds(self) -> float:
-        """The shorter device time."""
+        """The shorter of the two device times."""
         return min(self.library_seconds, self.found.seconds)
 
 
@@ -196,7 +197,7 @@ def fastest(case: Case, device: Device, constants: Constants) -> Fastest:
 
 
 def as_built_in(case: Case) -> tuple[Operator, Problem] | None:
-    """The built-in operator that a declaration says it is, and its problem at these sizes."""
+    """The built-in operator that a declaration names, and its problem at these sizes."""
     said = case.operator
     if said is None:
         return None
@@ -219,9 +220,10 @@ def as_built_in(case: Case) -> tuple[Operator, Problem] | None:
 
 
 def _renamed(case: Case, said: Mapping[str, Any], problem: Problem) -> dict[str, int] | None:
-    """The devices that the axes of a built-in operator's problem are split over.
+    """The ranks of the built-in problem's axes, from those of the declaration's axes.
 
-    Its axis is the one whose size is declared by the same expression; None where there is none.
+    Axes correspond where their sizes are declared by the same expression; None where one has no
+    counterpart.
     """
     found: dict[str, int] = {}
     for axis, ranks in case.ranks.items():
@@ -236,7 +238,7 @@ def _renamed(case: Case, said: Mapping[str, Any], problem: Problem) -> dict[str,
 
 
 def held_bytes(case: Case, found: Mapping_) -> Number:
-    """Bytes of inputs, outputs, and what one kernel leaves in memory for another."""
+    """Bytes of inputs, outputs, and intermediates that pass between kernels through memory."""
     algorithm = case.algorithm
     home = {name: i for i, item in enumerate(found.kernels) for name in item.nest.steps}
     made = {name: home[step.name] for step in algorithm.steps for name in step.outputs}
@@ -263,7 +265,7 @@ def _share(name: str, text: str) -> float:
 
 
 def _named(name: str) -> str:
-    """A parameter's name as a sentence begins: Kv heads."""
+    """A parameter's name at the start of a sentence: Kv heads."""
     return name.replace("_", " ").capitalize()
 
 

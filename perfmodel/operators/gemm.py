@@ -44,7 +44,7 @@ class GemmOperator(LibraryOperator):
         return Matmul(**given)
 
     def same_call(self, sizes: Mapping[str, Any]) -> np.ndarray:
-        """Strided batches run by kernels of their own."""
+        """Strided batches apart: they have their own kernels."""
         return np.asarray(np.asarray(sizes.get("batch", 1)) > 1, dtype=np.int64)
 
     def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
@@ -58,22 +58,22 @@ class GemmOperator(LibraryOperator):
         return parts[row["direction"]]
 
     def family(self, problem: Problem) -> str:
-        """By how the operands are stored and multiplied."""
+        """The family by how the operands are stored and multiplied."""
         return family_of_matmul(problem.dtype)
 
     def called_as(self, problem: Any) -> str:
-        """Batched and gradients: as torch.bmm. Plain: as torch.nn.Linear.
+        """Batched and gradients: the floor of torch.bmm. Plain: that of torch.nn.Linear.
 
         Its bias takes a plain product to cuBLASLt, which looks up its algorithm in every call.
         """
         return "bmm" if problem.batched or problem.gradient else "gemm"
 
     def few_rows(self, problem: Any, kernel: GemmFacts) -> Any:
-        """By m."""
+        """Problems with few enough rows m."""
         return np.asarray(problem.m) <= kernel.few_rows
 
     def kernels(self, problem: Matmul, request: Request, here: Machine) -> Chosen:
-        """The class asked for, or the usual one."""
+        """The requested class, or the usual one."""
         known_as = kernel_type(problem.dtype)
         dtype, widened = multiplied_as(problem.compute_type, known_as, here)
         implementation = request.implementation
@@ -89,7 +89,7 @@ class GemmOperator(LibraryOperator):
         kernel: GemmFacts,
         setting: Setting,
     ) -> list[Plan]:
-        """One kernel, and another one where slices of k are added up."""
+        """One kernel, and a second one where slices of k are added up."""
         if schedule == "tiled":
             kernel = replace(kernel, splits=(1,))
         return [matmul.plan(problem, kernel, setting)]

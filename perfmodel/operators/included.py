@@ -1,4 +1,4 @@
-"""What else a timed region holds: kernels that a framework runs around the operator."""
+"""Kernels that a framework runs around the operator, inside the timed region."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ INCLUDES = ("kv_write", "rope", "quantise_activations")
 def included_seconds(
     setting: Setting, problem: Problem, kernel: KernelFacts, includes: Sequence[str]
 ) -> Number:
-    """Device time of the other kernels inside the timed region, shaped as the problem's arrays.
+    """Device time of the other kernels in the timed region, in the shape of the problem's arrays.
 
-    Raises `ProblemError` for a name that is not in `INCLUDES`; one that does not go with the
-    problem costs nothing.
+    Names that do not apply to the problem cost nothing. Raises `ProblemError` for a name that is
+    not in `INCLUDES`.
     """
     total: Number = 0.0
     for name in includes:
@@ -48,10 +48,11 @@ def _kv_write(
     *,
     apart: bool,
 ) -> Number:
-    """New keys and values go to their pages of the cache, a block of threads a token.
+    """Write new keys and values to their pages of the cache, one thread block a token.
 
-    Where the cache is narrower than the queries and the kernel multiplies it as it is, one more
-    kernel narrows the queries; where queries are rotated on the way, this one does (not `apart`).
+    Where the cache is narrower than the queries and the kernel multiplies it directly, one more
+    kernel converts the queries. Where queries are rotated on the way, this kernel does that (not
+    `apart`).
     """
     sizes, elements = problem.sizes(), problem.elements()
     if kernel.caller.hands_wide and elements["data"].bits <= 8:
@@ -83,16 +84,16 @@ def _kv_write(
         heads = product([sizes["g"], sizes["r"], sizes["d"]])
         moved = _mapped(setting, problem, heads, elements["kv"].name)
         kernels = kernel.caller.query_narrowing if apart else 0
-        # One that first looks for the largest magnitude reads the queries once more.
+        # A kernel that first finds the largest magnitude reads the queries twice.
         again = np.maximum(kernels - 1, 0) and 2.0 / 3.0
         seconds = seconds + kernels * gap + moved * (1.0 + again)
     return seconds
 
 
 def _rope(setting: Setting, problem: Attention) -> Number:
-    """Queries and keys are read and written once more, rotated.
+    """Read and write queries and keys once more, rotated.
 
-    Cosines and sines, of which the heads of a token share a row, stay in the L2.
+    Cosines and sines stay in the L2: the heads of a token share a row of them.
     """
     sizes = problem.sizes()
     heads = product([sizes["g"], 1 + sizes["r"], sizes["d"]])
@@ -100,7 +101,7 @@ def _rope(setting: Setting, problem: Attention) -> Number:
 
 
 def _mapped(setting: Setting, problem: Attention, columns: Number, to: str) -> Number:
-    """Seconds of the bytes that a map over so many elements of each new token moves."""
+    """Memory seconds of a map over `columns` elements of each new token."""
     machine, constants = setting.machine, setting.constants
     tokens = product([problem.sizes()["b"], problem.sizes()["q"]])
     rows = Rowwise(
@@ -114,7 +115,7 @@ def _mapped(setting: Setting, problem: Attention, columns: Number, to: str) -> N
 
 
 def _quantise(setting: Setting, problem: Matmul, kernel: KernelFacts) -> Number:
-    """A kernel of its own narrows 16-bit activations to the type that the product takes."""
+    """A separate kernel that converts 16-bit activations to the type of the product."""
     name = kernel.quantiser if isinstance(kernel, GemmFacts) else GemmFacts.quantiser
     rows = Rowwise(
         "quantise",

@@ -1,4 +1,4 @@
-"""Operators that libraries have kernels of: class → plans → best tile → floor, as arrays."""
+"""Operators with library kernels: class → plans → best tile → launch floor, as arrays."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Style
 
 Chosen = tuple[KernelFacts, tuple[str, ...]]
-"""A class of kernels, and what is to be said of the choice."""
+"""A class of kernels, and sentences on the choice."""
 
 
 class LibraryOperator(Operator):
-    """An operator whose schedules are those that libraries' kernels have."""
+    """An operator whose schedules are those of libraries' kernels."""
 
     smaller = "a narrower type"
-    """What to ask for where no tile fits on chip."""
+    """Advice where no tile fits on chip: the size to reduce."""
 
     @property
     def library(self) -> str:  # type: ignore[override]
-        """Its own."""
+        """The operator itself."""
         return self.name
 
     @abstractmethod
     def kernels(self, problem: Any, request: Request, here: Machine) -> Chosen:
-        """The class of kernels that runs the problem, and what was assumed."""
+        """The class of kernels that runs the problem, and sentences on assumptions."""
 
     @abstractmethod
     def plans(
@@ -61,15 +61,15 @@ class LibraryOperator(Operator):
         kernel: Any,
         setting: Setting,
     ) -> list[Plan]:
-        """What the class launches for it, each with its whole menu of tiles."""
+        """The kernels that the class launches, as plans over its whole menu of tiles."""
 
     def style(self, problem: Any, kernel: Any, setting: Setting) -> Style:
-        """How the class's main kernel uses the machine."""
+        """The style of the class's main kernel."""
         plan, *_ = self.plans(problem, "auto", kernel, setting)
         return plan.parts[0].style
 
     def few_rows(self, problem: Any, kernel: Any) -> Number:
-        """Which problems run on the library's kernel of few rows."""
+        """Which problems run on the library's kernel for few rows."""
         return False
 
     def check_schedule(self, schedule: str) -> None:
@@ -83,7 +83,7 @@ class LibraryOperator(Operator):
     def time(
         self, problem: Problem, device: Device, constants: Constants, request: Request
     ) -> Timed:
-        """Time n problems; their arrays must share one code of `same_call`."""
+        """Time n problems, which must have one `same_call` code."""
         here = machine(device)
         shaped, n = columns(problem)
         around = circumstances(request.harness, problem.operator, constants)
@@ -166,7 +166,7 @@ class LibraryOperator(Operator):
 
 
 def _ever_smaller(kernel: KernelFacts) -> Iterator[KernelFacts]:
-    """The class, then with smaller tiles too, while its menus go on."""
+    """The class, then versions of it with smaller and smaller tiles."""
     yield kernel
     while isinstance(kernel, AttentionFacts) and (less := kernel.smaller()) != kernel:
         kernel = less
@@ -174,7 +174,7 @@ def _ever_smaller(kernel: KernelFacts) -> Iterator[KernelFacts]:
 
 
 def unknowns(name: str, implementation: str | None, harness: str, device: Device) -> dict[str, str]:
-    """What is not known of a run: its kernel, how it was timed, a device that is no GPU.
+    """What is unknown of a run: its kernel, its harness, a device that is not a GPU.
 
     `name` is the operator's.
     """
@@ -185,17 +185,17 @@ def unknowns(name: str, implementation: str | None, harness: str, device: Device
     if harness == UNKNOWN:
         found["harness"] = "how the run was timed is not known: device time is taken"
     if device.kind != "gpu":
-        found["kind"] = f"{device.slug} is no GPU, and the model is fitted to GPUs alone"
+        found["kind"] = f"{device.slug} is not a GPU, and the model is fitted to GPUs only"
     return found
 
 
 def _each(calls: Number) -> Number:
-    """Calls of each problem, whose sizes are columns."""
+    """Calls of each problem as shape (n,), from a column."""
     return calls.reshape(-1) if isinstance(calls, np.ndarray) else calls
 
 
 def _ablated(kernel: KernelFacts, constants: Constants) -> KernelFacts:
-    """The class with its menu or its slicing left out, where these are switched off."""
+    """The class without its menu or its slicing, where `constants.off` has these."""
     if "menu" in constants.off and isinstance(kernel, MatrixFacts):
         kernel = replace(kernel, tiles={dim: menu[:1] for dim, menu in kernel.tiles.items()})
     if "split" in constants.off and isinstance(kernel, GemmFacts):
@@ -204,10 +204,10 @@ def _ablated(kernel: KernelFacts, constants: Constants) -> KernelFacts:
 
 
 def multiplied_as(wanted: str, dtype: str, here: Machine) -> tuple[str, tuple[str, ...]]:
-    """The type that picks the library's kernel, and what is to be said where it is another one.
+    """The type by which the library's kernel is chosen, and a sentence where it is another one.
 
     `wanted` is the type that `dtype` is multiplied in. Quantised operands keep the kernels of their
-    format, whatever these multiply.
+    format, whatever type these multiply in.
     """
     run = here.multiplied_as(wanted)
     if run == wanted:
@@ -219,7 +219,8 @@ def multiplied_as(wanted: str, dtype: str, here: Machine) -> tuple[str, tuple[st
 def best(
     here: Machine, constants: Constants, plans: list[Plan], n: int
 ) -> tuple[Estimate, Mapping[str, np.ndarray]]:
-    """Each plan's fastest column for every problem, added over the plans; the first one's tile."""
+    """Each plan's fastest column for every problem, summed over the plans, and the first plan's
+    tile."""
     total: Estimate | None = None
     tile: dict[str, np.ndarray] = {}
     for plan in plans:

@@ -1,9 +1,10 @@
-"""Operators over several devices: a shard of the problem on each, and what they exchange.
+"""Operators over several devices: each device has a shard of the problem, and devices exchange
+data.
 
     time_on(operator, problem, device, constants, Request(mesh={"k": (2, "nvlink")}))
 
-Axes are split as evenly as they can be; the device with the largest shard is timed as any other
-problem, and the exchanges come out of the counting rule (`perfmodel.count.exchanges`).
+Axes are split as evenly as possible. The device with the largest shard is timed like any other
+problem, and the exchanges come from the counting rule (`perfmodel.count.exchanges`).
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Link
 
 WHOLE = "whole"
-"""What `Request.stored` says of a tensor that lies whole on every device."""
+"""Value of `Request.stored` for a tensor that every device has whole."""
 
 
 @dataclass(frozen=True)
 class _Split:
-    """One axis of the mesh."""
+    """One split axis."""
 
     axis: str
     ranks: int
@@ -42,7 +43,7 @@ class _Split:
 
 
 def shard(problem: Problem, device: Device, request: Request) -> Problem:
-    """What the device with the largest shard computes; errors as for `time_on`."""
+    """The problem of the device with the largest shard; errors as for `time_on`."""
     mesh = _mesh(problem, request.mesh, device)
     return problem.shard({item.axis: item.ranks for item in mesh}) if mesh else problem
 
@@ -50,10 +51,10 @@ def shard(problem: Problem, device: Device, request: Request) -> Problem:
 def time_on(
     operator: Operator, problem: Problem, device: Device, constants: Constants, request: Request
 ) -> tuple[Problem, Timed]:
-    """What one device computes, and its time with the exchanges; the problem itself on one device.
+    """One device's problem, and its time with the exchanges; the whole problem on one device.
 
-    Raises `UnknownName` and `ProblemError` for an axis, a link or a tensor that is not there, and
-    for a split that no kernel here can have.
+    Raises `UnknownName` and `ProblemError` for an unknown axis, link or tensor, and for a split
+    that no kernel supports.
     """
     mesh = _mesh(problem, request.mesh, device)
     stored = _stored(problem, request.stored, mesh)
@@ -74,7 +75,8 @@ def time_on(
 
 
 def put(whole: list[Exchanged], piece: Sequence[Exchanged], index: np.ndarray, n: int) -> None:
-    """Set what devices exchange for the problems at `index` of n: the same things for all."""
+    """Set the exchanges of the problems at `index` of n; all problems have the same list of
+    them."""
     for place, item in enumerate(piece):
         if place == len(whole):
             zeros = [np.zeros(n) for _ in range(3)]
@@ -85,7 +87,7 @@ def put(whole: list[Exchanged], piece: Sequence[Exchanged], index: np.ndarray, n
 
 
 def _mesh(problem: Problem, mesh: Mapping[str, tuple[int, str]], device: Device) -> list[_Split]:
-    """The axes that are really split, outermost first; all are checked."""
+    """The axes split over more than one device, outermost first; all entries are checked."""
     found: dict[str, _Split] = {}
     sizes = problem.sizes() if mesh else {}
     for name, said in mesh.items():
@@ -105,7 +107,7 @@ def _mesh(problem: Problem, mesh: Mapping[str, tuple[int, str]], device: Device)
 
 
 def _ranks(name: str, said: Any) -> tuple[int, str]:
-    """The devices and the link of a split; raises `ProblemError` for what is no such pair."""
+    """Devices and link of a split. Raises `ProblemError` for anything but such a pair."""
     pair = said if isinstance(said, tuple | list) else ()
     if len(pair) != 2 or not isinstance(pair[1], str):
         raise ProblemError(f"{name} is split by its devices and their link, as (2, 'nvlink')")
@@ -116,7 +118,7 @@ def _ranks(name: str, said: Any) -> tuple[int, str]:
 
 
 def _axis(problem: Problem, name: str, sizes: Mapping[str, Any]) -> str:
-    """The axis of that name, or of that option."""
+    """The axis with that name, or of the option with that name."""
     called = problem.spellings()
     if name in sizes:
         return name
@@ -126,9 +128,9 @@ def _axis(problem: Problem, name: str, sizes: Mapping[str, Any]) -> str:
 
 
 def _check_joined(mesh: Sequence[_Split], device: Device) -> None:
-    """Raise `ProblemError` where a link does not join as many devices as are to exchange over it.
+    """Raise `ProblemError` where a link joins fewer devices than exchange over it.
 
-    What an outer link joins are groups of devices that inner ones join.
+    An outer link joins groups of the devices that inner links join.
     """
     for level in {item.level.name: item.level for item in mesh}.values():
         ranks = int(np.prod([item.ranks for item in mesh if item.level.name == level.name]))
@@ -142,7 +144,7 @@ def _check_joined(mesh: Sequence[_Split], device: Device) -> None:
 def _stored(
     problem: Problem, stored: Mapping[str, str], mesh: Sequence[_Split]
 ) -> dict[tuple[str, str], str | None]:
-    """The axis that each tensor's shards lie along, over all mesh axes that do not deal it out."""
+    """The axis that each tensor's shards lie along, for all mesh axes that do not split it."""
     found: dict[tuple[str, str], str | None] = {}
     if not stored:
         return found
@@ -170,10 +172,10 @@ def crossing(
     *,
     fused: bool = True,
 ) -> list[Exchange]:
-    """The exchanges of all passes, their steps fused into one kernel or each by itself.
+    """The exchanges of all passes, with the steps fused into one kernel or one kernel each.
 
-    `ranks` are the devices that each axis is split over; `stored` as in `perfmodel.count.exchanges`
-    with the axis for its mesh axis.
+    `ranks` are the devices of each split axis. `stored` is as in `perfmodel.count.exchanges`, with
+    the axis in place of its mesh axis.
     """
     shaped, _ = columns(problem)
     sizes = shaped.sizes()
@@ -187,7 +189,7 @@ def crossing(
 
 
 def _schedule(algorithm: Algorithm, fused: bool) -> Schedule:
-    """Kernels that stream what no output keeps, so that pieces of it may come one by one."""
+    """Kernels that stream every axis that no output has, so its pieces may arrive one by one."""
     steps = [step.name for step in algorithm.steps]
     kept = {axis for name in algorithm.outputs for axis in algorithm.tensors[name].axes}
     loops = tuple(Loop(axis, 1) for axis in algorithm.axes if axis not in kept) if fused else ()
@@ -203,7 +205,7 @@ def _apart(
     stored: Mapping[tuple[str, str], str | None],
     fused: Sequence[Exchange],
 ) -> list[Exchange]:
-    """The exchanges where each step is a kernel; raises `ProblemError` where one still cuts it."""
+    """The exchanges with one kernel a step. Raises `ProblemError` where one still cuts a kernel."""
     found = crossing(problem, ranks, stored, fused=False)
     cut = next((item for item in found if item.within), None)
     if cut is None and "unfused" not in operator.schedules:
@@ -229,7 +231,7 @@ def _cut(operator: Operator, schedule: str) -> str:
 def _with(
     timed: Timed, problem: Problem, mesh: Sequence[_Split], crossed: Sequence[Exchange]
 ) -> Timed:
-    """A device's time with its exchanges."""
+    """A device's time with its exchanges added."""
     n = len(timed.seconds)
     links = {item.axis: item.link for item in mesh}
 
@@ -269,14 +271,14 @@ def _with(
 
 
 def _estimate(timed: Timed, done: Sequence[Exchanged], waits: np.ndarray) -> Any:
-    """Terms, bytes and memory with those of the exchanges, by the names of their levels."""
+    """Terms, bytes and memory with those of the exchanges added, by the names of their levels."""
     estimate = timed.estimate
     terms, moved = dict(estimate.terms), dict(estimate.bytes)
     held = estimate.memory_bytes
     for item in done:
         terms[item.level] = terms.get(item.level, 0.0) + item.seconds
         moved[item.level] = moved.get(item.level, 0.0) + item.sent_bytes
-        if item.kind == "ring":  # the piece at work and the one that arrives
+        if item.kind == "ring":  # the current piece and the arriving one
             held = held - item.tensor_bytes * max(1 - 2 / item.ranks, 0.0)
     return replace(
         estimate, seconds=estimate.seconds + waits, terms=terms, bytes=moved, memory_bytes=held
@@ -284,7 +286,7 @@ def _estimate(timed: Timed, done: Sequence[Exchanged], waits: np.ndarray) -> Any
 
 
 def _part(problem: Problem, mesh: Sequence[_Split]) -> str:
-    """What a device has of the problem."""
+    """The device's part of the problem, in words."""
     devices = int(np.prod([item.ranks for item in mesh]))
     split = ", ".join(f"{item.axis} over {item.ranks}" for item in mesh)
     return (

@@ -1,4 +1,4 @@
-"""What an operator is: options, problems, which of them one call can time, how long they take."""
+"""What an operator is: its options, its problems, which of them one call times, and their time."""
 
 from __future__ import annotations
 
@@ -18,54 +18,56 @@ from perfmodel.timing.plan import Estimate
 from perfmodel.timing.reuse import Reuses
 
 CHUNK = 4096
-"""Problems timed at once: few enough that arrays of problems × menu stay in cache."""
+"""Problems timed at once: few enough that arrays of problems × menu stay in the CPU's cache."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """How a problem is to be carried out, and how it would be timed."""
+    """How a problem is carried out and timed."""
 
     schedule: str = "auto"
     """One of the operator's `schedules`."""
     implementation: str | None = None
     """A class of kernels, or a library's name for one; None: a good library's."""
     harness: str = "kernel"
-    """How the run would be timed; "kernel" is device time alone."""
+    """How the run is timed; "kernel" is device time alone."""
     includes: tuple[str, ...] = ()
-    """What else the timed region holds."""
+    """Other kernels in the timed region."""
     place: Mapping[str, str] = field(default_factory=dict)
-    """The level that an operand lies in, by role or tensor, where that is not the own memory."""
+    """The level that an operand lies in, by role or tensor; the device's own memory if missing."""
     reuse: Reuses | None = None
-    """What earlier kernels left of the inputs in the caches; None: what the run leaves there."""
+    """What earlier kernels left of the inputs in the caches; None: what an earlier run leaves
+    there."""
     mesh: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     """Axis to the devices that it is split over and the link between them, outermost first."""
     stored: Mapping[str, str] = field(default_factory=dict)
-    """Tensor or role to the axis that its shards lie along in memory; `whole`: on each device."""
+    """Tensor or role to the axis that its shards lie along in memory; `whole`: every device has
+    all."""
     tile: Mapping[str, Any] = field(default_factory=dict)
     """The caller's own tile by dimension, numbers or arrays of n; empty: a library's menu."""
 
 
 @dataclass(frozen=True)
 class Exchanged:
-    """One exchange between devices of n problems, as arrays of length n; or of one, as numbers."""
+    """One exchange between devices: arrays of length n, or numbers for one problem."""
 
     kind: str
     """all-reduce, reduce-scatter, all-gather, ring, all-to-all or halo."""
     tensor: str
-    """What is exchanged."""
+    """Name of the tensor."""
     level: str
     """The link that it crosses."""
     ranks: int
     """Devices that exchange with each other."""
     tensor_bytes: Any
-    """Bytes of the whole tensor, as these devices share it."""
+    """Bytes of the whole tensor that these devices share."""
     sent_bytes: Any
-    """Bytes that each device sends, and receives."""
+    """Bytes that each device sends; it receives as many."""
     seconds: Any
-    """What it takes by itself."""
+    """Seconds of the exchange alone."""
 
     def at(self, i: int) -> Exchanged:
-        """That of the i-th problem."""
+        """The exchange of the i-th problem."""
         whole, sent, taken = (
             float(v[i]) for v in (self.tensor_bytes, self.sent_bytes, self.seconds)
         )
@@ -86,85 +88,87 @@ class Exchanged:
 
 @dataclass(frozen=True)
 class Timed:
-    """The best schedule of each of n problems, with the floor of the harness added."""
+    """The best schedule of each of n problems, with the launch floor of the harness added."""
 
     schedule: str
-    """What to call it: tiled, split-kv, unfused ..."""
+    """Name of the schedule: tiled, split-kv, unfused ..."""
     implementation: str
-    """The class of kernels that ran."""
+    """The class of kernels."""
     seconds: np.ndarray
-    """What the harness would report, shape (n,)."""
+    """Time that the harness would report, shape (n,)."""
     estimate: Estimate
     """Terms, operations, bytes and footprint of the kernels."""
     launch_seconds: np.ndarray
     """The harness's share of `seconds`."""
     included_seconds: np.ndarray
-    """The share of other kernels in the timed region."""
+    """The share of `seconds` of other kernels in the timed region."""
     tile: Mapping[str, np.ndarray]
-    """The tile chosen, by the name of its dimension."""
+    """The chosen tile, by the name of its dimension."""
     assumptions: tuple[str, ...]
-    """What was taken for what the device or the caller leaves open."""
+    """Values that were assumed where device or caller leave them open, a sentence each."""
     unknowns: Mapping[str, str]
-    """Those of the assumptions that widen the range, by what is not known."""
+    """The assumptions that widen the range, by what is unknown."""
     dispatch: Dispatch
-    """What the host does for it, beside or before its kernels."""
+    """Host work for it, in parallel with or before its kernels."""
     exchanges: tuple[Exchanged, ...] = ()
-    """What devices exchange, where the problem is split over several."""
+    """Exchanges between devices, where the problem is split over several."""
     exchange_seconds: np.ndarray | float = 0.0
-    """The share of `seconds` that the kernels wait for it."""
+    """The share of `seconds` that kernels wait for exchanges."""
 
 
 class Operator(ABC):
-    """What a user can ask for by name; without state, so that a sweep can send it to others."""
+    """What a user can predict by name. Stateless, so that a sweep can send it to other
+    processes."""
 
     name: str
-    """As the command line and the measured-run table call it."""
+    """Name on the command line and in the measured-run table."""
     about: str
-    """One line."""
+    """One line of description."""
     options: tuple[Option, ...]
-    """What a user may set, in the order of a sweep's product."""
+    """Options of the user, in the order of a sweep's product."""
     schedules: tuple[str, ...] = ("auto",)
     """Names that `Request.schedule` takes."""
     fixed: Mapping[str, Any] = {}
-    """Arguments of the problem that the operator's name stands for."""
+    """Arguments of the problem that the operator's name implies."""
     multiples: tuple[Multiple, ...] = ()
     """Sizes that must be multiples of others."""
     library: str = ""
-    """The operator whose kernels of libraries it has; empty where none is known."""
+    """The operator whose library kernels it uses; empty where none is known."""
     fits_by: tuple[str, ...] = ()
     """Sizes that decide whether a tile fits on chip."""
     tile: tuple[str, ...] = ()
-    """Dimensions of a tile that a sweep stores a column of."""
+    """Dimensions of a tile that a sweep stores, one column each."""
     searched: tuple[str, ...] = ()
-    """Dimensions of which a tile has some, one problem's others than the next one's."""
+    """Dimensions of which a tile has only some, which differ from problem to problem."""
     own_tile: tuple[str, ...] = ()
-    """Dimensions of a tile that a caller may set in place of a library's menu."""
+    """Dimensions of a tile that a caller may set instead of using a library's menu."""
     chunk: int = CHUNK
     """Problems timed at once."""
 
     @abstractmethod
     def problem(self, **given: Any) -> Problem:
-        """The problem with these values; raises `ProblemError` for what has no meaning."""
+        """The problem with these values. Raises `ProblemError` for values without meaning."""
 
     @abstractmethod
     def time(
         self, problem: Problem, device: Device, constants: Constants, request: Request
     ) -> Timed:
-        """Time problems that are alike (`same_call`).
+        """Time problems with one `same_call` code.
 
-        Raises `ProblemError` for a schedule, harness or type that is not there, and where nothing
-        fits on chip.
+        Raises `ProblemError` for an unknown schedule, harness or type, and where nothing fits on
+        chip.
         """
 
     def same_call(self, sizes: Mapping[str, Any]) -> np.ndarray | None:
-        """A code for each of the problems with these values: those that share one can be one call.
+        """A code for each problem: one call can time the problems that share it.
 
-        None where all can. Values are arrays or plain; what is missing has its default.
+        None where one call can time all. Values are arrays or plain; missing ones have their
+        defaults.
         """
         return None
 
     def meaningless(self, sizes: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Which combinations of sizes are no problem, as a mask; see `multiples`."""
+        """Mask of the combinations of sizes that are not a problem; see `multiples`."""
         found = np.zeros(max((v.size for v in sizes.values()), default=1), dtype=bool)
         for item in self.multiples:
             found |= sizes[item.size] % np.maximum(sizes[item.of], 1) != 0
@@ -173,7 +177,8 @@ class Operator(ABC):
     def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
         """The problems that a row of the measured-run table runs one after another.
 
-        `row` has what no size is (dtype, direction, variant ...), `sizes` arrays of the columns.
+        `row` has the values that are not sizes (dtype, direction, variant ...), `sizes` has arrays
+        of the columns.
         """
         given = {name: sizes[name] for name in self.measured_sizes if name in sizes}
         chosen = {item.name: row[item.name] or None for item in self.choices if item.name in row}
@@ -185,11 +190,11 @@ class Operator(ABC):
 
     @property
     def measured_sizes(self) -> tuple[str, ...]:
-        """Sizes that the measured-run table has a column of."""
+        """Sizes with a column in the measured-run table."""
         return tuple(item.name for item in self.sizes)
 
     def family(self, problem: Problem) -> str:
-        """The row of the table of ranges that a problem belongs to."""
+        """The row of a problem in the table of ranges."""
         return self.name
 
     def called_as(self, problem: Problem) -> str:
@@ -203,7 +208,7 @@ class Operator(ABC):
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Sizes that a measured run must state; the others have defaults."""
+        """Sizes that a measured run must state; the rest have defaults."""
         return tuple(item.name for item in self.sizes)
 
     @property
@@ -213,9 +218,9 @@ class Operator(ABC):
 
 
 def groups(codes: np.ndarray | None, n: int) -> Sequence[np.ndarray]:
-    """Places of the n problems that share a code, the smallest code first."""
+    """Indices of the n problems by code, the smallest code first."""
     if codes is None:
         return [np.arange(n)]
     spread = np.broadcast_to(codes, (n,))
-    # Not np.unique: it loads numpy.ma, which a single prediction can do without.
+    # Not np.unique: it loads numpy.ma, which a single prediction does not need.
     return [np.flatnonzero(spread == value) for value in sorted(set(spread.tolist()))]

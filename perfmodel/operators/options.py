@@ -1,6 +1,6 @@
-"""What a user sets of an operator: sizes, choices among names, and flags.
+"""The options of an operator: sizes, choices among names, and flags.
 
-The command line makes its options from these and hands their values to `Operator.problem`; a sweep
+The command line makes its options from these and passes their values to `Operator.problem`. A sweep
 takes their product in this order, the last one fastest.
 """
 
@@ -22,19 +22,20 @@ class Size:
     name: str
     """The problem's argument."""
     flags: tuple[str, ...]
-    """How the option is written: `--batch`, `-m`."""
+    """Spellings of the option: `--batch`, `-m`."""
     default: str | None
-    """Its text where it is not given; None: see `source` and `follows`, else it is left out."""
+    """Text where it is not given; None: see `source` and `follows`, else it is left out."""
     help: str
-    """One line."""
+    """One line of help."""
     least: int = 1
-    """The smallest value."""
+    """Smallest value."""
     source: str | None = None
-    """The option whose text stands in where this one is not given and another one with it is."""
+    """The option whose text is used where this one is not given but another with the same source
+    is."""
     follows: str | None = None
     """The size that this one equals where it is not given."""
     argument: bool = True
-    """Whether it is the problem's; else it only stands in for others (`source`)."""
+    """Whether it is an argument of the problem; if not, it only serves as a `source`."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +45,17 @@ class Choice:
     name: str
     """The problem's argument."""
     flags: tuple[str, ...]
-    """How the option is written."""
+    """Spellings of the option."""
     default: str | None
-    """Its text where it is not given; None: the argument is None."""
+    """Text where it is not given; None: the argument is None."""
     help: str
-    """One line."""
+    """One line of help."""
     metavar: str = "TYPE"
-    """What the value is called in the help."""
+    """Name of the value in the help."""
     known: tuple[str, ...] | None = None
-    """The names there are; None: the problem itself checks them."""
+    """Allowed names; None: the problem itself checks them."""
     kind: str = ""
-    """What a name is called in a message: direction."""
+    """Word for a name in messages: direction."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,11 @@ class Flag:
     name: str
     """The problem's argument."""
     flags: tuple[str, ...]
-    """How the option is written."""
+    """Spellings of the option."""
     help: str
-    """One line."""
+    """One line of help."""
     always: bool = False
-    """Whether the argument is also passed while it is false."""
+    """Whether the argument is also passed when it is false."""
 
 
 Option = Size | Choice | Flag
@@ -76,19 +77,19 @@ Option = Size | Choice | Flag
 
 @dataclass(frozen=True)
 class Multiple:
-    """A size that must be a multiple of another one, or there is no such problem."""
+    """A size that must be a multiple of another one."""
 
     size: str
-    """The larger size."""
+    """The multiple."""
     of: str
-    """What must divide it."""
+    """The divisor."""
     called: str
-    """The larger one in a message: query heads."""
+    """Words for the multiple in a message: query heads."""
     of_called: str
-    """The other one: key-value heads."""
+    """Words for the divisor: key-value heads."""
 
     def said(self, size: object = "", of: object = "") -> str:
-        """That it is none, with the numbers where they are given."""
+        """The message that it is not a multiple, with the numbers where given."""
         return f"{size} {self.called} are not a multiple of {of} {self.of_called}".replace(
             "of  ", "of "
         ).strip()

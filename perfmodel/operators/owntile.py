@@ -1,10 +1,10 @@
-"""A tile of the caller's own, in place of the menu of a library.
+"""A tile of the caller's own, instead of a library's menu.
 
     predict(Matmul(4096, 4096, 4096), h100, implementation="triton",
             tile={"m": 128, "n": 256, "k": 64, "warps": 8, "stages": 3})
 
-A dimension may be an array: a tile for each of n problems, so that one call times a tuner's whole
-menu.
+A dimension may be an array with a tile for each of n problems, so that one call times a tuner's
+whole menu.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NEEDED = 2
 
 
 class TileDoesNotFit(ProblemError):
-    """Tiles that want more shared memory than a block may have; `fits` says which do not."""
+    """Tiles that need more shared memory than a block may have; `fits` marks those that do not."""
 
     def __init__(self, message: str, fits: np.ndarray) -> None:
         super().__init__(message)
@@ -33,8 +33,9 @@ class TileDoesNotFit(ProblemError):
 def read(operator: Operator, tile: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The dimensions of a tile as arrays of length n, or of length 1 where all are numbers.
 
-    Raises `ProblemError` for an operator whose tile cannot be set, a dimension that is missing or
-    is no positive whole number, and arrays of several lengths; `UnknownName` for another dimension.
+    Raises `ProblemError` for an operator whose tile cannot be set, a missing dimension, one that is
+    not a positive whole number, and arrays of different lengths; `UnknownName` for an unknown
+    dimension.
     """
     known = operator.own_tile
     if not known:
@@ -72,7 +73,7 @@ def columns(tile: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def at(tile: Mapping[str, np.ndarray], index: np.ndarray) -> dict[str, np.ndarray]:
-    """The tiles of the problems at `index`; one tile is that of all."""
+    """The tiles of the problems at `index`; a single tile serves all."""
     return {name: value[index] if value.size > 1 else value for name, value in tile.items()}
 
 

@@ -1,6 +1,6 @@
 """Operators by name: built in, declared in YAML, and those that other packages bring.
 
-A package names its operators under the entry point `perfmodel.operators`: an `Operator`, or a
+A package lists its operators under the entry point `perfmodel.operators`: an `Operator` or a
 `Declaration` (perfmodel.algorithms.declaration), each under the name that a user types.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "operators"
-"""The entry point, after `perfmodel.`."""
+"""Name of the entry point, after `perfmodel.`."""
 
 
 def names() -> tuple[str, ...]:
@@ -31,10 +31,11 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Operator:
-    """The operator called `name`, or declared in this file (a name with a slash, or ending .yaml).
+    """The operator called `name`, or declared in this file (a name with a slash or ending in
+    .yaml).
 
-    Raises `UnknownName` with the nearest names, `SpecError` for a file that declares nothing
-    usable, and `ProblemError` for an entry point that brings no operator.
+    Raises `UnknownName` with the nearest names, `SpecError` for a file without a usable
+    declaration, and `ProblemError` for an entry point without an operator.
     """
     if name in BUILT_IN:
         return BUILT_IN[name]
@@ -48,7 +49,8 @@ def load(name: str) -> Operator:
 
 
 def every() -> Iterator[Operator]:
-    """All operators in the order of their names; without those of packages that fail to load."""
+    """All operators in the order of their names; those of packages that fail to load are left
+    out."""
     for name in names():
         try:
             yield load(name)
@@ -59,7 +61,7 @@ def every() -> Iterator[Operator]:
 
 
 def find(name: str) -> Operator | None:
-    """The operator of this name, and None where there is none; opens no file of the user's."""
+    """The operator of this name, or None; opens no file of the user's."""
     return load(name) if name in BUILT_IN or name in names() else None
 
 
@@ -71,7 +73,7 @@ def operator_of(problem: Problem) -> Operator:
 
 
 def _declared(declaration: Declaration) -> Operator:
-    """The operator of a declaration; only here is the mapper loaded."""
+    """The operator of a declaration; the mapper is loaded only here."""
     from perfmodel.operators.declared import DeclaredOperator
 
     return DeclaredOperator(declaration)
@@ -83,7 +85,7 @@ def _brought() -> Mapping[str, EntryPoint]:
 
 
 def _loaded(point: EntryPoint) -> Operator:
-    """What the package has under its entry point."""
+    """The operator under a package's entry point."""
     try:
         found = point.load()
     except Exception as error:  # anything may go wrong in another package
@@ -97,5 +99,5 @@ def _loaded(point: EntryPoint) -> Operator:
         return found
     raise ProblemError(
         f"{point.value}, the entry point of operator {point.name}, is neither an Operator nor a "
-        "Declaration; mend that package"
+        "Declaration; repair that package"
     )

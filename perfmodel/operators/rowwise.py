@@ -41,7 +41,7 @@ class RowwiseOperator(LibraryOperator):
         return Rowwise(**{**self.fixed, **given})
 
     def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
-        """One kernel a direction."""
+        """One kernel for each direction."""
         names = [item.name for item in self.sizes]
         shape: dict[str, Any] = {name: sizes[name] for name in names}
         kind: dict[str, Any] = {"variant": row["variant"], "dtype": row["dtype"]}
@@ -50,7 +50,8 @@ class RowwiseOperator(LibraryOperator):
         return [self.problem(**shape, **kind, direction=way) for way in ways]
 
     def called_as(self, problem: Any) -> str:
-        """Autograd launches gradients without nn.Module overhead, as it does an element-wise map.
+        """The operator whose launch floor is taken: for gradients that of an element-wise map,
+        since autograd launches them without nn.Module overhead.
 
         A map with a scalar operand is `scalar`.
         """
@@ -59,7 +60,7 @@ class RowwiseOperator(LibraryOperator):
         return "scalar" if problem.variant in table().scalar_maps else self.name
 
     def kernels(self, problem: Rowwise, request: Request, here: Machine) -> Chosen:
-        """The class asked for, or the usual one."""
+        """The requested class, or the usual one."""
         return resolve(
             problem.op, request.implementation, problem.dtype, here, variant=problem.variant
         )
@@ -71,7 +72,7 @@ class RowwiseOperator(LibraryOperator):
         kernel: RowFacts,
         setting: Setting,
     ) -> list[Plan]:
-        """One kernel, or those of a chain; norms' gradients have a second one for the weights."""
+        """One kernel, or those of a chain; gradients of norms have a second one for the weights."""
         if rowchain.steps(kernel.chain):
             return [rowchain.plan(problem, kernel, setting)]
         return [rowwise.plan(problem, kernel, setting)]

@@ -1,4 +1,4 @@
-"""How it is laid over a memory hierarchy: one family of schedules a file."""
+"""How an algorithm is mapped onto a memory hierarchy: one family of schedules a file."""
 
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
 

@@ -27,8 +27,8 @@ def tiled_matmul(
     """C in tiles of bm × bn, streamed along k in steps of bk.
 
     `group_m` launches that many row blocks together, column by column, so that concurrent blocks
-    share operands in L2 (Triton's grouped order). `split_k` is the extent of k that one block sums:
-    where it is less than k the partial tiles are added up by a second kernel, a block for each
+    share operands in L2 (Triton's grouped order). `split_k` is the extent of k that one block sums.
+    Where it is less than k, a second kernel adds the partial tiles up, one block for each
     `combine_tile` of (rows, columns), bm × bn unless given. `algorithm` is a variant of `matmul()`
     (widened weights, promoted accumulators).
     """

@@ -9,18 +9,19 @@ from perfmodel.arithmetic import Number, ceil_div
 from perfmodel.schedules.schedule import Loop, Schedule
 
 Split = Mapping[str, tuple[Number, str]]
-"""Axis to the devices that it is split over and the name of their mesh axis, outermost first."""
+"""Axis to the number of devices that it is split over and their mesh axis, outermost first."""
 
 
 def across(axis: str, extent: Number, ranks: Number, mesh: str) -> Loop:
-    """The loop that deals an axis out to the `ranks` devices of a mesh axis, evenly if it can."""
+    """The loop that splits an axis over the `ranks` devices of a mesh axis, as evenly as
+    possible."""
     return Loop(axis, ceil_div(extent, ranks), grid=True, mesh=mesh, ranks=ranks)
 
 
 def over(schedule: Schedule, sizes: Mapping[str, Number], split: Split) -> Schedule:
-    """The schedule with the axes in `split` dealt out, in every kernel that has them.
+    """The schedule with the axes in `split` split over devices, in every kernel that has them.
 
-    Raises `ProblemError` where a kernel is split already over a mesh axis of that name.
+    Raises `ProblemError` where a kernel is already split over a mesh axis of that name.
     """
     kernels = []
     for kernel in schedule.kernels:

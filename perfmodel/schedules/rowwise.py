@@ -8,7 +8,7 @@ from perfmodel.schedules.schedule import Kernel, Loop, Schedule
 
 
 def elementwise(problem: Rowwise, tile: Number = 1024, threads: Number = 128) -> Schedule:
-    """One kernel over the flattened tensors, `tile` elements of each a block."""
+    """One kernel over the flattened tensors; a block has `tile` elements of each."""
     algorithm = problem.algorithm()
     steps = tuple(step.name for step in algorithm.steps)
     kernel = Kernel("pointwise", steps, (Loop("i", tile, grid=True),), threads=threads)
@@ -16,7 +16,7 @@ def elementwise(problem: Rowwise, tile: Number = 1024, threads: Number = 128) ->
 
 
 def elementwise_rows(problem: Rowwise, column_tile: Number, threads: Number) -> Schedule:
-    """One kernel, a row a block, which goes along it `column_tile` elements at a time."""
+    """One kernel, one row a block, in steps of `column_tile` elements."""
     nest = (Loop("i", problem.cols, grid=True), Loop("i", column_tile))
     algorithm = problem.algorithm()
     steps = tuple(step.name for step in algorithm.steps)
@@ -34,9 +34,9 @@ def rows(
 ) -> Schedule:
     """One kernel, `rows_per_block` rows a block.
 
-    With a `column_tile` shorter than the row, the row is streamed and read a second time: its
-    normaliser is known only at the end (`row_passes` times where a kernel makes more passes).
-    `stages` − 1 of its tiles are in flight.
+    With a `column_tile` shorter than the row, the row is streamed and read again, since its
+    normaliser is known only at the end: `row_passes` reads in all. `stages` − 1 tiles are in
+    flight.
     """
     algorithm = problem.algorithm()
     along = () if column_tile is None else (Loop("c", column_tile),)
@@ -63,10 +63,10 @@ def norm_gradients(
 ) -> Schedule:
     """A norm's gradients, with those of the weights summed over slices of `span` rows.
 
-    Fused, a block goes along its slice `rows_per_step` rows at a time, writes their gradient and
-    keeps the sums of the weights'. Else a kernel of its own has blocks of `weight_tile` (rows of a
-    step, columns). Sums of more than one slice are left in fp32 and added up by a last kernel,
-    `fold_tile` columns a block.
+    Fused, a block goes through its slice `rows_per_step` rows at a time, writes their gradient and
+    accumulates the weights' gradients. Otherwise a second kernel sums the weights' gradients in
+    blocks of `weight_tile` (rows of a step, columns). Sums of several slices are fp32; a last
+    kernel adds them up, `fold_tile` columns a block.
     """
     algorithm = problem.algorithm()
     rows, weights = algorithm.steps

@@ -1,4 +1,4 @@
-"""How an algorithm is laid over a memory hierarchy: kernels, loop nests, tiles. No machine.
+"""How an algorithm is mapped onto a memory hierarchy: kernels, loop nests, tiles. No device.
 
 This is the *mapping* of Timeloop, and the group partition (grid loops) and stream partition
 (sequential loops) of FlashAttention on a Napkin, section 2.
@@ -18,20 +18,20 @@ from perfmodel.errors import ProblemError
 class Loop:
     """A loop over one axis in tiles of `tile`; a grid loop is spread over thread blocks.
 
-    The blocks of a `mesh` loop are devices: it is a grid loop that names the axis of the mesh, and
-    its tile is the shard that a device has, the largest of `ranks` where these are uneven.
+    A `mesh` loop is a grid loop whose blocks are devices. `mesh` names the mesh axis, and `tile` is
+    the largest shard of the `ranks` devices.
     """
 
     axis: str
-    """The axis that it goes over."""
+    """The axis."""
     tile: Number
-    """Indices of a trip."""
+    """Extent of one trip."""
     grid: bool = False
     """Whether its trips are spread over thread blocks."""
     mesh: str | None = None
     """The mesh axis that the loop is spread over; None within a device."""
     ranks: Number = 1
-    """Devices of that mesh axis: the trips of a mesh loop."""
+    """Devices of the mesh axis: the trips of a mesh loop."""
 
 
 @dataclass(frozen=True)
@@ -39,43 +39,43 @@ class Kernel:
     """Fused steps under one loop nest. An axis without a loop is held whole."""
 
     name: str
-    """What it is called within its schedule."""
+    """Name of the kernel within its schedule."""
     steps: tuple[str, ...]
     """Steps of the algorithm that it carries out, in order."""
     nest: tuple[Loop, ...]
     """Its loops, outermost first: mesh loops, grid loops, then sequential ones."""
     first_pass: Mapping[str, str] = field(default_factory=dict)
-    """Tensors that are touched on the first pass of a loop alone, with the axis of that loop."""
+    """Tensors that are touched only on the first pass of a loop, with the axis of that loop."""
     atomic: frozenset[str] = frozenset()
-    """Outputs that are added to in memory when a grid loop reduces them. Any other such output
+    """Outputs that blocks add to in memory when a grid loop reduces them. Any other such output
     leaves a partial result for each slice."""
     zeroed: frozenset[str] = frozenset()
     """Outputs that are read back on every pass, the first included."""
     spill: Mapping[str, str] = field(default_factory=dict)
-    """Outputs that are rewritten, with the element role that they have until their last write."""
+    """Outputs that are rewritten, with their element role before the last write."""
     registers: frozenset[str] = frozenset()
     """Operands and results in registers or tensor memory: they never cross the shared-memory
     boundary."""
     staged: frozenset[str] = frozenset()
-    """Outputs that leave through shared memory."""
+    """Outputs that are written through shared memory."""
     operand_tile: tuple[Number, Number] | None = None
     """Rows and columns of output that share one fetch of their operands: the warp tile of a
     register-fed matrix instruction, the instruction's own shape where it reads shared memory."""
     combines: tuple[str, ...] = ()
-    """Partial results of an earlier kernel that a kernel without steps adds up."""
+    """Partial results of an earlier kernel that this kernel, which has no steps, adds up."""
     weights: frozenset[str] = frozenset()
-    """Those of them that are exponential weights."""
+    """The entries of `combines` that are exponential weights."""
     clears: tuple[str, ...] = ()
     """Tensors that it sets to zero for a later kernel to add to."""
     row_passes: Number = 2
-    """Times that a row streamed for its normaliser goes by: 2, or 3 where maximum and sum are taken
-    apart."""
+    """Passes over a row that is streamed for its normaliser: 2, or 3 where maximum and sum are
+    separate."""
     stages: Number = 2
-    """Buffers that a streamed tensor passes through on chip."""
+    """Buffers of a streamed tensor on chip."""
     threads: Number = 128
     """Threads of a block."""
     masked: bool = True
-    """Whether it skips what the mask of the algorithm hides."""
+    """Whether it skips tiles that the algorithm's mask hides."""
 
     def __post_init__(self) -> None:
         grid = [loop.grid for loop in self.nest]
@@ -94,7 +94,8 @@ class Kernel:
         return tuple(loop for loop in self.nest if loop.mesh is not None)
 
     def in_registers(self, step: str, operand: str) -> bool:
-        """Whether a step takes an operand from registers; `registers` may name "step.operand"."""
+        """Whether a step reads an operand from registers; entries of `registers` may be
+        "step.operand"."""
         return operand in self.registers or f"{step}.{operand}" in self.registers
 
     def loops(self, axis: str) -> tuple[Loop, ...]:
@@ -110,9 +111,9 @@ class Schedule:
     """
 
     name: str
-    """What it is called."""
+    """Name of the schedule."""
     algorithm: Algorithm
-    """What it carries out."""
+    """The algorithm."""
     kernels: tuple[Kernel, ...]
     """Its kernels, in launch order."""
 
@@ -132,13 +133,14 @@ class Schedule:
                     )
 
     def reads(self, kernel: Kernel) -> tuple[str, ...]:
-        """Tensors that a kernel takes from memory: its inputs that it does not itself make."""
+        """Tensors that a kernel reads from memory: its inputs that it does not make itself."""
         steps = [self.algorithm.step(name) for name in kernel.steps]
         made = {name for step in steps for name in step.outputs}
         return tuple(dict.fromkeys(n for step in steps for n in step.inputs if n not in made))
 
     def writes(self, kernel: Kernel) -> tuple[str, ...]:
-        """Tensors that a kernel leaves in memory: final outputs and what later kernels read."""
+        """Tensors that a kernel writes to memory: final outputs, and those that later kernels
+        read."""
         steps = [self.algorithm.step(name) for name in kernel.steps]
         made = dict.fromkeys(name for step in steps for name in step.outputs)
         later = {n for other in self.kernels if other is not kernel for n in self.reads(other)}

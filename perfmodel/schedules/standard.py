@@ -1,7 +1,7 @@
-"""Standard attention: every step its own kernel, the score matrix in memory between them.
+"""Standard attention: every step is a kernel, with the score matrix in memory between them.
 
 The matrix kernels are tiled like any matmul, so their traffic at the L2 boundary depends on the
-tile; what must move at the least is 4N² + 4Nd elements a head forward and 7N² + 8Nd backward.
+tile. The least traffic is 4N² + 4Nd elements a head forward and 7N² + 8Nd backward.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _matmul(step: str, m: str, n: str, k: str, tile: tuple[Number, Number, Numbe
 
 
 def _over_keys(step: str) -> Kernel:
-    """One output tile of keys; the sums run over the query rows of every head of the group."""
+    """One output tile of keys; the sum runs over the query rows of every head of the group."""
     return Kernel(
         step,
         (step,),
@@ -46,7 +46,7 @@ def _over_keys(step: str) -> Kernel:
 
 
 def _rowwise(step: str, row_tile: Number | None) -> Kernel:
-    """One block a row, held on chip or streamed in tiles: then it goes by three times."""
+    """One row a block, held on chip or streamed in tiles; a streamed row is read three times."""
     along = () if row_tile is None else (Loop("x", row_tile),)
     nest = (*_HEADS, Loop("q", 1, grid=True), *along)
     return Kernel(step, (step,), nest, masked=False, row_passes=3)
@@ -64,8 +64,8 @@ def standard(
 ) -> Schedule:
     """Standard attention forward, tile (BM, BN, BK) in its two matmuls.
 
-    A causal problem costs a masking pass of its own where `mask_pass` says so; the mask never saves
-    work here. Rows of scores longer than `row_tile` are streamed through their softmax.
+    The mask never saves work. With `mask_pass` a causal problem has a kernel that applies the mask.
+    Rows of scores longer than `row_tile` are streamed through the softmax.
     """
     algorithm = attention.forward(
         mask,

@@ -1,9 +1,9 @@
-"""Tiled (Flash) attention: one kernel that never writes the scores.
+"""Tiled (Flash) attention: one kernel that never writes the scores to memory.
 
 Loop orders: FlashAttention-1 streams queries under an outer loop over keys, so Q and the unfinished
-O cross the boundary once per key tile; FlashAttention-2 and later put query tiles on the grid and
-stream keys, so K and V cross once per query tile and O once. FlashAttention-3 is the same order
-with the units overlapped. Split-KV also spreads the keys over the grid and adds a combining kernel
+O cross the boundary once per key tile. FlashAttention-2 and later put query tiles on the grid and
+stream keys, so K and V cross once per query tile and O once. FlashAttention-3 has the same order
+with overlapped units. Split-KV also spreads the keys over the grid and adds a combining kernel
 (Flash-Decoding).
 """
 
@@ -45,12 +45,12 @@ def tiled(
 ) -> Schedule:
     """Forward attention in tiles of br query rows by bc keys.
 
-    - `pack`: query heads of one key-value head that are stacked in a tile of br rows in all
+    - `pack`: query heads of one key-value head that share a tile of br rows
     - `accounting`, of order 1: "paper" keeps the unfinished O in the data type and skips its first
       read (3Tc + 1 passes of N·d, FlashAttention Figure 2), "literal" reads it back on the first
       pass too (Algorithm 1: 3Tc + 2), "impl" keeps it in fp32 as the released kernel does
-    - `query_slice`, of order 1: query rows of a block, where rows are spread as later releases did
-    - `score_vector`: vector work a score beside the softmax: padding masks, dropout
+    - `query_slice`, of order 1: query rows of a block, where rows are spread as in later releases
+    - `score_vector`: vector operations a score besides the softmax: padding masks, dropout
     """
     if order == 1:
         return _outer_keys(
@@ -121,8 +121,8 @@ def split_kv(
 ) -> Schedule:
     """Decode with the keys cut into grid slices of `split_keys`, then a combining kernel.
 
-    Each slice leaves an fp32 partial O and its L; the second kernel weighs them by exp(L − L_max)
-    (Flash-Decoding). With one slice there is nothing to combine.
+    Each slice leaves an fp32 partial O and its log-sum-exp L. The second kernel weights them by
+    exp(L − L_max) (Flash-Decoding). With one slice there is nothing to combine.
     """
     heads = (_HEADS[0], _HEADS[1], Loop("r", pack, grid=True))
     rows = Loop("q", _packed_rows(br, pack), grid=True)
@@ -165,14 +165,14 @@ def tiled_backward(
 ) -> Schedule:
     """Backward attention with recomputed scores: one block per key tile, queries streamed.
 
-    Order 2 adds dQ atomically in fp32 and takes D = rowsum(dO ∘ O) from a kernel of its own. With
-    `converted` that kernel clears the sums first, and a last one brings them to the output's type.
-    A block loops over the query heads of its group, or (`spread`) has one of them and leaves dK and
-    dV of that head, which a combining kernel adds up.
+    Order 2 adds dQ atomically in fp32 and takes D = rowsum(dO ∘ O) from a separate kernel. With
+    `converted` that kernel zeroes the sums first, and a last kernel converts them to the output's
+    type. A block loops over the query heads of its group. With `spread` it has one query head and
+    writes partial dK and dV, which a combining kernel adds up.
 
     Order 1 has one block per head, rewrites dQ on every key tile and touches O on the first only
-    ((4Tc + 4)·N·d by the "paper" accounting, (5Tc + 4) by "literal"). `key_slice` lets order 1
-    spread the keys over blocks of that many, which add dQ atomically, as later releases did.
+    ((4Tc + 4)·N·d by the "paper" accounting, (5Tc + 4) by "literal"). `key_slice` spreads the keys
+    over blocks of that many keys, which add dQ atomically, as in later releases.
     """
     last = converted and order != 1
     algorithm = attention.backward(mask, score_vector=score_vector, converted=last)
@@ -235,12 +235,12 @@ def tiled_gradients(
 ) -> Schedule:
     """Backward attention in the bundled kernels' order: all gradients in the problem's type.
 
-    A block has `bc` keys and streams query tiles of `br`; it loops over the query heads of its
-    group, or (`spread`) has one of them and leaves fp32 dK and dV of that head, which a combining
-    kernel adds up. dQ is added atomically in fp32 and converted by a kernel of its own.
+    A block has `bc` keys and streams query tiles of `br`. It loops over the query heads of its
+    group. With `spread` it has one query head and writes fp32 partial dK and dV, which a combining
+    kernel adds up. dQ is added atomically in fp32 and converted by a separate kernel.
 
-    With `queries` = (rows, keys) a second kernel makes dQ: a block has so many query rows, streams
-    key tiles and computes the scores again, so that nothing is atomic.
+    With `queries` = (rows, keys) a second kernel computes dQ: a block has `rows` query rows,
+    streams tiles of `keys` keys and recomputes the scores, so nothing is atomic.
     """
     delta = Kernel("delta", ("delta",), (*_HEADS, Loop("q", 32, grid=True)), masked=False)
     apart = queries is not None
@@ -278,7 +278,7 @@ def _query_gradients(
     stages: Number,
     threads: Number,
 ) -> Kernel:
-    """dQ of one tile of query rows, keys streamed, scores computed again."""
+    """dQ of one tile of query rows: keys streamed, scores recomputed."""
     rows, keys = tile
     steps = ("scores", "probabilities", "dprobabilities", "dscores")
     return Kernel(

@@ -1,14 +1,14 @@
-"""Counts to seconds: what a kernel takes of each resource of a device, joined into one time.
+"""From counts to seconds: the time that a kernel needs of each resource, joined into one time.
 
-    t = start + soft maximum over resources of (what the kernel asks of it / what it gives)
+    t = start + soft maximum over resources of (demand / rate)
 
-Start at `LibraryOperator.time` (perfmodel/operators/library.py), which chooses the implementation
+Start at `LibraryOperator.time` (perfmodel/operators/library.py): it chooses the implementation
 class, makes candidate plans and times them. Then, in the order of a prediction:
 
     setting                  what every plan is made for: device, constants, how the run is timed
-    machine, architectures   a device in SI units, and what its family of chips shares
+    machine, architectures   a device in SI units, and the facts of its chip family
     libraries                what a library's kernels do: tiles, slices, fusions; names to kernels
-    style, shares            what such facts mean in numbers
+    style, shares            such facts as numbers: shares of units, prices of blocks
     attention*, splitkv, slicing, matmul, menu, rowwise, unfused    plans: schedules with a Style
     screening                which tiles of a menu are worth timing
     kernel                   one kernel: the terms, and how they join
@@ -17,5 +17,5 @@ class, makes candidate plans and times them. Then, in the order of a prediction:
     runs, circumstances      how a run was timed (runs.yaml)
     spread, physical         the range of a prediction, and the bound below it
     constants                shares and prices with their sources (constants.yaml)
-    ablation                 which mechanisms can be switched off, to see what they are worth
+    ablation                 terms that can be switched off, to see what each is worth
 """

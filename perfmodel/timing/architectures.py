@@ -1,4 +1,4 @@
-"""Architectures by device: what the chips of one family share and a datasheet does not say.
+"""Architectures: facts that the chips of one family share and that datasheets do not give.
 
 The table is `architectures.yaml`; its header has the sources.
 """
@@ -26,56 +26,59 @@ class Architecture:
     """One row of the table."""
 
     name: str
-    """What the program calls it."""
+    """Name of the row."""
     instruction: Instruction
     """The matrix instruction at the full rate; `none` before Volta."""
     node_nm: float
-    """Process node in nanometres: the energy of an operation falls with it."""
+    """Process node in nanometres; the energy of an operation scales with it."""
     capabilities: tuple[str, ...] = ()
-    """Compute capabilities, exact or a major number alone; the exact one is taken first."""
+    """Compute capabilities, each exact or a major number alone; an exact match is preferred."""
     names: tuple[str, ...] = ()
-    """`architecture` of the specs of devices that have no compute capability."""
+    """Values of `architecture` in the specs of devices without a compute capability."""
     rows: int = 16
-    """Rows of output of one matrix instruction."""
+    """Output rows of one matrix instruction."""
     copies: Copies = "staged"
-    """How tiles reach shared memory: through registers of warps that wait (`staged`), without them
-    (`asynchronous`), or by a copy engine that one thread starts (`tensor`)."""
+    """How tiles reach shared memory: through registers of warps that wait (`staged`), without
+    registers (`asynchronous`), or by a copy engine that one thread starts (`tensor`)."""
     clusters: bool = False
-    """Whether several blocks start together, so that a tile is sent to all of them at once."""
+    """Whether several blocks can start together, so that one read sends a tile to all of them."""
     pairs: bool = False
-    """Whether two units multiply together, each loading half of the columns that both need."""
+    """Whether two units can multiply together, each loading half of the columns that both need."""
     mma_share: float = 1.0
-    """Share of the matrix rate that instructions fed from registers reach, where those are not the
-    native ones."""
+    """Share of the matrix rate that register-fed instructions reach, where the native ones are
+    others."""
     stated_flops_per_clock: float = 2048.0
-    """16-bit matrix operations a clock and unit for which shares of native kernels are stated."""
+    """16-bit matrix operations a clock and unit of the device for which shares of native kernels
+    are stated."""
     l2_bytes_per_clock: float = 24.0
-    """L2 reads of a unit in a clock, for devices whose spec has no bandwidth of L2."""
+    """L2 bytes a clock that a unit reads, for devices whose spec has no L2 bandwidth."""
     l2_distinct_share: float = 1.0
-    """Share of the L2 that distinct lines get: less than all where it has two partitions, and the
-    one next to a unit keeps a copy of what the unit reads from the other."""
+    """Share of the L2 capacity for distinct lines. It is below 1 where the L2 has two partitions,
+    and the partition near a unit keeps a copy of lines that the unit reads from the other one."""
     l2_stream_share: float = 1.0
-    """Share of the L2's rate for lines of which each is read by one unit: less than all where half
-    of them lie in the further partition, and none has a copy that another unit asked for."""
+    """Share of the L2's rate for lines that only one unit reads. It is below 1 where half of the
+    lines lie in the far partition and no other unit has already copied them."""
     sparse_2_4: bool = False
-    """Whether its matrix unit skips two of every four weights, at twice the dense rate at most."""
+    """Whether its matrix unit skips two of every four weights (2:4 sparsity), for at most twice the
+    dense rate."""
     integer_lanes: float | None = None
-    """Lanes of a unit for 32-bit integer operations; None where those are the vector lanes."""
+    """Lanes of a unit for 32-bit integer operations; None where the vector lanes do them."""
     dot_products: bool = False
     """Whether an integer lane adds four products of 8 bits in one instruction (DP4A)."""
     issue_lanes: float | None = None
-    """Lanes of a unit that its schedulers issue to in a clock; None where it is not documented."""
+    """Lanes that a unit's schedulers issue to in a clock; None where it is not documented."""
     single_issue: bool = False
-    """Whether a scheduler issues one instruction a clock, whatever the instruction."""
+    """Whether a scheduler issues at most one instruction a clock."""
     pages_at_hand: float = float("inf")
-    """Pages of 2 MiB whose addresses a unit has at hand before its L1 is looked up."""
+    """Pages of 2 MiB whose address translations a unit caches."""
     shared_kept_bytes: int = 0
     """Shared memory that cannot become L1."""
     accurate_ops: tuple[float, float] = (6.0, 1.0)
-    """Floating-point and integer operations beside the special one in a library's exponential, and
-    in a division to the last digit."""
+    """Floating-point and integer operations, besides the special-function one, of a library's
+    exponential or of a correctly rounded division."""
     memory_family: str = ""
-    """Memory controllers that reach another share of their peak than the memory's kind says."""
+    """Memory family, for controllers that reach another share of their peak than usual for their
+    kind of memory."""
 
     @property
     def feeds_registers(self) -> bool:
@@ -84,20 +87,19 @@ class Architecture:
 
     @property
     def sums_apart(self) -> bool:
-        """Whether the native instruction's sums lie in a memory of their own and not in registers
-        (PTX ISA: tensor memory).
-        """
+        """Whether the native instruction accumulates in a memory of its own, not in registers (PTX
+        ISA: tensor memory)."""
         return self.instruction == "tcgen05"
 
 
-# How a device finds its row, which it may not change.
+# Fields that select the row of a device; a spec may not change them.
 _KEYS = ("name", "capabilities", "names")
 _PATH = Path(__file__).with_name("architectures.yaml")
 
 
 @lru_cache(maxsize=1)
 def architectures() -> Mapping[str, Architecture]:
-    """All architectures by name; raises `PerfmodelError` where the table is damaged."""
+    """All architectures by name. Raises `PerfmodelError` where the table is damaged."""
     try:
         document = yamltable.read(_PATH)
         rows = {**document["architectures"], "other": document["other"]}
@@ -123,10 +125,10 @@ def _made(name: str, entry: Mapping[str, Any]) -> Architecture:
 
 
 def architecture_of(device: Device, said: list[str] | None = None) -> Architecture:
-    """The architecture of a device with the facts that are its own, and in `said` what was assumed.
+    """The architecture of a device with the device's own facts; assumptions are added to `said`.
 
-    A compute capability of which nothing is known is taken for the newest with its kind of memory.
-    Raises `SpecError` for a fact of its own that is none of an architecture's, or cannot be.
+    An unknown compute capability is taken for the newest one with the same kind of memory. Raises
+    `SpecError` for a fact in the spec that no architecture has, or with an impossible value.
     """
     return _with_own_facts(_row_of(device, said), device)
 
@@ -150,7 +152,7 @@ def _row_of(device: Device, said: list[str] | None) -> Architecture:
 
 
 def _with_own_facts(row: Architecture, device: Device) -> Architecture:
-    """The architecture as this device has it: a spec may say otherwise, fact by fact."""
+    """The architecture with the facts that the device's spec states instead."""
     own = device.architecture_facts
     if own is None:
         return row
@@ -169,7 +171,7 @@ def _with_own_facts(row: Architecture, device: Device) -> Architecture:
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Whether a value of a file may stand in a field."""
+    """Whether a value of a file has the type of a field."""
     parts = get_args(hint)
     if get_origin(hint) is Literal:
         return value in parts
@@ -185,7 +187,7 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _wanted(hint: Any) -> str:
-    """What `_fits` asks for, in words."""
+    """What `_fits` accepts, in words."""
     parts = get_args(hint)
     if get_origin(hint) is Literal:
         return f"one of {', '.join(parts)}"

@@ -1,4 +1,5 @@
-"""Plans for attention: which kernels a class of implementation launches, over its menu."""
+"""Plans for attention: which kernels a class of implementation launches, for each tile of its
+menu."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def forward_plan(
     *,
     split: bool = False,
 ) -> Plan:
-    """Forward attention by the class's schedule; decode adds the choice of slices."""
+    """Forward attention by the class's schedule; for decode also with the numbers of slices."""
     machine, constants = setting.machine, setting.constants
     problem = _with_values(problem, kernel.caller)
     decodes = decoding(problem, kernel.caller)
@@ -89,7 +90,8 @@ def forward_plan(
 
 
 def _with_values(problem: Attention, caller: Caller) -> Attention:
-    """The problem with the head dimension of values, where the caller's models have another."""
+    """The problem with the head dimension of values, where the caller's models have another one
+    than for keys."""
     if caller.fewer_values is None or problem.head_dim_v is not None:
         return problem
     keys, values = caller.fewer_values
@@ -97,13 +99,15 @@ def _with_values(problem: Attention, caller: Caller) -> Attention:
 
 
 def decoding(problem: Attention, caller: Caller) -> bool:
-    """Whether a decode kernel runs: for one query, unless prompts of one token are told apart."""
+    """Whether a decode kernel runs: for one query, except where the caller treats one token as a
+    prompt."""
     alone = caller.prompts and np.all(np.asarray(problem.seq_kv == 1))
     return problem.phase == "decode" and not alone
 
 
 def _fresh(problem: Attention, kernel: AttentionFacts) -> tuple[Attention, AttentionFacts]:
-    """The problem and the call where no keys are from before: they lie end to end, as they came."""
+    """The problem and the kernel for a prompt without cached keys: keys are contiguous, not
+    paged."""
     if not np.all(np.asarray(problem.seq_q == problem.seq_kv)):
         return problem, kernel
     window = None if kernel.caller.windowless else problem.window
@@ -113,7 +117,7 @@ def _fresh(problem: Attention, kernel: AttentionFacts) -> tuple[Attention, Atten
 
 
 def _mask(problem: Attention, kernel: AttentionFacts) -> Band | None:
-    """The problem's mask, over key tiles as the library cuts them."""
+    """The problem's mask, aligned to the key tiles as the library aligns it."""
     mask = problem.mask()
     return mask and replace(mask, aligned=kernel.aligned_windows and problem.causal)
 
@@ -121,10 +125,10 @@ def _mask(problem: Attention, kernel: AttentionFacts) -> Band | None:
 def _tiles(
     problem: Attention, kernel: AttentionFacts, machine: Machine
 ) -> tuple[tuple[TileRow, ...], np.ndarray | bool]:
-    """Tiles for many queries, and which of them serve which problem, shape (n, tiles).
+    """Tiles for many queries, and which problems each serves: shape (n, tiles).
 
-    Where keys lie in pages, some libraries run their decode kernel; others have tiles of decode for
-    few queries, or tiles of their own where a window hides keys.
+    With paged keys some libraries run their decode kernel. Others have decode tiles for few
+    queries, or own tiles where a window hides keys.
     """
     dim, stored = int(np.max(problem.head_dim)), problem.elements()["kv"]
     if kernel.caller.paged and kernel.pages_by_decode:

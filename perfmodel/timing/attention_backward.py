@@ -1,4 +1,4 @@
-"""The plan for the backward pass of attention: recomputed in tiles."""
+"""The plan for the backward pass of attention, with scores recomputed in tiles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Code, Style
 
-# Share of the vector operations a score that integer lanes do: of 4, two halves of a packed
+# Share of the vector operations of a score that run on integer lanes: of 4, two halves of a packed
 # conversion (CUDA C++ Programming Guide, throughput of conversions).
 _INTEGER_BACKWARD = 1.0 / 4.0
 # Tiles of a backward block and buffers of its queries, the first that fit: 64 × 64 with one buffer
@@ -39,7 +39,7 @@ _BACKWARD = (
     (((16, 32),), 1),
     (((16, 16),), 1),
 )
-# Threads of a backward block, and buffers of its queries where the caller does not say.
+# Threads of a backward block, and the default number of buffers of its queries.
 _THREADS, _STAGES = 256, 2
 # Warp tile of a backward block: 8 warps share its 64 × 128 scores (the same templates).
 _BACKWARD_WARP = (32, 32)
@@ -50,14 +50,14 @@ _BACKWARD_1 = tuple((((16, keys),), 2) for keys in (256, 128, 64, 32, 16))
 def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Plan:
     """Backward attention by the order of the class's schedule, scores recomputed in tiles."""
     machine, constants = setting.machine, setting.constants
-    # A class's own share is that of its forward loop.
+    # `share` of a class is that of its forward loop.
     how = style(problem, replace(kernel, share=None), setting)
     kept = constants["matrix_share"] if kernel.backward is None else kernel.backward
     share = how.matrix_share * kept
     # The first keys are seen by the most queries.
     code = replace(how.code, integer_share=_INTEGER_BACKWARD)
-    # Groups of warps that take turns forward share a tile of the backward pass, so that only
-    # another block hides what they wait for (FlashAttention-3, its backward loop as recalled).
+    # Warp groups that take turns in the forward pass share one tile in the backward pass, so only
+    # another block hides their waits (FlashAttention-3, its backward loop as recalled).
     turns = replace(how.turns, alone=how.turns.alone or kernel.overlap == "warps")
     how = replace(how, matrix_share=share, longest_first=True, code=code, turns=turns)
     order, fed = order_of(kernel), fed_by_registers(kernel, machine)
@@ -101,10 +101,10 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
 def _backward_tiles(
     problem: Attention, machine: Machine, order: tiled.Order, *, sums_apart: bool
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Rows, keys and buffers of the first entry of the menu of which a tile fits; else the last.
+    """Rows, keys and buffers of the first menu entry with a tile that fits; else of the last.
 
-    Sums that lie in a memory of their own leave the registers to the rest (FlashAttention-4,
-    2603.05451, section 3: S, dP, dV, dK and dQ of 128 x 128 tiles in tensor memory).
+    Accumulators in tensor memory leave the registers to the rest (FlashAttention-4, 2603.05451,
+    section 3: S, dP, dV, dK and dQ of 128 x 128 tiles in tensor memory).
     """
     wide = {axis: int(np.max(problem.sizes()[axis])) for axis in "de"}
     alone = dict.fromkeys(AXES, 1) | wide

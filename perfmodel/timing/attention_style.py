@@ -1,4 +1,4 @@
-"""How a class of attention kernel uses the machine: shares of its units, and what overlaps."""
+"""How a class of attention kernels uses the device: shares of its units, and what overlaps."""
 
 from __future__ import annotations
 
@@ -20,27 +20,26 @@ from perfmodel.timing.setting import Setting
 from perfmodel.timing.shares import block_price, hidden_share, matrix_share
 from perfmodel.timing.style import Block, Code, Combining, Style, Turns
 
-# 16-bit matrix operations a clock and unit for which the share of instructions that are fed from
-# registers is stated: those of A100.
+# 16-bit matrix operations a clock and unit of A100, for which the share of the rate that
+# register-fed instructions reach is stated.
 _FULL_RATE_REGISTERS = 2048.0
-# Axes of attention along which its kernels have no loop: a head of queries and keys, of values.
+# Axes that attention kernels do not loop over: head dimension of queries and keys, of values.
 HEAD_AXES = ("d", "e")
-# Share of the vector operations a score that integer lanes do: the maximum and half a packed
-# conversion of 3.5 (CUDA C++ Programming Guide, throughput of compare, minimum and maximum).
+# Share of the vector operations of a score that run on integer lanes: of 3.5, the maximum and half
+# a packed conversion (CUDA C++ Programming Guide, throughput of compare, minimum and maximum).
 _INTEGER = 1.5 / 3.5
 
 
 def compute_type(problem: Attention, machine: Machine, kernel: AttentionFacts | None = None) -> str:
-    """The type whose rate both contractions run at: that of the queries, or of a narrower cache
-    that they are narrowed for.
-    """
+    """The type whose rate both products run at: that of the queries, or that of a narrower cache
+    where the kernel narrows the queries."""
     if kernel is not None and kernel.narrow_products:
         return machine.multiplied_as(problem.elements()["kv"].name)
     return machine.multiplied_as(problem.dtype)
 
 
 def style(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Style:
-    """The class's facts and constants as the kernel timer wants them."""
+    """The class's facts and constants as the kernel timer takes them."""
     constants = setting.constants
     how = chained(kernel, compute_type(problem, setting.machine, kernel), setting)
     ordered = _ordered(problem, kernel) * constants["ordered_price"] / constants["block_price"]
@@ -61,7 +60,7 @@ def style(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Style
 
 
 def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
-    """How the class chains two products at the rate of `compute`, whatever they are of."""
+    """The style of two chained products at the rate of `compute`, for any operands."""
     machine, constants = setting.machine, setting.constants
     packed = kernel.caller.packed
     price = block_price(kernel, constants) if packed else constants["chained_block_price"]
@@ -89,7 +88,7 @@ def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
 
 
 def _combining(kernel: AttentionFacts, constants: Constants) -> Combining | None:
-    """The kernel that adds slices of the keys up, where the class has one."""
+    """The kernel that adds the slices of the keys up; None where the class has none."""
     if kernel.combines_inside:
         return None
     start = constants["block_price" if kernel.adds_plainly else "combine_price"]
@@ -97,7 +96,7 @@ def _combining(kernel: AttentionFacts, constants: Constants) -> Combining | None
 
 
 def _matrix_share(compute: str, kernel: AttentionFacts, setting: Setting) -> float:
-    """Share of the matrix unit's rate by the class's instructions, as `kept_share` has it."""
+    """Share of the matrix unit's rate that the class's instructions reach (`kept_share`)."""
     machine, constants = setting.machine, setting.constants
     path = matrix_share(kernel, machine)
     share = constants["chained_matrix_share"] if kernel.share is None else kernel.share
@@ -111,28 +110,31 @@ def _matrix_share(compute: str, kernel: AttentionFacts, setting: Setting) -> flo
 
 
 def kept_share(share: float, rate: float) -> float:
-    """Share of the matrix rate at `rate` times that at which `share` holds.
+    """Share of the matrix rate on a unit that is `rate` times as fast as the one where `share`
+    holds.
 
-    What a warp does between its matrix instructions, waiting for the one before, addresses and
-    barriers, takes the same cycles whether the unit is fast or slow. That is 1/s − 1 of the time of
-    the instructions where they keep a share s, and r times that where the unit is r times as fast:
-    1/s(r) = 1 + (1/s − 1)·r.
+        1/s(r) = 1 + (1/s − 1)·r
+
+    s is `share`, r is `rate`. Between its matrix instructions a warp waits for the last result and
+    spends cycles on addresses and barriers. These cycles are the same on a fast and a slow unit:
+    1/s − 1 of the instructions' own time at r = 1, r times that share where the unit is r times as
+    fast.
     """
     return 1.0 / (1.0 + (1.0 / share - 1.0) * rate)
 
 
 def _chained(problem: Attention, kernel: AttentionFacts) -> bool:
-    """Whether exponentials and the vector work around them wait for each other."""
+    """Whether exponentials and the vector work around them are one dependent chain."""
     if kernel.turns_at is None:
         return kernel.ping_pong
     return next_extent(int(np.max(problem.head_dim)), kernel.head_dims) not in kernel.turns_at
 
 
 def _overlap(problem: Attention, kernel: AttentionFacts, constants: Constants) -> float:
-    """Share of non-matrix work hidden under the matrix unit: none where registers are lacking.
+    """Share of non-matrix work hidden under the matrix unit; 0 where registers run out.
 
-    FlashAttention-3 gives up its overlap within a group of warps where addresses of 8-bit pages
-    take the registers (tile_size.h).
+    FlashAttention-3 gives up the overlap within a warp group where addresses of 8-bit pages take
+    the registers (tile_size.h).
     """
     narrow = kernel.caller.paged and problem.elements()["kv"].bits <= 8
     most = kernel.narrow_pages_to
@@ -141,10 +143,10 @@ def _overlap(problem: Attention, kernel: AttentionFacts, constants: Constants) -
 
 
 def _ordered(problem: Attention, kernel: AttentionFacts) -> Number:
-    """Whether FlashAttention-3's scheduler orders tiles by their length and heads by the L2.
+    """Whether FlashAttention-3's scheduler orders tiles by length and heads by L2 locality.
 
-    It does under a causal mask or a window. One query has no mask to speak of, and the library
-    drops it, but for heads of 128 with keys in pages, where the causal kernel has the better tile
+    It does under a causal mask or a window. The library drops the causal mask for a single query,
+    except with heads of 128 and paged keys, where the causal kernel has the better tile
     (flash_api.cpp: head_swizzle, is_causal).
     """
     if kernel.even_rule is None or not kernel.caller.packed:
@@ -155,11 +157,11 @@ def _ordered(problem: Attention, kernel: AttentionFacts) -> Number:
 
 
 def _search_seconds(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Number:
-    """Seconds in which each unit finds its tiles among sequences of any length.
+    """Seconds in which each unit finds its tiles among sequences of different lengths.
 
-    A warp of FlashAttention-3's scheduler adds up the tiles of 31 sequences, each addition waiting
-    for the one before, until it comes to its own; where keys may be sliced it loads the numbers of
-    slices first (tile_scheduler.hpp).
+    A warp of FlashAttention-3's scheduler adds up the tiles of 31 sequences in dependent additions
+    until it reaches its own. Where keys may be sliced, it first loads the numbers of slices
+    (tile_scheduler.hpp).
     """
     machine, constants = setting.machine, setting.constants
     if not kernel.caller.paged or kernel.even_rule is None:
@@ -171,7 +173,7 @@ def _search_seconds(problem: Attention, kernel: AttentionFacts, setting: Setting
 
 
 def _halvings(problem: Attention) -> Number:
-    """Loads that a block waits for, one after another, until it has found its sequence."""
+    """Dependent loads of the binary search in which a block finds its sequence."""
     return np.asarray(np.ceil(np.log2(as_floats(problem.sizes())["b"] + 1.0)))
 
 
@@ -185,7 +187,7 @@ def on_tiles(
     keys: Number,
     pack: Number,
 ) -> Style:
-    """`how` with what depends on the tile: what `mask` costs there, and 8-bit values.
+    """`how` with the costs that depend on the tile: those of `mask`, and those of 8-bit values.
 
     A tile has the rows of `pack` query heads that share their keys.
     """
@@ -207,10 +209,10 @@ def on_tiles(
 def masking(
     problem: Attention, mask: Band | None, pack: Number, rows: Number, keys: Number
 ) -> Number:
-    """Instructions of the integer lanes that set the scores aside that the mask hides.
+    """Integer instructions that replace the scores hidden by the mask.
 
-    Kernels compare columns in those tiles alone that an edge of the band cuts: ⌈span / Bc⌉ of a
-    query tile that spans so many queries, one compare for each of their edges and a selection
+    Kernels compare columns only in tiles that an edge of the band cuts: ⌈span / Bc⌉ tiles of a
+    query tile of `span` queries. Each score takes one compare an edge and one selection
     (FlashAttention-2, flash_fwd_kernel.h: masking steps; FlashAttention-3, mask.h).
     """
     if mask is None:
@@ -227,11 +229,11 @@ def masking(
 def masking_all(
     problem: Attention, kernel: AttentionFacts, pack: Number, rows: Number, keys: Number
 ) -> Number:
-    """What `masking` counts where every visited tile is masked, and hidden ones are tested.
+    """As `masking`, where every visited tile is masked and hidden tiles are visited too.
 
-    Triton's kernels compare each score with every edge and select it, wherever the tile lies; a
-    loop that walks over tiles which a window hides finds that out by comparing them all, and by a
-    maximum over the tile.
+    Triton's kernels compare each score with every edge and select it, in every tile. A loop that
+    starts at the first key finds a tile hidden by the window only after comparing all of its scores
+    and taking a maximum over the tile.
     """
     windowed = problem.windowed()
     edges = float(problem.causal) + windowed * (2.0 if kernel.walks else 1.0)
@@ -242,8 +244,8 @@ def masking_all(
 def rate_of_rows(machine: Machine, rows: Number) -> Number:
     """Share of the native instruction's rate for a tile of so many rows.
 
-    Hopper's has 64 rows. Blackwell's has 128, or 64 at half of the rate (PTX ISA, tcgen05.mma).
-    Fewer go by the instruction that is fed from registers.
+    Hopper's instruction has 64 rows. Blackwell's has 128, or 64 at half of the rate (PTX ISA,
+    tcgen05.mma). Tiles of fewer rows use the register-fed instruction.
     """
     whole = machine.architecture.rows
     share = np.where(np.asarray(rows) >= min(whole, 64), np.minimum(rows / whole, 1.0), 0.0)
@@ -253,9 +255,9 @@ def rate_of_rows(machine: Machine, rows: Number) -> Number:
 def widening(
     problem: Attention, kernel: AttentionFacts, pack: Number, rows: Number, keys: Number
 ) -> Number:
-    """Instructions of the integer lanes that make 16 bits of 8-bit keys and values.
+    """Integer instructions that convert 8-bit keys and values to 16 bits.
 
-    A block converts every tile that it streams, however few queries it has for it.
+    A block converts every tile that it streams, however few queries it has.
     """
     elements = problem.elements()
     if not kernel.widening_ops or elements["kv"].bits > 8 or elements["data"].bits <= 8:
@@ -270,7 +272,7 @@ def widening(
 def _visited(
     problem: Attention, pack: Number, rows: Number, keys: Number, *, through: bool
 ) -> Number:
-    """Tiles of keys that all row blocks visit; `through` those too that a window hides."""
+    """Key tiles that all row blocks visit; with `through` including those that a window hides."""
     b, g, r, q, x = (as_floats(problem.sizes())[axis] for axis in "bgrqx")
     span = np.maximum(np.floor(rows / pack), 1.0)
     seen = x - q + (q + np.minimum(span, q)) / 2.0 if problem.causal else x
@@ -284,10 +286,10 @@ def _visited(
 def transposing(
     problem: Attention, kernel: AttentionFacts, machine: Machine, constants: Constants, keys: Number
 ) -> Number:
-    """Seconds in which the warps that load a tile of values transpose it for the second product.
+    """Seconds in which the loading warps transpose a tile of values for the second product.
 
-    The matrix unit takes 8-bit operands along the contraction alone, and values lie across it
-    (FlashAttention-3, section 3.3).
+    The matrix unit takes 8-bit operands only with the contraction axis contiguous, and values are
+    stored the other way (FlashAttention-3, section 3.3).
     """
     stored = problem.elements()["kv"]
     if not kernel.transposes or stored.bits > 8:
@@ -304,9 +306,9 @@ def staged_resident(
     keys: Number,
     threads: Number,
 ) -> Number:
-    """Most blocks of a unit where tiles of keys and values pass through registers.
+    """Most resident blocks of a unit where tiles of keys and values pass through registers.
 
-    They stand beside the result, the scores and the addresses in the registers of the block.
+    The tiles share a block's registers with the result, the scores and the addresses.
     """
     most = np.inf if kernel.resident is None else kernel.resident
     if not kernel.waits:
@@ -320,10 +322,10 @@ def staged_resident(
 
 
 def passing(how: Style, columns: int, machine: Machine, dim: Number) -> Number:
-    """Seconds in which scores pass through shared memory for each of matrix work.
+    """Seconds in which scores pass through shared memory, per second of matrix work.
 
-    Its 2 bytes are written once and read by each of d / `columns` warps that share their row. They
-    stand beside its 4·d operations, one after the other: a barrier lies between.
+    A score of 2 bytes is written once and read by each of the d / `columns` warps that share its
+    row. It has 4·d matrix operations. The two do not overlap: a barrier lies between.
     """
     rate = machine.matrix_per_unit(how.compute) * how.matrix_share
     passed = 2.0 * (1.0 + ceil_div(dim, columns))
@@ -331,12 +333,12 @@ def passing(how: Style, columns: int, machine: Machine, dim: Number) -> Number:
 
 
 def exchanging(how: Style, machine: Machine, keys: Number, warps: Number) -> Number:
-    """Seconds in which FlashAttention-1's warps add up their outputs for each of matrix work.
+    """Seconds in which FlashAttention-1's warps add up their outputs, per second of matrix work.
 
-    They cut the keys of a tile between them, so that each has a partial sum of every output: it is
-    written to shared memory in fp32 and read back before the next tile (FlashAttention-2, 3.3). For
-    r rows and head dimension d that is 8·warps·r·d bytes beside 4·r·keys·d operations, one after
-    the other.
+    The warps split the keys of a tile, so each has a partial sum of every output. The partial sums
+    are written to shared memory in fp32 and read back before the next tile (FlashAttention-2, 3.3).
+    For r rows and head dimension d that is 8·warps·r·d bytes against 4·r·keys·d operations, without
+    overlap.
     """
     rate = machine.matrix_per_unit(how.compute) * how.matrix_share
     return 2.0 * warps / keys * rate / machine.shared_bytes_per_unit
@@ -347,9 +349,9 @@ def operand_tile(
 ) -> tuple[Number, Number]:
     """Rows and columns that share one operand fetch; see `Kernel.operand_tile`.
 
-    Instructions fed from registers share it within a warp. FlashAttention-2 and Triton give every
-    warp rows of its own and all keys of a tile (2307.08691, section 3.3); FlashAttention-1 cuts the
-    keys between them instead.
+    Register-fed instructions share a fetch within a warp. FlashAttention-2 and Triton give each
+    warp its own rows and all keys of a tile (2307.08691, section 3.3). FlashAttention-1 splits the
+    keys between the warps instead.
     """
     if fed_by_registers(kernel, machine):
         warps = np.maximum(threads // 32, 1)
@@ -358,7 +360,7 @@ def operand_tile(
 
 
 def fed_by_registers(kernel: AttentionFacts, machine: Machine) -> bool:
-    """Whether warps load operands into registers for its matrix instructions."""
+    """Whether warps load operands into registers for the class's matrix instructions."""
     return kernel.instruction == "register" or machine.architecture.feeds_registers
 
 

@@ -1,4 +1,4 @@
-"""Whether what a problem keeps in each level of memory fits there."""
+"""Whether the tensors of a problem fit in each level of memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perfmodel.units import binary
 
 
 def rooms(device: Device, held: Iterable[str]) -> dict[str, float]:
-    """Capacity in bytes of the levels that hold something, where it is known."""
+    """Capacity in bytes of each level that holds something, where the spec has it."""
     known = {
         name: device.hbm_capacity_bytes if name == OWN else _capacity(device, name) for name in held
     }
@@ -23,7 +23,7 @@ def _capacity(device: Device, name: str) -> float | None:
 
 
 def too_large(device: Device, least: Mapping[str, float]) -> tuple[str, ...]:
-    """A line for each level that does not hold the `least` bytes that some problems need of it."""
+    """A line for each level that is smaller than the `least` bytes that the problems need there."""
     return tuple(
         f"needs {binary(least[name])} or more, and {device.slug} has {binary(room)} of "
         f"{'memory' if name == OWN else f'{name} memory'}: it could not run"

@@ -1,4 +1,5 @@
-"""How a run is timed, as far as the device itself feels it: what is in cache, what the data are."""
+"""How a run is timed, as far as it affects the device: cache contents, data, rest before the
+run."""
 
 from __future__ import annotations
 
@@ -10,26 +11,27 @@ from perfmodel.timing.constants import Constants
 
 @dataclass(frozen=True)
 class Circumstances:
-    """How a run is timed, as far as the device itself feels it."""
+    """How a run is timed, as far as it affects the device."""
 
     warm: float = 0.0
-    """Share of the inputs that fit in L2 and are still there from the run before."""
+    """Share of the inputs that fit in L2 and that the run before left there."""
     repeats: bool = False
     """Whether the run before was of the same kernel, on the same memory."""
     copies: Number = 1.0
-    """Copies of the weights that the loop goes round: one is used again after as many calls."""
+    """Copies of the weights that a timing loop takes in turn: each is used again after that many
+    calls."""
     own_inputs: bool = False
-    """Whether each of them has data of its own, which take turns with it."""
+    """Whether each copy of the weights has its own data, which take turns too."""
     own_results: bool = False
-    """Whether each of them has results of its own."""
+    """Whether each copy of the weights has its own results, which take turns too."""
     activity: float = 1.0
     """Switching activity of the data relative to random numbers: a factor of energy."""
     lag_seconds: float = 0.0
-    """Response time of the power limit, where the board rested before the run."""
+    """Response time of the power limit, where the board rested before the run; else 0."""
 
 
 def circumstances(harness: str, operator: str, constants: Constants) -> Circumstances:
-    """What a harness means for the device; raises `ProblemError` for one that is not there."""
+    """What a harness means for the device. Raises `ProblemError` for an unknown harness."""
     run = constants.run(harness)
     rested = run.one_at_a_time and "lag" not in constants.off
     return Circumstances(

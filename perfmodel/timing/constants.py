@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,34 +26,34 @@ class Constant:
     unit: str
     """Its unit; empty for a share."""
     low: float
-    """The least that physics allows."""
+    """Lower physical bound."""
     high: float
-    """The most that physics allows."""
+    """Upper physical bound."""
     meaning: str
-    """What it stands for."""
+    """What it measures."""
     source: str
     """Where it comes from."""
     fitted: bool
-    """Whether a fit to measured runs set it."""
+    """Whether its value comes from a fit to measured runs."""
     prior: float
-    """What the source alone says: where a fit starts, and what it is pulled towards."""
+    """The source's value: where a fit starts, and the centre of its prior."""
     interval: tuple[float, float] | None = None
-    """The 95 % interval that the data leave a fitted one; None for others."""
+    """95 % interval of a fitted constant; None for others."""
     identified: bool = True
-    """Whether that interval is narrow enough for the data to settle it."""
+    """Whether the interval is narrow enough to say that the data determine the constant."""
 
 
 class Constants(dict[str, float]):
     """Values by name, the terms that are switched off, and how runs are timed.
 
-    `with_values` makes a changed copy (for fitting), `without` one that leaves terms out (for
-    ablation; `perfmodel.timing.ablation` names them), `with_runs` one of other circumstances.
+    `with_values` returns a changed copy (for fitting). `without` returns one with terms left out
+    (for ablation, see `perfmodel.timing.ablation`). `with_runs` returns one with other harnesses.
     """
 
     off: frozenset[str] = frozenset()
     """Terms that are left out."""
     changed_runs: Mapping[str, Run] | None = None
-    """Harnesses by name, where not those of `runs.yaml`."""
+    """Harnesses by name; None: those of `runs.yaml`."""
 
     def __missing__(self, name: str) -> float:
         """Raises `PerfmodelError`: a file of an earlier release may lack what this one reads."""
@@ -65,7 +65,8 @@ class Constants(dict[str, float]):
         return table().runs if self.changed_runs is None else self.changed_runs
 
     def run(self, harness: str) -> Run:
-        """How a harness times; raises `ProblemError` naming the harnesses there are."""
+        """The `Run` of a harness. Raises `ProblemError`, naming the harnesses, for an unknown
+        one."""
         return run_of(self.runs, harness)
 
     def without(self, *terms: str) -> Constants:
@@ -75,7 +76,7 @@ class Constants(dict[str, float]):
         return copy
 
     def with_runs(self, runs: Mapping[str, Run]) -> Constants:
-        """A copy with other circumstances."""
+        """A copy with other harnesses."""
         copy = self.with_values({})
         copy.changed_runs = runs
         return copy
@@ -91,7 +92,7 @@ class Constants(dict[str, float]):
 
 
 def read(path: Path) -> tuple[Constant, ...]:
-    """Constants of a file, checked; raises `PerfmodelError` in one line saying what is wrong."""
+    """Constants of a file, checked. Raises `PerfmodelError` in one line with the fault."""
     try:
         document = yamltable.read(path)
     except FileNotFoundError:
@@ -105,6 +106,9 @@ def read(path: Path) -> tuple[Constant, ...]:
     if not isinstance(entries, dict):
         raise PerfmodelError(f"{path}: no mapping called constants; see the shipped constants.yaml")
     return tuple(_constant(path, name, entry) for name, entry in entries.items())
+
+
+_KEYS = frozenset(item.name for item in fields(Constant)) - {"name"}
 
 
 def _constant(path: Path, name: str, entry: Mapping[str, Any]) -> Constant:
@@ -124,6 +128,12 @@ def _constant(path: Path, name: str, entry: Mapping[str, Any]) -> Constant:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise PerfmodelError(f"{path}: constant {name}: {error!r} is missing or wrong") from None
+    for key in entry:
+        # An unquoted comma in a text of YAML starts another key.
+        if key not in _KEYS:
+            raise PerfmodelError(
+                f"{path}: constant {name} has no {key!r}; put a text with a comma in quotes"
+            )
     if not constant.low <= constant.value <= constant.high:
         raise PerfmodelError(
             f"{path}: constant {name} = {constant.value:g} lies outside its physical bounds "

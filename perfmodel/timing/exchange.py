@@ -1,6 +1,6 @@
 """Seconds of an exchange over a link: α–β, messages times latency plus bytes over bandwidth.
 
-With p devices and n bytes each device sends, one message after another (Thakur, Rabenseifner &
+With p devices and n bytes, each device sends one message after another (Thakur, Rabenseifner &
 Gropp, Optimization of Collective Communication Operations in MPICH, 2005; the ring of sections 4.1
 and 4.3 and the pairwise exchange of 4.2):
 
@@ -8,9 +8,10 @@ and 4.3 and the pairwise exchange of 4.2):
     all-reduce                            2(p − 1)·α + 2(p − 1)/p · n / β
     all-to-all, of n/p bytes a device     (p − 1)·α + (p − 1)/p · n/p / β
 
-Messages and bytes are counted (`perfmodel.count.exchanges`); only α and β come from the device. A
-kernel waits for all of an exchange, but of a ring only for what its own work does not cover: it
-works on one p-th while the next arrives, and the first is there from the start.
+The number of messages and the bytes are counted (`perfmodel.count.exchanges`); only α (seconds a
+message) and β (bytes a second) come from the device. A kernel waits for the whole of an exchange,
+except for a ring: it works on one p-th of the data while the next p-th arrives, and the first is
+local. Of a ring it waits only for the part that its own work does not hide.
 """
 
 from __future__ import annotations
@@ -27,18 +28,19 @@ from perfmodel.timing.machine import Link
 from perfmodel.units import seconds as time
 from perfmodel.units import si
 
-# One message where the spec is silent: between NCCL's ring hop over NVLink (0.6 us) and over the
-# network (2.7 us), as over PCIe (src/graph/tuning.cc of NCCL 2.2x, protocol LL).
+# Latency of one message where the spec has none: that of PCIe. NCCL's ring hop takes 0.6 us over
+# NVLink and 2.7 us over the network (src/graph/tuning.cc of NCCL 2.2x, protocol LL).
 _MESSAGE = 1e-6
 
 
 def seconds(exchange: Exchange, link: Link) -> Number:
-    """Seconds that an exchange takes by itself."""
+    """Seconds of an exchange alone."""
     return exchange.steps * link.latency_seconds + exchange.sent_bytes / link.bytes_per_s
 
 
 def waited(exchanges: Iterable[tuple[Exchange, Number]], kernel_seconds: np.ndarray) -> np.ndarray:
-    """Seconds that exchanges, each with its own time, add to those of the kernels beside them."""
+    """Seconds that exchanges add to the kernels beside them; each pair is an exchange and its
+    seconds alone. Only rings are hidden under kernels."""
     alone: Number = 0.0
     rings: Number = 0.0
     covered: Number = np.inf
@@ -52,10 +54,11 @@ def waited(exchanges: Iterable[tuple[Exchange, Number]], kernel_seconds: np.ndar
 
 
 def link_of(device: Device, name: str) -> tuple[Level, Link]:
-    """The link of a device that is called `name`: its level, or a word of what the spec calls it.
+    """The link of a device called `name`: the name of its level, or a word of its label in the
+    spec.
 
-    Raises `UnknownName` where there is none, `ProblemError` where there are two or its bandwidth
-    is not in the spec.
+    Raises `UnknownName` where there is none, `ProblemError` where there are two or the spec has no
+    bandwidth of it.
     """
     links = [level for level in device.levels() if level.scope == "link"]
     found = [level for level in links if level.name == name]
@@ -76,7 +79,7 @@ def link_of(device: Device, name: str) -> tuple[Level, Link]:
 
 
 def sentence(level: Level, link: Link) -> str:
-    """What was taken for a link."""
+    """The sentence of a prediction on the assumed link."""
     return (
         f"exchanges cross {level.label} ({level.name}) at its documented "
         f"{si(link.bytes_per_s, 'B/s')}, {time(link.latency_seconds)} a message, "
@@ -85,5 +88,6 @@ def sentence(level: Level, link: Link) -> str:
 
 
 def _words(level: Level) -> list[str]:
-    """Words of its label, without numbers and units: nvlink of NVLink 4, nic of 400 Gb/s NIC."""
+    """Words of a link's label without numbers and units: nvlink of NVLink 4, nic of 400 Gb/s
+    NIC."""
     return [word for word in level.label.lower().split() if word.isalpha() and len(word) > 2]

@@ -1,4 +1,4 @@
-"""What a harness reports for a device time: launch floors and host time (`runs.yaml`)."""
+"""From device time to what a harness reports: launch floors and host time (`runs.yaml`)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from perfmodel.timing.runs import Run
 
 @dataclass(frozen=True)
 class Dispatch:
-    """What the host does for the calls of an operator, in seconds."""
+    """Host seconds for the calls of an operator."""
 
     start_seconds: Number = 0.0
-    """What passes before the first instruction."""
+    """Seconds before the first instruction."""
     library_seconds: Number = 0.0
-    """What the library does between that and its kernel, while the device waits."""
+    """Host seconds of the library between the first instruction and its kernel; the device
+    idles."""
     least_seconds: Number = 0.0
-    """Host time that the harness never reports less than."""
+    """Host seconds that are the least time the harness reports."""
     queued_seconds: Number = 0.0
-    """Host time until the call after it can be made, while its kernels wait in a queue or run."""
+    """Host seconds until the next call can be made, while kernels of this one are queued or run."""
 
     def whole(self, device_seconds: np.ndarray) -> np.ndarray:
-        """What the harness reports for a device time."""
+        """The time that the harness reports for a device time, in seconds."""
         started = self.start_seconds + self.busy(device_seconds)
         return np.asarray(np.maximum(self.least_seconds, started))
 
@@ -46,16 +47,15 @@ def dispatch(
     calls: Number = 0,
     machine: Machine | None = None,
 ) -> Dispatch:
-    """The host's part in an operator; `few` where a kernel of few rows runs.
+    """The host's part in the time of an operator; `few` where a kernel of few rows runs.
 
-    The start is what passes before the kernel does. In eager event timing the host's work goes on
-    beside the kernel, so that the longer of the two shows. A caller may add a start of its own,
-    another one before a kernel of few rows, and may have host work that nothing of it beats,
-    whatever the harness.
+    The start is added before the kernel. In eager event timing the host works in parallel with the
+    kernel, so the longer of the two shows. A caller may add its own start, another one before a
+    kernel of few rows, and its own host time as a lower bound.
 
-    `calls` is how many plain calls of a framework it takes, where that is not
-    one for all. What is stated holds for a `machine` by its `pace`. Raises `ProblemError` that
-    names the harnesses there are.
+    `calls` is the number of plain framework calls where it is not one for all. Stated host times
+    are scaled to a `machine` by `pace`. Raises `ProblemError`, naming the harnesses, for an unknown
+    one.
     """
     run = constants.run(harness)
     if "floor" in constants.off:
@@ -74,22 +74,23 @@ def dispatch(
     several = host * host_seconds(constants, harness, calls)
     one = host * host_seconds(constants, harness, 1, operator)
     queued: Number = np.maximum(np.where(several > 0, several, one), own)
-    if run.calls_as is None:  # nothing is called: kernels run from a graph, or by themselves
+    if run.calls_as is None:  # no host calls: kernels run from a graph, or alone
         queued = 0.0
     return Dispatch(
         slower * run.start_seconds(operator), library, np.maximum(least, several), queued
     )
 
 
-# Year of the boards beside whose hosts starts and calls are stated.
+# Year of the boards whose hosts the stated starts and calls were measured on.
 _YEAR = 2020
 
 
 def pace(run: Run, operator: str, machine: Machine, constants: Constants) -> float:
-    """What an operator's start takes on a machine over what is stated of it.
+    """Factor from the stated start of an operator to the start on a machine.
 
-    The device's own go with its clock. The host's where each call is awaited go with its age: a
-    board stands in a server of its time, and runs a framework of later releases.
+    Starts that are device cycles scale with the device's clock. Host starts scale with the host's
+    age where each call is awaited: a board is assumed to run in a server and with framework
+    releases of its time.
     """
     if run.clocked(operator):
         return float(machine.at_clock(1.0))
@@ -102,10 +103,9 @@ def pace(run: Run, operator: str, machine: Machine, constants: Constants) -> flo
 def host_seconds(
     constants: Constants, harness: str, calls: Number, operator: str = "pointwise"
 ) -> Number:
-    """Host time of several framework calls, which runs beside the device and may outlast it.
+    """Host seconds of several framework calls, which run in parallel with the device.
 
-    Plain ones unless an operator is named. None where kernels run from a graph or are timed by
-    themselves.
+    Plain calls unless an operator is named; 0 where kernels run from a graph or are timed alone.
     """
     run = constants.run(harness)
     if run.calls_as is None or "floor" in constants.off:

@@ -1,10 +1,10 @@
 """One kernel's counts → seconds, every term kept.
 
-    t = price of its blocks + fill + max(power, ‖ busiest unit, L2, …, HBM, latency ‖)
+    t = block price + fill + max(power, ‖ busiest unit, L2, …, HBM, latency ‖)
 
-The busiest unit runs matrix, special-function and vector work with the overlap of its schedule
-class, shared-memory traffic beside the matrix work. Chip-wide resources overlap with it as a
-p-norm. What is serial (starting a block, filling and draining its pipeline) is added.
+The busiest unit runs matrix, special-function and vector work, overlapped as far as the schedule
+class does. Shared-memory traffic overlaps with matrix work. The resources outside the unit join as
+a p-norm. Serial costs are added: starting a block, filling and draining its pipeline.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from perfmodel.timing.traffic import Traffic, traffic
 
 _NOWHERE: Mapping[str, Link] = {}
 
-# Terms of what a compute unit has for itself.
+# Terms of resources inside a compute unit.
 _UNIT = ("matrix", "special", "vector", "shared", "power", "blocks")
 
 
@@ -43,7 +43,7 @@ def term_names(boundaries: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Slots:
-    """What a compiled binary keeps busy."""
+    """Pipe cycles of a compiled binary: they replace the algorithm's operation counts."""
 
     cycles: Mapping[str, float]
     """Cycles of each pipe of a unit in one pass of a block's loop; without a loop, in a whole
@@ -51,16 +51,16 @@ class Slots:
     flops_per_pass: float = 0.0
     """Matrix operations of that pass; 0 where there are no matrix instructions."""
     looped: bool = True
-    """Whether there is a loop."""
+    """Whether the binary has a loop."""
 
     def passes(self, cost: KernelCost, work: Executed) -> Number:
-        """Passes of all blocks together."""
+        """Passes of the loop, summed over all blocks."""
         if self.flops_per_pass:
             return work.matrix_flops / self.flops_per_pass
         return cost.passes if self.looped else cost.blocks
 
     def busiest(self, *pipes: str) -> float:
-        """The most cycles of some pipes, which work beside each other."""
+        """The largest number of cycles among some pipes, which work in parallel."""
         return max((self.cycles.get(pipe, 0.0) for pipe in pipes), default=0.0)
 
 
@@ -94,10 +94,10 @@ def time_kernel(
 ) -> KernelTime:
     """Time one counted kernel; arrays broadcast over problems and tiles.
 
-    With `slots`, the vector and special units and the shared-memory port take what the binary's
-    instructions take, in place of what the algorithm's operations would. Inputs `placed` behind a
-    link are read over it; see `perfmodel.timing.placing`. `reuse` is what earlier kernels left in
-    the caches, in place of `style.run.warm`.
+    With `slots`, the vector and special units and the shared-memory port take the cycles of the
+    binary's instructions instead of those of the algorithm's operations. Inputs `placed` behind a
+    link are read over it (`perfmodel.timing.placing`). `reuse` says what earlier kernels left in
+    the caches; it replaces `style.run.warm`.
     """
     where = residency(machine, cost, style.resident)
     if "waves" in constants.off:
@@ -152,18 +152,18 @@ def time_kernel(
 
 
 def _behind(terms: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Seconds at every boundary behind the units, from the L2 outwards, and of waiting for them."""
+    """Seconds at every boundary from the L2 outwards, and of the latency term."""
     return [seconds for name, seconds in terms.items() if name not in (*_UNIT, "transpose")]
 
 
 def _joined(
     constants: Constants, busy: np.ndarray, behind: list[np.ndarray], style: Style
 ) -> np.ndarray:
-    """Seconds of the units and of the memory behind them together.
+    """Seconds of the units and of the memory system, overlapped.
 
-    The threads of an element-wise map wait for their own loads and for nothing else, and others
-    compute and load meanwhile: what it computes and what it moves, and the levels that its bytes
-    pass through one behind the other, overlap further (`map_overlap_power`).
+    In an element-wise map a thread waits for its own loads only, and other threads compute and load
+    meanwhile. Its arithmetic and its memory levels overlap further: the exponent is
+    `map_overlap_power`.
     """
     power = constants["overlap_power"] if style.overlap_power is None else style.overlap_power
     return pipes.together([busy, *behind], power)
@@ -180,10 +180,11 @@ def _unit_seconds(
     slots: Slots | None,
 ) -> dict[str, np.ndarray]:
     """Seconds of each pipe of the busiest unit, by itself."""
-    # `executed` rounds the algorithm's operations up to whole tiles; a style counts by tiles.
+    # `executed` rounds the algorithm's operations up to whole tiles; a style counts whole tiles
+    # already.
     whole = 1.0 + (pipes.whole_block(cost.nest) - 1.0) / share
     extra = whole if cost.nest.kernel.operand_tile is None else 1.0
-    # Sums of partial results are no steps of the algorithm, which nothing has rounded up.
+    # A combining kernel has no steps of the algorithm, so `executed` has not rounded its sums up.
     rounded = 1.0 if cost.nest.kernel.steps else whole
     special = work.special_ops * rounded + style.code.special_ops * extra
     aside = style.code.integer_share * work.vector_ops * rounded
@@ -230,9 +231,9 @@ def _memory_seconds(
     tensors: Mapping[str, Tensor],
     links: Mapping[str, Link],
 ) -> dict[str, np.ndarray]:
-    """Seconds at the boundaries from the L2 outwards, and of waiting for what is behind them.
+    """Seconds at the boundaries from the L2 outwards, and of waiting for loads.
 
-    What comes over links takes its share of the way through the boundaries before.
+    Bytes that come over links also take their share of the boundaries that they cross on the way.
     """
     l2_share = machine.architecture.l2_stream_share if style.streams else 1.0
     asked_bytes = moved.l2_bytes / l2_share
@@ -251,7 +252,7 @@ def _memory_seconds(
     for stream in streams.values():
         busiest = np.maximum(busiest, stream)
     waiting = memory.loaded_seconds(constants, waiting, busiest)
-    if style.block.turn_seconds:  # what is loaded ahead comes meanwhile
+    if style.block.turn_seconds:  # loads ahead of use overlap with it
         turn = style.block.turn_seconds * cost.passes / cost.blocks
         waiting = np.maximum(waiting, memory.latency_seconds(cost, where, even, 0.0, turn))
     chain = machine.at_clock(style.block.chain_seconds)
@@ -262,7 +263,7 @@ def _memory_seconds(
 def _own_seconds(
     machine: Machine, constants: Constants, moved: Traffic, style: Style
 ) -> dict[str, np.ndarray]:
-    """Seconds at the boundaries between L2 and the device's own memory, from the inner one."""
+    """Seconds at the boundaries behind the L2, the memory-side cache first, then device memory."""
     hbm = memory.hbm_seconds(machine, constants, moved, style.stream_share)
     llc = memory.llc_seconds(machine, constants, moved)
     return {"hbm": hbm} if llc is None else {"llc": llc, "hbm": hbm}
@@ -271,7 +272,7 @@ def _own_seconds(
 def _transposing_seconds(
     cost: KernelCost, where: Residency, even: Balance, style: Style
 ) -> np.ndarray:
-    """Seconds in which the busiest unit's loading warps transpose the tiles of its stream."""
+    """Seconds in which the loading warps of the busiest unit transpose the tiles they stream."""
     if not np.any(style.block.tile_seconds):
         return np.zeros(())
     return memory.latency_seconds(cost, where, even, style.block.tile_seconds)
@@ -280,8 +281,11 @@ def _transposing_seconds(
 def _multiplying_share(
     machine: Machine, terms: Mapping[str, np.ndarray], style: Style
 ) -> np.ndarray | float:
-    """Share of its loop that a product on the vector unit multiplies for, where its warps fetch the
-    operands in between. The clock falls for all of the loop, and the energy is spent over it.
+    """Share of the main loop spent multiplying, for products on the vector unit whose warps fetch
+    their own operands.
+
+    The power limit lowers the clock for the whole loop, and the energy is spent over the whole
+    loop.
     """
     if style.turns.fetched_by is None or not machine.on_vector(style.compute):
         return 1.0
@@ -297,7 +301,7 @@ def _sustained_seconds(
     style: Style,
     share: Number,
 ) -> np.ndarray:
-    """Least seconds at the board's power of a loop that reaches `share` of its unit's rate."""
+    """Least seconds that the power limit allows a loop that reaches `share` of its unit's rate."""
     if "power" in constants.off:
         return np.zeros(())
     return power.power_seconds(
@@ -312,14 +316,14 @@ def _sustained_seconds(
 
 
 def _resident(where: Residency) -> np.ndarray:
-    """Blocks that the busiest unit holds at once."""
+    """Blocks that are resident on the busiest unit."""
     return np.asarray(np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0)))
 
 
 def _block_seconds(
     machine: Machine, constants: Constants, where: Residency, style: Style
 ) -> np.ndarray:
-    """Seconds that blocks take to come and go, round by round, and what is set up once."""
+    """Seconds to start and end blocks, round by round, and to set up once."""
     rounds = where.busiest / _resident(where) ** constants["block_overlap"]
     price = machine.at_clock(constants["block_price"] * style.block.price)
     start = machine.at_clock(style.block.setup_seconds)
@@ -329,10 +333,11 @@ def _block_seconds(
 def busy_seconds(
     terms: Mapping[str, np.ndarray], alone: Number, where: Residency, style: Style
 ) -> np.ndarray:
-    """Seconds of the busiest unit's pipes together.
+    """Seconds of the busiest unit, its pipes overlapped.
 
-    A block that does one thing after another is never done before all of them: `alone` is the
-    longest block's share of the unit's work.
+    Where one block overlaps nothing (`turns.alone`), the unit needs at least the sum of its stages
+    times max(1 / resident blocks, `alone`). `alone` is the longest block's share of the unit's
+    work.
     """
     stages = _stages(terms, style)
     busy = pipes.overlapped(stages, style.overlap)
@@ -351,10 +356,10 @@ def in_turn_seconds(
 ) -> np.ndarray:
     """Seconds of a unit whose blocks load, multiply and fold one tile after the other.
 
-    A block with one buffer for its keys and one for its values asks for a tile when it is done with
-    the one before: it waits for each load in turn, takes what comes through the unit's port (64
-    bytes a clock), writes it from registers to shared memory, and then computes. Only other blocks
-    of the unit work meanwhile.
+    A block with one buffer for its keys and one for its values requests a tile when it is done with
+    the tile before. It waits for each load in turn, takes the bytes through the unit's port (64
+    bytes a clock), writes them from registers to shared memory, and then computes. Only other
+    blocks of the unit work meanwhile.
     """
     waited = style.turns.waits * terms["latency"]
     staged = 1.0 + 64.0 * machine.clock_hz / machine.shared_bytes_per_unit
@@ -364,11 +369,11 @@ def in_turn_seconds(
 
 
 def _stages(terms: Mapping[str, np.ndarray], style: Style) -> list[np.ndarray]:
-    """Seconds of what a block does one after the other.
+    """Seconds of each stage that a block runs one after the other.
 
-    Operand fetches run ahead of the matrix unit in hardware queues, and the slower of the two
-    rules; where warps fetch operands themselves, the one delays the other as resources do that
-    overlap.
+    Where operand fetches run ahead in hardware queues, the slower of fetch and product counts.
+    Where warps fetch operands themselves, the two join as a p-norm with exponent
+    `turns.fetched_by`.
     """
     fetched, products = terms["shared"], terms["matrix"]
     if style.turns.fetched_by is None:
@@ -389,18 +394,18 @@ def fill_seconds(
     style: Style,
     share: Number,
 ) -> np.ndarray:
-    """Seconds in which a block's pipeline fills and drains while nothing of it overlaps.
+    """Seconds of pipeline fill and drain, which overlap with nothing in their own block.
 
-    The first tile is loaded before anything multiplies it, and the last result leaves after: of a
-    block's n tiles one goes through every stage by itself. With T the sum and M the longest of the
-    stages over all tiles, that leaves (T − M) / n unhidden where a unit holds one block after the
-    other.
+    The first tile is loaded before anything multiplies it, and the last result is stored after the
+    loop. One of a block's n tiles therefore passes every stage by itself. With T the sum and M the
+    maximum of the stages over all tiles, (T − M) / n stays unhidden where a unit holds one block at
+    a time.
 
-    Where it holds more, a share of it is left, for the others work meanwhile. A persistent
-    block loads the next tile's operands meanwhile.
+    Where a unit holds several blocks, only a share of that is left, since the other blocks work
+    meanwhile. A persistent block loads the next tile's operands meanwhile. A block that restarts
+    its stream fills again: FlashAttention-1 does for every tile of keys (`turns.fills`).
 
-    A block that starts its stream anew fills anew, as FlashAttention-1 does for every tile of keys.
-    Units hold so many blocks of row-wise kernels that nothing of it is seen.
+    Row-wise kernels have so many resident blocks that the fill is hidden: 0.
     """
     if cost.nest.kernel.operand_tile is None:
         return np.zeros(())

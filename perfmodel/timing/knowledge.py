@@ -1,11 +1,11 @@
-"""What is known of a prediction's device, implementation and harness before anyone runs it.
+"""What the fit knows of a prediction's device, implementation and harness.
 
     known("gemm-16", load("l40"), "torch", "cublas-mma", "cuda_graph")
     # Known(device='sibling', implementation='fitted', harness='known')
 
-The fit writes what it saw into `spread.yaml`: per family of operators its devices, their
-architectures, and the kernels under the names that frameworks run them by. What a prediction rests
-on is read off that, and its range with it (`perfmodel.timing.spread`).
+The fit records in `spread.yaml`, per family of operators, its devices, their architectures, and the
+kernels with the framework that ran them. The levels here follow from that record, and the range of
+a prediction follows from the levels (`perfmodel.timing.spread`).
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ HarnessKnown = Literal["known", "assumed"]
 
 @dataclass(frozen=True)
 class Known:
-    """How much a prediction knows."""
+    """How much the fit covers of a prediction."""
 
     device: DeviceKnown = "fitted"
-    """`fitted`: runs of the operator on it are in the fit; `sibling`: runs on another device of its
-    architecture are; `calibrated`: its architecture is new to the operator, but its spec has
-    measured rates of memory and of a cache or a unit; `generation`: its data sheet alone; `none`:
-    no GPU, an architecture that no table describes, or an operator that nothing was fitted to."""
+    """`fitted`: the fit has runs of the operator on this device; `sibling`: it has runs on another
+    device of the architecture; `calibrated`: no runs on the architecture, but the spec has measured
+    rates of memory and of a cache or a unit; `generation`: datasheet values only; `none`: not a
+    GPU, an architecture that no table describes, or an operator without a fit."""
     implementation: ImplementationKnown = "fitted"
-    """`fitted`: runs of the kernel by that framework are in the fit; `named`: facts about the
-    kernel are, but no runs; `assumed`: nothing is named, or by an unknown name, and a good
+    """`fitted`: the fit has runs of the kernel by that framework; `named`: the kernel's facts are
+    known, but the fit has no runs; `assumed`: no name or an unknown one is given, and a good
     library's kernel is taken."""
     harness: HarnessKnown = "known"
-    """`known`: one of the harnesses of `runs.yaml`; `assumed`: nobody said how the run was timed,
-    and device time is taken."""
+    """`known`: a harness of `runs.yaml`; `assumed`: no harness is given, and device time is
+    taken."""
 
     def as_dict(self) -> dict[str, str]:
         """The JSON form."""
@@ -59,7 +59,7 @@ LEVELS: Mapping[str, tuple[str, ...]] = {
 
 @lru_cache(maxsize=1)
 def table() -> Mapping[str, Any]:
-    """The shipped table: per family what was fitted and how far it missed, per level a factor."""
+    """The shipped table: per family what was fitted and its errors, per level a factor."""
     loaded: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("spread.yaml"))
     return loaded
 
@@ -67,9 +67,9 @@ def table() -> Mapping[str, Any]:
 def known(
     family: str, device: Device, implementation: str | None, kernel: str, harness: str
 ) -> Known:
-    """What is known where a framework's `implementation` (None: nothing named) runs `kernel`.
+    """What is known where a framework's `implementation` (None: none named) runs `kernel`.
 
-    `kernel` is empty where nothing is known by the name.
+    `kernel` is empty where the name is unknown.
     """
     entry = table()["families"].get(family)
     return Known(
@@ -111,5 +111,5 @@ def _implementation(
 
 
 def signature(framework: str, kernel: str) -> str:
-    """How the table writes a kernel that a framework runs."""
+    """A framework and its kernel as the table writes them."""
     return f"{framework} {kernel}" if framework else kernel

@@ -1,7 +1,7 @@
 """The numbers that the time model takes from a device, each with a stated fallback.
 
-A spec says only what is documented. Where it is silent, the value of the nearest documented
-relative is used and the prediction carries the sentence that says so.
+A spec has documented values only. Where one is missing, the value of the nearest documented
+relative is used, and the prediction carries a sentence that says so.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from perfmodel.hardware import Device
 from perfmodel.timing.architectures import Architecture, architecture_of
 from perfmodel.units import seconds, si
 
-# Watts of a board whose limit is not known, bytes of what a unit has that is not.
+# Stand-ins for an unknown power limit (watts) and an unknown capacity of a unit (bytes).
 _ANY_POWER = 1e9
 _UNLIMITED = 1e18
 
 DOT_PRODUCTS = "dp4a"
-"""What 8-bit products run as without a matrix unit: four at a time in an integer lane."""
-# Clock in hertz at which constants that are cycles are given in seconds.
+"""The type that 8-bit products run as without a matrix unit: DP4A, four products in an integer
+lane."""
+# Reference clock in hertz: constants that are cycles of the device are stated in seconds at it.
 _CLOCK = 1.75e9
-# Threads of a warp where a device has none.
+# Threads of a warp for devices without warps.
 _WARP = 32
 
 
@@ -32,28 +33,28 @@ class LastCache:
     """A memory-side cache between L2 and memory."""
 
     bytes_per_s: float
-    """What it delivers, measured where that is known."""
+    """Bandwidth; the measured one where it is known."""
     capacity_bytes: float
-    """All of it."""
+    """Capacity."""
     latency_seconds: float
-    """One dependent access, unloaded."""
+    """Seconds of one dependent access, unloaded."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A level beyond the device's own memory, as kernels read from it."""
+    """A level outside the device's own memory that kernels read over a link."""
 
     name: str
-    """The level: host, peer, network."""
+    """Name of the level: host, peer, network."""
     bytes_per_s: float
     """Documented peak of one direction."""
     latency_seconds: float
-    """One dependent load, unloaded."""
+    """Seconds of one dependent load, unloaded."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A device as the time model sees it: SI units, nothing missing. A unit is a compute unit."""
+    """A device as the time model uses it: SI units, no missing values. A unit is a compute unit."""
 
     device: Device
     """The device."""
@@ -61,15 +62,16 @@ class Machine:
     """Compute units: SMs, CUs, cores. A large systolic unit counts as several of the size of a
     GPU's."""
     clock_hz: float
-    """The clock that a loaded device reaches."""
+    """Clock under load, in hertz."""
     architecture: Architecture
-    """What the device's family of chips shares."""
+    """Facts that all chips of the family share."""
     vector_ops_per_unit: float
     """fp32 multiply-adds a second of a unit."""
     integer_per_unit: float
     """Integer operations a second of a unit."""
     issue_per_unit: float
-    """Instructions that a unit issues a second, times the lanes of a warp."""
+    """Lanes that a unit issues to a second: its instructions a second times the threads of a warp.
+    """
     special_per_unit: float
     """Special functions a second of a unit."""
     shared_bytes_per_unit: float
@@ -77,9 +79,9 @@ class Machine:
     shared_capacity: float
     """Bytes of shared memory of a unit."""
     shared_per_block: float
-    """Most bytes of it that a block may have."""
+    """Most bytes of shared memory that a block may have."""
     shared_reserved: float
-    """Bytes of it that the system takes for each block."""
+    """Bytes of shared memory that the system reserves for each block."""
     registers_bytes: float
     """Bytes of registers of a unit."""
     thread_registers_bytes: float
@@ -105,27 +107,27 @@ class Machine:
     l1_latency: float
     """Seconds of a load from the L1."""
     pages_at_hand: float
-    """Pages of 2 MiB whose addresses a unit has at hand before its L1 is looked up."""
+    """Pages of 2 MiB whose address translations a unit caches."""
     node_nm: float
-    """Process node in nanometres: what an operation costs in energy."""
+    """Process node in nanometres; the energy of an operation scales with it."""
     tdp_watts: float
-    """Watts that the board may draw."""
+    """Board power limit in watts."""
     base_share: float
-    """The guaranteed clock over `clock_hz`; 0 where it is not known."""
+    """Guaranteed base clock over `clock_hz`; 0 where it is not known."""
     memory_family: str
     """Kind of the memory: HBM, GDDR, ..."""
     inline_ecc: bool
-    """Whether error correction takes part of the memory bandwidth."""
+    """Whether error correction takes part of the memory bandwidth (inline ECC)."""
     hbm_is_measured: bool
     """Whether the spec's memory bandwidth is a measured one."""
     copy_bytes_per_s: float | None
-    """Bandwidth of a copy that was measured on it; None where none was."""
+    """Measured bandwidth of a copy on the device; None where none was measured."""
     assumptions: tuple[str, ...]
-    """What the spec did not say, a sentence each."""
+    """Values that the spec lacks and what was taken instead, a sentence each."""
 
     @property
     def l2_distinct_bytes(self) -> float:
-        """Bytes of distinct lines that the L2 holds."""
+        """Capacity of the L2 for distinct lines, in bytes."""
         return self.l2_capacity * self.architecture.l2_distinct_share
 
     @property
@@ -135,41 +137,43 @@ class Machine:
 
     @property
     def boundaries(self) -> tuple[str, ...]:
-        """The levels whose bytes are counted, from the core outwards."""
+        """The levels whose traffic is counted, from the core outwards."""
         return ("shared", "l2", *(("llc",) if self.llc is not None else ()), "hbm")
 
     def at_clock(self, seconds: Number) -> Number:
-        """Seconds here of what takes `seconds` at the constants' clock of 1.75 GHz."""
+        """Seconds on this device of a duration that is given at the reference clock of 1.75 GHz."""
         return seconds * (_CLOCK / self.clock_hz)
 
     def issue_bound(self, dtype: str = "fp32") -> bool:
-        """Whether arithmetic takes every issue slot, so that any other instruction costs one.
+        """Whether arithmetic fills every issue slot, so that any other instruction costs a slot.
 
-        GA10x, Ada, Hopper and Blackwell have as many fp32 lanes as they issue to; V100, T4 and A100
-        half as many, and Pascal issues a load beside an operation. Dot products are integer ones.
+        GA10x, Ada, Hopper and Blackwell have as many fp32 lanes as issue lanes. V100, T4 and A100
+        have half as many, and Pascal issues a load beside an operation. For dot products the
+        integer lanes are compared.
         """
         lanes = self.integer_per_unit if dtype == DOT_PRODUCTS else self.vector_ops_per_unit
         return self.architecture.single_issue and lanes > 0.75 * self.issue_per_unit
 
     @property
     def staged(self) -> bool:
-        """Whether operands reach shared memory through registers, by warps that wait for them.
+        """Whether warps copy operands to shared memory through registers, and wait for the loads.
 
-        Asynchronous copies came with Ampere; other makes are taken to have none.
+        Asynchronous copies came with Ampere; devices of other vendors are assumed to have none.
         """
         return self.architecture.copies == "staged"
 
     def on_vector(self, dtype: str) -> bool:
-        """Whether products of a type run on the vector unit; of fp32, on all but AMD's devices."""
+        """Whether products of a type run on the vector unit. fp32 does on all devices but AMD's."""
         types = self.device.matrix_types
         return dtype not in types or (dtype == "fp32" and self.device.vendor != "AMD")
 
     def multiplied_as(self, dtype: str) -> str:
-        """The type whose instructions multiply `dtype`: itself, or fp32 for 16 bits that have none.
+        """The type that `dtype` is multiplied in: itself, or fp32 for a 16-bit type that the device
+        lacks.
 
-        Volta and Turing multiply fp16 and no bf16, and Pascal's libraries sum either in fp32:
-        values are widened, and the vector unit multiplies them. Raises `ProblemError`, naming the
-        types that there are, for a device that has neither.
+        Volta and Turing multiply fp16 but not bf16, and Pascal's libraries sum both in fp32: values
+        are widened, and the vector unit multiplies them. Raises `ProblemError`, naming the
+        available types, for a device with neither.
         """
         if dtype not in ("fp16", "bf16") or dtype in self.device.matrix_types:
             return dtype
@@ -178,9 +182,10 @@ class Machine:
         return "fp32"
 
     def matrix_per_unit(self, dtype: str) -> float:
-        """FLOP/s of one unit for a matrix type; the vector unit where fp32 or fp64 has no other.
+        """FLOP/s of one unit for products of a type; of the vector unit where no matrix unit takes
+        it.
 
-        Raises `ProblemError` naming the types the device has.
+        Raises `ProblemError` naming the types of the device.
         """
         device = self.device
         measured = device.measured.matrix if device.measured and device.kind == "cpu" else None
@@ -203,13 +208,14 @@ class Machine:
         return 8.0 * self.integer_per_unit
 
 
-# The machine of the device that was asked for last: a sweep asks for it once a chunk. Devices are
-# frozen, so that the same object stays the same machine.
+# Cache of one entry: a sweep requests the same device once a chunk. Devices are frozen, so the same
+# object always gives the same machine.
 _LATEST: list[Machine] = []
 
 
 def machine(device: Device) -> Machine:
-    """Fill in what the spec leaves out; raises `ProblemError` for a device without a clock."""
+    """The device with missing values filled in. Raises `ProblemError` for a device without a
+    clock."""
     for latest in _LATEST:
         if latest.device is device:
             return latest
@@ -236,7 +242,7 @@ def _machine(device: Device) -> Machine:
     clock *= device.beyond_boost
     units = device.units * parts
     if parts > 1:
-        said.append(f"each of its {device.units} units is taken for {parts} of a GPU's size")
+        said.append(f"each of its {device.units} units is modelled as {parts} of a GPU's size")
     by_clock = _of(device.shared_bytes_per_clock, parts)
     shared = known(by_clock, 128.0, "bandwidth of shared memory", "B/clk")
     vector = known(_vector_ops(device), _widest_matrix(device) / 32, "fp32 vector rate", "FMA/s")
@@ -271,7 +277,7 @@ def _machine(device: Device) -> Machine:
         shared_per_block=_of(device.shared_max_per_block_bytes, parts) or _UNLIMITED,
         shared_reserved=float(device.shared_reserved_bytes or 0),
         registers_bytes=float(4 * device.registers) if device.registers else _UNLIMITED,
-        # Registers are given out in eights, so that 255 of them take 256.
+        # Registers are allocated in multiples of eight: 255 take 256.
         thread_registers_bytes=4.0 * (device.max_registers_per_thread or 255) + 4.0,
         max_threads=float(device.max_threads or 2048),
         max_blocks=float(device.max_blocks or 32),
@@ -298,9 +304,8 @@ def _machine(device: Device) -> Machine:
 def _last_cache(
     device: Device, l2_rate: float, known: Callable[[float | None, float, str, str], float]
 ) -> LastCache | None:
-    """The memory-side cache. Where the spec is silent it is taken for MI300X's: half of the L2's
-    rate (64 bytes a clock of a channel beside 128, CDNA 3 white paper), 218 ns.
-    """
+    """The memory-side cache. Values missing in the spec are those of MI300X: half of the L2's rate
+    (64 bytes a clock and channel against 128, CDNA 3 white paper) and 218 ns."""
     level = device.level("llc")
     if level is None or level.total_bytes is None:
         return None
@@ -318,7 +323,7 @@ def _last_cache(
 
 
 def _board_power(device: Device, said: list[str]) -> float:
-    """Watts that the board may draw, beyond what any can where the spec has no limit."""
+    """Board power limit in watts; practically infinite where the spec has none."""
     if device.tdp_watts is None:
         said.append("board power is not in the spec: no limit taken")
         return _ANY_POWER
@@ -326,11 +331,10 @@ def _board_power(device: Device, said: list[str]) -> float:
 
 
 def _parts(device: Device, clock_hz: float) -> int:
-    """Parts that a unit of a systolic accelerator is taken for, each as strong as an SM of A100.
+    """Number of SM-sized parts that a unit of a systolic accelerator is modelled as.
 
-    A few such units have the matrix rate of hundreds of SMs, and are fed and kept busy as that asks
-    for: by as many tiles at once, over paths as wide together. A100's SM does 1,024 multiply-adds
-    of 16 bits a clock.
+    A few such units have the matrix rate of hundreds of SMs, and need as many tiles in flight and
+    as much bandwidth. One part has the rate of an A100 SM: 1,024 multiply-adds of 16 bits a clock.
     """
     if device.kind != "accelerator":
         return 1
@@ -339,15 +343,15 @@ def _parts(device: Device, clock_hz: float) -> int:
 
 
 def _of(whole: float | None, parts: int) -> float | None:
-    """A part's share of what a unit has."""
+    """One part's share of a unit's value."""
     return None if whole is None else whole / parts
 
 
 def _l1_capacity(device: Device, architecture: Architecture) -> float:
-    """Bytes of a unit's L1 beside a kernel that needs no shared memory.
+    """Bytes of a unit's L1 for a kernel that uses no shared memory.
 
-    Both share one memory since Volta, all of which can be L1 but what the architecture keeps. As
-    large as shared memory where the spec does not say.
+    L1 and shared memory are one memory since Volta; all of it can be L1 except `shared_kept_bytes`.
+    Where the spec has no L1 capacity, that of shared memory is taken.
     """
     shared = device.memory.shared
     l1 = shared.l1_capacity_per_unit if shared is not None else None
@@ -356,7 +360,8 @@ def _l1_capacity(device: Device, architecture: Architecture) -> float:
 
 
 def _vector_ops(device: Device) -> float | None:
-    """Operations a second of the vector unit, a fused multiply-add being one."""
+    """fp32 multiply-adds a second of the whole device's vector unit; None where the spec has no
+    rate."""
     try:
         return device.vector_flops("fp32") / 2
     except ProblemError:
@@ -369,11 +374,12 @@ def _widest_matrix(device: Device) -> float:
 
 
 def _family(device: Device) -> str:
-    """Memory systems that reach alike shares of their peak.
+    """Memory family, whose members reach about the same share of their peak bandwidth.
 
-    Where the architecture names none (Maxwell and Pascal, whose controllers reach less than Volta's
-    and all later ones). GDDR6 and GDDR7 are families of their own, and so is HBM since Volta. AMD's
-    boards reach less of HBM, host memory and on-package memory of other makes the least.
+    It is used where the architecture names none; Maxwell and Pascal have their own, since their
+    controllers reach less than later ones. GDDR6, GDDR7 and HBM since Volta are a family each.
+    AMD's boards reach less of HBM. Host memory and on-package memory of other vendors reach the
+    least.
     """
     technology = device.hbm_technology.upper()
     if technology.startswith("GDDR"):

@@ -36,7 +36,7 @@ KEEP = 16
 
 
 def compute_type(problem: Matmul, kernel: GemmFacts, machine: Machine) -> str:
-    """The type whose rate the product runs at."""
+    """The type at whose rate the product runs."""
     compute = matmul_format(problem.dtype).compute
     if compute == "int8" and kernel.instruction == "vector":
         return DOT_PRODUCTS
@@ -52,7 +52,7 @@ def plan(
 ) -> Plan:
     """The `keep` most promising columns of the menu; the caller takes the fastest.
 
-    A tile of the caller's own is the only column.
+    Where the caller sets a tile, it is the only column.
     """
     machine, constants = setting.machine, setting.constants
     elements, sizes = problem.elements(), as_floats(problem.sizes())
@@ -95,7 +95,7 @@ def plan(
 
 
 def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:
-    """How the class multiplies this problem's operands."""
+    """The style of the class with this problem's operands."""
     how = products(kernel, compute_type(problem, kernel, setting.machine), setting)
     if kernel.caller.column_major:
         return how
@@ -103,7 +103,7 @@ def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:
 
 
 def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
-    """How the class multiplies at the rate of `compute`, whatever the operands."""
+    """The style of products at the rate of `compute`, for any operands."""
     machine, constants, run = setting.machine, setting.constants, setting.run
     on_vector = kernel.instruction == "vector"
     usual = constants["vector_loop_share" if on_vector else "matrix_share"]
@@ -127,7 +127,7 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
         code=Code(vector_share=constants["vector_share"]),
         block=Block(turn_seconds=kernel.step_cycles / machine.clock_hz),
         stream_share=constants["stream_share_tiles"],
-        # One warp stages operands in its registers while another one works.
+        # One warp stages operands in its registers while another one multiplies.
         turns=Turns(
             warps=2 if staged else 1,
             fetched_by=constants["overlap_power"] if issue_bound else None,
@@ -137,7 +137,7 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
 
 
 def _looped(run: Circumstances, caller: Caller) -> Circumstances:
-    """How a caller's own timing loop differs from what others do under the same harness."""
+    """The run with what a caller's own timing loop does differently under the same harness."""
     if caller.activity is not None:
         run = replace(run, activity=caller.activity)
     if run.copies == 1.0:
@@ -147,16 +147,17 @@ def _looped(run: Circumstances, caller: Caller) -> Circumstances:
 
 
 def _filled(run: Circumstances, weight_bytes: Number, machine: Machine) -> Circumstances:
-    """A loop over as many copies of a weight as fill the L2, and no more than it has."""
+    """A loop over as many copies of a weight as fill the L2, at most `run.copies`."""
     filling = np.ceil(machine.l2_capacity / np.asarray(weight_bytes))
     return replace(run, copies=np.clip(filling, 1.0, np.maximum(run.copies, 1.0)))
 
 
 def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:
-    """Bytes between rows of the operands, where a unit may have to wait for their addresses.
+    """Bytes between rows of the operands, where a unit may have to wait for address translation.
 
-    A layer's operands both have k as their last axis (torch.nn.Linear), so that rows of a tile lie
-    k elements apart. Batches are of small matrices, and gradients have other axes last.
+    Both operands of a layer have k as their last axis (torch.nn.Linear), so rows of a tile lie k
+    elements apart. Batches consist of small matrices, and gradients have other last axes: neither
+    counts.
     """
     if np.isinf(machine.pages_at_hand) or problem.batched or problem.gradient:
         return {}
@@ -168,9 +169,9 @@ def _operand_tile(
 ) -> tuple[Number, Number]:
     """Warp tile where registers feed the unit, instruction shape where shared memory does.
 
-    Units that multiply `together` fetch a column for the rows of both. Where arithmetic takes every
-    issue slot, what a thread loads for itself counts; where fp32 lanes are half as many, loads are
-    issued in between, and what the warp shares is all that does.
+    Units that multiply `together` fetch a column once for the rows of both. Where arithmetic fills
+    every issue slot, a thread's own loads count. Where fp32 lanes are half as many as issue lanes,
+    loads issue in between, and only what a warp shares counts.
     """
     rows, columns = menu.rows, menu.columns
     if kernel.instruction == "vector" and machine.issue_bound(compute):

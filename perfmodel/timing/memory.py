@@ -1,4 +1,4 @@
-"""Seconds at the boundaries of memory and the caches in front of it."""
+"""Seconds at the boundaries of memory and of the caches in front of it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ from perfmodel.timing.occupancy import Residency
 from perfmodel.timing.pipes import Balance, whole_extents
 from perfmodel.timing.traffic import Traffic
 
-# Bytes of a page, and rows that a warp's request takes 32 bytes of, 16 a thread.
+# Bytes of a page; rows that one request of a warp touches, 32 bytes each (16 a thread).
 _PAGE, _ROWS = 2.0**21, 16.0
 
 
 def hbm_rate(machine: Machine, constants: Constants) -> float:
-    """Bytes per second that memory gives to a kernel that asks for nothing else.
+    """Bytes per second that memory gives to a pure streaming kernel.
 
-    A copy measured on the device is a kernel too, one that reads and writes, and reaches
-    `copy_share` of that. Without one it is the peak times the share that memory of its family
-    allows. Boards with inline error correction fetch its bits as well: about a fifth of the
-    bandwidth (CUDA C++ Best Practices Guide, 8.2.1), which copies measured without it do not show.
-    A bandwidth that was itself measured (a calibrated spec) is taken as it is.
+        measured bandwidth (calibrated spec), as it is
+        or min(copy / copy_share, peak)        where a copy was measured on the device
+        or peak · hbm_share of its memory family
+
+    A measured copy reads and writes; it reaches `copy_share` of the rate. The last two are
+    multiplied by `inline_ecc_share` on boards with inline error correction, which fetch its bits
+    too: about a fifth of the bandwidth (CUDA C++ Best Practices Guide, 8.2.1). Copies were measured
+    without it.
     """
     if machine.hbm_is_measured:
         return machine.hbm_bytes_per_s
@@ -40,10 +43,10 @@ def hbm_rate(machine: Machine, constants: Constants) -> float:
 def hbm_seconds(
     machine: Machine, constants: Constants, moved: Traffic, share: Number
 ) -> np.ndarray:
-    """Seconds at the HBM boundary for a kernel that reaches `share` of a plain stream.
+    """Seconds at the HBM boundary for a kernel that reaches `share` of a plain stream's bandwidth.
 
-    DRAM turns its bus around between reads and writes, so that each byte of the fewer of the two
-    costs `turn_price` bytes more: 4-8 % of a copy or triad beside reads alone (gpu-benches).
+    DRAM turns its bus around between reads and writes. Each byte of the smaller of the two costs
+    `turn_price` bytes more: 4-8 % for a copy or triad compared with reads alone (gpu-benches).
     """
     bytes_ = moved.hbm_bytes + constants["turn_price"] * moved.turnaround_bytes
     return np.asarray(bytes_ / (hbm_rate(machine, constants) * share))
@@ -60,9 +63,9 @@ def l2_seconds(
 ) -> np.ndarray:
     """Seconds at the L2 boundary: all bytes over its rate, or the busiest unit's over its port.
 
-    A unit's port takes 64 bytes a clock (NVIDIA since Volta). The busiest unit has blocks of whole
-    tiles, not the ragged ones at the ends of an axis. Where two units multiply together
-    (`Style.paired_rows`), half of a tile of columns comes over the port.
+    A unit's port takes 64 bytes a clock (NVIDIA since Volta). The busiest unit has one block of
+    full tiles, not a ragged one from the end of an axis. Where two units multiply together
+    (`Style.paired_rows`), half of a tile of columns crosses each port.
     """
     chip = l2_bytes / (machine.l2_bytes_per_s * constants["l2_share"])
     whole, mean = _block_bytes(cost, tensors, paired_rows)
@@ -73,8 +76,10 @@ def l2_seconds(
 def _block_bytes(
     cost: KernelCost, tensors: Mapping[str, Tensor], paired_rows: float
 ) -> tuple[Number, Number]:
-    """Bytes that a block of whole tiles asks of the L2, and the mean block: of each tensor, the
-    mean block's times whole over mean extents along its axes.
+    """L2 bytes of a block of full tiles, and of the mean block.
+
+    A tensor's bytes for the full block are those of the mean block times full over mean extent
+    along its axes.
     """
     extents = whole_extents(cost.nest)
     fed = cost.nest.kernel.operand_tile is not None and "m" in cost.nest.sizes
@@ -92,7 +97,7 @@ def _block_bytes(
 
 
 def units_together(rows: Number, m: Number, paired_rows: float) -> np.ndarray:
-    """Units that multiply a tile of `rows` of m and its neighbour together: 2, or 1."""
+    """Units that multiply a tile of `rows` of m together with its neighbour: 2, or 1."""
     return np.where((np.asarray(rows) >= paired_rows) & (np.asarray(m) > rows), 2.0, 1.0)
 
 
@@ -103,9 +108,9 @@ def translation_seconds(
     where: Residency,
     pitches: Mapping[str, Number],
 ) -> np.ndarray:
-    """Seconds in which the chip translates addresses of pages that units have not at hand.
+    """Seconds of address translation, for pages that miss a unit's translation cache.
 
-    Rows of a matrix lie `pitches` bytes apart, by their axis.
+    Rows of a matrix lie `pitches` bytes apart, by the axis of the rows.
     """
     rows = {axis: np.asarray(cost.nest.tile(axis), dtype=np.float64) for axis in pitches}
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
@@ -121,10 +126,10 @@ def page_seconds(
 ) -> Number:
     """Seconds of translation for one step of a block, `resident` of which share a unit.
 
-    R rows of a tile that lie p bytes apart span R p / 2 MiB pages; of all that a unit's blocks
-    touch it keeps as many as it has room for, whichever they are. A step takes 32 bytes of each
-    row: a warp's request those of 16 rows, from 1 + 15 p / 2 MiB pages. What misses goes to a
-    translator that all units share, one after another.
+    R rows of a tile that lie p bytes apart span R p / 2 MiB pages. Of all pages that a unit's
+    blocks touch, its translation cache holds `pages_at_hand`. A step takes 32 bytes of each row;
+    one request of a warp covers 16 rows, hence 1 + 15 p / 2 MiB pages. Misses go to a translator
+    that all units share, which serves them one after another.
     """
     touched: Number = 0.0
     looked_up: Number = 0.0
@@ -137,9 +142,10 @@ def page_seconds(
 
 
 def llc_seconds(machine: Machine, constants: Constants, moved: Traffic) -> np.ndarray | None:
-    """Seconds at the boundary of a memory-side cache, None where there is none.
+    """Seconds at the boundary of a memory-side cache; None where there is none.
 
-    All bytes beyond L2 over its rate, of which mixed traffic reaches what it does of the L2's.
+    All bytes behind the L2 over the cache's rate times `l2_share`, the share that mixed traffic
+    reaches.
     """
     if machine.llc is None or moved.llc_bytes is None:
         return None
@@ -149,7 +155,8 @@ def llc_seconds(machine: Machine, constants: Constants, moved: Traffic) -> np.nd
 def link_seconds(
     machine: Machine, constants: Constants, link: Link, bytes_: np.ndarray, share: Number
 ) -> np.ndarray:
-    """Seconds of reading over a link: its rate, of which a kernel gets what it gets of memory's."""
+    """Seconds of reading over a link; a kernel reaches the same share of its peak as of
+    memory's."""
     reached = hbm_rate(machine, constants) / machine.hbm_bytes_per_s * share
     return np.asarray(bytes_ / (link.bytes_per_s * reached))
 
@@ -157,7 +164,7 @@ def link_seconds(
 def link_latency(
     machine: Machine, links: Mapping[str, Link], linked: Mapping[str, np.ndarray]
 ) -> Number:
-    """Seconds that a mean load waits longer than for memory, for those that come over links."""
+    """Seconds that the mean load waits beyond the memory latency, due to loads over links."""
     further = (
         linked[link.name] * max(link.latency_seconds - machine.hbm_latency, 0.0)
         for link in links.values()
@@ -169,8 +176,10 @@ def link_latency(
 def mean_latency(
     machine: Machine, missed: Number, near: Number = 0.0, caught: Number = 0.0
 ) -> np.ndarray:
-    """Unloaded seconds that a load waits: the L2's latency, the memory's for what it misses, the
-    L1's for what never gets there, and a memory-side cache's for what is `caught` there.
+    """Unloaded latency of the mean load, in seconds.
+
+    The L2 latency, the memory latency for loads that miss the L2 (`missed`), the L1 latency for
+    those that hit the L1 (`near`), and a memory-side cache's for those that hit it (`caught`).
     """
     beyond = np.maximum(machine.hbm_latency - machine.l2_latency, 0.0)
     before = np.maximum(machine.l2_latency - machine.l1_latency, 0.0)
@@ -190,10 +199,11 @@ def latency_seconds(
 ) -> np.ndarray:
     """Seconds if every streamed tile waits its latency: Little's law at the busiest unit.
 
-    A unit holds `stages` − 1 tiles of each of its resident blocks in flight (at least one), so a
-    round of tiles takes one latency: passes / resident / (stages − 1) × latency. The busiest unit
-    is not done before the longest block. A block's other dependent steps, its reductions, are on
-    the same path: `chain_seconds` each block.
+        passes / resident / max(stages − 1, 1) · latency + chain_seconds a round of blocks
+
+    A unit has `stages` − 1 tiles of each resident block in flight, so a round of tiles takes one
+    latency. The busiest unit is not done before its longest block. `chain_seconds` are a block's
+    other dependent steps, its reductions.
     """
     stages = np.maximum(np.asarray(cost.nest.kernel.stages, dtype=np.float64) - 1.0, 1.0)
     per_block = np.asarray(cost.passes, dtype=np.float64) / cost.blocks * cost.row_passes
@@ -205,8 +215,8 @@ def latency_seconds(
 def loaded_seconds(constants: Constants, waiting: Number, crossing: Number) -> np.ndarray:
     """Seconds of waiting for loads while traffic of `crossing` seconds is under way.
 
-    A load queues behind others: its latency grows from the unloaded one to `latency_share` times
-    that, by the share of the time that memory is busy, crossing / (crossing + waiting).
+    A load queues behind the traffic. Its latency grows from the unloaded one to `latency_share`
+    times that, with the share of time that memory is busy: crossing / (crossing + waiting).
     """
     busy = crossing / np.maximum(crossing + waiting, 1e-30)
     return np.asarray(waiting * (1.0 + (constants["latency_share"] - 1.0) * busy))

@@ -1,4 +1,4 @@
-"""Tiles × slices of k that a class of matmul may take, and what each of them does on a device."""
+"""Tiles × slices of k that a matmul class may use, and the properties of each on a device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from perfmodel.arithmetic import Number
 from perfmodel.timing.libraries.facts import GemmFacts, TileRow
 from perfmodel.timing.machine import Machine
 
-# Row blocks launched together so that their columns are shared in L2 (theory: √(slots·BN/BM)).
+# Row blocks launched together (swizzle), so that their columns are shared in L2; the optimum in
+# theory is √(slots·BN/BM).
 GROUP = 8
 
 # Rows of a thread's outputs in products on the vector unit (Gray, maxas: SGEMM, 8 x 8).
@@ -21,10 +22,11 @@ _THREAD_ROWS = 8.0
 
 @dataclass(frozen=True)
 class Candidates:
-    """Columns of a menu of tiles, shape (1, c), or (n, c) where each problem has its own.
+    """Columns of a menu of tiles, shape (1, c), or (n, c) where each problem has its own menu.
 
     A tile serves problems of `above` < m <= `upto` rows and n <= `widest` columns. Every tile has
-    the same number of slicings of k, next to each other and in rising order, k whole first.
+    the same number of slicings of k, next to each other and in rising order, the unsliced one
+    first.
     """
 
     rows: np.ndarray
@@ -32,25 +34,25 @@ class Candidates:
     columns: np.ndarray
     """Columns of the tile."""
     threads: np.ndarray
-    """Threads of its block."""
+    """Threads of a block."""
     above: np.ndarray
-    """It serves problems of more rows than this."""
+    """The tile serves problems of more rows than this."""
     upto: np.ndarray
-    """The most rows of a problem that it serves."""
+    """Most rows of a problem that the tile serves."""
     widest: np.ndarray
-    """The most columns."""
+    """Most columns of a problem that the tile serves."""
     slices: np.ndarray
     """Slices of k."""
     splits: int
-    """Slicings that every tile has."""
+    """Number of slicings of every tile."""
     turned: bool = False
-    """Whether rows and columns of a problem change places."""
+    """Whether rows and columns of the problem are swapped."""
 
     def by_columns(self) -> Candidates:
-        """The same menu for who calls its library directly.
+        """The same menu for a caller that calls a column-major library directly.
 
-        cuBLAS stores by columns. A framework that stores by rows asks it for the transposed product
-        (PyTorch, at::cuda::blas::gemm), and menus are written as frameworks see them.
+        cuBLAS is column-major. A row-major framework calls it for the transposed product (PyTorch,
+        at::cuda::blas::gemm), and menus are written from the framework's side.
         """
         return replace(self, rows=self.columns, columns=self.rows, turned=not self.turned)
 
@@ -60,17 +62,17 @@ class Candidates:
         return np.asarray((m > self.above) & (m <= self.upto) & (n <= self.widest))
 
     def fits(self, sizes: Mapping[str, Number], most: float) -> np.ndarray:
-        """Whether a column is k whole, or takes no more than `most` blocks with its slices."""
+        """Whether a column is unsliced, or has at most `most` blocks with its slices."""
         tiles = np.ceil(sizes["m"] / self.rows) * np.ceil(sizes["n"] / self.columns)
         blocks = sizes["b"] * tiles * self.slices
         return np.asarray((self.slices == 1) | (blocks <= most))
 
     def of_tiles(self, part: np.ndarray) -> np.ndarray:
-        """What a (1, m) menu has one of a column as one of a tile, shape (tiles, 1)."""
+        """Values of a (1, m) menu, one a column, as one a tile: shape (tiles, 1)."""
         return part[0, :: self.splits, None]
 
     def take(self, index: np.ndarray) -> Candidates:
-        """The columns `index` (n, c) of a (1, m) menu."""
+        """The columns `index`, shape (n, c), of a (1, m) menu."""
         return replace(
             self,
             rows=columns_of(self.rows, index),
@@ -84,21 +86,22 @@ class Candidates:
 
 
 def columns_of(part: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """The columns `index` (n, c) of what a (1, m) menu has one of a column.
+    """The columns `index`, shape (n, c), of one array of a (1, m) menu.
 
-    Stored column by column, and so is all that follows from it: numpy then runs along the problems
-    wherever they meet what all columns share, rather than along a menu of a few columns.
+    The result is stored in column-major order, as is all that is computed from it. numpy then
+    iterates along the problems, which are many, rather than along the few columns of the menu.
     """
     return np.asarray(part[0].take(index.T).T)
 
 
 def candidates(kernel: GemmFacts) -> Candidates:
-    """Every tile of the class with every slicing of k; menus by rows where a library has them."""
+    """Every tile of the class with every slicing of k; by rows of the problem where the library has
+    several menus."""
     return _candidates(tuple(sorted(kernel.tiles.items())), kernel.splits, kernel.slim_columns)
 
 
 def own_menu(tile: Mapping[str, np.ndarray], threads: np.ndarray) -> Candidates:
-    """A menu of one column, shape (n, 1): the caller's own tile, for problems of any size."""
+    """A menu of one column, shape (n, 1): the caller's own tile, which serves any problem."""
     rows = tile["m"]
     any_size, slices = np.full_like(rows, np.inf), tile.get("slices", np.ones_like(rows))
     return Candidates(rows, tile["n"], threads, 0.0 * rows, any_size, any_size, slices, splits=1)
@@ -108,9 +111,9 @@ def own_menu(tile: Mapping[str, np.ndarray], threads: np.ndarray) -> Candidates:
 def _candidates(
     tiles: tuple[tuple[int, tuple[TileRow, ...]], ...], splits: tuple[int, ...], slim: int
 ) -> Candidates:
-    """The menu of `tiles` by the most rows they serve, the last for any number.
+    """The menu of `tiles`, keyed by the most rows they serve; the last serves any number of rows.
 
-    The same one for every piece of a sweep.
+    It is cached, so all chunks of a sweep share it.
     """
     limits = [limit for limit, _ in tiles]
     served = zip([0, *limits], [*limits[:-1], np.inf], strict=False)
@@ -128,11 +131,11 @@ def _candidates(
 def step_depth(kernel: GemmFacts, menu: Candidates, width: float, weight: float) -> Number:
     """Extent of a step of k: a 128-byte line of the wider operand.
 
-    Kernels on the vector unit step by 8 (CUTLASS, default_gemm_configuration.h: OpClassSimt), of
-    8-bit types by 8 registers of four each (GemmShape<128, 128, 32> there).
+    Kernels on the vector unit step by 8 (CUTLASS, default_gemm_configuration.h: OpClassSimt); with
+    8-bit types by 8 registers of four values each (GemmShape<128, 128, 32> there).
 
-    Kernels for a few rows have no matrix instructions to feed: all threads of a block load
-    `few_load` bytes of weights each.
+    Kernels for few rows have no matrix instructions: all threads of a block load `few_load` bytes
+    of weights each.
     """
     line = max(8, int(32 // width)) if kernel.instruction == "vector" else int(128 // width)
     if not kernel.few_load:
@@ -143,10 +146,10 @@ def step_depth(kernel: GemmFacts, menu: Candidates, width: float, weight: float)
 
 
 def clustered(m: Number, rows: np.ndarray, cluster: int) -> Number:
-    """Rows of the product, and one for each tile that only fills up a cluster.
+    """Rows of the product, plus one row for each tile that only fills up a cluster.
 
-    A cluster's blocks start together or not at all: those beyond the last row load nothing and
-    multiply all the same.
+    A cluster's blocks start together or not at all. Blocks past the last row load nothing but still
+    multiply.
     """
     tiles = np.ceil(m / rows)
     whole = np.ceil(tiles / cluster) * cluster
@@ -155,10 +158,10 @@ def clustered(m: Number, rows: np.ndarray, cluster: int) -> Number:
 
 
 def row_group(sizes: Mapping[str, Number], menu: Candidates, kernel: GemmFacts) -> Number:
-    """Row blocks that are launched together, column by column.
+    """Row blocks that are launched together before the next column.
 
-    A few where the library swizzles; else all of them where they are fewer than the columns, and
-    one cluster where they are not (CUTLASS, RasterOrderOptions::Heuristic).
+    `GROUP` where the library swizzles. Otherwise all of them where they are fewer than the columns,
+    and one cluster where they are not (CUTLASS, RasterOrderOptions::Heuristic).
     """
     if kernel.swizzles:
         return GROUP
@@ -167,15 +170,16 @@ def row_group(sizes: Mapping[str, Number], menu: Candidates, kernel: GemmFacts) 
 
 
 def slice_k(k: np.ndarray, slices: np.ndarray, depth: Number) -> np.ndarray:
-    """Extent of k that a slice sums: whole pairs of steps."""
+    """Extent of k that one slice sums: whole pairs of steps."""
     return np.asarray(np.ceil(np.ceil(k / slices) / (2 * depth)) * (2 * depth))
 
 
 def stages_held(machine: Machine, stage_bytes: Number) -> Number:
-    """Buffers of k steps in flight.
+    """Buffers of k steps: the depth of the software pipeline.
 
-    Double buffering through registers before Ampere and on other makes; then as many asynchronous
-    copies as half of the shared memory holds, or all of it with tensor copies (one block a unit).
+    Two (double buffering through registers) before Ampere and on other vendors' devices. Later, as
+    many asynchronous copies as fit in half of the shared memory, or in all of it with tensor copies
+    (one block a unit).
     """
     if machine.staged:
         return 2
@@ -187,8 +191,8 @@ def stages_held(machine: Machine, stage_bytes: Number) -> Number:
 def thread_tile(rows: Number, columns: Number, threads: Number) -> tuple[float, Number]:
     """Rows and columns of a thread's outputs in products on the vector unit.
 
-    A multiply-add has its operands in registers of its own thread, which loads them. A unit's loads
-    return 128 bytes a clock, a number a lane of a warp: a thread's 8 x 8 outputs take as long to
-    load for as to multiply where all four schedulers multiply in every clock.
+    A multiply-add reads its operands from the thread's own registers, which the thread loads. A
+    unit loads 128 bytes a clock, one number a lane of a warp. A thread with 8 x 8 outputs therefore
+    loads for as long as it multiplies, where all four schedulers multiply in every clock.
     """
     return _THREAD_ROWS, rows * columns / threads / _THREAD_ROWS

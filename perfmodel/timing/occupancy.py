@@ -1,4 +1,4 @@
-"""Thread blocks that one compute unit holds at once, and how the grid fills the machine."""
+"""Occupancy: thread blocks that one compute unit holds at once, and waves of the grid."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from perfmodel.arithmetic import Number, floor_div
 from perfmodel.count import KernelCost
 from perfmodel.timing.machine import Machine
 
-# Registers of a thread that hold addresses, indices and masks rather than tiles. Kernels that only
-# stream rows need fewer: a unit holds two of their blocks of 1024 threads.
+# Registers of a thread for addresses, indices and masks, besides those for tiles. Kernels that only
+# stream rows need fewer: two of their blocks of 1024 threads fit on a unit.
 ADDRESSING_REGISTERS = 40
 _STREAMING_REGISTERS = 24
 
 
 @dataclass(frozen=True)
 class Residency:
-    """How the blocks of a grid lie on the units."""
+    """How the blocks of a grid are spread over the units."""
 
     blocks_per_unit: np.ndarray
     """Blocks that a unit holds at once; 0: a block does not fit."""
     slots: np.ndarray
-    """Blocks that the whole machine holds at once."""
+    """Blocks that the whole device holds at once."""
     active_units: np.ndarray
     """Units that have work."""
     busiest: np.ndarray
@@ -39,12 +39,14 @@ def addressing_registers(cost: KernelCost) -> int:
 
 
 def residency(machine: Machine, cost: KernelCost, most: Number = np.inf) -> Residency:
-    """Least of the limits by shared memory, registers, threads and blocks (CUDA C++ Programming
-    Guide, compute capabilities), and `most`. A footprint above the limit of a block gives 0.
+    """Resident blocks: the least of the limits by shared memory, registers, threads and blocks
+    (CUDA C++ Programming Guide, compute capabilities), and `most`.
+
+    A block above the per-block limit of shared memory gives 0.
     """
     threads = np.asarray(cost.nest.kernel.threads, dtype=np.float64)
     shared = np.asarray(cost.shared_footprint_bytes, dtype=np.float64)
-    # What is beyond the most that a thread may use spills to memory instead.
+    # Registers above the limit of a thread spill to memory.
     registers = cost.register_footprint_bytes + 4.0 * addressing_registers(cost) * threads
     registers = np.minimum(registers, machine.thread_registers_bytes * threads)
     by_shared = floor_div(machine.shared_capacity, shared + machine.shared_reserved + 1e-9)
@@ -53,14 +55,14 @@ def residency(machine: Machine, cost: KernelCost, most: Number = np.inf) -> Resi
     blocks = np.minimum(
         np.minimum(by_shared, by_registers), np.minimum(by_threads, machine.max_blocks)
     )
-    # A block that asks for more registers than there are still runs, alone.
+    # A block that needs more registers than a unit has still runs, alone.
     blocks = np.clip(blocks, 1.0, most)
     blocks = np.where(shared > machine.shared_per_block, 0.0, blocks)
     return fill(machine, cost.blocks, blocks)
 
 
 def fill(machine: Machine, grid: Number, blocks_per_unit: np.ndarray) -> Residency:
-    """How a grid of blocks spreads: evenly over units first, then onto further slots."""
+    """How a grid of blocks spreads: over all units first, then over further slots of each unit."""
     grid = np.asarray(grid, dtype=np.float64)
     slots = machine.units * np.maximum(blocks_per_unit, 1.0)
     return Residency(

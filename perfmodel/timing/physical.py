@@ -1,4 +1,4 @@
-"""The physical floor: seconds that no kernel on a device can beat, by its datasheet alone."""
+"""The physical floor: the least time on a device, from its datasheet alone."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from perfmodel.timing.architectures import architecture_of
 
 
 def floor_seconds(problem: Problem, device: Device, executed_flops: Number) -> np.ndarray:
-    """Larger of least bytes over peak bandwidth and least operations over dense peak.
+    """The larger of least bytes over peak bandwidth and least operations over dense peak.
 
-    Bytes: inputs and outputs once, less what the last cache may hold from before. Operations:
-    executed or by the papers' convention, whichever is less. Operators without a matrix product
-    have no compute floor.
+    Bytes: inputs and outputs once, less the capacity of the last cache, which may hold them from
+    before. Operations: executed ones or those of the papers' convention, whichever are fewer.
+    Operators without a matrix product have no compute floor.
     """
     caches = (device.memory.l2, device.memory.llc)
     cached = max((cache.capacity.si for cache in caches if cache), default=0.0)
@@ -36,8 +36,9 @@ def seconds_of_operations(problem: Problem, device: Device, executed_flops: Numb
 def dense_peak(problem: Problem, device: Device) -> float:
     """FLOP/s of the fastest unit that could multiply the types of `problem`.
 
-    As they are, or widened to fp32; of all units where none takes either. 8-bit integers go four at
-    a time through the integer lanes of architectures that have dot products.
+    Types may be multiplied as they are or widened to fp32; where no unit takes either, the fastest
+    of all units counts. 8-bit integers may also use the integer lanes, four products an
+    instruction, on architectures with dot products.
     """
     kinds = set(problem.multiplied() or {problem.compute_type})
     rates = {str(name): rate.si for name, rate in device.compute.matrix.items()}

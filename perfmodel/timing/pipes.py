@@ -1,4 +1,4 @@
-"""Seconds that each unit of the busiest compute unit needs, and how they overlap."""
+"""Seconds of each pipe of the busiest compute unit, and how the pipes overlap."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from perfmodel.timing.occupancy import Residency
 
 @dataclass(frozen=True)
 class Balance:
-    """How evenly a grid's work lies on the units, in blocks of mean length."""
+    """How evenly a grid's work is spread over the units, in blocks of mean length."""
 
     share: np.ndarray
-    """Work of the busiest unit."""
+    """Work on the busiest unit."""
     longest: np.ndarray
     """Length of the longest block."""
 
 
 def balance(cost: KernelCost, where: Residency, *, longest_first: bool) -> Balance:
-    """The balance of a grid whose blocks start in order, a head's longest first or last."""
+    """The balance of a grid whose blocks start in order, the longest of a head first or last."""
     share = busiest_share(cost, where, longest_first=longest_first)
     return Balance(share, longest_share(cost))
 
 
 def per_unit_seconds(total: Number, rate: Number, grid: Number, share: np.ndarray) -> np.ndarray:
-    """Seconds for the busiest unit: its share of blocks times one block's work over the rate.
+    """Seconds of the busiest unit: its share of blocks times one block's work over the rate.
 
-    Wave quantisation is in `share`: with t blocks on p units the busiest does ⌈t/p⌉ of them, so the
-    machine works at t / (⌈t/p⌉·p) of its rate (NVIDIA Matmul Background User's Guide).
+    `share` includes wave quantisation: of t blocks on p units the busiest has ⌈t/p⌉, so the device
+    works at t / (⌈t/p⌉·p) of its rate (NVIDIA Matmul Background User's Guide).
     """
     return np.asarray(total / grid * share / rate, dtype=np.float64)
 
 
 def vector_slots(machine: Machine, vector_ops: Number, integer_ops: Number) -> np.ndarray:
-    """Slots of the vector unit that floating-point and integer instructions take together.
+    """Vector-unit slots that floating-point and integer instructions need together.
 
-    The longest of three: the first on their lanes, the second on theirs, both through the
-    schedulers. In operations of the vector rate.
+    The largest of three: floating-point on their lanes, integer on theirs, both through the
+    schedulers. The result is in operations at the vector rate.
     """
     rate = machine.vector_ops_per_unit
     integer = integer_ops * (rate / machine.integer_per_unit)
@@ -51,25 +51,25 @@ def vector_slots(machine: Machine, vector_ops: Number, integer_ops: Number) -> n
 
 
 def issue_lanes(machine: Machine, constants: Constants) -> float:
-    """Threads that a unit's schedulers issue to in a clock; 0 where that is not documented."""
+    """Lanes that a unit's schedulers issue to in a clock; 0 where it is not documented."""
     known = machine.architecture.issue_lanes and "lanes" not in constants.off
     return machine.issue_per_unit / machine.clock_hz if known else 0.0
 
 
 def awake_share(machine: Machine, constants: Constants, threads: Number) -> np.ndarray:
-    """Share of a unit's lanes that `threads` resident ones keep awake.
+    """Share of a unit's lanes that `threads` resident threads can use.
 
-    Lanes belong to schedulers, a quarter of a unit to each since Volta, and a warp to one of them:
-    two warps by themselves leave half of the matrix and vector lanes with nothing to issue (Volta
-    white paper, streaming multiprocessor).
+    Lanes belong to schedulers, a quarter of a unit to each since Volta, and a warp belongs to one
+    scheduler. Two warps alone leave half of the matrix and vector lanes idle (Volta white paper,
+    streaming multiprocessor).
     """
     return np.asarray(np.minimum(threads / max(issue_lanes(machine, constants), 1.0), 1.0))
 
 
 def busiest_share(cost: KernelCost, where: Residency, *, longest_first: bool) -> np.ndarray:
-    """Mean blocks' worth of work on the busiest unit: ⌈t/p⌉ where blocks are equal.
+    """Work on the busiest unit, in mean blocks: ⌈t/p⌉ where blocks are equal.
 
-    The last slice of an axis may be short: one of the busiest unit's blocks has a whole one.
+    Where the last slice of an axis is short, one block of the busiest unit has a full slice.
     """
     visits, mask = cost.nest.visits, cost.nest.mask
     if visits is None or mask is None:
@@ -84,7 +84,7 @@ def busiest_share(cost: KernelCost, where: Residency, *, longest_first: bool) ->
 
 
 def whole_extents(nest: rule.Nest) -> dict[str, Number]:
-    """Extent of a whole block over the mean one's, by the axes that a grid cuts."""
+    """Extent of a full block over that of the mean block, for each axis that the grid cuts."""
     found: dict[str, Number] = {}
     for axis in dict.fromkeys(loop.axis for loop in nest.kernel.nest if loop.grid):
         grid = tuple(loop for loop in nest.kernel.loops(axis) if loop.grid)
@@ -93,9 +93,10 @@ def whole_extents(nest: rule.Nest) -> dict[str, Number]:
 
 
 def whole_block(nest: rule.Nest) -> Number:
-    """Work of a block of whole tiles over the mean one's, along axes that the grid alone cuts.
+    """Work of a block of full tiles over that of the mean block, along axes that only the grid
+    cuts.
 
-    Ragged ends leave the blocks at them less to do, and the busiest unit has another one.
+    Ragged ends make the mean block smaller; the busiest unit has a full one.
     """
     streamed = {loop.axis for loop in nest.kernel.nest if not loop.grid}
     cut = whole_extents(nest)
@@ -103,7 +104,8 @@ def whole_block(nest: rule.Nest) -> Number:
 
 
 def whole_slice(nest: rule.Nest) -> Number:
-    """Steps of a whole slice over the mean one's, for axes that a grid cuts and a block streams."""
+    """Steps of a full slice over those of the mean slice, for axes that a grid cuts and a block
+    streams."""
     times: list[Number] = [1.0]
     for axis in dict.fromkeys(loop.axis for loop in nest.kernel.nest if not loop.grid):
         grid = tuple(loop for loop in nest.kernel.loops(axis) if loop.grid)
@@ -116,19 +118,21 @@ def whole_slice(nest: rule.Nest) -> Number:
 
 
 def beyond_even(uneven: Number, resident: Number, rows_per_unit: Number | None) -> np.ndarray:
-    """Mean blocks' worth that the busiest unit does beyond an even share, where a mask makes the
-    longest block `uneven` = λ mean ones.
+    """Work of the busiest unit beyond an even share, in mean blocks, under a mask.
 
-    Units take blocks in launch order, all rows of a head before those of the next. When the last
-    block starts, what a unit runs has E[l²] / 2E[l] left on average (the inspection paradox).
+    λ = `uneven` is the longest block over the mean one. Units take blocks in launch order, all rows
+    of a head before the next head. When the last block starts, a running block has E[l²] / 2E[l]
+    left on average (the inspection paradox).
 
-    Where rows start in order, the last is a longest one: it ends λ − E[l²] / 2E[l]² later than an
-    even share would. Lengths spread evenly about their mean have E[l²] / E[l]² = 1 + (λ − 1)² / 3.
-    Resident blocks of a unit share its rate, so that less of what is left is done meanwhile.
+    Where rows start in order (`rows_per_unit` None), the last block is a longest one. It ends λ −
+    E[l²] / 2E[l]² later than an even share would. Lengths spread evenly about their mean have E[l²]
+    / E[l]² = 1 + (λ − 1)² / 3. Resident blocks share a unit's rate, so less of the remaining work
+    is done meanwhile.
 
-    `rows_per_unit`, the rows of a head over the units, is given where a head's longest rows start
-    first. What starts last is then short, and shorter the more rows a head has. In the backward
-    pass rows are tiles of keys, and the first are seen by the most queries. Tests simulate both.
+    Where the longest rows of a head start first, `rows_per_unit` is the rows of a head over the
+    units. The blocks that start last are then short, and shorter the more rows a head has. In the
+    backward pass rows are tiles of keys, and the first keys are seen by the most queries. Tests
+    simulate both orders.
     """
     left = (1.0 + (np.asarray(uneven) - 1.0) ** 2 / 3.0) / 2.0
     if rows_per_unit is None:
@@ -137,13 +141,13 @@ def beyond_even(uneven: Number, resident: Number, rows_per_unit: Number | None) 
 
 
 def by_keys(nest: rule.Nest) -> bool:
-    """Whether a block is one tile of keys that streams queries, as in the backward pass."""
+    """Whether a block is one tile of keys and streams queries, as in the backward pass."""
     loops = nest.kernel.loops(nest.mask.key) if nest.mask is not None else ()
     return bool(loops) and loops[-1].grid
 
 
 def longest_share(cost: KernelCost) -> np.ndarray:
-    """Mean blocks' worth of work in the longest block: 1 without a mask."""
+    """Work of the longest block in mean blocks: 1 without a mask."""
     nest, visits = cost.nest, cost.nest.visits
     if visits is None or nest.mask is None:
         return np.ones(())
@@ -160,11 +164,11 @@ def longest_share(cost: KernelCost) -> np.ndarray:
 
 
 def overlapped(times: list[np.ndarray], overlap: Number) -> np.ndarray:
-    """max + (1 − overlap) × the rest: 0 runs the units one after another, 1 hides all but one.
+    """max + (1 − overlap) × the rest: 0 adds all times, 1 leaves the longest.
 
-    FlashAttention-1 and simple kernels lie near 0, warp-specialised ping-pong kernels hide about
-    half, software-pipelined ones with two query tiles most (FlashAttention-3 section 3.2, -4
-    section 3.1).
+    FlashAttention-1 and simple kernels are near 0, warp-specialised ping-pong kernels near one
+    half. Software-pipelined kernels with two query tiles hide most (FlashAttention-3 section 3.2,
+    -4 section 3.1).
     """
     total = sum(times[1:], start=times[0])
     longest = times[0]
@@ -174,9 +178,9 @@ def overlapped(times: list[np.ndarray], overlap: Number) -> np.ndarray:
 
 
 def together(times: list[np.ndarray], power: float) -> np.ndarray:
-    """p-norm of resources that overlap: the largest where one dominates, more where two tie.
+    """p-norm of overlapping resources: near the largest where one dominates, more where two tie.
 
-    A plain maximum misses what is lost when two resources are equally busy.
+    A plain maximum misses the loss where two resources are equally busy.
     """
     top = times[0]
     for time in times[1:]:

@@ -1,8 +1,8 @@
-"""Operands that lie further out than the device's own memory, behind one of its links.
+"""Operands that lie outside the device's own memory, behind one of its links.
 
-A kernel reads them where they lie, each load over the link and past the L2, as zero-copy reads of
-pinned host memory and loads from a peer are. A copy that runs ahead of the kernel has to bring the
-same bytes at the same rate.
+A kernel reads them in place, each load over the link and past the L2, as with zero-copy reads of
+pinned host memory and loads from a peer. A copy ahead of the kernel would move the same bytes at
+the same rate.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from perfmodel.timing.plan import Part, Plan
 from perfmodel.units import seconds, si
 
 OWN = "hbm"
-"""The level that operands lie in unless they are placed: the device's own memory."""
+"""The level that operands lie in by default: the device's own memory."""
 
 # Round trip of a load to host memory over PCIe 3: 1.0 to 1.6 us (Min et al., EMOGI, VLDB 2020).
 _ROUND_TRIP = 1e-6
@@ -26,12 +26,13 @@ _ROUND_TRIP = 1e-6
 def placed(
     plans: Sequence[Plan], place: Mapping[str, str], device: Device
 ) -> tuple[list[Plan], tuple[str, ...]]:
-    """The plans with operands placed, and what was assumed of the links.
+    """The plans with operands placed, and a sentence for each link on what was assumed.
 
-    `place` maps an operand, by its tensor's name (K) or its role (kv), to the level that it lies
-    in. Raises `UnknownName` for an operand or level that is not there, `ProblemError` where the
-    spec has no bandwidth of the link, where an operand is placed twice or has no memory of its own,
-    and for unfused attention, whose operators read copies.
+    `place` maps an operand, by its tensor's name (K) or its role (kv), to a level.
+
+    Raises `UnknownName` for an unknown operand or level. Raises `ProblemError` where the spec has
+    no bandwidth of the link, where an operand is placed twice or shares another's memory, and for
+    unfused attention, whose operators read copies.
     """
     links: dict[str, Link] = {}
     said: list[str] = []
@@ -54,13 +55,13 @@ def placed(
 
 
 def _placed_part(part: Part, where: Mapping[str, Link]) -> Part:
-    """A part whose own inputs lie where they are placed."""
+    """A part with its own inputs placed."""
     mine = {name: where[name] for name in part.inputs if name in where}
     return replace(part, placed=mine)
 
 
 def _by_tensor(parts: Sequence[Part], place: Mapping[str, str]) -> dict[str, str]:
-    """The level of each tensor placed."""
+    """The level of each placed tensor."""
     roles: dict[str, set[str]] = {}
     for part in parts:
         for name in part.inputs:
@@ -81,7 +82,7 @@ def _by_tensor(parts: Sequence[Part], place: Mapping[str, str]) -> dict[str, str
 
 
 def _link(device: Device, name: str, said: list[str]) -> Link:
-    """The link to a level, and a line on what its spec leaves open."""
+    """The link to a level; adds a sentence to `said` on values that its spec lacks."""
     beyond = {level.name: level for level in device.levels() if level.scope == "link"}
     if name not in beyond:
         within = device.level(name)

@@ -1,7 +1,7 @@
-"""A plan: the kernels that carry out an operator, over a menu of tiles, ready to be timed.
+"""A plan: the kernels that carry out an operator, timed for every tile of a menu.
 
-Arrays of problems have shape (n, 1) and menus (1, m): every count and every time broadcasts to
-(n, m), and the best column is taken for each row.
+Problems are arrays of shape (n, 1) and menus of tiles of shape (1, m). Counts and times broadcast
+to (n, m); the fastest column is taken for each row.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ class Part:
     style: Style
     """What the library does in every kernel."""
     styles: Mapping[str, Style] = field(default_factory=dict)
-    """What it does in kernels that differ, by name."""
+    """The same for kernels that differ from the others, by name."""
     only: tuple[str, ...] = ()
-    """Kernels of the schedule that run here; empty: all."""
+    """Names of the kernels of the schedule that run; empty: all."""
     placed: Mapping[str, Link] = field(default_factory=dict)
-    """Inputs that lie behind a link, with that link."""
+    """Inputs that are read over a link, with that link."""
     reuse: Mapping[str, Sequence[Reuse]] | None = None
-    """What earlier kernels left of the inputs in the caches; None: what the run before left
-    (`Circumstances.warm`)."""
+    """What earlier kernels left of the inputs in the caches; None: what an earlier run of the same
+    kernel left (`Circumstances.warm`)."""
     used: Number = 1.0
-    """1 for the problems that it runs for, 0 for others."""
+    """1 for problems that launch this part, 0 for the rest."""
     stands_in: bool = False
-    """Whether another part says what memory its tensors take."""
+    """Whether another part already counts the memory of its tensors."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Inputs with memory of their own."""
+        """Inputs that do not share the memory of another tensor."""
         every = self.schedule.algorithm.inputs
         return tuple(name for name in every if name not in self.style.shared)
 
     def bytes_of(self, names: Iterable[str]) -> Number:
-        """Bytes that some tensors take in memory."""
+        """Bytes of memory that some tensors take."""
         tensors = (self.schedule.algorithm.tensors[name] for name in names)
         each = (rule.size(self.sizes, item) * self.elements[item.element].bytes for item in tensors)
         return sum(each)
@@ -64,22 +64,22 @@ class Part:
 
 @dataclass(frozen=True)
 class Plan:
-    """Parts in launch order, over a menu of tiles."""
+    """Parts in launch order, for every tile of a menu."""
 
     schedule: str
-    """What to call the whole."""
+    """Name of the schedule in the prediction."""
     parts: tuple[Part, ...]
-    """Its parts."""
+    """Schedules with their sizes and styles."""
     tile: Mapping[str, np.ndarray]
     """Dimensions of the tile in each column of the menu."""
     beside: Number = 0.0
     """Seconds of small kernels that the library launches around them."""
     allowed: np.ndarray | bool = True
-    """Which columns the library has for which problem."""
+    """Which columns the library offers, by problem: shape (n, m) or one value for all."""
     memory_bytes: Number = 0.0
-    """Bytes that are held at once besides the tensors."""
+    """Bytes of memory that are held at once besides the tensors."""
     calls: Number = 0
-    """Calls of the framework for it; 0: one for all."""
+    """Framework calls that the plan takes; 0: one call for the whole."""
 
 
 @dataclass
@@ -99,16 +99,17 @@ class Estimate:
     bytes: dict[str, np.ndarray]
     """Bytes that cross into each level."""
     waves: np.ndarray
-    """Waves of the kernel that has most."""
+    """Waves: the largest number over the first kernels of the parts."""
     occupancy: np.ndarray
-    """Blocks a unit of the kernel that has fewest."""
+    """Resident blocks a unit: within a plan the largest number over the first kernels of its parts,
+    over several plans the smallest."""
     memory_bytes: np.ndarray
     """Bytes held in the device's memory."""
     beyond_bytes: dict[str, np.ndarray]
     """Bytes held behind each link."""
 
     def plus(self, other: Estimate) -> Estimate:
-        """This estimate and another one after it."""
+        """The sums of this estimate and of another one that runs after it."""
 
         def both(
             mine: dict[str, np.ndarray], theirs: dict[str, np.ndarray], join: Any = np.add
@@ -134,33 +135,33 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel of a plan over the menu."""
+    """One kernel of a plan, for every tile of the menu."""
 
     cost: KernelCost
-    """Its counts."""
+    """Operations and bytes of the kernel."""
     time: KernelTime
-    """Its times."""
+    """Seconds of the kernel, by term."""
     gap: float
-    """Seconds before it."""
+    """Idle seconds before the kernel."""
     used: Number
-    """0 for problems where it is not launched after all, else 1."""
+    """1 for problems that launch it, 0 for the rest."""
     leads: bool
-    """Whether it is a part's first."""
+    """Whether it is the first kernel of its part."""
 
 
 @dataclass(frozen=True)
 class Timing:
     """The kernels of a plan over its whole menu, shape (n, m).
 
-    Seconds alone are added for every column: of all else the chosen column is enough.
+    Only seconds are summed for every column. All other sums are made for the chosen column (`at`).
     """
 
     plan: Plan
-    """The plan."""
+    """The plan that was timed."""
     launches: tuple[Launch, ...]
-    """Its kernels."""
+    """Its kernels in launch order."""
     seconds: np.ndarray
-    """Seconds of all together."""
+    """Seconds of the whole plan; infinite where a tile does not fit or is not allowed."""
     memory_bytes: np.ndarray
     """Bytes held in the device's memory."""
     beyond_bytes: Mapping[str, np.ndarray]
@@ -169,7 +170,7 @@ class Timing:
     """Levels whose bytes are counted."""
 
     def at(self, column: np.ndarray) -> Estimate:
-        """The sums in one column of the menu for each problem."""
+        """The sums for one column of the menu per problem; `column` has shape (n,)."""
         rows = np.arange(len(column))
 
         def pick(values: Number) -> np.ndarray:
@@ -202,7 +203,8 @@ class Timing:
 
 
 def time_plan(machine: Machine, constants: Constants, plan: Plan, shape: tuple[int, int]) -> Timing:
-    """Time every kernel of a plan and add up; infinite where a tile does not fit."""
+    """Time every kernel of a plan and add up; infinite where a tile does not fit. `shape` is (n,
+    m)."""
     launches: list[Launch] = []
     held = np.asarray(plan.memory_bytes, dtype=np.float64)
     beyond: dict[str, np.ndarray] = {}
@@ -223,9 +225,9 @@ def time_plan(machine: Machine, constants: Constants, plan: Plan, shape: tuple[i
 
 
 def handed(plans: Sequence[Plan], reuses: Reuses | None) -> list[Plan]:
-    """The plans, their kernels finding what earlier ones left; unchanged where nothing is said.
+    """The plans with `reuses` as what earlier kernels left in the caches; unchanged where None.
 
-    Where something is, they find that alone, and not what the same kernel left in the run before.
+    Reuses that are given replace what an earlier run of the same kernel would have left.
     """
     if reuses is None:
         return list(plans)
@@ -245,11 +247,11 @@ def handed(plans: Sequence[Plan], reuses: Reuses | None) -> list[Plan]:
 
 
 def combining_seconds(machine: Machine, constants: Constants, style: Style) -> float:
-    """Seconds before a combining kernel moves its first byte: its launch, unless that is done by
-    then, and its own start.
+    """Seconds before a combining kernel (split-K, split-KV) moves its first byte: the launch gap,
+    unless the kernel is launched ahead, and its own start.
 
-    Where blocks combine among themselves, the last of them waits for three answers of the L2: its
-    own result is written, a counter is added to, the others' results are read.
+    Where blocks combine inside the kernel, the last block waits for three L2 round trips: it writes
+    its own result, adds to a counter and reads the results of the rest.
     """
     if style.combining is None:
         return 3.0 * machine.l2_latency
@@ -260,7 +262,7 @@ def combining_seconds(machine: Machine, constants: Constants, style: Style) -> f
 def _launches(
     machine: Machine, constants: Constants, part: Part, cost: Cost, *, first: bool
 ) -> list[Launch]:
-    """The kernels of a part that run, timed; `first` where nothing of the plan runs before it."""
+    """The timed kernels of a part; `first` where no kernel of the plan runs before it."""
     found: list[Launch] = []
     for kernel in cost.kernels:
         if part.only and kernel.name not in part.only:
@@ -288,7 +290,7 @@ def _launches(
 
 
 def _add(total: Estimate, launch: Launch, pick: Callable[[Number], np.ndarray]) -> None:
-    """Add one kernel to the sums, `pick` taking the chosen column of its counts and times."""
+    """Add one kernel to the sums; `pick` takes the chosen column of its counts and times."""
     cost, time, used = launch.cost, launch.time, pick(launch.used)
     for name, seconds in time.terms.items():
         total.terms[name] = total.terms[name] + used * pick(seconds)

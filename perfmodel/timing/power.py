@@ -1,4 +1,4 @@
-"""Sustained clocks: a chip may not do more operations a second than its board power pays for."""
+"""Clocks under a power cap: board power bounds operations a second times energy an operation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _RELATIVE = {
     "fp8": 0.5,
     "int8": 0.4,
 }
-# The same on the vector unit, relative to fp32: what an instruction takes goes to its fetch and its
-# operands, 32 bits each. One of 8-bit dot products does eight operations in place of two.
+# The same on the vector unit, relative to fp32. Energy goes into fetching an instruction and its
+# 32-bit operands. An 8-bit dot-product instruction does eight operations instead of two.
 _VECTOR = {"fp64": 4.0, DOT_PRODUCTS: 0.25}
 
 
@@ -28,10 +28,9 @@ def operation_joules(machine: Machine, constants: Constants, dtype: str, *, vect
     """Energy of one floating-point operation: a 7 nm reference scaled by process node and type.
 
     The vector unit fetches an instruction and three operands for every operation, the matrix unit
-    for hundreds, hence the two references. What it fetches comes over wires, which shrink less than
-    gates do from one process to the next: its energy goes with a power of the node below one
-    (`vector_node`), that of the matrix unit with the node. AMD's matrix units take more
-    (`amd_energy`).
+    for hundreds of operations; hence two references. Fetches use wires, which shrink less than
+    gates with the process: vector energy scales with a power of the node below one (`vector_node`),
+    matrix energy with the node. AMD's matrix units need more (`amd_energy`).
     """
     scale = machine.node_nm / 7.0
     if vector:  # narrower types are summed in fp32
@@ -43,7 +42,7 @@ def operation_joules(machine: Machine, constants: Constants, dtype: str, *, vect
 
 
 def usable_watts(machine: Machine, constants: Constants) -> float:
-    """Board power less what it draws with nothing to do: a fixed part and a share of the limit."""
+    """Board power limit less the idle power: a fixed part and a share of the limit."""
     at_rest = constants["idle_watts"] + constants["idle_share"] * machine.tdp_watts
     return max(machine.tdp_watts - at_rest, 0.1 * machine.tdp_watts)
 
@@ -58,29 +57,27 @@ def power_seconds(
     activity: float,
     share: Number,
 ) -> np.ndarray:
-    """Least time in which the board can pay for the energy of a kernel.
+    """Least time in which the board power covers the energy of a kernel.
 
-    `operations` are those of the main loop in `dtype`, `activity` the switching activity of their
-    data, `share` what the loop reaches of the unit's rate.
+    `operations` are those of the main loop in `dtype`, `activity` is the switching activity of
+    their data, `share` the share of the unit's rate that the loop reaches. Energies hold at the
+    rated boost clock; cards may clock higher (`Device.beyond_boost`).
 
-    A board at its limit of P usable watts lowers the clock, and the voltage with it. With E joules
-    of arithmetic at the boost clock's voltage, D of memory traffic and t₀ seconds at boost, a clock
-    of x = t₀/t costs E·x² + D = P·t, hence P·t³ ≥ (E + D)·t₀². The voltage does not fall below a
-    share v of its highest, hence P·t ≥ E·v² + D. The longer of the two is taken.
+    At its limit of P usable watts a board lowers the clock, and the voltage with it (DVFS). With E
+    joules of arithmetic at boost voltage, D joules of memory traffic and t₀ seconds at boost, a
+    clock of x = t₀/t needs E·x² + D = P·t. Hence P·t³ ≥ (E + D)·t₀². The voltage does not fall
+    below a share v of its highest. Hence P·t ≥ E·v² + D. The longer time is taken.
 
-    The vector unit saves less at low voltage (`vector_voltage`, against `least_voltage`): an fp32
-    operation on a T4 at half its boost clock takes four fifths of the energy that it takes on a
-    V100 near its boost clock.
+    On the vector unit v is larger (`vector_voltage` against `least_voltage`): an fp32 operation on
+    a T4 at half its boost clock takes four fifths of the energy that it takes on a V100 near boost.
 
-    Energies are those at the rated boost clock, beyond which cards may go by themselves.
-
-    Makers guarantee the base clock under load at that power, so a loop on the vector unit, by which
-    they rate it, is no slower than there; one on the matrix unit may be (A100 SXM at 8192³: 257
-    TFLOP/s, its base clock would give 282).
+    Vendors guarantee the base clock at this power for vector loads, so a loop on the vector unit is
+    never slower than at the base clock. A loop on the matrix unit may be: A100 SXM at 8192³ reaches
+    257 TFLOP/s, where its base clock would give 282.
     """
     vector = machine.on_vector(dtype)
     usable = usable_watts(machine, constants)
-    work = np.asarray(operations)  # in single precision for who asks in it
+    work = np.asarray(operations)  # in single precision where the caller works in it
     at_boost = work / (machine.matrix_per_unit(dtype) * machine.units * share)
     arithmetic = work * (activity * operation_joules(machine, constants, dtype, vector=vector))
     memory = constants["dram_joules"] * dram_bytes
@@ -95,17 +92,18 @@ def power_seconds(
 
 
 def held_down_seconds(at_boost: Number, sustained: Number, lag: float) -> np.ndarray:
-    """Seconds of a run that the board would do in `at_boost`, and in `sustained` at its power.
+    """Seconds of a run that takes `at_boost` at the boost clock and `sustained` under the power
+    limit.
 
-    The longer of the two where it has been running. After a rest the regulator lowers the clock
-    over a time constant of `lag` = τ: the rate falls from r_b to r_s as r_s + (r_b - r_s) e^(-t/τ).
-    A run of u seconds at boost and S sustained does all its work when the integral of that is its
-    work, which is at
+    A board that has been running takes the longer of the two. After a rest, the regulator lowers
+    the clock with a time constant τ = `lag`: the rate falls from r_b to r_s as r_s + (r_b - r_s)
+    e^(-t/τ). With u = `at_boost` and S = `sustained`, the work is done at the t that solves
 
         t + (S / u - 1) τ (1 - e^(-t/τ)) = S,        u <= t <= S.
 
-    The left side rises and is concave, so that Newton's steps from below, where 1 - e^(-t/τ) is at
-    most 1, stay below and close in: three leave less than 1e-5 up to S = 6 u.
+    The left side rises and is concave. Newton's method from below, starting with 1 - e^(-t/τ) at
+    its upper bound of 1, stays below and converges: three steps leave an error below 1e-5 up to S =
+    6 u.
     """
     if lag <= 0 or not np.any(sustained > at_boost):
         return np.asarray(np.maximum(at_boost, sustained))

@@ -1,9 +1,9 @@
-"""What kernels before this one left of its inputs in the caches, as reuse distances.
+"""What earlier kernels left of a kernel's inputs in the caches, as reuse distances.
 
-A cache that replaces what was used longest ago still holds a line if fewer bytes than it keeps went
-by since (Mattson et al. 1970, "Evaluation techniques for storage hierarchies": the stack distance).
-So an input is said to be found by the bytes that were touched since it was, and each cache answers
-by the rule that it keeps a working set by (`traffic.held_share`).
+An LRU cache still holds a line if fewer distinct bytes than its capacity were touched since
+(Mattson et al. 1970, "Evaluation techniques for storage hierarchies": the stack distance). An input
+is therefore described by the bytes touched since its last use. Each cache turns that into a hit
+share by the rule for working sets (`traffic.held_share`).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ class Reuse:
     """A share of an input that an earlier kernel touched; numbers, or arrays of one length n."""
 
     share: Number
-    """Of the bytes of the input, from 0 to 1."""
+    """Share of the input's bytes, from 0 to 1."""
     distance_bytes: Number
-    """Bytes touched since each of its own was, itself included."""
+    """Reuse distance: bytes touched since each byte of it was, itself included."""
     swept: bool = False
-    """Whether that is the distance of every byte, as where one kernel goes over what another one
-    went over before in the same order; else it is about the mean of distances that differ."""
+    """Whether every byte has that distance, as where two kernels go over a tensor in the same
+    order; otherwise it is about the mean of different distances."""
 
     def at(self, index: np.ndarray) -> Reuse:
-        """That of the problems at `index`, where it holds arrays."""
+        """The entries of the problems at `index`, where the values are arrays."""
         return replace(
             self,
             share=_each(self.share, index),
@@ -37,17 +37,17 @@ class Reuse:
         )
 
     def column(self) -> Reuse:
-        """With arrays as columns of shape (n, 1), beside a menu of tiles."""
+        """The same with arrays of shape (n, 1), to broadcast against a menu of tiles."""
         return replace(self, share=_column(self.share), distance_bytes=_column(self.distance_bytes))
 
 
 Reuses = Mapping[str, Sequence[Reuse]]
-"""What is said of each input, by its tensor's name; what is not named comes from memory. Of an
-output it says how much of what was there before lies in a cache to be written over."""
+"""The reuse of each tensor by name; tensors that are missing come from memory. For an output it
+describes the old lines in a cache that will be overwritten."""
 
 
 def at(reuses: Reuses | None, index: np.ndarray) -> Reuses | None:
-    """What is said of the problems at `index`."""
+    """The reuses of the problems at `index`."""
     if reuses is None:
         return None
     return {name: [one.at(index) for one in said] for name, said in reuses.items()}

@@ -22,10 +22,11 @@ _OWN, _MAP = "data", "torch-pointwise"
 
 
 def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
-    """A map a step, each of which reads what the one before wrote.
+    """A chain of element-wise maps, each of which reads the output of the map before.
 
-    What a step reads was written in the order in which it reads: as many bytes went by as the step
-    before touched. Between two runs of the chain all that it touches goes by.
+    A step reads its input in the order in which it was written, so the reuse distance is the bytes
+    that the step before touched. Between two runs of the chain it is all bytes that the chain
+    touches.
     """
     assert kernel.chain is not None
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
@@ -45,15 +46,15 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
 
 
 def steps(chain: Chain | None) -> bool:
-    """Whether it is known what each kernel of a chain reads and writes."""
+    """Whether the types that each kernel of a chain reads and writes are known."""
     return chain is not None and bool(chain.steps)
 
 
 def _buffers(widths: Sequence[float]) -> float:
-    """Bytes an element of all memory that a chain goes over: its input and what its steps write.
+    """Bytes an element of all memory that a chain uses: its input and the outputs of its steps.
 
-    What a step reads is given back after it, and the next but one writes there if it fits, as a
-    caching allocator hands it out; the last step writes to the caller's memory.
+    A caching allocator reuses memory: the input of a step is freed after it, and the next step but
+    one writes there if its output fits. The last step writes to the caller's memory.
     """
     _, *between, last = widths
     own = [width for i, width in enumerate(between) if i < 2 or width > between[i - 2]]
@@ -61,7 +62,7 @@ def _buffers(widths: Sequence[float]) -> float:
 
 
 def _types(problem: Rowwise, step: tuple[str, str, float]) -> tuple[str, str]:
-    """The types that a step reads and writes."""
+    """Types that a step reads and writes."""
     read, written, _ = step
     return (problem.dtype if read == _OWN else read), (
         problem.dtype if written == _OWN else written
@@ -76,7 +77,7 @@ def _map(
     start_seconds: float,
     setting: Setting,
 ) -> Part:
-    """The kernel of a step, with the integer operations that its elements take beyond a copy."""
+    """The kernel of a step: a copy with the integer operations that the step adds an element."""
     read, written = types
     step = replace(problem, op="pointwise", variant="", dtype=read, output_dtype=written)
     (part,) = rowwise.plan(step, kernel_facts(_MAP), setting).parts
@@ -87,9 +88,8 @@ def _map(
 
 
 def _reuse(run: Circumstances, whole: Number, before: Number | None) -> dict[str, Sequence[Reuse]]:
-    """What a step finds: its input of the step before, or of the run before; and its output's
-    memory, which the run before wrote.
-    """
+    """What a step finds in the caches: its input, left by the step before or by the run before, and
+    the old lines of its output, left by the run before."""
     again = (Reuse(run.warm, whole, run.repeats),)
     found: dict[str, Sequence[Reuse]] = {"Y": again} if run.warm and run.repeats else {}
     if before is not None:

@@ -18,35 +18,37 @@ from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Block, Code, Style
 from perfmodel.timing.traffic import held_share
 
-# Dependent steps of reduction across a block that each row waits for: within warps, then across
-# them, once for a norm; softmax takes maximum and sum.
+# Dependent reductions across a block that each row waits for, within warps and then across them:
+# one for a norm, two (maximum and sum) for softmax.
 _REDUCTIONS = {"softmax": 4, "layernorm": 2, "rmsnorm": 2, "quantise": 2}
 
-# Tensors of a row's length that scale and shift every row.
+# Vectors of a row's length that scale and shift every row.
 _WEIGHTS = {"layernorm": 2, "rmsnorm": 1}
 
-# Elements that a thread takes in one load where its class does not say.
+# Elements of one load of a thread, where the class states none.
 _LOAD = 4
-# Share of an operator's vector operations that integer lanes do: the maximum of a softmax; maximum,
-# clamps and conversion of a quantisation (CUDA C++ Programming Guide: compare, minimum, maximum).
+# Share of an operator's vector operations that run on integer lanes: the maximum of a softmax;
+# maximum, clamps and conversion of a quantisation (CUDA C++ Programming Guide: compare, minimum,
+# maximum).
 _INTEGER = {"softmax": 1 / 4, "quantise": 5 / 6}
-# Cycles until an operation's result can be used (Jia et al. 2018: 4 on Volta, and since).
+# Latency of an operation in cycles (Jia et al. 2018: 4 on Volta, and since).
 _DEPENDENT = 4.0
-# Shared memory of a plain launch on NVIDIA's devices (CUDA C++ Programming Guide: 48 KiB a block
-# without opting in); AMD's runtime gives all that a block may have.
+# Shared memory of a launch without opt-in on NVIDIA's devices (CUDA C++ Programming Guide: 48 KiB a
+# block); AMD's runtime gives the full limit of a block.
 _PLAIN_SHARED = 49152
-# Integer instructions of an access: the load or store, its address, the bound and the branch.
+# Integer instructions of an access: load or store, address, bound, branch.
 _ACCESS = 4.0
-# The same where a row is held and the loop over it unrolled: the access and its bound; addresses
-# lie constants apart and take no instruction.
+# The same in the unrolled loop over a row held in registers: the access and its bound. Addresses
+# are constant offsets and take no instruction.
 _UNROLLED = 2.0
 
 
 def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
-    """A row per warp while that holds it, else per block, streamed as the class does.
+    """The plan of a row-wise operator: a row per warp while a warp can hold it, else a row per
+    block, streamed as the class does.
 
-    One kernel, and one before it where the class multiplies gradient and result first. A row
-    costs a chain of dependent reductions: `row_price` each, whatever its length.
+    It has one kernel, and one before it where the class first multiplies gradient and result. Each
+    row costs a chain of dependent reductions, `row_price` each, whatever its length.
     """
     machine, constants = setting.machine, setting.constants
     if problem.direction == "bwd" and kernel.gradient_kernel is not None:
@@ -54,7 +56,7 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     problem = _by_groups(_whole_tensors(problem, kernel), kernel.rows)
     if kernel.rows is None and problem.op != "pointwise":
         problem = _flat(problem, kernel.chain)
-    # Kernels for rows of any kind flatten what has no rows.
+    # Kernels for general rows flatten operators without rows.
     flat = problem.op == "pointwise" and kernel.operator != "pointwise"
     layout = None if flat else _for_device(kernel.rows, problem, machine)
     if layout is not None and setting.tile:
@@ -77,7 +79,7 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
         ),
         run=setting.run,
     )
-    # Tiles are arrays here, and an int beyond 64 bits goes with none.
+    # Sizes meet arrays of tiles here, which a Python int beyond 64 bits cannot.
     sizes = {axis: np.asarray(size, dtype=np.float64) for axis, size in problem.sizes().items()}
     part = Part(schedule, sizes, problem.elements(), how)
     further = kernel.chain.kernels - 1 if kernel.chain is not None else 0
@@ -92,11 +94,12 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
 
 
 def _cut(whole: Plan, problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
-    """The plan of a kernel of whole rows where those are enough or short, else of cut ones.
+    """The plan with rows cut into pieces where `whole` has long rows but too few for the units;
+    else `whole`.
 
-    Pieces are reduced in a pass over all rows, then their results, for each of the normalisers, and
-    the last kernel goes over the rows again: an element-wise map of as many bytes. It goes row by
-    row, and reads the weights again for each as far as the L2 does not hold what goes by in one.
+    Pieces are reduced in a pass over all rows, then their results are reduced, for each normaliser.
+    The last kernel is an element-wise map over the rows. It goes row by row, and reads the weights
+    again for each row, as far as one row's bytes evict them from the L2.
     """
     assert kernel.cut is not None
     rows, columns = np.asarray(problem.rows), np.asarray(problem.cols)
@@ -108,7 +111,7 @@ def _cut(whole: Plan, problem: Rowwise, kernel: RowFacts, setting: Setting) -> P
     kept = held_share(between, machine.l2_capacity, setting.constants["l2_knee"])
     map_, gap = plan(_flat(problem, kernel.cut), kernel, setting), setting.at_clock("kernel_gap")
     own, part = whole.parts[0].style.code, map_.parts[0]
-    # What the class computes beyond the algorithm it does on pieces too.
+    # The class's operations beyond the algorithm's run on pieces too.
     more = replace(own, integer_ops=part.style.code.integer_ops)
     sizes = {**part.sizes, "j": part.sizes["j"] + weights * (1.0 - kept)}
     pieces = replace(
@@ -118,21 +121,21 @@ def _cut(whole: Plan, problem: Rowwise, kernel: RowFacts, setting: Setting) -> P
     return replace(
         whole,
         parts=(rest, pieces),
-        # The second part counts one gap as it is.
+        # The second part already counts one gap.
         beside=whole.beside + cut * (kernel.cut.kernels - 2) * gap,
         calls=cut * kernel.cut.kernels,
     )
 
 
 def _whole_tensors(problem: Rowwise, kernel: RowFacts) -> Rowwise:
-    """The element-wise map without operands that are scalars where the class calls it."""
+    """The element-wise map without the operands that are scalars in the class's calls."""
     if problem.op != "pointwise" or problem.variant not in kernel.tensors:
         return problem
     return replace(problem, inputs=np.minimum(problem.inputs, kernel.tensors[problem.variant]))
 
 
 def _by_groups(problem: Rowwise, layout: Rows | None) -> Rowwise:
-    """The problem with every group of a row as a row, where groups have scales of their own."""
+    """The problem with each group of a row as its own row, where groups have their own scales."""
     if layout is None or not layout.group:
         return problem
     groups = np.ceil(np.asarray(problem.cols) / layout.group)
@@ -140,7 +143,7 @@ def _by_groups(problem: Rowwise, layout: Rows | None) -> Rowwise:
 
 
 def _flat(problem: Rowwise, chain: Chain | None) -> Rowwise:
-    """The element-wise map that an operator is to a class without rows, or to a chain of them."""
+    """The operator as an element-wise map, for a class without rows or a chain."""
     inputs = chain.streams if chain is not None else 1
     output = problem.elements()["output"].name
     return replace(problem, op="pointwise", inputs=inputs, outputs=1, output_dtype=output)
@@ -148,18 +151,18 @@ def _flat(problem: Rowwise, chain: Chain | None) -> Rowwise:
 
 @dataclass(frozen=True)
 class _Laid(Rows):
-    """A layout on a device."""
+    """A row layout on a device."""
 
     shared_columns: float = 0.0
-    """Elements of a row that shared memory does not hold any more."""
+    """Elements from which a row no longer fits in shared memory."""
     rows_per_block: int = 4
-    """Rows of a block of which each warp has one."""
+    """Rows of a block, where each warp has one."""
     tile_columns: Number = 0.0
-    """Elements of a row that a block takes at once, where the caller says so."""
+    """Elements of a row that a block takes at once, where the caller sets a tile."""
 
 
 def _beyond(problem: Rowwise, layout: _Laid | None, warp: int) -> dict[str, Number]:
-    """Operations that the class's code takes beyond the algorithm's own, on warps of `warp`."""
+    """Operations of the class's code beyond the algorithm's, with warps of `warp` threads."""
     if layout is None or problem.op == "pointwise":
         return {}
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
@@ -174,13 +177,13 @@ def _beyond(problem: Rowwise, layout: _Laid | None, warp: int) -> dict[str, Numb
 
 
 def _code(problem: Rowwise, kernel: RowFacts, layout: _Laid | None, setting: Setting) -> Code:
-    """What the class's code executes beyond the algorithm.
+    """The `Code` of the class for a problem.
 
-    Gradients add up plain sums: what a forward pass takes beyond them is not theirs.
+    Gradients sum plainly, so the forward pass's extra operations do not apply to them.
     """
     own = layout if problem.direction != "bwd" else None
     usual = Code(
-        # Elements of a map do not depend on each other: its instructions issue in every slot.
+        # Elements of a map are independent: its instructions issue in every slot.
         vector_share=1.0 if _maps(layout) else setting.constants["vector_share"],
         integer_ops=_integer_ops(problem, layout),
         integer_share=_INTEGER.get(problem.op, 0.0),
@@ -191,7 +194,7 @@ def _code(problem: Rowwise, kernel: RowFacts, layout: _Laid | None, setting: Set
 
 
 def _compiled(code: Code, problem: Rowwise, kernel: RowFacts) -> Code:
-    """The code of a map that takes other operations than the textbook's form of it."""
+    """The code of a map whose compiled operations differ from the textbook's."""
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
     vector, integer, special = kernel.compiled[problem.variant]
     usual, functions = VARIANTS.get(problem.variant, (0.0, 0.0))
@@ -205,9 +208,9 @@ def _compiled(code: Code, problem: Rowwise, kernel: RowFacts) -> Code:
 
 
 def _integer_ops(problem: Rowwise, layout: _Laid | None) -> Number:
-    """Integer instructions of loads and stores: `_ACCESS` for each, once per stream and pass.
+    """Integer instructions of loads and stores: `_ACCESS` each, once per stream and pass.
 
-    A kernel that loads single elements may spend more on them than on its arithmetic.
+    A kernel that loads single elements may spend more on accesses than on its arithmetic.
     """
     elements = product([problem.rows, problem.cols])
     if problem.op == "pointwise" or layout is None:
@@ -215,7 +218,8 @@ def _integer_ops(problem: Rowwise, layout: _Laid | None) -> Number:
         return _ACCESS / load * elements * problem.accesses()
     columns = np.asarray(problem.cols)
     threads = _threads(columns, layout)
-    # A row of no whole loads starts unaligned, and a first round of single elements aligns it.
+    # A row that is not a multiple of a load starts unaligned; a first round of single elements
+    # aligns it.
     aligned = np.maximum(columns - threads * (columns % layout.load != 0), 0)
     whole = aligned // (threads * layout.load) * (threads * layout.load) / columns
     whole = np.where(_shared(columns, layout), 1.0, whole)
@@ -228,12 +232,12 @@ def _integer_ops(problem: Rowwise, layout: _Laid | None) -> Number:
 
 
 def _maps(layout: _Laid | None) -> bool:
-    """Whether elements depend on no others: there are no rows, or one pass of whole loads."""
+    """Whether elements are independent: there are no rows, or a row is one pass of whole loads."""
     return layout is None or (layout.strided and layout.passes == 1)
 
 
 def _threads(columns: np.ndarray, layout: _Laid) -> np.ndarray:
-    """Threads of a row, each with `elements_per_thread` or fewer, within the class's limits."""
+    """Threads of a row, at most `elements_per_thread` elements each, within the class's limits."""
     wanted = np.ceil(columns / layout.elements_per_thread)
     if layout.power_of_two:
         wanted = np.exp2(np.ceil(np.log2(wanted)))
@@ -241,10 +245,10 @@ def _threads(columns: np.ndarray, layout: _Laid) -> np.ndarray:
 
 
 def _rounds(columns: np.ndarray, layout: _Laid) -> np.ndarray:
-    """Loads of a thread, one after another, in a pass over a streamed row.
+    """Dependent loads of a thread in a pass over a streamed row.
 
-    Where what whole rounds leave goes an element at a time, those are rounds too: up to `load` of
-    them, and one before them in a row that starts unaligned.
+    Where the rest after whole rounds goes element by element, that takes up to `load` more rounds,
+    and one before them in a row that starts unaligned.
     """
     threads = _threads(columns, layout)
     rounds = np.ceil(columns / (threads * layout.load))
@@ -258,19 +262,20 @@ def _rounds(columns: np.ndarray, layout: _Laid) -> np.ndarray:
 
 
 def _shared(columns: np.ndarray, layout: _Laid) -> np.ndarray:
-    """Whether a row stays in shared memory: one of whole loads that fits there."""
+    """Whether a row stays in shared memory: it consists of whole loads and fits there."""
     whole = columns % layout.load == 0
     return np.asarray((columns > layout.held_columns) & (columns < layout.shared_columns) & whole)
 
 
 def _plain_shared(machine: Machine) -> float:
-    """Bytes of shared memory that a block has without asking for more than any launch gives."""
+    """Bytes of shared memory that a block has without opting in to more."""
     own = machine.device.vendor == "AMD"
     return machine.shared_per_block if own else min(_PLAIN_SHARED, machine.shared_per_block)
 
 
 def _resident(problem: Rowwise, layout: _Laid | None, machine: Machine) -> Number:
-    """Most blocks that a unit holds: those with rows in shared memory take all of a launch's."""
+    """Most resident blocks of a unit: blocks with rows in shared memory request all of a plain
+    launch's."""
     if layout is None or not layout.shared_columns:
         return np.inf
     most = machine.shared_capacity // (_plain_shared(machine) + machine.shared_reserved)
@@ -288,7 +293,7 @@ def _for_device(layout: Rows | None, problem: Rowwise, machine: Machine) -> _Lai
 
 
 def _with_tile(layout: _Laid, setting: Setting) -> _Laid:
-    """The layout with a block a row, of the caller's own threads and elements at once."""
+    """The layout with one row per block, and the threads and elements of the caller's own tile."""
     columns, threads = setting.tile["columns"], setting.own_threads
     return replace(
         layout,
@@ -300,7 +305,8 @@ def _with_tile(layout: _Laid, setting: Setting) -> _Laid:
 
 
 def _for_type(layout: Rows, problem: Rowwise) -> Rows:
-    """The layout for the problem's type: wide loads take more of its elements than of fp32."""
+    """The layout for the problem's type: loads of fixed width hold more elements of narrower
+    types."""
     if not layout.wide:
         return layout
 
@@ -315,7 +321,7 @@ def _for_type(layout: Rows, problem: Rowwise) -> Rows:
 
 
 def _schedule(problem: Rowwise, layout: _Laid | None) -> tuple[Schedule, Number]:
-    """The class's loop nest, and how many dependent reductions a row waits for."""
+    """The class's loop nest, and the number of dependent reductions that a row waits for."""
     if layout is None:
         return rowwise.elementwise(problem), 0.0
     single = layout.passes == 1 and layout.held_columns == 0
@@ -325,7 +331,7 @@ def _schedule(problem: Rowwise, layout: _Laid | None) -> tuple[Schedule, Number]
     streamed = np.where(own > 0, own, threads * layout.load)
     tile = np.where(held, columns, np.minimum(streamed, columns))
     if layout.leftover:
-        # A hair more than its share, so that no rounding error makes one more of it.
+        # Slightly more than its share, so that rounding errors do not add a tile.
         tile = np.where(held, tile, columns / _rounds(columns, layout) * (1.0 + 1e-9))
     if problem.op == "pointwise":
         return rowwise.elementwise_rows(problem, tile, np.maximum(threads, 64)), 1.0
@@ -339,14 +345,15 @@ def _schedule(problem: Rowwise, layout: _Laid | None) -> tuple[Schedule, Number]
         stages=layout.stages,
     )
     steps = 1.0 if single else _REDUCTIONS[problem.op]
-    # A warp that holds a whole row has nothing to reduce across warps.
+    # A warp that holds a whole row needs no reduction across warps.
     return schedule, steps * np.where(by_warp | layout.shuffles, 0.5, 1.0)
 
 
 def beside(setting: Setting, problem: Rowwise, name: str) -> np.ndarray:
-    """Seconds of a row-wise kernel of class `name` that a library runs next to an operator's own.
+    """Seconds of a row-wise kernel of class `name` that a library runs beside an operator's own
+    kernel.
 
-    Shaped (n, 1) as the problem's arrays, the gap between dependent kernels included.
+    Shape (n, 1); the gap between dependent kernels is included.
     """
     machine, constants = setting.machine, setting.constants
     made = plan(problem, kernel_facts(name), setting)
@@ -356,7 +363,7 @@ def beside(setting: Setting, problem: Rowwise, name: str) -> np.ndarray:
 
 
 def whole(count: Number) -> Number:
-    """A product of sizes as whole numbers; of arrays, no further than 64 bits hold."""
+    """A product of sizes as an integer; arrays are clipped to what 64 bits hold."""
     if not isinstance(count, np.ndarray):
         return int(count)
     return np.minimum(count, 2.0**62).astype(np.int64)

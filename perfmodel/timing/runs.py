@@ -1,4 +1,4 @@
-"""The circumstances of a run: what each way of timing a kernel does around it (`runs.yaml`)."""
+"""How each harness times a kernel: what it does before and between calls (`runs.yaml`)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from perfmodel.errors import PerfmodelError, ProblemError
 
 VERSION = 1
 UNKNOWN = "unknown"
-"""The harness of a run that does not say how it was timed."""
+"""The harness of runs whose table does not name one."""
 ANY = "any"
-"""What stands for an operator of which no start is known under a harness."""
+"""Key of the value for operators without one of their own."""
 
 
 @dataclass(frozen=True)
@@ -23,55 +23,61 @@ class Run:
     """What one harness does around the kernel that it times."""
 
     name: str
-    """The harness, as a table or a person calls it."""
+    """Name of the harness in tables and on the command line."""
     about: str
-    """One line for a person."""
+    """One line of description."""
     warm: float = 0.0
-    """Share of the inputs that fit in L2 and are still there from the run before."""
+    """Share of the inputs that fit in L2 and that the run before left there."""
     rotates: tuple[str, ...] = ()
-    """Operators whose weights take turns with copies: each is found after a round of all."""
+    """Operators whose weights have copies that take turns: each copy is used again after all
+    others."""
     copies: float = 1.0
     """Copies of the weights of those operators, the first included."""
     repeats: bool = False
-    """Whether calls of the same kernel on the same memory follow each other, so that each finds
-    what the one before swept and writes over what it wrote; else there are others between."""
+    """Whether calls of the same kernel on the same memory follow each other, so that each finds the
+    tensors of the call before in the caches; otherwise other kernels run between them."""
     activity: float = 1.0
     """Switching activity of the data relative to random numbers: a factor of energy."""
     one_at_a_time: bool = False
-    """Whether the host leaves the board idle between calls; others follow at once."""
+    """Whether the host waits for each call, so that the board idles between calls; otherwise calls
+    are queued back to back."""
     starts: Mapping[str, float] = field(default_factory=lambda: {ANY: 0.0})
-    """Seconds that pass before the first instruction, by operator; `any` stands for all others."""
+    """Seconds before the first instruction, by operator; `any` for all others."""
     by_clock: tuple[str, ...] = ()
-    """Operators whose starts are cycles of the device and no host's time: seconds at 1.75 GHz."""
+    """Operators whose starts are device cycles, not host time: stated in seconds at 1.75 GHz."""
     calls: Mapping[str, float] = field(default_factory=dict)
-    """Host seconds of a whole call, by operator, where the rest of it goes on beside the kernel."""
+    """Host seconds of a whole call, by operator, where the host works in parallel with the
+    kernel."""
     calls_as: str | None = None
-    """Harness whose element-wise maps say how long the host takes for a plain call of a framework,
-    where several make up an operator and the device may have to wait for them."""
+    """Harness whose element-wise maps give the host time of a plain framework call, where several
+    calls make up an operator and the device may have to wait for them; None: no host calls."""
     library_kernels: bool = True
-    """Whether kernels that a library launches in each call around its own are in the time."""
+    """Whether the measured time includes kernels that a library launches around its own in each
+    call."""
     library_start: bool = True
-    """Whether what a library does before its kernel is in the time (`callers` in names.yaml)."""
+    """Whether the measured time includes what a library does before its kernel (`callers` in
+    names.yaml)."""
     pace: float = 1.0
-    """Seconds that the host takes over those that the harness's hosts took."""
+    """Host time over that of the hosts that the harness was measured on."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Where each value comes from, by its name; with a dot and the operator where it has many."""
+    """Source of each value by its name, with a dot and the operator where there are several."""
 
     def start_seconds(self, operator: str) -> float:
-        """Seconds before the first instruction of an operator, or of those it stands among."""
+        """Seconds before the first instruction of an operator, or of the operator whose value it
+        takes."""
         return self.pace * _of(self.starts, operator)
 
     def clocked(self, operator: str) -> bool:
-        """Whether the start of an operator, or of those it stands among, is the device's own."""
+        """Whether the start of an operator is device cycles rather than host time."""
         return any(name in self.by_clock for name in _standing(operator))
 
     def call_seconds(self, operator: str) -> float:
-        """Seconds that no call of an operator falls below, however short its kernel."""
+        """Host seconds of a call of an operator: no call takes less, however short its kernel."""
         return self.pace * _of(self.calls, operator)
 
 
 def _standing(operator: str) -> Iterator[str]:
-    """An operator, those it stands among, and `any`."""
+    """An operator, the operator whose values it takes where it has none, and `any`."""
     name = operator
     while name != ANY:
         yield name
@@ -80,7 +86,7 @@ def _standing(operator: str) -> Iterator[str]:
 
 
 def _of(values: Mapping[str, float], operator: str) -> float:
-    """The value of an operator, of those it stands among, of any; 0 where there is none."""
+    """The first value found for `_standing(operator)`; 0 where there is none."""
     return next((values[name] for name in _standing(operator) if name in values), 0.0)
 
 
@@ -91,16 +97,16 @@ class Table:
     runs: Mapping[str, Run]
     """Harnesses by name, in file order."""
     among: Mapping[str, str]
-    """Which operators' start an operator has that has none of its own."""
+    """For operators without their own start: the operator whose start they take."""
     scalar_maps: tuple[str, ...]
     """Element-wise maps of a tensor and a scalar, which a framework dispatches twice."""
     scalar_source: str
-    """Where that is said."""
+    """Source of `scalar_maps`."""
     values: Mapping[str, Mapping[str, str]]
     """Unit and meaning of each value of a harness."""
 
 
-# Fields of a run that are no value of its own: who it is, what it is scaled by, who says so.
+# Fields of a run that are not values of the table: its name, its scale, its sources.
 _APART = ("name", "about", "pace", "sources")
 VALUES = tuple(item.name for item in fields(Run) if item.name not in _APART)
 """Names of the values of a harness."""
@@ -109,7 +115,7 @@ BY_OPERATOR = ("starts", "calls")
 
 
 def read(path: Path) -> Table:
-    """The table of a file, checked; raises `PerfmodelError` in one line saying what is wrong."""
+    """The table of a file, checked. Raises `PerfmodelError` in one line with the fault."""
     try:
         document = yamltable.read(path)
         if document["version"] != VERSION:
@@ -172,7 +178,7 @@ def harnesses() -> tuple[str, ...]:
 
 
 def run_of(runs: Mapping[str, Run], harness: str) -> Run:
-    """The run of a harness; raises `ProblemError` naming the harnesses there are."""
+    """The run of a harness. Raises `ProblemError`, naming the harnesses, for an unknown one."""
     try:
         return runs[harness]
     except KeyError:
@@ -182,7 +188,7 @@ def run_of(runs: Mapping[str, Run], harness: str) -> Run:
 
 
 def text(found: Table) -> str:
-    """The file of a table: what `read` reads, a value a line."""
+    """A table in the format that `read` reads, one value a line."""
     import yaml
 
     def flow(value: Any) -> str:
@@ -210,18 +216,18 @@ def text(found: Table) -> str:
 
 
 _HEAD = (
-    "# How runs are timed: one entry a harness. What is not said of one is not so: inputs cold,",
-    "# data random, calls one after another, no host in the way. Times are the host's and the",
-    "# timer's, not the device's. Each value has unit and meaning under `values`, and its source",
-    "# beside it; starts and calls that runs show are read off them anew by `make fit`.",
+    "# How runs are timed: one entry a harness. Defaults: inputs cold, data random, calls one",
+    "# after another, no host time. Times are the host's and the timer's, not the device's. Each",
+    "# value has unit and meaning under `values`, and its source beside it. `make fit` derives",
+    "# starts and calls from the runs again.",
 )
 _AMONG = (
-    "# Whose value an operator has that has none of its own under a harness; all others have that",
-    "# of `any`.",
+    "# Under a harness without a value of the operator, the operator whose value it takes; all",
+    "# others take that of `any`.",
 )
 _SCALAR = (
     "# Maps with a scalar, which the framework wraps in a tensor and dispatches once more; relu is",
-    "# one, the larger of each element and 0.",
+    "# one: the maximum of each element and 0.",
 )
 
 

@@ -1,4 +1,5 @@
-"""Which columns of a matmul's menu can be fastest, by fewer terms than the full model's."""
+"""Preselection: which columns of a matmul's menu can be fastest, by fewer terms than the
+model's."""
 
 from __future__ import annotations
 
@@ -22,21 +23,21 @@ from perfmodel.timing.power import power_seconds
 from perfmodel.timing.style import Style
 from perfmodel.timing.traffic import held_share
 
-# Blocks of the combining kernel that a unit holds at once.
+# Resident blocks of the combining kernel on a unit.
 _COMBINING = 12.0
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The blocks that every column of a menu makes of every problem.
+    """The grids of blocks of every column of a menu for every problem.
 
-    Axes: slicing, tile, problem. Most numbers need two of them, which keeps the arrays small; the
-    longest axis is the last one, so that numpy runs along it however the others broadcast. Single
-    precision chooses as well in half the time, where it holds the counts.
+    Axes: slicing, tile, problem. Most arrays need two of them, which keeps them small. The problem
+    axis is the longest and the last, so numpy iterates along it. Single precision chooses as well
+    in half the time, where it holds the counts.
     """
 
     sizes: Mapping[str, np.ndarray]
-    """b, m, n and k, one of a problem."""
+    """b, m, n and k of each problem."""
     widths: Mapping[str, float]
     """Bytes of an element of `data`, `weights` and `output`."""
     rows: np.ndarray
@@ -48,11 +49,11 @@ class Grid:
     depth: Number
     """Extent of a step of k."""
     stages: Number
-    """Steps of k that a block holds, the one that it multiplies included."""
+    """Steps of k that a block holds, the current one included."""
     cuts: np.ndarray
-    """Slices of k that are asked for."""
+    """Slices of k that are requested."""
     slices: np.ndarray
-    """Slices of k that have any: whole pairs of steps."""
+    """Slices of k that are not empty: each has whole pairs of steps."""
     down: np.ndarray
     """Tiles along m."""
     across: np.ndarray
@@ -60,46 +61,46 @@ class Grid:
 
     @cached_property
     def tiles(self) -> np.ndarray:
-        """Tiles of the result."""
+        """Tiles of the result, batches included."""
         return np.asarray(self.sizes["b"] * self.across * self.down)
 
     @cached_property
     def held_bytes(self) -> Number:
-        """Shared memory of a block."""
+        """Bytes of shared memory of a block."""
         data, weights = self.widths["data"], self.widths["weights"]
         return (self.rows * data + self.columns * weights) * self.depth * self.stages
 
     @cached_property
     def input_bytes(self) -> np.ndarray:
-        """Both operands, once."""
+        """Bytes of both operands, read once."""
         b, m, n, k = (self.sizes[axis] for axis in "bmnk")
         return np.asarray(b * (m * k * self.widths["data"] + k * n * self.widths["weights"]))
 
     @cached_property
     def output_bytes(self) -> np.ndarray:
-        """The result, once."""
+        """Bytes of the result, written once."""
         b, m, n = (self.sizes[axis] for axis in "bmn")
         return np.asarray(b * m * n * self.widths["output"])
 
     @cached_property
     def asked_bytes(self) -> np.ndarray:
-        """Operands that all blocks ask for: each as often as there are tiles along the other."""
+        """Operand bytes that all blocks read: each operand once per tile along the other one."""
         return np.asarray(self.asked_data_bytes + self.asked_weights_bytes)
 
     @cached_property
     def asked_data_bytes(self) -> np.ndarray:
-        """Of those the activations."""
+        """The part of `asked_bytes` that is activations."""
         b, m, _, k = (self.sizes[axis] for axis in "bmnk")
         return np.asarray(b * k * m * self.across * self.widths["data"])
 
     @cached_property
     def asked_weights_bytes(self) -> np.ndarray:
-        """Of those the weights."""
+        """The part of `asked_bytes` that is weights."""
         b, _, n, k = (self.sizes[axis] for axis in "bmnk")
         return np.asarray(b * k * n * self.down * self.widths["weights"])
 
     def together(self, machine: Machine) -> np.ndarray:
-        """Blocks that a unit holds at once; see `occupancy.residency`."""
+        """Resident blocks of a unit; see `occupancy.residency`."""
         shared = machine.shared_capacity // (self.held_bytes + machine.shared_reserved)
         together = np.minimum(machine.max_threads // self.threads, shared)
         registers = 4.0 * self.rows * self.columns + 4.0 * ADDRESSING_REGISTERS * self.threads
@@ -109,10 +110,10 @@ class Grid:
 
 
 def grid_of(problem: Matmul, menu: Candidates, machine: Machine, depth: Number) -> Grid:
-    """The blocks of every column of a (1, m) menu, whose steps of k are `depth` long."""
+    """The grids of every column of a (1, m) menu; steps of k have extent `depth`."""
     sizes, elements = as_floats(problem.sizes()), problem.elements()
     largest = float(np.max(product(sizes[axis] for axis in "bmnk")))
-    # The power limit takes the third power of the work over that of the rate (power_seconds).
+    # power_seconds has work³ / rate³, which overflows single precision for large problems.
     kind: Any = np.float32 if largest < 1e24 else np.float64
     rows, columns, threads = (
         menu.of_tiles(part).astype(kind) for part in (menu.rows, menu.columns, menu.threads)
@@ -148,21 +149,21 @@ def promising(
     keep: int,
     sliced_waves: float = np.inf,
 ) -> np.ndarray:
-    """Columns of the menu that can be fastest, by the few terms that tell them apart.
+    """Columns of the menu that can be fastest, from the few terms that differ between them.
 
-    Quantised matrix time, L2 and least memory time, latency, power, the price of a round of blocks
-    and the partial sums, joined much as the full model joins them. Slices that take more than
-    `sliced_waves` waves are out. Tests hold the choice against the whole menu.
+    The terms are quantised matrix time, L2, least memory time, latency, power, block price and
+    partial sums, joined about as in the full model. Columns with slices that take more than
+    `sliced_waves` waves are out. Tests compare the choice with the whole menu.
     """
     grid = grid_of(problem, menu, machine, depth)
     score, _ = scores(grid, problem, how, machine, constants)
     score += _infinite(_left_out(grid, menu, machine))
-    # So is a slicing that comes to the same as the one before it.
+    # A slicing with the same slices as the one before it is out too.
     score[1:] += _infinite(grid.slices[1:] == grid.slices[:-1])
     if np.isfinite(sliced_waves):
         score[1:] += _infinite(grid.tiles * grid.cuts[1:] > sliced_waves * machine.units)
     flat = score.T.reshape(score.shape[-1], -1)
-    # A combining kernel is the largest thing to be wrong about: the two best without one are in.
+    # The estimate errs most on the combining kernel, so the two best columns without one are in.
     kept = smallest(flat, keep - 2)
     first = np.argmin(score[0], axis=0)[None]
     np.put_along_axis(score[0], first, np.float32(np.inf), axis=0)
@@ -172,7 +173,7 @@ def promising(
 
 
 def _left_out(grid: Grid, menu: Candidates, machine: Machine) -> np.ndarray:
-    """Tiles that do not serve a problem, or do not fit."""
+    """Tiles that do not serve a problem or do not fit in shared memory."""
     above, upto, widest = (menu.of_tiles(part) for part in (menu.above, menu.upto, menu.widest))
     m, n = (grid.sizes[axis] for axis in ("nm" if menu.turned else "mn"))
     unserved = (m <= above) | (m > upto) | (n > widest)
@@ -182,9 +183,9 @@ def _left_out(grid: Grid, menu: Candidates, machine: Machine) -> np.ndarray:
 def scores(
     grid: Grid, problem: Matmul, how: Style, machine: Machine, constants: Constants
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Time of every column in units of its problem's least time, and these units in seconds.
+    """Time of every column over its problem's least time, and that least time in seconds.
 
-    So half the digits hold the largest.
+    The scaling keeps the scores in the range of single precision.
     """
     together = grid.together(machine)
     times = {
@@ -214,9 +215,9 @@ def scores(
 def _work_seconds(
     grid: Grid, problem: Matmul, how: Style, machine: Machine, constants: Constants
 ) -> dict[str, Any]:
-    """Matrix and widening seconds of a whole tile, and what the board's power pays for in all.
+    """Seconds of a full tile on the matrix unit, and of the whole problem under the power limit.
 
-    Where the warps that multiply fetch the operands in between, matrix seconds are of both.
+    Where the multiplying warps also fetch operands, the matrix seconds include the fetches.
     """
     k = grid.sizes["k"]
     work = grid.rows * grid.columns * (2.0 * k)
@@ -247,7 +248,7 @@ def _work_seconds(
 def _crossing_seconds(
     grid: Grid, how: Style, machine: Machine, constants: Constants, together: np.ndarray
 ) -> dict[str, Any]:
-    """Seconds of what moves: through memory, the L2, a unit's port, and one load after another."""
+    """Seconds of data movement: memory, L2, a unit's port, and dependent loads."""
     k, tiles, asked = grid.sizes["k"], grid.tiles, grid.asked_bytes
     inputs, output = grid.input_bytes, grid.output_bytes
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
@@ -258,7 +259,8 @@ def _crossing_seconds(
         rows = {"m": grid.rows, "n": grid.columns}
         each = page_seconds(machine, constants, rows, pitches, resident)
         crossing = crossing + tiles * np.ceil(k / grid.depth) * each
-    # Ragged tiles move only what is there: the busiest port sees a whole block and mean ones.
+    # Ragged tiles move fewer bytes: the busiest port carries one full block and otherwise mean
+    # ones.
     pair = units_together(grid.rows, grid.sizes["m"], how.paired_rows)
     mean = (grid.asked_data_bytes + grid.asked_weights_bytes / pair + output) / tiles
     height, width = (
@@ -282,7 +284,7 @@ def _crossing_seconds(
 def _missed(
     grid: Grid, machine: Machine, constants: Constants, together: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | float]:
-    """Shares of loads that the L2 does not hold from the wave before, and that the LLC then has."""
+    """Share of loads that miss the L2, and share that then hits the memory-side cache."""
     m, n, k = (grid.sizes[axis] for axis in "mnk")
     wave = np.minimum(grid.tiles, machine.units * together)
     group = np.minimum(grid.down, GROUP)
@@ -301,10 +303,10 @@ def _missed(
 def _combining_seconds(
     grid: Grid, how: Style, machine: Machine, constants: Constants
 ) -> np.ndarray:
-    """Seconds of the kernel that adds slices up, for each slicing but the first.
+    """Seconds of the combining kernel, for each slicing but the first (unsliced) one.
 
-    It has a block a tile of the result, as many at once as their registers fit. What the L2 does
-    not hold of the partial sums goes to memory and back.
+    It has one block a tile of the result; registers limit the resident ones. Partial sums that the
+    L2 does not hold go to memory and back.
     """
     b, m, n = (grid.sizes[axis] for axis in "bmn")
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
@@ -322,8 +324,9 @@ def _combining_seconds(
 def smallest(scores: np.ndarray, number: int) -> np.ndarray:
     """Columns of the `number` smallest of positive float32 scores in each row, in any order.
 
-    Positive numbers are in the order of their bits: with the column in place of the last of them,
-    which is 1e-5 of a score or less, values alone are partitioned, several times faster.
+    Positive floats sort like their bit patterns. The column index replaces the last bits, 1e-5 of a
+    score or less. Then `np.partition` on plain values suffices, several times faster than
+    `argpartition`.
     """
     last = (1 << (scores.shape[1] - 1).bit_length()) - 1
     bits = (scores.view(np.int32) & ~last) | np.arange(scores.shape[1], dtype=np.int32)
@@ -331,7 +334,7 @@ def smallest(scores: np.ndarray, number: int) -> np.ndarray:
 
 
 def _infinite(out: np.ndarray) -> np.ndarray:
-    """What is added to the score of columns that are out."""
+    """Infinity for columns that are out, else 0; it is added to their scores."""
     return np.where(out, np.float32(np.inf), np.float32(0.0))
 
 
@@ -354,17 +357,17 @@ def _score(
     persistent: bool,
     loaded: float,
 ) -> np.ndarray:
-    """Times of whole columns from those of a tile, shape (slicings, tiles, n).
+    """Times of whole columns from the times of a tile, shape (slicings, tiles, n).
 
-    - `matrix`: of a whole tile; `port`: of a mean one; `whole`: what a whole one takes more
+    - `matrix`: of a full tile; `port`: of the mean one; `whole`: extra time of a full one
     - `chain`: of a tile's loads one after another, `loaded` times as long while memory is busy
-    - `least`, `l2`, `limit`: of the problem, by memory, by the L2 and by power
-    - `second`: of a combining kernel, which the first slicing does not have
+    - `least`, `l2`, `limit`: of the problem on memory, on the L2 and under the power limit
+    - `second`: of the combining kernel; the first slicing has none
     - `per_step`: one over the steps of k
-    - `alone`: blocks that keep a unit's lanes busy
+    - `alone`: blocks that are needed to keep a unit's lanes busy
     """
-    # Arrays are as long as the menu times the problems: what is done with is written over, since
-    # taking new memory for each costs more than the arithmetic.
+    # Arrays have menu × problems elements. They are overwritten in place, since allocating new ones
+    # costs more than the arithmetic.
     rounds = busiest / together
     np.maximum(rounds, 1, out=rounds)
     share = busiest * (1 / slices)
@@ -388,7 +391,7 @@ def _score(
     score += np.multiply(waiting, waiting, out=square)
     score += least * least
     np.maximum(np.sqrt(score, out=score), limit, out=score)
-    # Filling and draining: what is not hidden of the first tile's way, or of every block's.
+    # Pipeline fill and drain: the unhidden part of the first tile, or of every block's first tile.
     longest = np.maximum(share, crossing, out=square)
     np.maximum(longest, waiting, out=longest)
     np.maximum(longest, least, out=longest)

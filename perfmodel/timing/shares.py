@@ -1,4 +1,4 @@
-"""What facts about a kernel mean in numbers: shares of units that it reaches, a block's price."""
+"""Facts about a kernel as numbers: the shares of units that it reaches, the price of its blocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perfmodel.timing.machine import Machine
 def matrix_share(kernel: MatrixFacts, machine: Machine) -> float:
     """Share of the matrix unit's rate that the kernel's instructions can reach.
 
-    Instructions fed from registers keep a share of it where they are not the native ones.
+    Register-fed instructions reach a share of it on devices whose native instructions are others.
     """
     return machine.architecture.mma_share if kernel.instruction == "register" else 1.0
 
@@ -23,9 +23,9 @@ def hidden_share(kernel: MatrixFacts, constants: Constants) -> float:
 
 
 def block_price(kernel: AttentionFacts, constants: Constants) -> float:
-    """Seconds that a block of attention takes to come and go, at the clock of the constants.
+    """Seconds to start and end a block of attention, at the reference clock.
 
-    Specialised warps hand work to each other, which costs more where sequences are packed.
+    Specialised warps hand work to each other; this costs more where sequences are packed.
     """
     name = "specialised_block_price" if kernel.specialises else "chained_block_price"
     return constants[name]

@@ -1,4 +1,4 @@
-"""Into how many slices a kernel cuts the keys: by its library's rule, or whichever is fastest."""
+"""The number of slices that a kernel cuts the keys into: by its library's rule, or the fastest."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.plan import combining_seconds
 from perfmodel.timing.style import Style
 
-# Numbers of slices that are timed in full.
+# Numbers of slices that the full model times.
 KEEP = 6
 # Slices that a split-KV launch may choose from (FlashAttention-2 tries all up to 128).
 SPLITS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128])
 _MOST_SLICES = 128
-# Blocks of the combining kernel that a unit holds at once.
+# Resident blocks of the combining kernel on a unit.
 _COMBINING = 12.0
 
 
 def by_rule(
     sizes: Mapping[str, Number], tile: tuple[Number, ...], rule: SplitRule, machine: Machine
 ) -> np.ndarray:
-    """Numbers of slices (n, 1) that the library's own rule takes; see `SplitRule`."""
+    """Numbers of slices, shape (n, 1), by the library's own rule; see `SplitRule`."""
     rows, bc, _ = tile
     b, g, r, q, x = columns(sizes, "bgrqx")
     slots = machine.units * rule.blocks_per_unit
@@ -46,7 +46,7 @@ def by_rule(
     slices = np.arange(1.0, _MOST_SLICES + 1)[None]
     waves = grid * slices / slots
     fill = _last_wave(waves)
-    # More slices than tiles are none, and so is a slicing that comes to the same as the one before.
+    # Excluded: more slices than tiles, and a slicing with the same tiles a slice as the one before.
     longest = np.ceil(tiles / slices)
     same = np.concatenate([np.zeros_like(tiles, bool), longest[:, 1:] == longest[:, :-1]], axis=1)
     fill = np.where((slices > np.minimum(tiles, slots)) | same, 0.0, fill)
@@ -57,7 +57,7 @@ def by_rule(
 
 
 def queries_of_heads(sizes: Mapping[str, Number], rule: HeadRule, machine: Machine) -> np.ndarray:
-    """Numbers of slices (n, 1) of a head's queries; see `HeadRule`."""
+    """Numbers of slices of a head's queries, shape (n, 1); see `HeadRule`."""
     b, g, r = columns(sizes, "bgr")
     slices = np.arange(1.0, rule.most + 1)[None]
     fill = _last_wave(b * g * r * slices / (machine.units * rule.blocks_per_unit))
@@ -68,7 +68,7 @@ def queries_of_heads(sizes: Mapping[str, Number], rule: HeadRule, machine: Machi
 def keys_of_heads(
     sizes: Mapping[str, Number], bc: Number, rule: HeadRule, machine: Machine, *, causal: bool
 ) -> np.ndarray:
-    """Numbers of slices (n, 1) of a head's keys in the backward pass; see `HeadRule`."""
+    """Numbers of slices of a head's keys in the backward pass, shape (n, 1); see `HeadRule`."""
     b, g, r, x = columns(sizes, "bgrx")
     heads, tiles = b * g * r / machine.units, np.ceil(x / bc)
     worth = _last_wave(heads * tiles) / (1.0 + (0.5 if causal else 1.0) * bc / x)
@@ -77,12 +77,12 @@ def keys_of_heads(
 
 
 def columns(sizes: Mapping[str, Number], axes: str) -> list[np.ndarray]:
-    """Sizes as (n, 1) columns, or (1, 1) where all problems share one."""
+    """Sizes as columns of shape (n, 1), or (1, 1) where all problems share one."""
     return [np.atleast_2d(np.asarray(sizes[axis], dtype=np.float64)) for axis in axes]
 
 
 def _last_wave(waves: np.ndarray) -> np.ndarray:
-    """Share of its slots that a grid of so many waves keeps busy."""
+    """Mean share of the slots that a grid of so many waves keeps busy (wave quantisation)."""
     return np.asarray(waves / np.ceil(waves))
 
 
@@ -93,9 +93,9 @@ def evenly(
     machine: Machine,
     graph: GraphRule | None = None,
 ) -> np.ndarray:
-    """Numbers of slices that give every unit its even share; see `EvenRule` and `GraphRule`.
+    """Numbers of slices that give every unit an even share; see `EvenRule` and `GraphRule`.
 
-    Shaped (n, 1), or (n, c) for tiles of (1, c) rows and keys.
+    Shape (n, 1), or (n, c) for tiles of (1, c) rows and keys.
     """
     rows, bc = tile[:2]
     b, g, r, q, x = columns(sizes, "bgrqx")
@@ -108,7 +108,7 @@ def evenly(
 
 
 def by_waves(sizes: Mapping[str, Number], rule: WaveRule, machine: Machine) -> np.ndarray:
-    """Numbers of slices (n, 1) that whole waves of blocks take; see `WaveRule`.
+    """Numbers of slices for whole waves of blocks, shape (n, 1); see `WaveRule`.
 
     A block has one query of all heads that share their keys.
     """
@@ -125,7 +125,7 @@ def by_waves(sizes: Mapping[str, Number], rule: WaveRule, machine: Machine) -> n
 
 
 def by_segments(sizes: Mapping[str, Number], rule: SegmentRule) -> np.ndarray:
-    """Numbers of slices (n, 1) that small grids are cut into; see `SegmentRule`."""
+    """Numbers of slices of small grids, shape (n, 1); see `SegmentRule`."""
     b, g = columns(sizes, "bg")
     return np.where(b * g <= rule.most_blocks, float(rule.slices), 1.0)
 
@@ -137,7 +137,7 @@ def cuts(
     machine: Machine,
     window: Number | None,
 ) -> np.ndarray:
-    """Whether a grid of many queries may be cut at all, shaped as `evenly`; see `EvenRule`."""
+    """Whether a grid of many queries may be cut, in the shape of `evenly`; see `EvenRule`."""
     rows, bc = tile[:2]
     g, r, q, x = columns(sizes, "grqx")
     seen = x if window is None else np.minimum(x, window + rows)
@@ -146,12 +146,12 @@ def cuts(
 
 
 def slice_keys(keys: Number, splits: np.ndarray, bc: Number) -> np.ndarray:
-    """Keys of a slice: whole tiles."""
+    """Keys of a slice, rounded up to whole tiles."""
     return np.asarray(np.ceil(np.ceil(np.atleast_2d(keys) / splits) / bc) * bc)
 
 
 def rounds_of_slices(splits: Number, kernel: AttentionFacts) -> Number:
-    """How often a combining kernel waits for slices that it loads one after another."""
+    """Dependent rounds in which a combining kernel loads the slices."""
     return splits / kernel.combine_loads if kernel.combine_loads else 0.0
 
 
@@ -165,19 +165,19 @@ def promising(
     width: float,
     keep: int,
 ) -> np.ndarray:
-    """Numbers of slices (n, keep) that can be fastest: enough to fill the machine, and no more.
+    """The numbers of slices, shape (n, keep), that can be fastest by a short estimate.
 
-    More slices shorten the longest chain of key tiles and cost rounds of blocks and a combining
-    kernel. Tests hold the choice against the whole menu.
+    More slices shorten the longest chain of key tiles, but cost rounds of blocks and a combining
+    kernel. Tests compare the choice with the whole menu.
     """
     splits = SPLITS[None].astype(np.float64)
     if keep >= splits.size:
         return splits
     score = scores(sizes, tile, kernel, machine, constants, how, width)
     slices = np.ceil(sizes["x"] / slice_keys(sizes["x"], splits, tile[1]))
-    # A slicing that comes to the same as the one before it is out.
+    # A slicing with the same tiles a slice as the one before it is out.
     score[:, 1:] = np.where(slices[:, 1:] == slices[:, :-1], np.inf, score[:, 1:])
-    # A combining kernel is the largest thing to be wrong about: keys as a whole are always in.
+    # The estimate errs most on the combining kernel, so the unsliced keys are always in.
     score[:, 0] = -np.inf
     best = np.argpartition(score, keep, axis=1)[:, :keep]
     return np.take_along_axis(np.broadcast_to(splits, score.shape), best, axis=1)
@@ -192,7 +192,8 @@ def scores(
     how: Style,
     width: float,
 ) -> np.ndarray:
-    """Seconds (n, splits) of every number of slices, by the terms that tell them apart."""
+    """Estimated seconds of every number of slices, shape (n, splits), from the terms that
+    differ."""
     rows, bc, _ = tile
     b, g, r, q, x, d = columns(sizes, "bgrqxd")
     length = slice_keys(x, SPLITS[None].astype(np.float64), bc)
@@ -220,7 +221,7 @@ def resident_blocks(
     how: Style,
     width: float,
 ) -> np.ndarray:
-    """Blocks of a tile that a unit holds at once; see `occupancy.residency`."""
+    """Resident blocks of a unit for a tile; see `occupancy.residency`."""
     rows, bc, threads = tile
     held = (rows + 2 * kernel.stages * bc) * dim * width + machine.shared_reserved
     registers = 4.0 * rows * (dim + bc) + 4.0 * ADDRESSING_REGISTERS * threads
@@ -249,7 +250,7 @@ def adding_seconds(
     constants: Constants,
     how: Style,
 ) -> np.ndarray:
-    """Seconds of the kernel that adds slices up: a block for each of the result's `rows`."""
+    """Seconds of the kernel that adds slices up: one block for each of the result's `rows`."""
     adding = np.maximum(rows / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / machine.l2_bytes_per_s) * rows * dim * slices
     waits = adding * machine.l2_latency * (1.0 + rounds_of_slices(slices, kernel))

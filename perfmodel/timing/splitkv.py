@@ -1,4 +1,4 @@
-"""Plans that cut the keys into slices, and what adds the slices up: split-KV."""
+"""Split-KV plans: the keys are cut into slices, whose results a second step adds up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Block, Style
 
-# Blocks that find nothing to do, of some 256 threads, that a unit holds at once.
+# Resident blocks of a unit of about 256 threads that exit early, for lack of work.
 _IDLE_BLOCKS = 8.0
 
 
@@ -35,7 +35,8 @@ def split_plan(
     *,
     keep: int = slicing.KEEP,
 ) -> Plan:
-    """Split-KV over the `keep` most promising numbers of slices, query heads packed into tiles."""
+    """Split-KV over the `keep` most promising numbers of slices; query heads are packed into
+    tiles."""
     machine = setting.machine
     every = as_floats(problem.sizes())
     tile, width = _tile(problem, kernel, machine), problem.elements()["kv"].bytes
@@ -59,7 +60,7 @@ def split_plan(
         launched = np.maximum(launched, 2.0)
     if kernel.grid_slices:
         launched = np.full_like(splits, float(kernel.grid_slices))
-        # A block that finds no keys leaves at once, and others of its unit beside it.
+        # A block without keys exits at once, in parallel with the other blocks of its unit.
         idle = _rounds(sizes, tile[0], launched - splits, machine) - 1.0
         beside = beside + idle / _IDLE_BLOCKS * setting.at_clock("block_price")
     made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, launched, pack)
@@ -82,9 +83,9 @@ def _slices(
     width: float,
     keep: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Slices that have keys, those launched, and seconds beside, by the class's own rule.
+    """Slices with keys, slices launched, and extra seconds, by the class's own rule.
 
-    `every` key is there, those of `sizes` are seen.
+    `every` has the sizes with all keys, `sizes` those with the keys that the window leaves.
     """
     machine, constants = setting.machine, setting.constants
     none = np.zeros((1, 1))
@@ -112,22 +113,22 @@ def _slices(
 
 
 def preparing(kernel: AttentionFacts, setting: Setting) -> float:
-    """Seconds of the kernels that read lengths of sequences and leave where each begins."""
+    """Seconds of the kernels that read sequence lengths and store where each sequence begins."""
     return kernel.prepares * setting.small_kernel_seconds(steps=3)
 
 
 def _with_window(problem: Attention) -> np.ndarray:
-    """Whether a call states a window, whatever it hides: so FlashAttention-2 asks (flash_api.cpp,
-    seqlenq_ngroups_swapped)."""
+    """Whether a call states a window, even one that hides no key: FlashAttention-2's own test
+    (flash_api.cpp, seqlenq_ngroups_swapped)."""
     window = np.asarray(0 if problem.window is None else problem.window)
     return np.atleast_2d(window > 0)
 
 
 def _seen_keys(keys: Number, window: Number, bc: Number, kernel: AttentionFacts) -> np.ndarray:
-    """Keys of the tiles that a window leaves one query.
+    """Keys of the tiles that a window leaves to one query.
 
-    Those from the tile of the window's first key to that of the last; where the library cuts tiles
-    from the window's first key on, those that fill it.
+    They are the tiles between the window's first key and its last. Where the library aligns tiles
+    to the window's first key, they are the tiles that fill the window.
     """
     tiles = ceil_div(window, bc)
     if not kernel.aligned_windows:
@@ -145,7 +146,7 @@ def sliced_prefill(
     tiles: tuple[TileRow, ...],
     allowed: np.ndarray | bool,
 ) -> Plan | None:
-    """Slices of the keys where queries are many but row blocks few, as for decode; else none."""
+    """Slices of the keys for many queries but few row blocks, as in decode; None where not cut."""
     machine = setting.machine
     sizes = as_floats(problem.sizes())
     tile = tuple(np.array(tiles, dtype=np.float64).T[:, None])
@@ -176,10 +177,10 @@ def _in_graph(
     setting: Setting,
     how: Style,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Slices that have keys, and seconds of what their blocks' time leaves out; see `GraphRule`.
+    """Slices with keys, and extra seconds outside of their blocks' own time; see `GraphRule`.
 
-    Every round of blocks looks for its sequences, on average among half of them, and rounds of
-    blocks without keys cost their launch.
+    Every round of blocks searches its sequence, on average among half of them, and rounds of blocks
+    without keys cost their launch.
     """
     machine = setting.machine
     b, q = slicing.columns(sizes, "bq")
@@ -196,7 +197,7 @@ def _with_keys(
     setting: Setting,
     how: Style,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Slices with keys of those `launched`, and seconds of the rounds of blocks without."""
+    """Slices with keys among those `launched`, and seconds of the rounds of blocks without keys."""
     machine, constants = setting.machine, setting.constants
     rows, bc = tile[:2]
     (x,) = slicing.columns(sizes, "x")
@@ -212,7 +213,8 @@ def _with_seen_keys(
     tile: tuple[Number, ...],
     launched: np.ndarray,
 ) -> np.ndarray:
-    """Slices that have keys of those `launched` over whole tiles of `every` key, `seen` or not."""
+    """Slices among those `launched` that have keys the window leaves; slices are whole tiles of
+    `every` key, hidden ones included."""
     (x,), (within,) = slicing.columns(every, "x"), slicing.columns(seen, "x")
     length = slicing.slice_keys(x, launched, tile[1])
     return np.asarray(np.maximum(ceil_div(np.minimum(within, x), length), 1.0))
@@ -221,7 +223,7 @@ def _with_seen_keys(
 def _rounds(
     sizes: Mapping[str, Number], rows: Number, slices: np.ndarray, machine: Machine
 ) -> np.ndarray:
-    """Rounds of blocks, one a unit, of so many slices of every tile of rows."""
+    """Rounds of blocks, one block a unit, for so many slices of every tile of rows."""
     b, g, r, q = slicing.columns(sizes, "bgrq")
     return np.asarray(ceil_div(b * g * ceil_div(r * q, rows) * slices / machine.units, 1.0))
 
@@ -238,15 +240,14 @@ def _sliced_plan(
     launched: np.ndarray,
     pack: Number,
 ) -> Plan:
-    """Tiles (rows, keys, threads) and numbers of slices, which broadcast, and what adds them.
+    """The plan for tiles (rows, keys, threads) and numbers of slices, which broadcast, with the
+    kernel that adds the slices up.
 
-    A tile has the rows of `pack` query heads.
-
-    Of the slices `launched`, `splits` have keys; a kernel that adds up runs wherever there are two,
-    if one alone has anything to add.
+    A tile has the rows of `pack` query heads. Of the slices `launched`, `splits` have keys. A
+    combining kernel runs wherever two or more are launched, even if only one has keys.
     """
     rows, keys, threads = tile
-    # The second kernel adds rows up: it has no mask, and its blocks cost what plain ones do.
+    # The combining kernel adds rows up: it has no mask, and its blocks have the plain price.
     second = replace(how, resident=np.inf)
     how = on_tiles(how, problem, mask, kernel, setting, rows, keys, pack)
 
@@ -279,7 +280,8 @@ def _sliced_plan(
 
 
 def _tile(problem: Attention, kernel: AttentionFacts, machine: Machine) -> tuple[Number, ...]:
-    """Rows, keys and threads of decode: one for all problems, or arrays where windows differ."""
+    """Rows, keys and threads of a decode tile: one for all problems, or arrays where windows
+    differ."""
     dim, stored = int(np.max(problem.head_dim)), problem.elements()["kv"]
     usual, other = (
         decode_tile(kernel, machine, dim, stored, windowed=hides) for hides in (False, True)
@@ -293,11 +295,11 @@ def _tile(problem: Attention, kernel: AttentionFacts, machine: Machine) -> tuple
 def _where_cut(
     problem: Attention, kernel: AttentionFacts, machine: Machine, usual: tuple[Number, ...]
 ) -> tuple[tuple[Number, ...], np.ndarray | bool]:
-    """Rows, keys and threads of decode, and where the library's host cuts keys at all.
+    """The decode tile (rows, keys, threads), and for which problems the library's host cuts keys.
 
-    Graphs say how many slices there may be. Where nobody does, FlashAttention-3 finds out for one
-    sequence, and asks for more tiles and a smaller grid (num_splits_heuristic); its scheduler on
-    the device takes no more. It may have another tile for that.
+    In CUDA graphs the number of slices is given. Otherwise FlashAttention-3's host decides for one
+    sequence and requires more tiles and a smaller grid (num_splits_heuristic); its scheduler on the
+    device takes at most that many slices. Sliced decode may have its own tile.
     """
     assert kernel.even_rule is not None
     other = usual
@@ -338,11 +340,11 @@ def _regrouping(problem: Attention, setting: Setting) -> np.ndarray:
 
 
 def _copies(sizes: Mapping[str, Number]) -> np.ndarray:
-    """Copy kernels around FlashAttention-2's decode of grouped queries (flash_api.cpp).
+    """Number of copy kernels around FlashAttention-2's decode of grouped queries (flash_api.cpp).
 
-    It takes the queries of a group for rows of one problem. That order is a view while there is one
-    sequence or one key-value head, and the result alone is copied; else queries, result and
-    log-sum-exp are copied there and back: four.
+    The queries of a group become rows of one problem. With one sequence or one key-value head that
+    order is a view, and only the result is copied: one. Otherwise queries, result and log-sum-exp
+    are copied there and back: four.
     """
     grouped = np.asarray(sizes["r"] > 1, dtype=np.float64)
     strided = np.asarray((sizes["b"] > 1) & (sizes["g"] > 1), dtype=np.float64)
@@ -350,11 +352,11 @@ def _copies(sizes: Mapping[str, Number]) -> np.ndarray:
 
 
 def _idle_combining(sizes: Mapping[str, Number], setting: Setting) -> np.ndarray:
-    """Seconds of a combining kernel that finds nothing to combine, beyond the one before it.
+    """Seconds of a combining kernel that finds nothing to combine, beyond the kernel before it.
 
-    It is launched ahead, so that its blocks alone are left. Each of them, of 1,024 elements of the
-    result, learns that from three loads one after another: where its sequence begins, how long it
-    is, how many slices it has (flash_fwd_combine_kernel.h).
+    It is launched ahead, so only its blocks cost time. A block has 1,024 elements of the result.
+    Three dependent loads tell it that there is nothing to do: the sequence's start, its length and
+    its number of slices (flash_fwd_combine_kernel.h).
     """
     machine = setting.machine
     b, g, r, q, d = slicing.columns(sizes, "bgrqd")

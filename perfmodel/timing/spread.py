@@ -1,13 +1,13 @@
-"""Ranges: how far predictions of comparable cases have missed, and the floor none may pass.
+"""The range of a prediction: how far comparable predictions have missed, and the physical floor.
 
-Split-conformal intervals (Vovk et al. 2005; Lei et al. 2018). Each family of operators has the 10th
-and 90th percentile of ln(measured / predicted) of runs that the constants had not seen, by
-predicted time. Sources, devices and implementations count alike, however many runs they have. That
-is the width where everything is known.
+Split-conformal intervals (Vovk et al. 2005; Lei et al. 2018). For each family of operators, the
+table has the 10th and 90th percentile of ln(measured / predicted) on runs that were not in the fit,
+by predicted time. Each source, device and implementation has the same weight, however many runs it
+has. That is the range where device, implementation and harness are all known.
 
-What is not known (`perfmodel.timing.knowledge`) widens each side by a factor of its own, found in
-the same way from errors with that knowledge taken away. The upper side grows more, for unknown
-overheads only add time. All of it is read from `spread.yaml`.
+Each axis that is not fully known (`perfmodel.timing.knowledge`) widens each side by a factor. The
+factors come from errors of predictions made without that knowledge. The upper side grows more,
+since unknown overheads only add time. All numbers are in `spread.yaml`.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ import numpy as np
 from perfmodel.algorithms.matmul import kernel_type
 from perfmodel.timing.knowledge import Known, table
 
-# Families without measurements of their own: the range of an honest first guess.
+# Half-width in ln(time) of the range where nothing was measured: a first guess.
 _UNKNOWN = 0.7
 
 
 def family_of_matmul(dtype: str) -> str:
-    """Matmul families by how the operands are stored and multiplied."""
+    """The matmul family of a type: how operands are stored and multiplied."""
     if dtype in ("fp32", "fp64", "tf32"):
         return "gemm-fp32"
     return "gemm-16" if dtype in ("fp16", "bf16") else f"gemm-{kernel_type(dtype)}"
 
 
 def together(factors: Iterable[float]) -> float:
-    """One factor for several: each adds a spread of its own, √(f² − 1) of the usual one."""
+    """One factor for several independent ones. A factor f adds a spread of √(f² − 1) of the usual
+    one, and spreads add in squares."""
     return math.sqrt(1.0 + sum(factor**2 - 1.0 for factor in factors))
 
 
 def widening(known: Known) -> tuple[float, float]:
-    """Factors of the lower and the upper side of a family's range for what is not known."""
+    """Factors on the lower and the upper side of a family's range for what is not known."""
     factors = table()["factors"]
     each = [factors[axis][level] for axis, level in known.as_dict().items()]
     low, high = (together(max(pair[side], 1.0) for pair in each) for side in (0, 1))
@@ -49,12 +50,12 @@ def widening(known: Known) -> tuple[float, float]:
 def interval(
     family: str, known: Known, seconds: np.ndarray, floor: np.ndarray, *, linked: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(low, high) of the 80 % range in seconds; `low` never below the physical floor.
+    """(low, high) of the 80 % range in seconds; `low` is never below the physical floor.
 
-    `family` is the row of the table (`Operator.family`). Where an implementation is assumed, the
-    range reaches as far as the family's other kernels did: products of most libraries are alike,
-    attention is not. Of devices that are no GPU none was fitted, nor of operands behind a link
-    (`linked`), nor some families at all: their range is that of an honest first guess at least.
+    `family` is the row of the table (`Operator.family`). Where the implementation is assumed, the
+    range covers the other kernels of the family: products of most libraries are alike, attention
+    kernels are not. For devices other than GPUs, operands behind a link (`linked`) and families
+    without a fit, the range is at least that of a first guess.
     """
     entry = table()["families"].get(family)
     low, high = _usual(entry, seconds)
@@ -70,7 +71,8 @@ def interval(
 
 
 def _usual(entry: Mapping[str, Any] | None, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """ln(low / seconds) and ln(high / seconds) where everything is known."""
+    """ln(low / seconds) and ln(high / seconds) where everything is known; zeros without an
+    entry."""
     if entry is None:
         return np.zeros(seconds.shape), np.zeros(seconds.shape)
     bins = np.searchsorted(np.asarray(entry["edges_us"], dtype=float), seconds * 1e6)

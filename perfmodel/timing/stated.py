@@ -1,4 +1,4 @@
-"""What the tables say of a library's kernel or of a harness: each fact with its source."""
+"""The facts that the tables state of a library's kernel or of a harness, each with its source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perfmodel.timing.libraries.files import brought, load, stated
 from perfmodel.timing.libraries.naming import names
 from perfmodel.timing.runs import BY_OPERATOR, Run, table
 
-_APART = {*GIVEN, "operator", "source"}  # fields that say whose facts they are
+_APART = {*GIVEN, "operator", "source"}  # fields that identify the kernel
 
 
 @dataclass(frozen=True)
@@ -22,38 +22,38 @@ class Fact:
     """One value of a table."""
 
     name: str
-    """What its file calls it; a part of a rule or a layout after a dot."""
+    """Key in its file; a part of a rule or a layout after a dot."""
     value: Any
-    """Plain, as YAML has it; None where there is none."""
+    """Value as plain YAML data; None where there is none."""
     unit: str
-    """Its unit; of a text what it may be, of a flag `yes or no`."""
+    """Unit; for a text its possible values, for a flag `yes or no`."""
     meaning: str
-    """One line."""
+    """One line of explanation."""
     by: str | None
-    """The kernel or harness whose entry states it; None for the usual value."""
+    """Name of the kernel or harness whose entry states it; None for the default."""
     source: str | None
-    """Where it comes from; None for the usual value."""
+    """Source; None for the default."""
 
 
 def of_kernel(name: str) -> tuple[Fact, ...]:
-    """The facts of a library's kernel; raises `UnknownName` with the nearest ones."""
+    """The facts of a library's kernel. Raises `UnknownName` with the nearest names."""
     kernel, by = kernel_facts(name), stated(name)
     return tuple(_facts(kernel, by, ""))
 
 
 def library_of(kernel: KernelFacts) -> str:
-    """What the library calls itself."""
+    """Name of the kernel's library."""
     homes = {item.name: item for item in (*load().values(), *brought())}
     return str(homes[kernel.library].parts.get("library", kernel.library))
 
 
 def goes_by(name: str) -> tuple[str, ...]:
-    """What tables call a kernel, as regular expressions."""
+    """Names of a kernel in tables, as regular expressions."""
     return tuple(each for entry in names() if entry.kernel == name for each in entry.names)
 
 
 def _facts(holder: Any, by: Mapping[str, str], above: str) -> Iterator[Fact]:
-    """Those of a kernel's dataclass, or of a part of it that is called `above`."""
+    """Facts of a kernel's dataclass, or of a part of it called `above`."""
     kind: Any = type(holder)
     said = entryschema.about(kind)
     for item in fields(holder):
@@ -69,7 +69,7 @@ def _facts(holder: Any, by: Mapping[str, str], above: str) -> Iterator[Fact]:
 
 
 def of_harness(run: Run) -> tuple[Fact, ...]:
-    """What is known of a harness; starts and calls by the operator that they are of."""
+    """The values of a harness; starts and calls by operator."""
     return tuple(_values(run))
 
 

@@ -1,4 +1,4 @@
-"""How a kernel uses the machine: the facts of its library, as the numbers of a device."""
+"""How a kernel uses the device: its library's facts as numbers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from perfmodel.timing.circumstances import Circumstances
 
 @dataclass(frozen=True)
 class Code:
-    """What the compiled code executes beyond the algorithm, and how fast it is issued."""
+    """Operations that the compiled code executes beyond the algorithm, and its issue rates."""
 
     vector_ops: Number = 0.0
-    """Vector operations of the code beyond those of the algorithm."""
+    """Vector operations beyond those of the algorithm."""
     special_ops: Number = 0.0
-    """Special-function operations of the code beyond those of the algorithm."""
+    """Special-function operations beyond those of the algorithm."""
     integer_ops: Number = 0.0
     """Integer instructions: loads, stores, addresses, bounds and masks."""
     integer_share: float = 0.0
@@ -27,53 +27,55 @@ class Code:
     vector_share: float = 1.0
     """Share of the vector rate that the kernel's vector code sustains."""
     accurate: bool = False
-    """Whether special functions are computed to the last bit, which takes further operations."""
+    """Whether special functions are correctly rounded, which takes further operations."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """What a block, or a unit for its blocks, takes beside its stream; seconds at 1.75 GHz where a
-    field does not say otherwise."""
+    """Costs of a block, or of a unit for its blocks, besides its stream. Seconds are at the
+    reference clock of 1.75 GHz unless a field says otherwise."""
 
     price: Number = 1.0
-    """Multiple of the constant `block_price` that a block takes to start and end."""
+    """Cost of starting and ending a block, as a multiple of the constant `block_price`."""
     setup_seconds: float = 0.0
-    """What persistent blocks set up once."""
+    """Seconds that persistent blocks set up for, once."""
     chain_seconds: Number = 0.0
-    """Dependent steps of a block: reductions."""
+    """Seconds of dependent steps of a block: reductions."""
     step_seconds: float = 0.0
-    """Dependent arithmetic of a streamed tile, at the device's own clock."""
+    """Seconds of dependent arithmetic a streamed tile, at the device's own clock."""
     turn_seconds: float = 0.0
-    """Dependent steps of a streamed tile that all of the next tile's come after, at the device's
-    own clock."""
+    """Seconds of dependent steps a streamed tile that finish before the next tile's begin, at the
+    device's own clock."""
     tile_seconds: Number = 0.0
-    """Time in which a tile is transposed before it is multiplied, at the device's own clock."""
+    """Seconds to transpose a tile before it is multiplied, at the device's own clock."""
     search_seconds: Number = 0.0
-    """Time in which each unit finds out which blocks are its own, at the device's own clock."""
+    """Seconds in which a unit finds its blocks' sequences, at the device's own clock."""
     waits: Number = 0.0
-    """Loads that a block waits for one after another, outside its stream."""
+    """Dependent loads of a block outside its stream."""
 
 
 @dataclass(frozen=True)
 class Turns:
-    """Which stages of a block follow each other, where they could run beside each other."""
+    """Which stages of a block run one after the other instead of overlapping."""
 
     chained: bool = False
-    """Whether special functions and the vector work around them wait for each other."""
+    """Whether special functions and the vector work around them are one dependent chain."""
     fetched_by: float | None = None
-    """Exponent of the norm of matrix work and operand fetches, where one warp does both."""
+    """Exponent of the p-norm of matrix work and operand fetches, where the same warp does both;
+    None where hardware fetches."""
     exchange: Number = 0.0
-    """Seconds of exchange between warps through shared memory for each second of matrix work,
-    one after the other."""
+    """Seconds in which warps exchange data through shared memory, per second of matrix work,
+    without overlap."""
     fills: Number = 1.0
     """Pipeline fills of a block; FlashAttention-1 has one for each tile of keys."""
     alone: bool = False
-    """Whether a single resident block overlaps nothing, so that only another block does."""
+    """Whether one resident block overlaps nothing, so that only other blocks hide its latencies."""
     waits: int = 0
-    """Loads of a tile that a block waits for with nothing else of it under way; 0 where tiles are
-    loaded ahead."""
+    """Loads of a tile that a block waits for while it does nothing else; 0 where tiles are loaded
+    ahead."""
     warps: int = 1
-    """Warps between which products take turns: with 2, one stages operands meanwhile."""
+    """Warps that take turns in multiplying; with 2, one stages operands while the other
+    multiplies."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Combining:
     """The kernel that adds partial results up."""
 
     seconds: float
-    """Its own start, at 1.75 GHz."""
+    """Start of the kernel in seconds, at the reference clock of 1.75 GHz."""
     ahead: bool = False
     """Whether it is launched before the sliced kernel ends."""
 
@@ -99,34 +101,34 @@ class Style:
     multicast: float = 1.0
     """Blocks that share one L2 read."""
     paired_rows: float = np.inf
-    """Rows of a tile from which two units multiply two of them together, each with half of the
-    columns that both need."""
+    """Rows of a tile from which two units multiply two tiles together, each loading half of the
+    columns."""
     stream_share: float = 1.0
     """Bandwidth of the kernel's access pattern over that of a plain stream."""
     shared: tuple[str, ...] = ()
     """Inputs that are stored inside another input: V inside K."""
     overlap_power: float | None = None
-    """Exponent of the norm over all resources, where it is not the constant `overlap_power`."""
+    """Exponent of the p-norm over all resources; None: the constant `overlap_power`."""
     streams: bool = False
-    """Whether each line that it reads is read by one unit: an element-wise map."""
+    """Whether each line is read by one unit only: an element-wise map."""
     resident: Number = np.inf
-    """Most blocks that a unit holds, where the kernel's launch bounds say so."""
+    """Most resident blocks of a unit, where launch bounds or shared memory limit them."""
     persistent: bool = False
     """Whether a block processes several tiles and loads the next one ahead."""
     longest_first: bool = True
-    """Whether the longest rows of tiles of a head start first."""
+    """Whether the longest row tiles of a head start first."""
     pitches: Mapping[str, Number] = field(default_factory=dict)
-    """Bytes between the rows of the operands, by the axis of the rows, where a unit does not have
-    all page addresses at hand."""
+    """Bytes between rows of the operands, by the axis of the rows, where a unit's translation cache
+    may miss; empty elsewhere."""
     compiled_for: Extents = field(default_factory=dict)
-    """Extents that the code exists for, by axis; others are padded to the next."""
+    """Extents that the code is compiled for, by axis; others are padded to the next."""
     combining: Combining | None = None
-    """The kernel that adds partial results up; None where blocks do so among themselves."""
+    """The kernel that adds partial results up; None where blocks combine inside the kernel."""
     code: Code = Code()
-    """What the compiled code executes beyond the algorithm."""
+    """Operations of the compiled code beyond the algorithm."""
     block: Block = Block()
-    """What a block takes beside its stream."""
+    """Costs of a block besides its stream."""
     turns: Turns = Turns()
-    """Which stages of a block follow each other."""
+    """Stages of a block that do not overlap."""
     run: Circumstances = field(default_factory=Circumstances)
-    """How the run is timed, as far as the device feels it."""
+    """How the run is timed, as far as it affects the device."""

@@ -1,4 +1,4 @@
-"""Bytes that cross the HBM and L2 boundaries, and what answers a block's loads."""
+"""Bytes that cross the HBM and L2 boundaries, and which level serves a block's loads."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency
 from perfmodel.timing.reuse import Reuse, Reuses
 
-# Working set, as a share of an L1's capacity, at which half of it is still there. Its lines are not
-# replaced in the order of their use (Jia et al. 2018, Volta): of lines replaced at random e^(-s/c)
-# are left after s of c others, half of them at ln 2.
+# Working set over L1 capacity at which half of the working set still hits. The L1 does not replace
+# in LRU order (Jia et al. 2018, Volta). Under random replacement a share e^(-s/c) of the lines is
+# left after s others in a cache of c lines: half at s/c = ln 2.
 _L1_KNEE = 0.69
 
 Retain = Callable[[Number, float, float], np.ndarray]
@@ -31,35 +31,36 @@ _NOWHERE: Mapping[str, str] = {}
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes over HBM and L2, and which level serves a block's loads."""
+    """Bytes over HBM and L2, and the level that serves a block's loads."""
 
     hbm_bytes: np.ndarray
     """Bytes between HBM and the caches in front of it."""
     turnaround_bytes: np.ndarray
-    """The smaller of HBM's bytes read and written: what DRAM bus turnarounds are charged on."""
+    """The smaller of HBM bytes read and HBM bytes written: DRAM bus turnarounds cost time per such
+    byte."""
     l2_bytes: np.ndarray
     """Bytes between L2 and the units."""
     missed: np.ndarray
-    """Share of a block's loads that the L2 does not serve. Concurrent requests for one tile share
-    one miss, which counts once in the bytes and for each of them here."""
+    """Share of a block's loads that miss the L2. Concurrent requests for one tile share one miss;
+    it counts once in the bytes, and once for each request here."""
     near: np.ndarray
-    """Share of a block's loads that the unit's own L1 serves."""
+    """Share of a block's loads that hit the unit's own L1."""
     llc_bytes: np.ndarray | None = None
     """Bytes between L2 and a memory-side cache; None where there is none."""
     caught: np.ndarray = field(default_factory=lambda: _ZERO)
-    """Share of a block's loads that the memory-side cache serves, of those that the L2 missed."""
+    """Share of a block's loads that miss the L2 and hit the memory-side cache."""
     written_bytes: np.ndarray = field(default_factory=lambda: _ZERO)
     """Bytes of `hbm_bytes` that are written."""
     linked_bytes: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """Bytes read over each link, by level; they are in none of the bytes behind the L2."""
+    """Bytes read over each link, by level; not included in the bytes behind the L2."""
     linked: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """Share of a block's loads that come over each link, of those that the L2 missed."""
+    """Share of a block's loads that miss the L2 and come over each link, by level."""
 
     def through(self) -> Traffic:
-        """The same with what comes over links counted at each boundary behind the L2.
+        """The traffic with bytes over links added at each boundary behind the L2.
 
-        It takes the same way into the L2. Whether a device gets more through links and memory
-        together than its memory alone gives is not known, and is not taken for granted.
+        They take the same way into the L2. Whether links and memory together give more bandwidth
+        than memory alone is not known; the model assumes that they do not.
         """
         if not self.linked_bytes:
             return self
@@ -74,11 +75,13 @@ class Traffic:
 
 
 def held_share(working_set: Number, capacity: float, knee: float) -> np.ndarray:
-    """Share of a working set that a cache still holds when it is asked for again.
+    """Share of a working set that still hits in a cache when it is read again.
 
-    1 / (1 + (set / (knee · capacity))⁴): near 1 while it fits, falling smoothly rather than off a
-    cliff, because replacement is not exact and a partitioned L2 holds some lines twice. The fourth
-    power is what a set-associative LRU of that capacity does to tile streams (`evidence.cachesim`).
+        1 / (1 + (set / (knee · capacity))⁴)
+
+    It is near 1 while the set fits and falls smoothly: replacement is not exact, and a partitioned
+    L2 holds some lines twice. `knee` is fitted. The fourth power is what a set-associative LRU
+    cache does to tile streams (`evidence.cachesim`).
     """
     if capacity <= 0:
         return np.zeros(np.shape(working_set))
@@ -87,11 +90,13 @@ def held_share(working_set: Number, capacity: float, knee: float) -> np.ndarray:
 
 
 def swept_share(distance: Number, capacity: float, knee: float) -> np.ndarray:
-    """Share of a tensor that a cache still holds when a loop comes round to it again.
+    """Share of a tensor that still hits in a cache when a loop reads it again in the same order.
 
-    Every line of it comes back after the same `distance`, where reuse within a kernel has a
-    distribution of them: least-recently-used replacement holds all of it or nothing (Mattson et al.
-    1970), and hashed sets smooth that little. 1 / (1 + (distance / (knee · capacity))¹⁶).
+        1 / (1 + (distance / (knee · capacity))¹⁶)
+
+    Every line has the same reuse `distance` in bytes, so an LRU cache holds all of the tensor or
+    nothing (Mattson et al. 1970); hashed sets smooth the step a little. Reuse within a kernel has a
+    distribution of distances instead: see `held_share`.
     """
     if capacity <= 0:
         return np.zeros(np.shape(distance))
@@ -116,24 +121,24 @@ def traffic(
 ) -> Traffic:
     """Bytes over HBM: each tensor once per pass that the waves of blocks cannot share in L2.
 
-    Bytes over L2 are those that it delivers and takes. Blocks of a cluster that ask for the same
-    tile get it from one read: `multicast` is how many share (Hopper Tuning Guide, 1.4.1.3). What
-    comes from memory is delivered once at least: blocks share only what they both ask for.
+    Bytes over L2 are those between the L2 and the units. With clusters, `multicast` blocks get a
+    tile from one read (Hopper Tuning Guide, 1.4.1.3). What comes from memory crosses the L2 at
+    least once, since blocks share only what each of them reads.
 
-    `run.warm` is the share of what fits in L2 that is still there from an earlier run of the same
-    kernel, as in timing loops that do not clear the cache. Inputs are found there, and what is
-    written lies over what the run before wrote, so that a cache that writes back never sends it to
-    memory. Where `reuse` is given, it says what earlier kernels left of the inputs instead
-    (`perfmodel.timing.reuse`).
+    `run.warm` is the share of what fits in L2 that an earlier run of the same kernel left there, as
+    in timing loops that do not clear the cache. Inputs hit on it. An output overwrites the earlier
+    output, so a write-back cache never sends that to memory. `reuse`, where given, says what
+    earlier kernels left instead (`perfmodel.timing.reuse`).
 
-    An input that is `shared` lies in the memory of another, whose bytes are there when it asks for
-    them. `retain` gives the share of a working set that a cache still holds, from its size, the
-    capacity and the fitted knee.
+    An input that is `shared` lies in another tensor's memory and always hits. `retain` gives the
+    share of a working set that still hits, from its size, the cache's capacity and the fitted knee.
 
-    A memory-side cache sees what the L2 misses and keeps by the same rule. All that the L2 holds
-    has come through it, so that the larger of the two counts and not their sum. Inputs `placed`
-    behind a link, by level, come from there whenever the L2 does not hold them: no earlier run left
-    them, since lines of another memory do not outlast a kernel, and no memory-side cache sees them.
+    A memory-side cache sees the misses of the L2 and keeps lines by the same rule. All that the L2
+    holds has passed through it, so the larger of the two shares counts, not their sum.
+
+    Inputs `placed` behind a link, by level, are read over it on every L2 miss. No earlier run left
+    them in the L2, since lines of another memory do not outlast a kernel, and no memory-side cache
+    holds them.
     """
 
     caches = _caches(machine, constants, retain)
@@ -173,14 +178,16 @@ def traffic(
 
 @dataclass(frozen=True)
 class _Cache:
-    """What the caches up to a boundary hold: of a working set, and of what is swept again."""
+    """Hit shares of the caches up to a boundary: `held` for reuse within a kernel (`held_share`),
+    `swept` for a tensor that is read again in the same order (`swept_share`)."""
 
     held: Callable[[Number], np.ndarray]
     swept: Callable[[Number], np.ndarray]
 
 
 def _caches(machine: Machine, constants: Constants, retain: Retain) -> tuple[_Cache, ...]:
-    """The L2, and it with a memory-side cache where there is one: the larger of the two counts."""
+    """The L2, and the L2 with a memory-side cache where there is one: the larger of the two
+    shares."""
     knee, rooms = constants["l2_knee"], [machine.l2_distinct_bytes]
     if machine.llc is not None:
         rooms.append(machine.llc.capacity_bytes)
@@ -197,11 +204,11 @@ def _caches(machine: Machine, constants: Constants, retain: Retain) -> tuple[_Ca
 
 
 def _from_run(schedule: Schedule, cost: KernelCost, run: Circumstances) -> Reuses:
-    """What a run of the same kernel before this one left of each tensor.
+    """What an earlier run of the same kernel left of each tensor.
 
-    All that the kernel touches goes by until one is used again, and of what takes turns all its
-    copies, until one of those is. Where other kernels run between, distances are about that size,
-    and what is written is new.
+    The reuse distance is all bytes that the kernel touches. For a tensor that takes turns with
+    copies, the bytes of all the other copies are added. Where other kernels run between two runs,
+    the distances scatter about that size, and outputs are new memory.
     """
     if not run.warm:
         return {}
@@ -224,7 +231,7 @@ def _from_run(schedule: Schedule, cost: KernelCost, run: Circumstances) -> Reuse
 
 
 def _takes_turns(schedule: Schedule, run: Circumstances, reads: Sequence[str], name: str) -> bool:
-    """Whether copies of a tensor take turns in a loop; the weights do where anything does."""
+    """Whether a tensor has copies that a timing loop takes in turn; weights do if anything does."""
     if name not in reads:
         return run.own_results
     return run.own_inputs or schedule.algorithm.tensors[name].element == "weights"
@@ -232,19 +239,19 @@ def _takes_turns(schedule: Schedule, run: Circumstances, reads: Sequence[str], n
 
 @dataclass(frozen=True)
 class _Kept:
-    """What the caches up to a boundary keep."""
+    """What the caches up to a boundary hold."""
 
     held: Callable[[Number], np.ndarray]
-    """The share that they still hold of a working set."""
+    """Share of a working set that still hits, from its bytes."""
     always: Mapping[str, np.ndarray]
-    """The share of an input that is there whenever the kernel asks for it."""
+    """Share of an input that hits on every read."""
     first: Mapping[str, np.ndarray]
-    """The share of an input that is there when the kernel first asks for it, and of an output that
-    is there to be written over."""
+    """Share of an input that hits on its first read; share of an output whose old lines are still
+    in the cache and are overwritten there."""
 
 
 def _found(cache: _Cache, reuses: Reuses, away: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The share of each tensor that earlier kernels left in the caches up to a boundary."""
+    """Share of each tensor that earlier kernels left in the caches up to a boundary."""
     return {
         name: np.asarray(sum(_left(cache, one) for one in said))
         for name, said in reuses.items()
@@ -259,7 +266,7 @@ def _left(cache: _Cache, one: Reuse) -> Number:
 
 @dataclass(frozen=True)
 class _Crossing:
-    """Bytes that the caches up to a boundary leave to cross it."""
+    """Bytes that cross a boundary, after the hits of the caches in front of it."""
 
     loaded: np.ndarray
     written: np.ndarray
@@ -272,10 +279,10 @@ def _traffic(
     l2_bytes: np.ndarray,
     near: np.ndarray = _ZERO,
 ) -> Traffic:
-    """What crosses the boundary behind the L2 and, where there is another cache, the one behind it.
+    """The bytes behind the L2 and, where there is a memory-side cache, those behind that.
 
-    That one holds no dirty data: what leaves the L2 is written through to memory, and only what is
-    read back of it may be found there, half of the bytes that an output is rewritten with.
+    The memory-side cache holds no dirty data: writes from the L2 pass through to memory. Only reads
+    of an output can hit there, half of the bytes of a read-modify-write.
     """
     inner, outer = crossings[0], crossings[-1]
     written = inner.written if inner is outer else (inner.written + outer.written) / 2.0
@@ -300,7 +307,7 @@ def _crossing(
     kept: _Kept,
     placed: Mapping[str, str],
 ) -> _Crossing:
-    """Bytes that cross behind caches which keep what is `kept`."""
+    """Bytes that cross a boundary whose caches hold `kept`."""
     held = kept.held
     loaded, written = _ZERO, _ZERO
     linked: dict[str, np.ndarray] = {}
@@ -312,8 +319,9 @@ def _crossing(
         passes = wave.passes(schedule, name, held)
         times = rule.normaliser_passes(schedule, cost.nest, name)
         if not is_one(times):
-            # A row that is streamed again for its normaliser may still be on chip: between two of
-            # its passes the others go over a pass of their own rows, and write now and then.
+            # A row that is streamed again for its normaliser may still hit. Between two of its
+            # passes the other blocks touch one pass of their own rows, and their share of the
+            # writes.
             between = wave.load_bytes + (wave.all_bytes - wave.load_bytes) / times
             passes = passes + (times - 1) * (1.0 - near_share) * (1.0 - held(between))
         if name in kept.first:
@@ -330,10 +338,10 @@ def _crossing(
 
 @dataclass(frozen=True)
 class _Wave:
-    """The blocks that run at once: what they touch over their lives, each tile once.
+    """The blocks that run at once, and the bytes that they touch from start to end, each tile once.
 
-    `sharing` is how many of them wait for the mean fetch, `between` are the bytes that go by in an
-    iteration of each grid loop.
+    `sharing` is the mean number of blocks that wait for one fetch. `between` has the bytes touched
+    in one iteration of each grid loop.
     """
 
     nest: Nest
@@ -363,12 +371,12 @@ class _Wave:
         )
 
     def fetches(self, tensor: Tensor) -> bool:
-        """Whether a tensor is brought in from memory: it is read, or added to in place."""
+        """Whether a tensor is brought in from memory: it is read, or added to atomically."""
         return tensor.name in self.reads or tensor.name in self.nest.kernel.atomic
 
     def between_bytes(self, loop: waves.GridLoop) -> Number:
-        """Bytes touched in one iteration of a grid loop, or in a wave where that is more."""
-        # Nothing is fetched again on account of a loop of one trip, or that all of it follows.
+        """Bytes touched in one iteration of a grid loop, or in one wave where that is more."""
+        # A loop of one trip, or one whose axis every fetched tensor has, causes no second fetch.
         if is_one(loop.trips) or is_one(loop.stride):
             return self.all_bytes
         if all(loop.axis in tensor.axes for tensor in self.widths if self.fetches(tensor)):
@@ -410,10 +418,12 @@ def _written(
     name: str,
     held: Callable[[Number], Number],
 ) -> Number:
-    """HBM bytes of an output: once, and again where it is rewritten or added to and not held."""
+    """HBM bytes of an output: one write, and more where it is rewritten or accumulated and
+    evicted."""
     tensor, kernel = schedule.algorithm.tensors[name], cost.nest.kernel
     if name in kernel.atomic:
-        # Concurrent blocks add to one copy in L2; every pass brings it in and takes it out.
+        # Concurrent blocks add to one copy in L2; every pass reads it from memory and writes it
+        # back.
         role = kernel.spill.get(name, tensor.element)
         whole = rule.size(cost.nest.sizes, tensor) * elements[role].bytes
         return 2.0 * whole * wave.passes(schedule, name, held)
@@ -423,10 +433,10 @@ def _written(
 
 
 def _l1_share(machine: Machine, cost: KernelCost, wave: _Wave, where: Residency) -> Number:
-    """Share of what a row-wise kernel's blocks read again that is still in their unit's L1.
+    """Share of a row-wise kernel's repeated reads that hit the unit's L1.
 
-    It holds the rows of all resident blocks at once or it does not. Tiled kernels keep their
-    operands in shared memory or registers instead, and ask for each once.
+    The L1 must hold the rows of all resident blocks. Tiled kernels keep their operands in shared
+    memory or registers and read each once, so they have no such hits.
     """
     if cost.nest.kernel.operand_tile is not None:
         return _ZERO
@@ -438,7 +448,8 @@ def _l1_share(machine: Machine, cost: KernelCost, wave: _Wave, where: Residency)
 def _repeated(
     schedule: Schedule, cost: KernelCost, wave: _Wave, where: Residency, name: str
 ) -> Number:
-    """Bytes that a unit's blocks read and that it has read before: rows again, weights of a row."""
+    """Bytes that a unit's blocks read again: further passes over rows, and the weights that all
+    rows use."""
     if cost.nest.kernel.operand_tile is not None:
         return 0.0
     axes = schedule.algorithm.tensors[name].axes

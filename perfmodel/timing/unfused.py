@@ -1,8 +1,8 @@
 """Plans for unfused attention: the framework's operators one after another.
 
-Each is timed as that operator is by itself: batched products by the class of the library's matmul,
-the softmax by that of the framework's. A framework also copies queries, keys and values so that
-heads come before positions, and the result back (`reshape` of a transposed view).
+Each operator is timed as it would be alone: the batched products by the library's matmul class, the
+softmax by the framework's softmax class. A framework also copies queries, keys and values so that
+heads come before positions, and copies the result back (`reshape` of a transposed view).
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Block, Code, Style
 
-# Integer instructions of an element of a map over tensors whose layouts differ, which PyTorch's
-# kernels load one by one (CUDALoops.cuh, OffsetCalculator): for each operand an access of load or
-# store, 64-bit address and bound, and for each dimension that does not merge with the next a
-# division by multiplication, its remainder and the operands' strides. A broadcast mask is a third
-# operand and leaves two dimensions; heads and positions that change places leave four.
+# Integer instructions an element of a map over tensors with different layouts, which PyTorch loads
+# element by element (CUDALoops.cuh, OffsetCalculator). Each operand takes an access: load or store,
+# 64-bit address, bound. Each dimension that does not merge with the next takes a division by
+# multiplication, its remainder and the operands' strides. A broadcast mask is a third operand with
+# two dimensions; swapping heads and positions leaves four.
 _ACCESS, _DIVISION = 4.0, 6.0 + 2.0
 _BROADCAST = 3 * _ACCESS + 2 * (_DIVISION + 3.0)
 _PERMUTED = 2 * _ACCESS + 4 * (_DIVISION + 2.0)
 
 
 class _Chain:
-    """Operators on one problem, in launch order; `schedule` counts what they hold at once."""
+    """Operators on one problem in launch order; `schedule` counts the memory they hold at once."""
 
     def __init__(self, problem: Attention, setting: Setting, schedule: Schedule) -> None:
         self.problem, self.setting, self.schedule = problem, setting, schedule
@@ -46,7 +46,7 @@ class _Chain:
         self.library, _ = resolve("gemm", "torch", problem.dtype, setting.machine, batched=True)
 
     def add(self, plan: Plan, calls: int = 1) -> None:
-        """One more operator, of some calls, and the gap before it."""
+        """Append an operator of `calls` framework calls, with the gap before it."""
         gap, held = self.gap_seconds, plan.memory_bytes
         if not self.plans:
             gap = 0.0
@@ -55,14 +55,16 @@ class _Chain:
         self.plans.append(replace(made, memory_bytes=held, calls=calls))
 
     def multiply(self, m: str, n: str, k: str) -> None:
-        """A product over every head, its axes by name."""
+        """Append a batched product over all heads; m, n and k are names of axes."""
         rows, columns, depth = (self.sizes[axis] for axis in (m, n, k))
         problem = Matmul(rows, columns, depth, self.heads, self.problem.dtype)
         self.add(matmul.plan(problem, self.library, self.setting))
 
     def copies(self) -> None:
-        """Queries, keys, values and result, or their gradients, into another order: four kernels
-        of a kind, timed as one with their gaps. Grouped keys and values are repeated for each head.
+        """Append the transposing copies of queries, keys, values and result, or of their gradients.
+
+        They are four kernels of a kind, timed as one with their gaps. Grouped keys and values are
+        repeated for each head.
         """
         q, x, d, e = (np.asarray(self.sizes[axis], dtype=np.float64) for axis in "qxde")
         each = rowwise.whole(self.heads * (q * d + x * d + x * e + q * e))
@@ -75,18 +77,18 @@ class _Chain:
         self.plans[-1] = replace(last, parts=(moved,), beside=last.beside + gaps)
 
     def softmax(self, direction: Direction) -> None:
-        """Over the keys of every row of scores, or its gradient."""
+        """Append the softmax over the keys of every row of scores, or its gradient."""
         rows = rowwise.whole(product([self.heads, self.sizes["q"]]))
         dtype = self.problem.dtype
         problem = Rowwise("softmax", rows, self.sizes["x"], dtype, direction=direction)
         self.rows(problem, "torch-softmax", calls=2 if direction == "bwd" else 1)
 
     def rows(self, problem: Rowwise, kernel: str, calls: int = 1) -> None:
-        """A row-wise operator of a class."""
+        """Append a row-wise operator of a kernel class."""
         self.add(rowwise.plan(problem, kernel_facts(kernel), self.setting), calls)
 
     def passes(self, *names: str) -> None:
-        """Passes over the scores for masks and dropout, counted as the standard schedule has them.
+        """Append passes over the scores for masks and dropout, counted by the standard schedule.
 
         A mask is one tensor for all heads.
         """
@@ -108,7 +110,7 @@ class _Chain:
 
 
 def plans(problem: Attention, setting: Setting) -> list[Plan]:
-    """The operators of either pass, or of both."""
+    """The operators of the forward pass, the backward pass, or both."""
     found: list[Plan] = []
     if problem.direction in ("fwd", "fwdbwd"):
         found += _forward(problem, setting)
@@ -118,7 +120,7 @@ def plans(problem: Attention, setting: Setting) -> list[Plan]:
 
 
 def _forward(problem: Attention, setting: Setting) -> list[Plan]:
-    """S = Q·Kᵀ, masks, softmax, dropout, O = P·V, each its own kernel."""
+    """S = Q·Kᵀ, masks, softmax, dropout, O = P·V: one kernel each."""
     masked = problem.mask() is not None or problem.padding_mask
     passes: MaskPass = "additive" if masked else "none"
     schedule = standard.standard(problem.mask(), mask_pass=passes, dropout=problem.dropout)
@@ -135,7 +137,8 @@ def _forward(problem: Attention, setting: Setting) -> list[Plan]:
 
 
 def _backward(problem: Attention, setting: Setting) -> list[Plan]:
-    """dV = Pᵀ·dO, dP = dO·Vᵀ, dS from P and dP, dQ = dS·K, dK = dSᵀ·Q; added masks cost nothing."""
+    """dV = Pᵀ·dO, dP = dO·Vᵀ, dS from P and dP, dQ = dS·K, dK = dSᵀ·Q. Additive masks need no
+    kernel."""
     schedule = standard.standard_backward(problem.mask(), dropout=problem.dropout)
     chain = _Chain(problem, setting, schedule)
     chain.copies()

@@ -1,4 +1,4 @@
-"""Collective tables: one exchange among devices a row, predicted or with the reason why not.
+"""Collective tables: one exchange a row, with its prediction or the reason why there is none.
 
 predict_table(read("collectives.csv.gz"))          # predicted, low, high (µs), algorithm ...
 """
@@ -49,7 +49,7 @@ _TEXTS = (*FIELDS.known, "chosen", "protocol", "limiter", "assumed", "reason")
 _KIND = ("device", "system", "topology", "library", "collective", "dtype")
 _USUAL_TYPE = "bf16"
 _MICRO = 1e6
-# What a table calls the link of devices that its row does not name a system of.
+# Topologies by the table's name for the link, for rows that name no system.
 _TOPOLOGIES: dict[str, tuple[Topology, ...]] = {
     "": (),
     "switch": ("switch", "mesh", "ring"),
@@ -67,7 +67,7 @@ def predict_table(table: pd.DataFrame, *, constants: Values | None = None) -> pd
     """`table` with predicted, low and high in microseconds, the bytes that each rank sends, the
     algorithm and protocol chosen, the limiter, what is known and assumed, and reason.
 
-    A row that cannot be predicted keeps its place: its times are missing and `reason` says why.
+    A row that cannot be predicted is kept, with missing times and the reason in `reason`.
     """
     table = LAYOUT.typed(table.drop(columns=[c for c in (*_NUMBERS, *_TEXTS) if c in table]))
     added = {name: np.full(len(table), np.nan) for name in _NUMBERS}
@@ -87,7 +87,8 @@ def _predict_rows(
     added: dict[str, np.ndarray],
     texts: dict[str, np.ndarray],
 ) -> None:
-    """Fill the rows `index` of one kind; where the model refuses, find out which it refuses."""
+    """Fill the rows `index` of one kind; if the model raises an error, find the rows that cause
+    it."""
     part = table.iloc[index]
     try:
         found, assumed = _ask(part, row, constants)
@@ -126,7 +127,7 @@ def _refusal(part: pd.DataFrame, row: dict[str, str], constants: Values | None) 
 def _ask(
     part: pd.DataFrame, row: dict[str, str], constants: Values | None
 ) -> tuple[CollectivePredictions, str]:
-    """Predictions of rows of one kind, and what was assumed of them."""
+    """Predictions of rows of one kind, and the assumptions."""
     system = system_of(row["device"], row["system"], row["topology"])
     library, assumed = _library(row["library"])
     missing = part[["ranks", "bytes"]].isna().any(axis=1)
@@ -145,7 +146,7 @@ def _ask(
 
 
 def _library(name: str) -> tuple[str, str]:
-    """The library whose choices are taken for a row's, and what to say where it is another one."""
+    """The library whose rules are used for a row, and a note if it is not the row's own."""
     asked = spelt(name)
     if asked in libraries():
         return asked, ""
@@ -155,9 +156,9 @@ def _library(name: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=256)
 def system_of(device: str, system: str = "", topology: str = "") -> System:
-    """The system of a row: the one named, else one made of its device with links of that topology.
+    """The system of a row: the named one, else one made of its device with links of that topology.
 
-    Raises `UnknownName` for a device, a system or a topology that is not there.
+    Raises `UnknownName` for an unknown device, system or topology.
     """
     if system and system in systems.names():
         return systems.load(system)

@@ -1,8 +1,8 @@
-"""Predictions against measured runs: every row predicted or explained.
+"""Adds predictions to measured runs: every row has a prediction or a reason why not.
 
     table = predict_table(read_table("runs.csv"))      # predicted_us, low_us, high_us, reason ...
 
-Rows of one kind (device, operation, types, circumstances) are predicted in one call on arrays.
+Rows of one kind (device, operator, types, harness) are predicted in one call on arrays.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ KNOWN = OPERATORS.known
 TEXTS = ("limiter", "kernel", *KNOWN, "assumed")
 ADDED = (*TIMES, *TRAFFIC, *TEXTS, "reason")
 
-CHUNK = 32768  # rows in one call, so that memory does not grow with the table
-_SAMPLE = 8  # rows tried one by one before a whole group is refused with one reason
-_CLOCK_MARGIN = 1.02  # boards run a little above the clock that a peak is rated at
+CHUNK = 32768  # rows in one call, which limits memory
+_SAMPLE = 8  # rows tried one by one before a whole group gets one reason
+_CLOCK_MARGIN = 1.02  # boards run slightly above the clock of the rated peak
 _MICRO = 1e6
 _LIKELY_MATRIX = "likely a wrong type, FLOP count or shape, or sparsity"
 _LIKELY_MEMORY = "likely data held in cache, or fewer bytes than the row says"
 
-# What a row needs to be one kind with its neighbours: everything but sizes.
+# Columns that rows of one kind share: everything but sizes.
 _KIND = (
     "device", "op", "variant", "implementation", "harness", "includes", "dtype", "kv_dtype",
     "direction", "causal",
@@ -60,7 +60,7 @@ _KIND = (
 
 @dataclass(frozen=True)
 class _Kind:
-    """What all rows of a group share."""
+    """The values that all rows of a group share."""
 
     device: Device
     op: str
@@ -76,19 +76,19 @@ class _Kind:
 
     @property
     def timed(self) -> str:
-        """The harness; device time where the row names none, and where it is one of nobody's."""
+        """The harness; device time if the row names none, `UNKNOWN` if its name is not known."""
         if not self.harness:
             return "kernel"
         return self.harness if self.harness in harnesses() else UNKNOWN
 
     def assumed(self) -> str:
-        """What is taken for names of the row that nothing is known of."""
+        """The assumptions made for unknown names in the row."""
         found = unknowns(self.op, self.implementation or None, self.timed, self.device)
         named = f"harness {self.harness!r}: " if self.timed == UNKNOWN else ""
         return named + "; ".join(found.values())
 
     def options(self) -> dict[str, Any]:
-        """The circumstances, as `predict_arrays` takes them."""
+        """Keyword arguments for `predict_arrays`."""
         return {
             "implementation": self.implementation or None,
             "harness": self.timed,
@@ -114,15 +114,15 @@ def predict_table(
     constants: Constants | None = None,
     device: Callable[[str], Device] = load,
 ) -> pd.DataFrame:
-    """`table` with predicted_us, low_us, high_us, floor_us, bytes per level, limiter, the kernel
-    that was taken, what is known of device, implementation and harness, what was assumed for names
-    that nothing is known of, and reason.
+    """`table` with predicted_us, low_us, high_us, floor_us, bytes per level, limiter, the kernel,
+    what is known of device, implementation and harness, the assumptions for unknown names, and
+    reason.
 
-    A row that cannot be predicted keeps its place: its times are missing and `reason` says why.
-    Published runs of another board or release than their table names are predicted for that one.
-    `device` makes a device of its name. `floor_us` is what no kernel can beat: compulsory bytes
-    beyond the last cache at peak bandwidth, operations at dense peak.
-    Raises `TableError` for a table that is not a measured-run table.
+    A row that cannot be predicted is kept, with missing times and the reason in `reason`. Published
+    runs whose table names a wrong board or release are predicted for the real one. `device` makes a
+    device from its name. `floor_us` is the time that no kernel can beat: compulsory bytes beyond
+    the last cache at peak bandwidth, or operations at the dense peak. Raises `TableError` for a
+    table that is not a measured-run table.
     """
     failed = table["reason"].astype("str") if "reason" in table.columns else None
     table = tidy(table.drop(columns=[name for name in ADDED if name in table.columns]))
@@ -145,7 +145,7 @@ def predict_table(
 
 
 def _sizes(table: pd.DataFrame) -> Columns:
-    """Sizes as whole numbers, 0 where there is none, defaults filled in."""
+    """Sizes as integers with defaults filled in; 0 for a missing size."""
     needed = dict.fromkeys(
         name for operator in _operators(table).values() for name in operator.measured_sizes
     )
@@ -159,13 +159,13 @@ def _sizes(table: pd.DataFrame) -> Columns:
 
 
 def _operators(table: pd.DataFrame) -> dict[str, Operator]:
-    """The operators of a table by name, as far as they are known."""
+    """The known operators of a table by name."""
     found = {op: find(op) for op in table["op"].unique()}
     return {op: operator for op, operator in found.items() if operator is not None}
 
 
 def _obstacles(table: pd.DataFrame, sizes: Columns) -> np.ndarray:
-    """Why a row cannot even be asked about; empty where it can."""
+    """Why a row is not a valid problem; empty if it is."""
     reason = np.full(len(table), "", dtype=object)
     ops = table["op"].to_numpy(object)
 
@@ -201,7 +201,8 @@ def _obstacles(table: pd.DataFrame, sizes: Columns) -> np.ndarray:
 def _groups(
     table: pd.DataFrame, sizes: Columns, usable: np.ndarray
 ) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
-    """Rows that one call can predict: of one kind, and alike to their operator."""
+    """Groups of rows that one call can predict: of one kind, and equal in what their operator
+    requires."""
     alike = np.zeros(len(table), dtype=np.int64)
     for op, operator in _operators(table).items():
         mine = (table["op"] == op).to_numpy()
@@ -220,7 +221,7 @@ def _groups(
 
 
 def _predict_rows(kind: _Kind, sizes: Columns, index: np.ndarray, added: Columns) -> None:
-    """Fill the rows `index`; where the model refuses, find out which rows it refuses."""
+    """Fill the rows `index`; if the model raises an error, find the rows that cause it."""
     try:
         found = _ask(kind, {name: values[index] for name, values in sizes.items()})
     except PerfmodelError as error:
@@ -235,7 +236,7 @@ def _predict_rows(kind: _Kind, sizes: Columns, index: np.ndarray, added: Columns
 
 
 def _all_refused(kind: _Kind, sizes: Columns, index: np.ndarray, said: str) -> bool:
-    """Whether rows spread over the group are each refused in the same words."""
+    """Whether sample rows across the group all raise the same error."""
     for i in index[np.linspace(0, len(index) - 1, _SAMPLE).astype(int)]:
         try:
             _ask(kind, {name: values[[i]] for name, values in sizes.items()})
@@ -247,7 +248,7 @@ def _all_refused(kind: _Kind, sizes: Columns, index: np.ndarray, said: str) -> b
 
 
 def _ask(kind: _Kind, sizes: Sizes) -> Columns:
-    """Microseconds, range, limiter and floor of one group; parts of a backward pass add up."""
+    """Microseconds, range, limiter and floor of one group; parts of a backward pass are added."""
     problems = kind.problems(sizes)
     parts = [predict_arrays(problem, kind.device, **kind.options()) for problem in problems]
     longest = np.argmax([part.seconds for part in parts], axis=0)
@@ -272,7 +273,7 @@ def _ask(kind: _Kind, sizes: Sizes) -> Columns:
 
 
 def _basis(found: Predictions) -> Columns:
-    """The kernel that was taken for each row, and what is known of it."""
+    """The kernel of each row, and what is known of the row."""
     kernels, known = ([kind[part] for kind in found.kinds] for part in (1, 3))
     levels = {name: [getattr(one, name.removeprefix("known_")) for one in known] for name in KNOWN}
     return {
@@ -282,7 +283,7 @@ def _basis(found: Predictions) -> Columns:
 
 
 def beats_floor(table: pd.DataFrame) -> np.ndarray:
-    """Whether each measurement, unless flagged, is faster than its device can be."""
+    """Whether each unflagged measurement is faster than its device's floor."""
     faster = table["measured_us"] * _CLOCK_MARGIN < table["floor_us"]
     return np.asarray(faster & ~table["flag"].isin((*LEFT_OUT, "l2_resident")), dtype=bool)
 

@@ -1,6 +1,6 @@
-"""What residuals look like, in words: groups of rows that miss the same way, and why that may be.
+"""Explains residuals in words: groups of rows with the same kind of error, and the likely cause.
 
-Each statement names its evidence: how many rows, by what factor, and which.
+Each statement has its evidence: the number of rows, the factor, and which rows.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from perfmodel.validation.units import wrong_units
 if TYPE_CHECKING:
     import pandas as pd
 
-# A group is worth words when it has this many rows and its median misses by this much.
+# A group is reported if it has this many rows and its median error is this large.
 _FEWEST = 8
 _OFF = 0.15
-# A spread of |ln| this small is a constant factor, not a scatter.
+# A spread of |ln| up to this is taken as a constant factor, not as scatter.
 _TIGHT = 0.15
 _SMALL_US = 20.0
 _SUSTAINED_US = 1000.0
@@ -28,17 +28,17 @@ _SUSTAINED_US = 1000.0
 
 @dataclass(frozen=True)
 class Statement:
-    """One reading of a group of rows."""
+    """A statement about a group of rows."""
 
     text: str
     """The sentence."""
     factor: float
     """Median of predicted over measured."""
     rows: tuple[int, ...]
-    """The rows that it is of."""
+    """The group's rows."""
 
     def line(self) -> str:
-        """The statement with its evidence behind it."""
+        """The statement followed by its evidence."""
         shown = ", ".join(map(str, self.rows[:5])) + (", ..." if len(self.rows) > 5 else "")
         return f"{self.text} (predicted/measured {self.factor:.2f}, {len(self.rows)} rows: {shown})"
 
@@ -65,7 +65,7 @@ def _statement(text: str, group: pd.DataFrame) -> Statement:
 
 
 def _floors(rows: pd.DataFrame) -> Iterator[Statement]:
-    """Small cases off together: the launch floor of how they were timed."""
+    """Small cases with a common error: the harness's launch floor."""
     small = rows[rows["measured_us"] < _SMALL_US]
     for (harness, op, implementation), group in _groups(small, ["harness", "op", "implementation"]):
         middle = float(group["_error"].median())
@@ -80,7 +80,7 @@ def _floors(rows: pd.DataFrame) -> Iterator[Statement]:
 
 
 def _sustained(rows: pd.DataFrame) -> Iterator[Statement]:
-    """Long cases too fast where shorter ones are right: the power limit."""
+    """Long cases predicted too fast while shorter ones are right: the power limit."""
     by = ["device", "op", "implementation"]
     for (device, op, implementation), group in _groups(rows, by):
         long = group[group["measured_us"] > _SUSTAINED_US]
@@ -97,7 +97,7 @@ def _sustained(rows: pd.DataFrame) -> Iterator[Statement]:
 
 
 def _constant(rows: pd.DataFrame) -> Iterator[Statement]:
-    """One implementation off by a constant factor: an instruction path or a fallback."""
+    """One implementation with a constant factor: another instruction path or a fallback."""
     large = rows[rows["measured_us"] >= _SMALL_US]
     for (op, implementation, dtype), group in _groups(large, ["op", "implementation", "dtype"]):
         low, middle, high = group["_error"].quantile([0.25, 0.5, 0.75])
@@ -109,7 +109,8 @@ def _constant(rows: pd.DataFrame) -> Iterator[Statement]:
 
 
 def _path(group: pd.DataFrame) -> str:
-    """What a constant factor looks like: of 2 or 4 where the matrix unit rules, another type."""
+    """The likely cause of a constant factor: 2 or 4 with the matrix unit as limiter means another
+    type."""
     middle = float(group["_error"].median())
     if group["limiter"].mode().iloc[0] == "matrix":
         for times in (2, 4):
@@ -120,7 +121,8 @@ def _path(group: pd.DataFrame) -> str:
 
 
 def _devices(rows: pd.DataFrame) -> Iterator[Statement]:
-    """One device off across operators where the others are not: its bandwidth or its clock."""
+    """One device with errors across operators while others are right: its bandwidth or its
+    clock."""
     everywhere = rows.groupby("device")["_error"].median()
     named = set()
     for (limiter,), group in _groups(rows, ["limiter"]):
@@ -128,7 +130,7 @@ def _devices(rows: pd.DataFrame) -> Iterator[Statement]:
             continue
         medians = group.groupby("device")["_error"].median()
         for (device,), mine in _groups(group, ["device"]):
-            # The same runs may be bound by something else on another device.
+            # On another device the same runs may have another limiter.
             others = medians if len(medians) > 1 else everywhere
             if _alone(mine, device, others):
                 named.add(device)
@@ -142,7 +144,7 @@ def _devices(rows: pd.DataFrame) -> Iterator[Statement]:
 
 
 def _alone(mine: pd.DataFrame, device: str, medians: pd.Series[float]) -> bool:
-    """Whether a device's rows are off where those of the others, by their medians, are right."""
+    """Whether a device's rows have errors while the medians of the other devices are right."""
     others = medians.drop(device)
     off = abs(float(mine["_error"].median())) > _OFF
     return bool(off and len(others) and others.abs().median() < _OFF / 2)

@@ -1,9 +1,9 @@
-"""Errors of a predicted table, one line a group of rows, and a gate on them.
+"""Errors of a predicted table, one line for each group of rows, and pass/fail limits on them.
 
     report(table, by=["op", "device"])                 # n, MAPE, median |ln ratio|, bias ...
     report(runs, by=["source"], fields=Fields(measured="latency_us", predicted="predicted", ...))
 
-What a table is of does not matter here: `Fields` says which of its columns hold what.
+It works for any kind of table: `Fields` names the columns of measurements and predictions.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 ALL = "all"
 NOISE = "noise_ln"
-"""The column of how far repeated measurements of a row lie apart (`perfmodel.validation.noise`)."""
+"""The column of the noise of repeated measurements (`perfmodel.validation.noise`)."""
 LEFT_OUT = ("timer_floor", "noisy", "busy", "suspect", "failed")
-"""Flags whose rows are not scored unless asked: they measure something else than the kernel."""
+"""Flags whose rows are not scored by default, since they do not measure the kernel alone."""
 
 
 @dataclass(frozen=True)
 class Fields:
-    """The columns of a predicted table that its errors are made of."""
+    """Names of the columns of a predicted table that are used for errors."""
 
     measured: str
-    """What was measured."""
+    """The measurement."""
     predicted: str
-    """What the model says, in the same unit; missing where it says nothing."""
+    """The prediction in the same unit; missing if there is none."""
     low: str
     """Lower end of the prediction's range."""
     high: str
     """Upper end of the prediction's range."""
     known: tuple[str, ...]
-    """What was known of a row, a column each; see `by_knowledge`."""
+    """Columns of what was known of a row; see `by_knowledge`."""
     left_out: tuple[str, ...] | None = None
-    """Flags whose rows are not scored unless asked; None: any flag."""
+    """Flags whose rows are not scored by default; None: any flag."""
 
     def flagged(self, table: pd.DataFrame) -> pd.Series[bool]:
         """Whether each row is flagged as not to be scored."""
@@ -66,14 +66,15 @@ def report(
     include_flags: bool = False,
     fields: Fields = OPERATORS,
 ) -> pd.DataFrame:
-    """Errors of a predicted table, one line per group of `by` columns and one for all of it.
+    """Errors of a predicted table, one line per group of `by` columns and one for all rows.
 
-    `n` rows are scored; `unpredicted` and `flagged` ones are counted beside them. Errors are
-    fractions: `mape` the mean of |predicted/measured - 1|, `median_abs_ln` and `p90_abs_ln` of
-    |ln(predicted/measured)|, `bias` the geometric mean of predicted/measured, `spearman` the rank
-    correlation, `coverage` the share of measurements inside low to high; and where rows have it,
-    the median `noise_ln` with `within_noise`, the share of them that miss by no more. Raises
-    `TableError` for a `by` column that is not there.
+    `n` rows are scored; `unpredicted` and `flagged` rows are only counted. Errors are fractions:
+    `mape` is the mean of |predicted/measured − 1|, `median_abs_ln` and `p90_abs_ln` are of
+    |ln(predicted/measured)|, `bias` is the geometric mean of predicted/measured, `spearman` the
+    rank correlation, and `coverage` the share of measurements from low to high.
+
+    For rows with known noise, `noise_ln` is its median and `within_noise` the share of rows whose
+    error is not larger. Raises `TableError` for a missing `by` column.
     """
     import pandas as pd
 
@@ -91,7 +92,7 @@ def report(
 def scored(
     table: pd.DataFrame, *, include_flags: bool = False, fields: Fields = OPERATORS
 ) -> pd.DataFrame:
-    """The rows that count: predicted, and not flagged as measuring something else."""
+    """The rows that are scored: predicted, and not flagged."""
     keep = table[fields.predicted].notna()
     return table[keep if include_flags else keep & ~fields.flagged(table)]
 
@@ -119,7 +120,7 @@ def _errors(group: pd.DataFrame, include_flags: bool, fields: Fields) -> dict[st
 
 
 def _beside_noise(kept: pd.DataFrame, logs: pd.Series[float]) -> dict[str, float]:
-    """The median noise of rows of which it is known, and the share of them that miss by less."""
+    """The median noise of rows with known noise, and the share of them with a smaller error."""
     if NOISE not in kept.columns or not kept[NOISE].notna().any():
         return {}
     noise = kept[NOISE].dropna()
@@ -145,12 +146,12 @@ def by_knowledge(
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a line of a report holds its gate."""
+    """The verdict on one line of a report."""
 
     group: str
-    """What the line is of: the values of its columns, or `all`."""
+    """The line's group: the values of its columns, or `all`."""
     miss: str = ""
-    """Why it fails; empty where it holds."""
+    """Why it fails; empty if it passes."""
 
 
 def verdicts(
@@ -159,11 +160,11 @@ def verdicts(
     before: pd.DataFrame | None = None,
     worse: float = 0.0,
 ) -> list[Verdict]:
-    """Whether each line of a report holds, and one more where no row is left to score.
+    """The verdict on each line of a report, and a failure if no row is scored.
 
-    Its MAPE may not be above `max_error` (a fraction), nor more than `worse` (a fraction) above
-    that of the same line of `before`, an earlier report. A group that has rows of which none could
-    be predicted fails; one that the earlier report does not have has nothing to be worse than.
+    A line's MAPE may not exceed `max_error` (a fraction), nor the MAPE of the same line in the
+    earlier report `before` by more than `worse` (a fraction). A group without any predicted row
+    fails. A group that is not in the earlier report is not compared with it.
     """
     names = _grouped_by(summary)
     lines = before.to_dict("records") if before is not None else []
@@ -179,7 +180,7 @@ def verdicts(
 
 
 def _miss(line: Mapping[Hashable, Any], max_error: float | None, was: float) -> str:
-    """Why a line of a report fails; empty where it holds."""
+    """Why a line of a report fails; empty if it passes."""
     if line["n"] == 0 and line["unpredicted"]:
         return f"none of {line['unpredicted']} rows could be predicted"
     if line["n"] and max_error is not None and not line["mape"] <= max_error:
@@ -190,7 +191,7 @@ def _miss(line: Mapping[Hashable, Any], max_error: float | None, was: float) -> 
 
 
 def _grouped_by(summary: pd.DataFrame) -> list[str]:
-    """The columns that a report's lines are groups of."""
+    """The columns by which a report is grouped."""
     return list(summary.columns)[: list(summary.columns).index("n")]
 
 
@@ -199,21 +200,22 @@ def _group(line: Mapping[Hashable, Any], names: Sequence[str]) -> str:
 
 
 def gate(summary: pd.DataFrame, max_error: float) -> list[str]:
-    """Why a report misses `max_error` (a fraction) on its MAPE: a line per group; empty = passed.
+    """The groups whose MAPE exceeds `max_error` (a fraction), one line each; empty if all pass.
 
-    Every line of the report must hold; see `verdicts`.
+    See `verdicts`.
     """
     return [f"{v.group}: {v.miss}" for v in verdicts(summary, max_error) if v.miss]
 
 
 def assumptions(table: pd.DataFrame) -> dict[str, int]:
-    """What was assumed for names that nothing is known of, with the numbers of rows."""
+    """The assumptions for unknown names, with their numbers of rows."""
     found = table["assumed"][table["assumed"] != ""].value_counts()
     return {str(said): int(count) for said, count in found.items()}
 
 
 def reasons(table: pd.DataFrame) -> dict[str, int]:
-    """Why rows could not be predicted, with their numbers, the most frequent first."""
+    """The reasons why rows could not be predicted, with their numbers of rows, most frequent
+    first."""
     found = table["reason"][table["reason"] != ""].value_counts()
     return {str(reason): int(count) for reason, count in found.items()}
 
@@ -225,7 +227,7 @@ def plain_lines(summary: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A cell as JSON knows it: numbers of numpy and missing values included."""
+    """A cell as a JSON value; converts numpy numbers and missing values."""
     if hasattr(value, "item"):
         return value.item()
     return None if value != value else value if isinstance(value, int | float | str) else str(value)

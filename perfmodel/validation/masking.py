@@ -1,10 +1,10 @@
-"""Predictions as if something were not known: the library, how it was timed, or the device.
+"""Predictions with one thing masked as unknown: the library, the harness, or the device.
 
-    masked(table, "implementation")     # predict_table's columns, of what is assumed instead
+    masked(table, "implementation")     # predict_table's columns, under the model's assumption
 
-Errors in sample say little about runs of a library, a harness or a device that nobody has seen;
-these say more. A masked device is its data sheet, and constants are at their priors, which no
-device has been measured for.
+Errors in sample underestimate those on a new library, harness or device; masked errors are closer.
+A masked device has only its datasheet values, and constants are at their priors, which do not
+depend on measurements.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAMES = {"implementation": "?", "harness": "?"}
-"""Columns of names, each with a name that means nothing."""
+"""Columns of names, each with an unknown name to put there."""
 MASKS = (*NAMES, "device", "all three")
-"""What may be unknown."""
+"""What can be masked."""
 
 
 def masked(table: pd.DataFrame, mask: str) -> pd.DataFrame:
-    """`predict_table` of a table of which one of `MASKS` is not known."""
+    """`predict_table` with one of `MASKS` masked."""
     blank = list(NAMES) if mask == MASKS[-1] else [mask]
     rows = unnamed(table, *(name for name in blank if name in NAMES))
     predicted = _of_datasheets(rows) if mask not in NAMES else predict_table(rows)
@@ -35,7 +35,7 @@ def masked(table: pd.DataFrame, mask: str) -> pd.DataFrame:
 
 
 def unnamed(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """The table as if names of these columns meant nothing."""
+    """The table with unknown names in these columns."""
     return table.assign(**{column: NAMES[column] for column in columns})
 
 
@@ -49,13 +49,13 @@ def _of_datasheets(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def datasheet(device: Device) -> Device:
-    """The device without what was measured on it; as it is where no spec would be left."""
+    """The device without measured rates; unchanged if the spec would not be complete."""
     import yaml
 
     data = _without_measured(yaml.safe_load(device.dump()))
     try:
         return loads(yaml.safe_dump(data, sort_keys=False), device.slug)
-    except SpecError:  # of a CPU the very rate may be measured
+    except SpecError:  # a CPU's required rate may itself be a measured one
         return device
 
 

@@ -1,14 +1,14 @@
-"""How far apart repeated measurements of one row lie, and whether an error is more than that.
+"""The noise of repeated measurements of a row, and whether an error exceeds it.
 
-Three kinds of evidence, of which the largest counts: few repeats may agree by chance.
+There are three estimates; the largest is taken, since a few repeats may agree by chance:
 
     repeated rows      rows of the same case: 1.28 standard deviations of their ln
     quantiles          p10 and p90: half of ln(p90 / p10); p20 and p80 by 1.28 / 0.84 more
     deviations         1.28 std / measured; half of ln(max / min) of a few samples
 
 Each is the half-width of the middle 80 % of a normal distribution in ln: Φ⁻¹(0.9) = 1.2816 and
-Φ⁻¹(0.8) = 0.8416 standard deviations. An error is *within noise* where |ln(predicted / measured)|
-is no more than the row's half-width: another run of the same case would miss by as much.
+Φ⁻¹(0.8) = 0.8416 standard deviations. An error is *within noise* if |ln(predicted / measured)| is
+at most the row's half-width, so that a repeated measurement could differ by as much.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 VERDICT = "verdict"
-"""The column of what an error is beside the noise and the prediction's range."""
+"""The column with the verdict on an error against noise and the prediction's range."""
 WITHIN, IN_RANGE = "within noise", "in range"
 TOO_FAST, TOO_SLOW = "predicted too fast", "predicted too slow"
-"""Verdicts; the last two are outside of the prediction's range as well."""
+"""Verdicts; the last two are also outside the prediction's range."""
 _P90, _P80 = 1.2816, 0.8416
 _QUANTILES = (("p10", "p90", _P90), ("p20", "p80", _P80), ("p25", "p75", 0.6745))
 
 
 def judged(table: pd.DataFrame, fields: Fields, case: Sequence[str]) -> pd.DataFrame:
-    """A predicted table with the noise of each row, where known, and the verdict on its error.
+    """A predicted table with the noise of each row and the verdict on its error.
 
-    `case` are the columns that make two rows the same case. The noise is NaN where nothing is
-    known of it, and the verdict empty where a row is not predicted.
+    `case` are the columns that identify a case. The noise is NaN if unknown, and the verdict is
+    empty for rows without a prediction.
     """
     noise = half_widths(table, fields, case)
     ratio = (table[fields.predicted] / table[fields.measured]).to_numpy(np.float64)
@@ -53,7 +53,7 @@ def judged(table: pd.DataFrame, fields: Fields, case: Sequence[str]) -> pd.DataF
 
 
 def remark(table: pd.DataFrame, fields: Fields, *, include_flags: bool = False) -> str:
-    """A line of what the errors of a judged table are beside its noise, where any is known."""
+    """One line comparing a judged table's errors with its noise; empty if no noise is known."""
     kept = scored(table, include_flags=include_flags, fields=fields)
     known = kept[kept[NOISE].notna()]
     if known.empty:
@@ -79,7 +79,7 @@ def half_widths(table: pd.DataFrame, fields: Fields, case: Sequence[str]) -> np.
 
 
 def _repeated(table: pd.DataFrame, measured: str, case: Sequence[str]) -> np.ndarray:
-    """By rows of the same case, where there are several."""
+    """From rows of the same case, if there are several."""
     keys = [name for name in case if name in table.columns]
     logs = table[measured].astype("float64").map(np.log)
     if not keys or len(table) < 2:
@@ -107,7 +107,7 @@ def _deviations(table: pd.DataFrame, measured: str) -> np.ndarray:
 
 
 def _spread(table: pd.DataFrame, statistic: str, measured: str) -> np.ndarray:
-    """A column of the same unit as the measurement: p20_us beside measured_us."""
+    """The column of a statistic in the measurement's unit: p20_us for measured_us."""
     unit = measured.rpartition("_")[2]
     return _numbers(table, f"{statistic}_{unit}")
 

@@ -1,4 +1,4 @@
-"""Parts of documents that commands write: blocks between markers; the rest stays as it is."""
+"""Parts of documents that commands write: blocks between markers. The other text is not changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ _BLOCK = re.compile(r"<!-- (\w+): begin -->\n.*?<!-- \1: end -->\n?", re.DOTALL)
 
 
 def between(text: str, block: str, name: str, what: str = "accuracy") -> str:
-    """A text with another block between its two markers; raises `TableError` without them."""
+    """The text with the block between its two markers replaced; raises `TableError` without
+    markers."""
     first, last = f"<!-- {what}: begin -->", f"<!-- {what}: end -->"
     head, begins, rest = text.partition(first)
     _, ends, tail = rest.partition(last)
@@ -25,7 +26,7 @@ def blocks(text: str) -> list[str]:
 
 
 def kept(old: str, new: str) -> str:
-    """A page written anew, with the blocks of other commands that the old one had, at its end."""
+    """The new page followed by the old page's blocks of other commands."""
     others = [block.rstrip("\n") for block in blocks(old) if block not in new]
     return "\n\n".join([new.rstrip("\n"), *others]) + "\n" if others else new
 
@@ -36,9 +37,9 @@ def headings(text: str) -> list[str]:
 
 
 def table_rows(text: str, first: str = "line") -> list[dict[str, str]]:
-    """The rows of the first Markdown table whose first column is `first`, cells by column.
+    """The rows of the first Markdown table whose first column is `first`, as cells by column.
 
-    Raises `TableError` where there is none.
+    Raises `TableError` if there is none.
     """
     table = rf"^\| {re.escape(first)} \|.*\n\|[-:|]+\|\n(?:\|.*\|\n?)*"
     lines = re.search(table, text, re.MULTILINE)

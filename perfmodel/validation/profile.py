@@ -1,12 +1,12 @@
-"""A profile against the model: how much of it is explained, and where the time beyond that is.
+"""Compares a profile with the model: the share that is explained, and where time is lost.
 
     found = judge(timeline, grouped(timeline), load("h100-sxm"))
-    found.coverage()           # by shape, by order, named only, unknown: launches and time
-    found.lines                # a line a group of calls, most time lost first
+    found.coverage()           # calls and time by shape, by order, named only, unknown
+    found.lines                # one line a group of calls, most lost time first
 
-A group is *explained* where its problem is known and the model predicts it. Its lost time is what
-its calls took beyond their prediction; a negative one is time won. The device's idle time between
-the first launch and the last is the host's.
+A group is *explained* if its problem is known and the model predicts it. Its lost time is the
+measured minus the predicted time of its calls; it may be negative. Idle time of the device between
+the first and last launch is attributed to the host.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 _POOR = 1.5
-"""Measured over predicted from which a kernel is called slow."""
+"""A kernel is called slow from this ratio of measured over predicted time."""
 _SHORT_US = 10.0
-"""A launch below this is mostly its start."""
+"""Microseconds; a shorter launch is mostly launch overhead."""
 ADVICE: Mapping[str, str] = {
     "matrix": "its matrix products bind it: a narrower type, or fewer operations",
     "hbm": "its bytes bind it: fuse it with its neighbours, or a narrower type",
@@ -41,45 +41,45 @@ ADVICE: Mapping[str, str] = {
     "vector": "element-wise arithmetic binds it: fuse, or fewer passes",
     "power": "the power limit binds it: a narrower type, or fewer bytes",
 }
-"""What helps a kernel that runs as predicted, by its limiter."""
+"""What would speed up a kernel that runs as predicted, by its limiter."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A group of calls, and what the model says of it."""
+    """A group of calls with its prediction."""
 
     group: Group
     """The calls."""
     predicted_us: float | None
-    """What one call would take; None where the model cannot say."""
+    """Predicted time of one call; None if there is none."""
     low_us: float | None
     """Lower end of its range."""
     high_us: float | None
     """Upper end of its range."""
     limiter: str
-    """What binds it; empty where nothing is predicted."""
+    """Its limiter; empty without a prediction."""
     reason: str
-    """Why nothing is predicted; empty where something is."""
+    """Why there is no prediction; empty if there is one."""
 
     @property
     def explained(self) -> bool:
-        """Whether the model says what it should take."""
+        """Whether there is a prediction."""
         return self.predicted_us is not None
 
     @property
     def measured_us(self) -> float:
-        """What the middle one of its calls took."""
+        """Median time of its calls."""
         return median(self.group.nanoseconds) / 1e3
 
     @property
     def lost_us(self) -> float | None:
-        """What all calls took beyond their prediction."""
+        """Measured minus predicted time of all calls; None without a prediction."""
         if self.predicted_us is None:
             return None
         return self.group.total_ns / 1e3 - self.group.calls * self.predicted_us
 
     def advice(self) -> str:
-        """What would help; empty where nothing is known."""
+        """What would speed it up; empty if not known."""
         if self.predicted_us is None:
             return ""
         if self.measured_us > _POOR * self.predicted_us:
@@ -92,43 +92,44 @@ class Line:
 
 @dataclass(frozen=True)
 class Judged:
-    """A whole profile."""
+    """A profile compared with the model."""
 
     timeline: Timeline
     """Its launches."""
     device: Device
-    """What it is held against."""
+    """The device of the predictions."""
     lines: tuple[Line, ...]
-    """Most time lost first; those without a prediction after them, longest first."""
+    """Most lost time first; groups without a prediction follow, longest first."""
     notes: tuple[str, ...]
-    """What was passed over."""
+    """Lines about what was left out."""
 
     @property
     def total_us(self) -> float:
-        """What all launches took, overlaps counted each."""
+        """Sum of all launches' times, with overlapping launches counted in full."""
         return sum(line.group.total_ns for line in self.lines) / 1e3
 
     @property
     def gaps_us(self) -> float:
-        """Time between first and last launch in which nothing ran."""
+        """Idle time between the first and the last launch."""
         return (self.timeline.span_ns - self.timeline.busy_ns) / 1e3
 
     def share(self, *hows: str, explained: bool = False) -> float:
-        """The share of the time of groups that are known so."""
+        """Share of the time of groups matched in one of the ways `hows`; with `explained`, only
+        explained ones."""
         kept = [x for x in self.lines if x.group.how in hows and (x.explained or not explained)]
         whole = self.total_us
         return sum(x.group.total_ns for x in kept) / 1e3 / whole if whole else 0.0
 
     def calls(self, how: str) -> int:
-        """How many calls are known so."""
+        """Number of calls matched in the way `how`."""
         return sum(line.group.calls for line in self.lines if line.group.how == how)
 
     def coverage(self) -> str:
-        """In one line how much is explained, and how."""
+        """One line: the share of time explained, and the numbers of calls by way of matching."""
         whole = self.total_us
         said = f"{whole / 1e3:.1f} ms" if whole >= 1e3 else f"{whole:.0f} us"
         unit = "operators" if self.timeline.on_host else "launches"
-        # Whole percents from below: 100% is all of it.
+        # Percent rounded down, so that 100% means everything.
         percents = math.floor(100 * self.share(SHAPE, ORDER, explained=True) + 1e-9)
         return (
             f"{percents}% of {said} explained: {unit} by shape "
@@ -137,7 +138,7 @@ class Judged:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form of all but the lines."""
+        """The JSON form, without the lines."""
         return {
             "tool": self.timeline.tool,
             "device": self.device.slug,
@@ -151,7 +152,7 @@ class Judged:
 
 
 def judge(timeline: Timeline, matched: Matched, device: Device) -> Judged:
-    """Hold the groups of a profile against the model."""
+    """Compare the groups of a profile with the model."""
     known = [group for group in matched.groups if group.row]
     predicted = predict_table(tidy(rows(known, device)), device=lambda _: device) if known else None
     lines = []
@@ -176,7 +177,7 @@ def _line(group: Group, row: Any) -> Line:
 
 
 def rows(groups: Sequence[Group], device: Device) -> pd.DataFrame:
-    """Groups with a problem as a measured-run table: the middle time of the calls of each."""
+    """Groups with a problem as a measured-run table, with the median time of each group's calls."""
     import pandas as pd
 
     found = []
@@ -197,7 +198,7 @@ def rows(groups: Sequence[Group], device: Device) -> pd.DataFrame:
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
-    """A quantile of sorted values, between the two nearest."""
+    """A quantile of sorted values, interpolated between the two nearest."""
     place = share * (len(ordered) - 1)
     low = int(place)
     high = min(low + 1, len(ordered) - 1)
@@ -205,7 +206,8 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def problem_text(group: Group) -> str:
-    """A problem on one line: m=4096 n=4096 k=1024 bf16; the kernel's short name where unknown."""
+    """A problem on one line (m=4096 n=4096 k=1024 bf16); the kernel's short name if it is
+    unknown."""
     if not group.row:
         return short(group.kernel)
     row = group.row

@@ -1,4 +1,4 @@
-"""Errors of predicted runs by group, the lines they are told by, and tables of them."""
+"""Errors of predicted runs by group, the lines (groups) of the summary, and Markdown tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # Launch floor of the simple baselines, by harness, in microseconds.
 _BASELINE_FLOOR_US = {"cuda_graph": 3.0, "cuda_events_eager": 45.0, "wall_clock": 30.0}
 
-# Products by the type of their rows, as a line of the summary tells them.
+# Lines of the summary for products, by type.
 _PRODUCTS = {
     "fp16": "gemm 16-bit", "bf16": "gemm 16-bit", "fp32": "gemm fp32", "tf32": "gemm fp32",
     "fp64": "gemm fp32", "int8": "gemm int8", "w8a8_int8": "gemm int8",
@@ -85,14 +85,15 @@ def both(table: pd.DataFrame, by: Sequence[str]) -> pd.Series:
 
 
 def baselines(table: pd.DataFrame) -> pd.DataFrame:
-    """Plain roofline (the physical floor), and that over 0.85 with a launch floor per harness."""
+    """Two baselines: plain roofline (the physical floor), and roofline / 0.85 plus a launch floor
+    by harness."""
     roofline = np.maximum(table["floor_us"], 1e-3)
     floor = table["harness"].map(_BASELINE_FLOOR_US).fillna(5.0)
     return table.assign(roofline_us=roofline, scaled_us=roofline / 0.85 + floor)
 
 
 def markdown(frame: pd.DataFrame, digits: int = 3) -> str:
-    """A frame as a Markdown table, floats rounded; what is missing stays empty."""
+    """A frame as a Markdown table with rounded floats; missing cells are empty."""
     head = [*(str(name or "") for name in frame.index.names), *map(str, frame.columns)]
     found = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for key, *row in frame.itertuples():

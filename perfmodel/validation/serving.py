@@ -1,6 +1,6 @@
-"""The serving-run table: first tokens, times between tokens and rates of served networks.
+"""The serving-run table: times to first token, times between tokens and rates of served networks.
 
-Every row is predicted or says why not. Flagged rows are predicted and kept apart.
+Every row has a prediction or a reason why not. Flagged rows are predicted but scored separately.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ LAYOUT = Layout(
 """Columns of the table."""
 
 FIELDS = Fields("value", "predicted", "low", "high", ("known_engine", "known_devices"))
-"""Columns that errors are made of."""
+"""Columns that are used for errors."""
 
 
 _ADDED = ("predicted", "low", "high", "assumed_of_plan", *FIELDS.known)
 
 
 def asked_of(table: pd.DataFrame) -> list[Asked | str]:
-    """What each row asks for, or why that cannot be said."""
+    """The request of each row, or the reason why it is not valid."""
     names = [str(name) for name in table.columns]
     rows = table.itertuples(index=False, name=None)
     return [_asked(dict(zip(names, row, strict=True))) for row in rows]
@@ -85,7 +85,7 @@ def _columns(one: Asked | str, value: Value | str) -> dict[str, Any]:
 
 
 def _plain(cell: Any) -> Any:
-    """A cell as Python has it: None where it says nothing."""
+    """A cell as a Python value; None if it is missing."""
     import pandas as pd
 
     return None if cell is pd.NA or cell is None or cell != cell else cell

@@ -1,4 +1,4 @@
-"""Measurements a thousand times off: a unit of time that is not the one that the table says."""
+"""Detects measurements in a wrong unit of time: errors of a factor of a thousand."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 _STEPS = ("s", "ms", "us", "ns")
 _NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _STEP, _MARGIN = 1000.0, 4.0
-"""Factor between units of time that stand side by side, and how far off it may be."""
+"""Factor between neighbouring units of time, and the tolerance on it."""
 _FEWEST = 8
-"""Rows of a group that are enough where others of it are not off."""
+"""Fewest wrong rows of a group in which other rows are right."""
 
 
 @dataclass(frozen=True)
 class WrongUnit:
-    """Rows whose times look like another unit's."""
+    """Rows whose times seem to be in another unit."""
 
     text: str
-    """What is to be said of them."""
+    """The message about them."""
     factor: float
     """The median of predicted over measured."""
     rows: tuple[int, ...]
-    """Their places in the table."""
+    """Their indices in the table."""
 
 
 def wrong_units(predicted: pd.DataFrame, fields: Fields) -> list[WrongUnit]:
-    """Runs of a source on a device that are a thousand or a million times off.
+    """Runs of a source on a device that are wrong by a factor of a thousand or a million.
 
-    All rows of the group are, or at least `_FEWEST` of them: one kernel may be a hundred times
-    slower than it could be, a whole table is not.
+    A group is reported if all its rows are wrong, or at least `_FEWEST`: one kernel may be a
+    hundred times slower than possible, but not a whole table.
     """
     unit = fields.measured.rpartition("_")[2]
     if unit not in _STEPS:
@@ -61,7 +61,7 @@ def wrong_units(predicted: pd.DataFrame, fields: Fields) -> list[WrongUnit]:
 
 
 def _other(unit: str, step: float) -> str:
-    """The unit that times predicted 1000^step times as long are in: a larger one for a larger."""
+    """The unit that is 1000^step times `unit`."""
     place = _STEPS.index(unit) - int(step)
     return _STEPS[place] if 0 <= place < len(_STEPS) else ""
 

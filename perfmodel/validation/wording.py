@@ -1,7 +1,7 @@
-"""The words of docs/accuracy.md, from the template accuracy.md beside this file.
+"""The text of docs/accuracy.md, from the template accuracy.md beside this file.
 
-The template has the head of the page and every section that the page may have, in order: a heading,
-the question that the section answers (in italics), and how its tables are read.
+The template has the head of the page and all possible sections in order: a heading, the question
+that the section answers (in italics), and how to read its tables.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from perfmodel.timing import constants
 
 IN_SAMPLE = "in sample"
-"""The column of the first table in which nothing was left out."""
+"""The column of the first table for errors in sample, with nothing left out."""
 _SECTION = re.compile(r"^## (.+)\n\n\*(.+)\*\n(.*)", re.DOTALL)
 
 
@@ -27,12 +27,12 @@ class Section:
     answers: str
     """The question that it answers."""
     prose: str
-    """How its tables are read: Markdown, empty where they speak for themselves."""
+    """How to read its tables, in Markdown; empty if not needed."""
 
 
 @lru_cache(maxsize=1)
 def template() -> tuple[str, Mapping[str, Section]]:
-    """The head of the page, with places for figures, and its sections by their headings."""
+    """The head of the page, with placeholders for figures, and its sections by heading."""
     text = Path(__file__).with_name("accuracy.md").read_text(encoding="utf-8")
     head, *parts = re.split(r"^(?=## )", text, flags=re.MULTILINE)
     found = (_SECTION.fullmatch(part) for part in parts)
@@ -44,9 +44,9 @@ def template() -> tuple[str, Mapping[str, Section]]:
 def page(
     figures: Mapping[str, object], tables: Mapping[str, str], others: Iterable[str] = ()
 ) -> str:
-    """The page: its head with `figures`, what it contains, and every section with its tables.
+    """The page: its head with `figures`, a table of contents, and every section with its tables.
 
-    `others` are sections that other commands write after these.
+    `others` are sections of other commands, which follow.
     """
     head, sections = template()
     parts = [head.format(**figures), contents([*tables, *others])]
@@ -66,14 +66,14 @@ def contents(headings: Iterable[str]) -> str:
 
 
 def _anchor(heading: str) -> str:
-    """A heading's anchor, as forges make it."""
+    """A heading's anchor, as GitHub and GitLab make it."""
     return heading.lower().replace(",", "").replace(" ", "-")
 
 
 def expected(rows: Sequence[Mapping[str, str]]) -> str:
-    """What to expect of a prediction, in two sentences, from the first table of the page.
+    """The expected errors of a prediction in two sentences, from the first table of the page.
 
-    By the worst of the ways in which runs are left out; in sample where none is.
+    They are the worst over the ways in which runs are left out, or in sample if none is.
     """
     found = {row["line"]: worst(row) for row in rows}
     medians, tails = zip(*found.values(), strict=True)
@@ -87,7 +87,7 @@ def expected(rows: Sequence[Mapping[str, str]]) -> str:
 
 
 def worst(row: Mapping[str, str]) -> tuple[float, float]:
-    """The largest median and the largest 90th percentile of a line's runs left out."""
+    """The largest median and the largest 90th percentile of a line over the held-out columns."""
     held = [value for name, value in row.items() if name.startswith("without its ") and value]
     pairs = [errors(value) for value in held or [row[IN_SAMPLE]]]
     return max(median for median, _ in pairs), max(tail for _, tail in pairs)

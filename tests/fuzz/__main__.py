@@ -1,7 +1,7 @@
 """Fuzz whole commands: `make fuzz`, or python tests/fuzz --inputs 100000 --seed 7 --jobs 2.
 
-Input number i of a seed is always the same. Every input runs in a worker process of a number of
-inputs; a worker that dies or hangs is replaced. Ends with 1 where anything is wrong.
+Input number i of a seed is always the same. Inputs run in worker processes, in blocks; a worker
+that dies or hangs is replaced. The exit code is 1 if anything is wrong.
 
     --only 123 --seed 7    run one input and show it
     --save FOLDER          keep the first input of each failure there, for tests/fuzz/found
@@ -71,7 +71,7 @@ def made(seed: int, index: int, kinds: tuple[str, ...] = tuple(KINDS)) -> Input:
 
 @dataclass
 class Tally:
-    """What was seen."""
+    """Counts of outcomes and failures."""
 
     inputs: Counter[str] = field(default_factory=Counter)
     codes: Counter[tuple[str, int | None]] = field(default_factory=Counter)
@@ -90,7 +90,7 @@ class Tally:
 
 
 def worker(pipe: Connection, seed: int, kinds: tuple[str, ...]) -> None:
-    """Run the blocks of inputs that come through `pipe`, telling before and after each."""
+    """Run blocks of inputs received through `pipe`, with a message before and after each input."""
     import perfmodel.cli  # noqa: F401
 
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -112,7 +112,7 @@ def worker(pipe: Connection, seed: int, kinds: tuple[str, ...]) -> None:
 
 @dataclass
 class Hand:
-    """A worker and what it is doing."""
+    """A worker process and the block that it is running."""
 
     process: Any
     pipe: Connection
@@ -168,14 +168,14 @@ def fuzz(seed: int, count: int, jobs: int, kinds: tuple[str, ...], progress: boo
 
 
 def give(hand: Hand, block: list[int]) -> None:
-    """Have the worker do a block, if there is one."""
+    """Give the worker the next block, if there is one."""
     hand.block, hand.busy, hand.index = block, bool(block), -1
     if block:
         hand.pipe.send(list(block))
 
 
 def hear(hand: Hand, tally: Tally, blocks: Iterator[list[int]]) -> bool:
-    """Take one message; False where the worker is gone."""
+    """Receive one message; False if the worker is gone."""
     try:
         message = hand.pipe.recv()
     except (EOFError, ConnectionError):
@@ -191,7 +191,7 @@ def hear(hand: Hand, tally: Tally, blocks: Iterator[list[int]]) -> bool:
 
 
 def replaced(hand: Hand, tally: Tally, said: str, seed: int, kinds: tuple[str, ...]) -> Hand:
-    """A new worker for the rest of the block; the input that it went wrong at is told."""
+    """A new worker for the rest of the block; the failed input is reported."""
     hand.process.join()
     index = hand.index
     tally.add(index, made(seed, index, kinds).kind, None, [said], 0.0)

@@ -24,7 +24,7 @@ SECONDS = 20.0  # of processor time that a command may take
 
 
 class TooLong(BaseException):
-    """The command has had its processor time."""
+    """The command exceeded its processor time."""
 
 
 class _Terminal(io.TextIOWrapper):
@@ -34,7 +34,7 @@ class _Terminal(io.TextIOWrapper):
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended; `error` is what escaped from it."""
+    """How a command ended; `error` is an exception that it did not catch."""
 
     code: int | None
     out: bytes
@@ -44,7 +44,7 @@ class Ended:
 
 
 def judged(one: Input, folder: Path, seconds: float = SECONDS) -> tuple[list[str], Ended]:
-    """What is wrong with a run of `one` in the empty `folder`, a line each, and how it ended."""
+    """Faults of a run of `one` in the empty `folder`, one line each, and how it ended."""
     one.place(folder)
     before = set(_files(folder))
     ended = _run(one, folder, seconds)
@@ -170,7 +170,7 @@ def _left(ended: Ended, new: set[str]) -> Iterator[str]:
 
 
 def _unreadable(out: str) -> Iterator[str]:
-    """JSON and CSV that no reader takes."""
+    """JSON and CSV outputs that cannot be parsed."""
     if out.startswith('{"schema_version"'):
         try:
             json.loads(out, parse_constant=_no_number)

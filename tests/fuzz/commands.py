@@ -61,7 +61,7 @@ def make(dice: Dice) -> Input:
 
 
 def mishap(dice: Dice, arguments: list[str]) -> list[str]:
-    """Something happens to the words: one is lost, doubled, exchanged, damaged or added."""
+    """The words with one change: a word removed, doubled, swapped, damaged or added."""
     arguments = list(arguments)
     place = dice.randrange(len(arguments))
     draw = dice.randrange(5)
@@ -79,7 +79,7 @@ def mishap(dice: Dice, arguments: list[str]) -> list[str]:
 
 
 def _counted(arguments: list[str]) -> list[str]:
-    """Ranges that a mishap made longer than a moment's work have their ends taken off."""
+    """Shorten ranges that a change made too long to run quickly."""
     found = []
     for word in arguments:
         longest = max((len(part) for part in word.split(":")), default=0)
@@ -142,7 +142,7 @@ def shown(dice: Dice, *, files: bool = True) -> list[str]:
 
 
 def question(dice: Dice) -> list[str]:
-    """What is asked of a sweep."""
+    """A question to a sweep."""
     found = dice.choice((["--best"], ["--best"], [], ["--pareto", "time,bytes"]))
     for flag, words in (
         (

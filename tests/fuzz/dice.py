@@ -1,4 +1,4 @@
-"""Random pieces that inputs are made of: sizes, names, hostile words, damaged texts and bytes."""
+"""Random parts of inputs: sizes, names, hostile words, damaged texts and bytes."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ TYPES = (
 
 
 class Dice(Random):
-    """A random generator that knows what inputs of this program look like."""
+    """A random generator of typical and hostile inputs of this program."""
 
     def chance(self, share: float) -> bool:
-        """True in this share of all throws."""
+        """True with this probability."""
         return self.random() < share
 
     def hostile(self) -> str:
-        """A word that is trouble."""
+        """A hostile word."""
         return self.choice(HOSTILE)
 
     def size(self, most: float = 41.0) -> str:
@@ -98,7 +98,7 @@ class Dice(Random):
         return text
 
     def broken(self, content: bytes) -> bytes:
-        """`content` with bytes turned over, cut out, doubled, or its end missing."""
+        """`content` with bytes flipped, removed, doubled, or cut at the end."""
         data = bytearray(content)
         for _ in range(self.choice((1, 1, 2, 5))):
             if not data:

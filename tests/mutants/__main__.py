@@ -1,8 +1,8 @@
-"""Mutate the model and see whether tests notice: `make mutants`, or python tests/mutants --seed 7.
+"""Mutation testing of the model: `make mutants`, or python tests/mutants --seed 7.
 
 Each of a seeded sample of mistakes in perfmodel/timing and perfmodel/count is made in a copy of the
-tree, and a fast part of the tests is run there until one fails. Ends with 1 where fewer than nine
-of ten are noticed; those that nothing noticed are listed.
+tree, and a fast part of the tests is run until one fails. The exit code is 1 if fewer than nine in
+ten mutants are killed; survivors are listed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Mutant:
 
 
 def sampled(seed: int, count: int) -> list[Mutant]:
-    """So many mutants, no more of one kind than of another as far as there are any."""
+    """`count` mutants, as evenly spread over kinds as possible."""
     by_kind: dict[str, list[Mutant]] = defaultdict(list)
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).glob("*.py")):
@@ -118,7 +118,7 @@ _tree: Path | None = None
 
 
 def survived(job: tuple[Mutant, float]) -> tuple[Mutant, bool]:
-    """Whether no test notices the mutant; each worker has one tree."""
+    """Whether no test fails for the mutant; each worker has one tree."""
     global _tree
     mutant, limit = job
     _tree = _tree or tree()

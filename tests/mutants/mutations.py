@@ -1,7 +1,7 @@
-"""Small mistakes in a module's arithmetic, one at a time, as changes of its text.
+"""Mutations: small mistakes in a module's arithmetic, one at a time, as changes of its text.
 
-They are those of someone who writes a formula down wrong: a sign, a factor, a dropped term, another
-axis, a comparison turned round, the smaller for the larger.
+They are typical mistakes in formulas: a wrong sign or factor, a dropped term, another axis, a
+reversed comparison, min for max.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _mistakes(node: ast.expr) -> Iterator[tuple[str, str]]:
 
 
 def _called(node: ast.Call) -> Iterator[tuple[str, str]]:
-    """Calls of the smaller for the larger of two, and the other way round."""
+    """Calls with min and max (or similar pairs) exchanged."""
     function = node.func
     if isinstance(function, ast.Name) and function.id in EXTREMES:
         other: ast.expr = ast.Name(EXTREMES[function.id], ast.Load())

@@ -1,8 +1,8 @@
 """Check physics on random predictions: `make physics`, or python tests/physics --seed 7 --jobs 2.
 
-Bounds of every prediction by itself; and that neither a larger problem is faster nor a better
-device slower, but for the cliffs that `cliffs.py` names. Sample number i of a seed is always the
-same. Ends with 1 where anything is violated.
+It checks bounds of every single prediction, and that a larger problem is not faster and a better
+device not slower, except for the cliffs in `cliffs.py`. Sample number i of a seed is always the
+same. The exit code is 1 if anything is violated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Changes that must not pay: a larger problem must not be faster, a better device not slower."""
+"""Monotonicity: a larger problem must not be faster, and a better device not slower."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Change:
 
     @property
     def law(self) -> str:
-        """What must not happen."""
+        """The name of the law that the change must obey."""
         verb = "slower" if self.what in PARTS else "faster"
         return f"{self.what} {self.step} never {verb}"
 

@@ -1,8 +1,8 @@
-"""Cliffs: where more work takes less time, or a better device more, and that is no mistake.
+"""Cliffs: known cases where more work takes less time, or a better device takes more.
 
-A library's rule may pay for a larger problem, a mask may cross fewer tiles (docs/model.md, section
-10). A check that exceeds its tolerance has to lie on one of them, and no deeper than the cliff
-goes; anything else is a violation.
+A library's rule may favour a larger problem, or a mask may cross fewer tiles (docs/model.md,
+section 10). A check that exceeds its tolerance must be explained by one of these cliffs and be
+within its depth; anything else is a violation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One sample: n random problems of one kind on one device, and everything that is checked of it."""
+"""One sample: n random problems of one kind on one device, with all checks."""
 
 from __future__ import annotations
 

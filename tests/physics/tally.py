@@ -1,4 +1,4 @@
-"""What was checked, what was over its bound, and the worst of each."""
+"""Counts of checks and violations, with the worst case of each."""
 
 from __future__ import annotations
 

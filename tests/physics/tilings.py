@@ -1,4 +1,4 @@
-"""Tiles and slices that a prediction is made of, counted apart from the model."""
+"""Tiles and slices of a prediction, counted independently of the model."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from perfmodel.analysis.sweep import Grid, Sweep, run
 grid = Grid(operators.load("gemm"), {"m": sizes, "n": sizes, "k": sizes}, {"dtype": ("bf16",)})
-run(Sweep(grid, (load("h100-sxm"),)), "folder")       # again: goes on where it was stopped
+run(Sweep(grid, (load("h100-sxm"),)), "folder")       # a second run resumes a stopped one
 
 A chunk is a contiguous range of the grid's indices. It is decoded, predicted and written on its
 own, so memory does not grow with the grid, and the same function runs here and on Dask.

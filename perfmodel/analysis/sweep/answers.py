@@ -1,7 +1,7 @@
-"""Questions to a sweep, answered in one pass over its tables: best, Pareto front, and filters.
+"""Queries on a sweep in one pass over its tables: best rows, Pareto front, and filters.
 
-Rows that could not be predicted have no time and answer no question but a filter. Memory grows with
-the answer, not with the sweep.
+Rows that could not be predicted have no time; only a filter can return them. Memory grows with the
+answer, not with the sweep.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST = 1_000_000
-"""Rows that an answer may have while it is found."""
+"""Largest number of rows of an answer, also while it is computed."""
 
-_BATCH = 65_536  # candidates gathered before they are compared again
+_BATCH = 65_536  # candidate rows collected before they are reduced again
 
 Keep = Callable[["Rows"], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found in a sweep."""
+    """The answer to a query."""
 
     rows: list[dict[str, Any]]
     """Rows as plain values."""
     matched: int
     """Rows that met the condition."""
     seen: int
-    """Rows that there were."""
+    """Rows of the sweep."""
 
 
 class Rows:
-    """A table whose columns are NumPy arrays once they are asked for; empty numbers are NaN."""
+    """A table whose columns are converted to NumPy arrays on first use; missing numbers are NaN."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -101,7 +101,7 @@ def best(
     per: Sequence[str] = (),
     where: Expression | None = None,
 ) -> Answer:
-    """The row where `by` is least, for each combination of the columns `per`; of equals the first.
+    """The row with the smallest `by` for each combination of the columns `per`; the first of ties.
 
     Raises `ProblemError` for more than `MOST` combinations.
     """
@@ -124,11 +124,11 @@ def pareto(
     where: Expression | None = None,
     beside: Sample | None = None,
 ) -> Answer:
-    """The rows that no other row beats in all of `by`, for each combination of the columns `per`.
+    """The Pareto front in `by` (smaller is better) for each combination of the columns `per`.
 
-    Least is best; of rows that are equal in all of `by` the first is kept. `beside` is shown all
-    rows that meet the condition. Raises `ProblemError`
-    for fewer than two quantities and for a front of more than `MOST` rows.
+    Of rows that are equal in all of `by` the first is kept. `beside` is called with all rows that
+    meet the condition. Raises `ProblemError` for fewer than two quantities and for a front of more
+    than `MOST` rows.
     """
     if len(by) < 2:
         raise ProblemError("a Pareto front needs two quantities or more; write --pareto time,bytes")
@@ -141,7 +141,7 @@ def pareto(
 
 
 def front(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Places of the rows of `values` (n × k) on the front of their group, in ascending order."""
+    """Indices of the rows of `values` (n × k) on their group's Pareto front, in ascending order."""
     n = len(values)
     order: np.ndarray = np.lexsort((np.arange(n), *values.T[::-1], groups))
     order = order[~np.isnan(values[order]).any(axis=1)]
@@ -155,29 +155,30 @@ def front(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
 
 
 def _unbeaten(values: np.ndarray) -> np.ndarray:
-    """Places of the rows that none beats; the rows are in ascending order."""
+    """Indices of the rows that no other dominates; the rows are in ascending order."""
     left = np.arange(len(values))
     i = 0
     while i < len(left):
         keep = np.any(values[left] < values[left[i]], axis=1)
-        keep[i] = True  # and what equals it, or is beaten by it, goes
+        keep[i] = True  # rows that equal it or are dominated by it are removed
         left = left[keep]
         i = int(keep[:i].sum()) + 1
     return left
 
 
 def _falls(groups: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Where a value is below all values before it in its group; the groups ascend."""
+    """Whether a value is below all earlier values of its group; the groups ascend."""
     ranks = np.unique(values, return_inverse=True)[1]
     codes = np.unique(groups, return_inverse=True)[1]
-    # Every later group lies below all earlier ones, so that one running minimum serves them all.
+    # Values are shifted so that each group is below all earlier ones; one running minimum then
+    # serves all groups.
     level = ranks - codes * (ranks.max() + 1)
     least = np.minimum.accumulate(level)
     return np.concatenate([[True], level[1:] < least[:-1]])
 
 
 def _groups(rows: Rows, per: Sequence[str]) -> np.ndarray:
-    """A number for each row, equal where the columns `per` are."""
+    """A group number for each row: equal where the columns `per` are equal."""
     code = np.zeros(len(rows), dtype=np.int64)
     for name in per:
         values, found = np.unique(rows[name], return_inverse=True)
@@ -203,7 +204,8 @@ def _kept(
     where: Expression | None,
     beside: Sample | None = None,
 ) -> Answer:
-    """Reduce each table by `keep`, then what the tables left, whenever enough has gathered."""
+    """Reduce each table by `keep`, and reduce the collected rows again whenever there are
+    enough."""
     import pyarrow as pa
 
     held: list[pa.Table] = []
@@ -232,5 +234,5 @@ def _reduced(table: pa.Table, keep: Keep) -> pa.Table:
 
 
 def full_name(name: str) -> str:
-    """The column that a short name stands for."""
+    """The column of a short name."""
     return SHORT.get(name, name)

@@ -1,6 +1,6 @@
-"""How fast sweeps are written: rows for the benchmark table, each `{"name", "value", "unit"}`.
+"""Benchmarks of sweeps, as rows of the benchmark table: `{"name", "value", "unit"}`.
 
-Every measurement runs in a process of its own, so that its peak memory is its own.
+Every measurement runs in its own process, so that its peak memory is measured alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from perfmodel.predict import predict_arrays
 Row = dict[str, Any]
 DEVICE = "h100-sxm"
 OPERATORS = ("attention", "gemm", "softmax")
-_SHARE_POINTS = 131_072  # points over which the sweep's own share is taken
+_SHARE_POINTS = 131_072  # points of the measurement of time outside the model
 
 
 def bench_sweep(points: int = 10_000_000, operator: str = "attention") -> list[Row]:
@@ -50,7 +50,7 @@ def bench_sweep(points: int = 10_000_000, operator: str = "attention") -> list[R
 
 
 def bench_dask(points: int = 1_000_000, operator: str = "attention") -> list[Row]:
-    """The same sweep with one Dask worker and with two: rates, and the gain."""
+    """The same sweep with one and with two Dask workers: rates, and their ratio."""
     from distributed import LocalCluster
 
     rates = []
@@ -103,7 +103,7 @@ def _up_to(most: int, points: int) -> np.ndarray:
 
 
 def _apart(job: Callable[..., Any], *arguments: Any) -> Any:
-    """What `job` returns in a fresh process."""
+    """The result of `job`, run in a new process."""
     fresh = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=fresh) as pool:
         return pool.submit(job, *arguments).result()
@@ -120,7 +120,7 @@ def _written(operator: str, points: int, folder: str) -> tuple[float, int, int, 
 
 
 def _share(operator: str, points: int) -> float:
-    """Part of a sweep's processor time that is not the model's: the least of three tries."""
+    """Share of a sweep's processor time outside the model; the smallest of three tries."""
     plan = sweep_of(operator, points)
     shares = []
     for _ in range(3):

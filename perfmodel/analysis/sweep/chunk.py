@@ -1,6 +1,6 @@
-"""One chunk: a range of the grid → predictions → an Arrow table. The same function everywhere.
+"""One chunk: a range of the grid → predictions → an Arrow table; used by all runners.
 
-A point that cannot be predicted keeps its row, with empty numbers and the reason in `reason`.
+A point that cannot be predicted has a row with empty numbers and the reason in `reason`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Failure = tuple[np.ndarray, str]
 # Levels whose bytes have a column; it is empty for devices without the level.
 _LEVELS = ("hbm", "llc", "l2", "shared")
 
-# Column name to where a prediction has it.
+# Column name to the function that reads it from predictions.
 _NUMBERS: dict[str, Callable[[Predictions], np.ndarray | None]] = {
     "time_us": lambda p: p.seconds * _MICRO,
     "low_us": lambda p: p.low_seconds * _MICRO,
@@ -50,7 +50,7 @@ _NUMBERS: dict[str, Callable[[Predictions], np.ndarray | None]] = {
 
 
 def numbers(sweep: Sweep) -> dict[str, Callable[[Predictions], np.ndarray | None]]:
-    """Every float64 column of a sweep, with how a prediction gives it."""
+    """Every float64 column of a sweep, with the function that reads it from predictions."""
     found: dict[str, Callable[[Predictions], np.ndarray | None]] = dict(_NUMBERS)
     for name in dict.fromkeys((*sweep.place.values(), *_crossed(sweep))):
         found |= {f"bytes_{name}": lambda p, name=name: p.bytes.get(name)}  # type: ignore[misc]
@@ -95,7 +95,7 @@ def chunk_table(sweep: Sweep, part: Part) -> pa.Table:
 def _predict(
     sweep: Sweep, device: Device, group: Group, pieces: list[Piece], failures: list[Failure]
 ) -> None:
-    """Predict a group; where some of it fails, find out which rows and why."""
+    """Predict a group; if that fails, find the rows that fail and their reasons."""
     if group.problem is None:
         failures.append((group.rows, group.reason))
         return
@@ -113,7 +113,8 @@ def _predict(
         )
         pieces.append((group.rows, answer))
     except ProblemError as error:
-        # A group without differences in what decides whether a tile fits fails as a whole.
+        # If the sizes that decide whether a tile fits are equal in the whole group, all of it
+        # fails.
         names = group.problem.values() if sweep.mesh else sweep.grid.operator.fits_by
         parts = _alike(names, group.problem)
         if len(parts) == 1:
@@ -125,7 +126,8 @@ def _predict(
 
 
 def _alike(names: Iterable[str], problem: Problem) -> list[np.ndarray]:
-    """Places of the problems that are alike in the sizes which decide whether they can run."""
+    """Indices of problems with equal values of the sizes that decide whether they can run, by
+    group."""
     key = np.zeros(length(problem), dtype=np.int64)
     values = problem.values()
     for name in names:
@@ -160,7 +162,7 @@ def _columns(
 def _gather(
     n: int, pieces: Sequence[Piece], get: Callable[[Predictions], np.ndarray | None]
 ) -> pa.Array:
-    """One number of all pieces as a column; empty where no piece has it."""
+    """One number of all pieces as a column; empty for pieces that lack it."""
     import pyarrow as pa
 
     found = [(rows, get(answer)) for rows, answer in pieces]
@@ -197,7 +199,7 @@ def _labels(n: int, pieces: Sequence[tuple[np.ndarray, str]]) -> pa.Array:
 
 
 def _kind(codes: np.ndarray, values: Sequence[Any]) -> pa.Array:
-    """A column of a kind: truth values as they are, names as a dictionary, None as empty."""
+    """A column of a kind: booleans unchanged, names as dictionary codes, None as empty."""
     import pyarrow as pa
 
     if _truths(values):
@@ -222,13 +224,13 @@ def _decoded(codes: np.ndarray, values: tuple[Any, ...]) -> pa.DictionaryArray:
 
 @lru_cache(maxsize=256)
 def _names(values: tuple[Any, ...]) -> tuple[list[str], list[int]]:
-    """The names among `values`, and for each value its place there (0 for None)."""
+    """The names among `values`, and each value's index among them (0 for None)."""
     names = list(dict.fromkeys(str(value) for value in values if value is not None))
     return names, [names.index(str(value)) if value is not None else 0 for value in values]
 
 
 def _dictionary(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    """All text columns have one type: 32-bit codes into strings."""
+    """A text column in the common type: 32-bit dictionary codes into strings."""
     import pyarrow as pa
 
     return column.cast(pa.dictionary(pa.int32(), pa.string()))

@@ -1,7 +1,7 @@
-"""The very same parts on a Dask scheduler (extra `dask`), for sweeps that outgrow one machine.
+"""Runs the parts of a sweep on a Dask scheduler (extra `dask`), on many machines.
 
-Workers write the files themselves, so they must see the output folder. A part that is done twice,
-because a worker died or was thought dead, gives the same bytes in the same place.
+Workers write the files themselves, so they must share the output folder. A part that is run twice,
+because a worker died or seemed to, writes the same bytes to the same file.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from perfmodel.analysis.sweep.store import write_part
 from perfmodel.errors import OutputError, PerfmodelError, needs
 
 TIMEOUT = 3.0
-"""Seconds that a scheduler is given to answer."""
+"""Seconds to wait for a scheduler's answer."""
 
-_AHEAD = 4  # parts handed out per thread, so that workers never wait for the next one
+_AHEAD = 4  # parts submitted per thread, so that workers never wait
 
 
 @contextmanager
@@ -48,16 +48,17 @@ def _client(address: str) -> Any:
     from distributed import Client
 
     try:
-        with ThreadPoolExecutor(1) as apart:  # a notebook has a loop of its own running here
+        with ThreadPoolExecutor(1) as apart:  # a notebook's event loop already runs in this thread
             apart.submit(lambda: asyncio.run(_greet(address))).result()
         return Client(address, timeout=TIMEOUT, set_as_default=False)
-    except Exception as error:  # what listens there may speak anything
+    except Exception as error:  # the server there may not be a Dask scheduler
         said = " ".join(str(error).split())[:120] or "no answer in time"
         raise OutputError(f"no Dask scheduler answers at {address!r} ({said})") from None
 
 
 async def _greet(address: str) -> None:
-    """Shake hands with a scheduler: a client that cannot would go on trying long after."""
+    """Do the scheduler's handshake first: a `Client` that cannot connect would keep retrying for
+    long."""
     from distributed.comm import connect
 
     comm = await asyncio.wait_for(connect(address, timeout=TIMEOUT), TIMEOUT)
@@ -65,9 +66,10 @@ async def _greet(address: str) -> None:
 
 
 def write(client: Any, sweep: Sweep, folder: Path, todo: Sequence[int]) -> Iterator[int]:
-    """Have the parts `todo` written by the workers, a few handed out ahead; gives rows as done.
+    """Let workers write the parts `todo`, a few submitted ahead; yields the rows of each finished
+    part.
 
-    Raises `OutputError` where the workers give a part up.
+    Raises `OutputError` if a part fails on the workers.
     """
     from distributed import as_completed
 
@@ -84,7 +86,7 @@ def write(client: Any, sweep: Sweep, folder: Path, todo: Sequence[int]) -> Itera
             rows: int = future.result()
         except PerfmodelError:
             raise
-        except Exception as error:  # whatever a worker died of
+        except Exception as error:  # any error of a worker
             said = " ".join(str(error).split())[:160]
             raise OutputError(f"the Dask workers gave a part up: {said}") from None
         yield rows
@@ -99,7 +101,7 @@ def _write(blob: bytes, i: int) -> int:
 
 @lru_cache(maxsize=2)
 def _unpacked(blob: bytes) -> tuple[Sweep, Path]:
-    """The sweep, unpacked once for each worker; `OutputError` where its model is another one."""
+    """The sweep, unpacked once in each worker; `OutputError` if the worker's model differs."""
     sweep, folder, model = pickle.loads(blob)
     if model != model_hash():
         raise OutputError("a Dask worker has another version of perfmodel; install the same one")

@@ -1,4 +1,4 @@
-"""Questions about columns: `time_us < 100 and limiter == hbm`, parsed here and never evaluated.
+"""Conditions on columns, such as `time_us < 100 and limiter == hbm`; parsed without `eval`.
 
     condition  = comparisons joined by and, or, not and parentheses
     comparison = value (< <= > >= == = !=) value
@@ -28,10 +28,10 @@ SHORT = {
     "flops": "useful_flops",
     "memory": "footprint_bytes",
 }
-"""Short names of columns that people mean."""
+"""Short names of columns."""
 
 _DEPTH = 100
-_WORDS = 300  # a sum's last word lies as many calls deep as there are words before it
+_WORDS = 300  # words of an expression: each one of a sum adds a nested call
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))"
     r"|(?P<word>[A-Za-z_][\w.-]*)|(?P<quoted>'[^']*'|\"[^\"]*\")|(?P<sign><=|>=|==|!=|[-<>=+*/()]))"
@@ -52,9 +52,9 @@ class Expression:
     text: str
     """As it was written."""
     kind: Kind
-    """What it gives."""
+    """Type of its value."""
     evaluate: Callable[[Columns], Any]
-    """Computes it from columns."""
+    """Computes its value from columns."""
     columns: frozenset[str] = frozenset()
     """Columns that it reads."""
 
@@ -67,8 +67,8 @@ class Expression:
 def condition(text: str, kinds: Mapping[str, str]) -> Expression:
     """The condition `text` over columns of the given kinds ("number", "text", "truth").
 
-    Raises `ProblemError`, in one line, for what is no condition, and `UnknownName` for a column
-    that is not there.
+    Raises `ProblemError`, in one line, for text that is not a condition, and `UnknownName` for an
+    unknown column.
     """
     found = _Parser(text, kinds).whole()
     if found.kind != "truth":
@@ -87,7 +87,7 @@ def quantity(text: str, kinds: Mapping[str, str]) -> Expression:
 
 
 class _Parser:
-    """Recursive descent, one method a level of precedence."""
+    """A recursive-descent parser with one method for each level of precedence."""
 
     def __init__(self, text: str, kinds: Mapping[str, str]) -> None:
         self._text, self._kinds = text, kinds
@@ -163,7 +163,7 @@ class _Parser:
         if token[0] in "'\"":
             return Expression(token[1:-1], "name", lambda _: token[1:-1])
         if token[0].isdigit() or token[0] == ".":
-            value = np.float64(token)  # divided by zero it is infinite, as columns are
+            value = np.float64(token)  # np.float64: division by zero is infinite, as for columns
             return Expression(token, "number", lambda _: value)
         if not (token[0].isalpha() or token[0] == "_") or token in ("and", "or", "not"):
             raise self._wrong(f"{token!r} was not expected")

@@ -1,7 +1,7 @@
 """The cartesian grid of a sweep as a mixed-radix number: index → problem, for any range of them.
 
 The digits are, from the slowest to the fastest: schedule, each kind (types, direction), each size.
-Only the range that is asked for is ever decoded; the grid itself is never built.
+Only the requested range is decoded; the whole grid is never built.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from perfmodel.operators.operator import groups
 from perfmodel.operators.options import Multiple
 
 LIMIT = MOST_CASES
-"""Points of all devices together that a sweep may have without being asked twice."""
+"""Most points, all devices together, that a sweep may have without confirmation."""
 
 _LARGEST = 2**62
-_PAIRS = 2**20  # combinations of sizes looked at before a grid is called empty
+_PAIRS = 2**20  # combinations of two sizes that are checked at a time
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Group:
     """Rows of a range that one call predicts."""
 
     rows: np.ndarray
-    """Places in the range."""
+    """Indices into the range, shape (n,)."""
     schedule: str
-    """Their schedule."""
+    """The schedule to predict them with."""
     problem: Problem | None
-    """The problems as arrays; None where the rows have no meaning."""
+    """The rows as a problem of arrays; None for invalid combinations."""
     reason: str = ""
-    """Why they have none."""
+    """Why the combinations are invalid; empty if they are valid."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Range:
     """The decoded digits of a range of indices."""
 
     start: int
-    """The first index."""
+    """First index of the range."""
     sizes: Mapping[str, np.ndarray]
-    """A column for each size."""
+    """Values of each size, shape (n,)."""
     kinds: Mapping[str, np.ndarray]
-    """A code for each kind."""
+    """Codes of each kind: indices into the grid's values, shape (n,)."""
     groups: tuple[Group, ...]
-    """The rows by what one call predicts."""
+    """The rows in groups that one call predicts."""
 
     def __len__(self) -> int:
         return sum(group.rows.size for group in self.groups)
@@ -62,20 +62,19 @@ class Range:
 class Grid:
     """All combinations of schedules, kinds and sizes of one operator.
 
-    Raises `ProblemError` where the grid is empty, and for a schedule that the operator does not
-    have.
+    Raises `ProblemError` for an empty grid and for a schedule that the operator does not have.
     """
 
     operator: Operator
-    """What makes problems of sizes and kinds."""
+    """Makes problems from sizes and kinds."""
     sizes: Mapping[str, np.ndarray]
-    """Values of each size, shape (n,) each."""
+    """Values of each size."""
     kinds: Mapping[str, tuple[Any, ...]]
-    """Values of each option that is no size: types, masks, directions."""
+    """Values of each kind: types, direction, mask."""
     follows: Mapping[str, str] = field(default_factory=dict)
-    """Size to the size whose value it takes."""
+    """Sizes that take the value of another size."""
     schedules: tuple[str, ...] = ("auto",)
-    """Names of the schedules."""
+    """Schedules of the operator; "auto" as in `perfmodel.predict`."""
 
     def __post_init__(self) -> None:
         tables: dict[str, Any] = {"schedule": self.schedules, **self.kinds, **self.sizes}
@@ -99,12 +98,12 @@ class Grid:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Sizes in the order they are stored, those that follow another one at the end."""
+        """Sizes in the order of the columns; those that follow another size come last."""
         return (*self.sizes, *self.follows)
 
     @property
     def varying(self) -> list[str]:
-        """What differs between the points."""
+        """Names of the sizes and kinds with several values."""
         tables: dict[str, Any] = {**self.kinds, **self.sizes}
         return [name for name, values in tables.items() if len(values) > 1]
 
@@ -114,7 +113,7 @@ class Grid:
         )  # fmt: skip
 
     def decode(self, start: int, stop: int) -> Range:
-        """The points with indices from `start` up to `stop`, which is not one of them."""
+        """The points with indices from `start` to `stop`, `stop` excluded."""
         inner_shape, kind_shape = self._shape(self.sizes), self._shape(self.kinds)
         outer, inner = np.divmod(np.arange(start, stop), math.prod(inner_shape))
         places = np.unravel_index(inner, inner_shape)
@@ -134,7 +133,7 @@ class Grid:
         return Range(start, sizes, kinds, tuple(found))
 
     def first(self, device_kinds: Mapping[str, Any], schedule: str) -> Group:
-        """The first point with these kinds that has a meaning."""
+        """The first valid point with these kinds."""
         one = {name: np.asarray(values)[:1] for name, values in self.sizes.items()}
         for item in self._multiples():
             agreeing = self._agreeing(item)
@@ -150,7 +149,7 @@ class Grid:
         sizes: Mapping[str, np.ndarray],
         rows: np.ndarray,
     ) -> Iterator[Group]:
-        """Rows of one kind in groups that one call predicts; those without meaning apart."""
+        """Rows of one kind in groups that one call predicts; invalid rows are separate groups."""
         here = {name: values[rows] for name, values in sizes.items()}
         wrong = self.operator.meaningless(here)
         if wrong.any():
@@ -168,7 +167,7 @@ class Grid:
         sizes: Mapping[str, np.ndarray],
         rows: np.ndarray,
     ) -> Iterator[Group]:
-        """Rows as one group; where their operator refuses some of them, these by themselves."""
+        """Rows as one group; rows that the operator refuses are separate groups."""
         try:
             problem = self.operator.problem(**sizes, **kinds)
         except ProblemError as error:
@@ -182,14 +181,15 @@ class Grid:
         yield Group(rows, schedule, problem)
 
     def _multiples(self) -> tuple[Multiple, ...]:
-        """Pairs of sizes that vary apart, so that some combinations have no meaning."""
+        """Divisibility rules between sizes that vary independently, so that some combinations are
+        invalid."""
         pairs = self.operator.multiples
         return tuple(item for item in pairs if {item.size, item.of} <= self.sizes.keys())
 
     def _agreeing(self, item: Multiple) -> dict[str, np.ndarray] | None:
-        """The first value of a size, and the first of another one that it is a multiple of.
+        """The first pair of values of two sizes of which one is a multiple of the other.
 
-        A block of rows at a time: all pairs of two long ranges would not fit in memory.
+        Pairs are checked in blocks, since all pairs of two long ranges would not fit in memory.
         """
         values, divisors = (np.asarray(self.sizes[name]) for name in (item.size, item.of))
         step = max(_PAIRS // len(divisors), 1)
@@ -207,6 +207,6 @@ class Grid:
 
 
 def _runs(codes: np.ndarray) -> list[np.ndarray]:
-    """Places of each run of equal codes; the codes ascend."""
+    """Indices of each run of equal codes; the codes ascend."""
     ends = np.flatnonzero(np.diff(codes)) + 1
     return np.split(np.arange(codes.size), ends)

@@ -1,4 +1,4 @@
-"""What a sweep's folder says of itself, read strictly: the manifest, and the columns of a part."""
+"""Reads and checks the manifest of a sweep's folder, and the columns of its parts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _TEXTS = ("schedule", "implementation", "limiter", "reason")
 
 
 class _Block(BaseModel):
-    """A part of the manifest: plain JSON in the types given; keys beyond them do no harm."""
+    """A part of the manifest: plain JSON of the given types; further keys are ignored."""
 
     model_config = ConfigDict(strict=True, defer_build=True)
 
 
 class _Span(_Block):
-    """A long range of sizes by its ends, both included, and its step."""
+    """A long range of sizes as start, stop (included) and step."""
 
     start: int
     stop: int
@@ -64,7 +64,7 @@ class _Manifest(_Block):
 
 
 def read_manifest(folder: str | Path) -> dict[str, Any]:
-    """The manifest of a sweep's folder; raises `TableError` where there is none that is sound."""
+    """The manifest of a sweep's folder; raises `TableError` if it is missing or invalid."""
     path = Path(folder) / MANIFEST
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -116,7 +116,7 @@ def _kind(values: list[Any]) -> str:
 
 
 def stored_kinds(schema: pa.Schema) -> dict[str, str]:
-    """Every column of a part as "number", "text" or "truth"; "" for what is none of them."""
+    """The kind of every column of a part: "number", "text" or "truth"; "" for any other."""
     import pyarrow as pa
 
     def kind(of: pa.DataType) -> str:

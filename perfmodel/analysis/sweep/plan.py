@@ -34,20 +34,20 @@ class Part:
     device: Device
     """The device."""
     number: int
-    """Number of the file, from 0."""
+    """Number of the part among the device's parts, from 0."""
     start: int
-    """The first point."""
+    """First index into the grid."""
     stop: int
-    """The point after the last."""
+    """Index past the last one."""
 
     @property
     def path(self) -> str:
-        """Its place in the folder: device=h100-sxm/part-00000.parquet."""
+        """Its path in the folder: device=h100-sxm/part-00000.parquet."""
         return self.place(self.device.slug, self.number)
 
     @staticmethod
     def place(slug: str, number: int) -> str:
-        """The same from the device's slug."""
+        """The path from the device's slug and the part's number."""
         return f"device={quote(slug, safe='')}/part-{number:05d}.parquet"
 
 
@@ -59,23 +59,23 @@ class Sweep:
     """
 
     grid: Grid
-    """The points."""
+    """The grid."""
     devices: tuple[Device, ...]
-    """Devices that every point is predicted on."""
+    """The devices, each once."""
     implementation: str | None = None
-    """As for `perfmodel.predict`."""
+    """As of `perfmodel.predict`."""
     harness: str = "kernel"
-    """As for `perfmodel.predict`."""
+    """As of `perfmodel.predict`."""
     chunk: int = CHUNK
-    """Points in a part, which is one file."""
+    """Points in a part."""
     constants: Constants = field(default_factory=default)
     """Constants of the time model."""
     place: Mapping[str, str] = field(default_factory=dict)
-    """As for `perfmodel.predict`."""
+    """As of `perfmodel.predict`."""
     mesh: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    """As for `perfmodel.predict`."""
+    """As of `perfmodel.predict`."""
     stored: Mapping[str, str] = field(default_factory=dict)
-    """As for `perfmodel.predict`."""
+    """As of `perfmodel.predict`."""
 
     def __post_init__(self) -> None:
         if not self.devices:
@@ -103,16 +103,17 @@ class Sweep:
         return self.parts_per_device * len(self.devices)
 
     def part(self, i: int) -> Part:
-        """The i-th file: all parts of the first device, then those of the second, and so on."""
+        """The i-th file, in the order of devices: all parts of the first, then of the second, and
+        so on."""
         device, number = divmod(i, self.parts_per_device)
         start = number * self.chunk
         return Part(self.devices[device], number, start, min(start + self.chunk, len(self.grid)))
 
     def check(self, *, yes: bool = False, limit: int = LIMIT) -> None:
-        """Complain before any work is done.
+        """Check the sweep before any work is done.
 
-        Raises `ProblemError` for more points than `limit` unless `yes`, and where nothing could be
-        predicted on any device; `UnknownName` for a type or implementation that is not there.
+        Raises `ProblemError` for more points than `limit` unless `yes`, and if nothing can be
+        predicted on any device; `UnknownName` for an unknown type or implementation.
         """
         if not yes:
             check_cases(self.points, limit, "narrow a range, or say --yes")
@@ -154,7 +155,8 @@ class Sweep:
         )
 
     def manifest(self) -> dict[str, Any]:
-        """What makes two sweeps the same: plain values, the same on every run."""
+        """The sweep as plain values, the same on every run; two sweeps are the same if these are
+        equal."""
         return {
             "schema_version": SCHEMA_VERSION,
             "version": _version(),
@@ -180,7 +182,7 @@ class Sweep:
         }
 
     def _spread(self) -> dict[str, Any]:
-        """Where operands and shards lie, as far as that is said."""
+        """Placement, mesh and storage of shards, where given."""
         mesh = {axis: list(said) for axis, said in self.mesh.items()}
         said = {"place": dict(self.place), "mesh": mesh, "stored": dict(self.stored)}
         return {name: value for name, value in said.items() if value}
@@ -188,7 +190,7 @@ class Sweep:
 
 @lru_cache(maxsize=1)
 def model_hash() -> str:
-    """A digest of the tables that the time model is made of; constants have their own."""
+    """A digest of the time model's tables; constants have a separate digest."""
     tables = {
         item.name: item.read_text(encoding="utf-8")
         for item in files("perfmodel.timing").iterdir()
@@ -198,13 +200,13 @@ def model_hash() -> str:
 
 
 def _told(constants: Constants) -> str:
-    """All that constants say, as text: values, terms left out, how runs are timed."""
+    """Everything in the constants as text: values, terms left out, how runs are timed."""
     runs = {name: asdict(run) for name, run in constants.runs.items()}
     return json.dumps([constants, sorted(constants.off), runs], sort_keys=True)
 
 
 def _compact(values: np.ndarray) -> list[int] | dict[str, int]:
-    """A long range by its ends and its step, anything else in full."""
+    """A long range as start, stop and step; other values as a list."""
     steps = np.diff(values)
     if len(values) > 4 and np.all(steps == steps[0]) and steps[0] > 0:
         return {"start": int(values[0]), "stop": int(values[-1]), "step": int(steps[0])}

@@ -1,4 +1,4 @@
-"""Running a sweep in this process, part by part, or on a Dask scheduler."""
+"""Runs a sweep in this process, part by part, or on a Dask scheduler."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Progress = Callable[[int, int], None]
-"""Is told the points that are done and the points in all."""
+"""Called with the finished points and all points."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """What is there after a run."""
+    """The state of the folder after a run."""
 
     points: int
     """Points."""
@@ -41,10 +41,10 @@ def run(
     dask: str | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Written:
-    """Write what is missing of `sweep` in `folder`; a run that was stopped goes on where it was.
+    """Write the missing parts of `sweep` in `folder`, which resumes a stopped run.
 
-    `dask` is the address of a scheduler whose workers see the same folder. Raises `OutputError` for
-    a folder that holds something else and for a scheduler that does not answer.
+    `dask` is the address of a scheduler whose workers share the folder. Raises `OutputError` for a
+    folder with other contents and for a scheduler that does not answer.
     """
     folder = Path(folder).absolute()
     if dask is not None:
@@ -77,7 +77,7 @@ def _run(
 
 
 def tables(sweep: Sweep, progress: Progress = lambda done, total: None) -> Iterator[pa.Table]:
-    """The tables of all parts, predicted one by one and stored nowhere."""
+    """The tables of all parts, predicted one by one, without a folder."""
     done = 0
     for i in range(sweep.parts):
         part = sweep.part(i)
@@ -89,7 +89,7 @@ def tables(sweep: Sweep, progress: Progress = lambda done, total: None) -> Itera
 class Meter:
     """Progress as lines of text: share, points, rate and time left.
 
-    `say` is given a line at most every `interval` seconds; what had been done before counts for
+    `say` is called with a line at most every `interval` seconds. Points of an earlier run count for
     the share and not for the rate.
     """
 
@@ -100,7 +100,7 @@ class Meter:
         self._last = 0.0
 
     def __call__(self, done: int, total: int) -> None:
-        """Hear that `done` of `total` points are there."""
+        """Report that `done` of `total` points are finished."""
         now = time.monotonic()
         if self._began is None:
             self._began = (now, done)
@@ -113,14 +113,15 @@ class Meter:
 
     @staticmethod
     def line(fresh: int, elapsed: float, done: int, total: int) -> str:
-        """The text for `fresh` points in `elapsed` seconds, `done` of `total` being there."""
+        """The line after `fresh` new points in `elapsed` seconds, when `done` of `total` are
+        finished."""
         rate = fresh / elapsed if elapsed > 0 else 0.0
         left = f"{_span((total - done) / rate)} left" if rate > 0 else "time left unknown"
         return f"{done / total:4.0%}  {done:,} of {total:,} points, {rate:,.0f} a second, {left}"
 
 
 def _span(value: float) -> str:
-    """A time to wait, as people say it."""
+    """A remaining time in words."""
     if value < 60:
         return seconds(value, 2) if 0 < value < 10 else f"{value:.0f} s"
     minutes, rest = divmod(round(value), 60)

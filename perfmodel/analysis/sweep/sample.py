@@ -1,4 +1,4 @@
-"""An even sample of the rows of a pass over tables, which holds no more rows than it is given."""
+"""An even sample of rows in one pass over tables, of at most a given size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Sample:
-    """Every n-th row, with n doubled whenever there are more than `most`; the same every time."""
+    """Every n-th row, with n doubled whenever there are more than `most`; deterministic."""
 
     def __init__(self, columns: Sequence[str], most: int = 2000) -> None:
         self._columns = list(dict.fromkeys(columns))
@@ -22,7 +22,7 @@ class Sample:
         self.rows: list[dict[str, Any]] = []
 
     def add(self, table: pa.Table) -> None:
-        """See the next rows."""
+        """Add the next rows."""
         first = -self._seen % self._step
         index = np.arange(first, table.num_rows, self._step)
         self._seen += table.num_rows

@@ -1,8 +1,8 @@
 """A sweep's folder: manifest.json and device=<slug>/part-<number>.parquet.
 
-A part is written beside its place and renamed into it, so it is there whole or not at all; a killed
-sweep leaves at most a hidden temporary file, which the next run removes. The manifest says which
-sweep the folder holds, and comes before the first part. A lock keeps a second run out.
+A part is written to a temporary file and renamed, so it is either complete or absent. A killed
+sweep leaves at most a hidden temporary file, which the next run removes. The manifest identifies
+the folder's sweep and is written before the first part. A lock prevents a second concurrent run.
 """
 
 from __future__ import annotations
@@ -24,18 +24,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LOCK = ".lock"
-# What reading a damaged file may raise beside pyarrow's own: text that is not UTF-8 (a ValueError)
-# and checks of the Parquet reader (a RuntimeError).
+# Errors from damaged files besides pyarrow's own: ValueError for text that is not UTF-8, and
+# RuntimeError from the Parquet reader's checks.
 _UNREADABLE = (OSError, ValueError, RuntimeError)
 
 
 @contextmanager
 def opened(sweep: Sweep, folder: Path) -> Iterator[list[int]]:
-    """Hold `folder` for `sweep`, made if it is new; gives the parts that are still to be written.
-
+    """Lock `folder` for `sweep`, creating it if needed; yields the parts still to be written.
     Raises `OutputError` where the folder holds another sweep, or anything else, or cannot be
-    written, and where another run is writing to it.
-    """
+    written, and where another run is writing to it."""
     needs("pyarrow", "a sweep")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -54,7 +52,7 @@ def opened(sweep: Sweep, folder: Path) -> Iterator[list[int]]:
 
 
 def _claim(sweep: Sweep, folder: Path) -> None:
-    """Raise `OutputError` unless the folder is empty or holds this very sweep."""
+    """Raise `OutputError` unless the folder is empty or holds this sweep."""
     if not (folder / MANIFEST).exists():
         others = [item.name for item in folder.iterdir() if not item.name.startswith(".")]
         if others:
@@ -77,7 +75,7 @@ def _claim(sweep: Sweep, folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep other runs out until the end; the system lets go by itself when a process dies."""
+    """Lock the folder until the end; the system releases the lock if the process dies."""
     try:
         import fcntl
     except ImportError:  # no such locks on this system
@@ -100,7 +98,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def is_whole(folder: Path, part: Part) -> bool:
-    """Whether the file of `part` is there with all its rows."""
+    """Whether the file of `part` exists with all its rows."""
     return _rows(folder / part.path) == part.stop - part.start
 
 
@@ -116,10 +114,10 @@ def _rows(path: Path) -> int | None:
 
 
 def write_part(sweep: Sweep, folder: Path, i: int) -> int:
-    """Predict the i-th part and put its file in its place; the number of its rows.
+    """Predict the i-th part and write its file; returns its number of rows.
 
-    The bytes depend on the sweep and the part alone, so that it does not matter who writes them, or
-    whether two do. Raises `OutputError` for a folder that cannot be written.
+    The bytes depend only on the sweep and the part, so it does not matter which process writes
+    them, or whether two do. Raises `OutputError` for a folder that cannot be written.
     """
     import pyarrow.parquet as pq
 
@@ -143,17 +141,17 @@ def write_part(sweep: Sweep, folder: Path, i: int) -> int:
 
 
 def _coded(kind: pa.DataType) -> bool:
-    """Whether a column is stored as codes: text is, numbers are smaller and faster as they are."""
+    """Whether a column is dictionary-encoded: text is; numbers are smaller and faster without."""
     import pyarrow as pa
 
     return bool(pa.types.is_dictionary(kind))
 
 
 def parts(folder: str | Path) -> Iterator[pa.Table]:
-    """The tables of a sweep's folder in the order of its grid, `device` as their first column.
+    """The tables of a sweep's folder in the order of its grid, with `device` as first column.
 
-    Raises `TableError` where the folder holds no sweep, one that has not been finished, or files
-    that are damaged or of another sweep.
+    Raises `TableError` if the folder holds no sweep or an unfinished one, or files that are damaged
+    or from another sweep.
     """
     needs("pyarrow", "a sweep")
     folder = Path(folder)
@@ -178,7 +176,7 @@ def parts(folder: str | Path) -> Iterator[pa.Table]:
 
 
 def _read(path: Path, rows: int) -> pa.Table:
-    """The table in one file, checked down to its last string; `FileNotFoundError` is let through.
+    """The table in one file, fully validated; a `FileNotFoundError` is passed on.
 
     Raises `TableError` for a damaged file and for other than `rows` rows.
     """
@@ -214,7 +212,7 @@ def with_device(table: pa.Table, slug: str) -> pa.Table:
 
 
 def unpredicted(folder: Path, sweep: Sweep) -> int:
-    """Rows of a finished sweep that have a reason and no time, from the files' own statistics."""
+    """Number of rows without a time in a finished sweep, from the Parquet files' statistics."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,6 +1,7 @@
-"""Kernels compiled for GPUs that are not here, and what their binaries say.
+"""Kernels compiled for any GPU, without one, and the resources that their binaries use.
 
-Start at `compiled`, which compiles, reads and keeps. `targets` are what a compiler can aim at,
-`disassembly`, `instructions` and `issueslots` read the code, `compilefacts` is the table beside the
-kernels, `compilesuite` makes it, `compiledeffect` puts it into a prediction.
+Start at `compiled`, which compiles kernels, reads the binaries and caches the results. `targets`
+are the compile targets. `disassembly`, `instructions` and `issueslots` read the code.
+`compilefacts` is the table of results stored beside the kernels, `compilesuite` writes it, and
+`compiledeffect` applies it to a prediction.
 """

@@ -1,8 +1,8 @@
-"""Compiled kernels kept by content: what went into the compiler is the name of what came out.
+"""Cache of compiled kernels; a file's name is the hash of the compiler's inputs.
 
-A folder of small files under PERFMODEL_CACHE, else the user's cache folder. Files are written whole
-or not at all; one that is damaged, or whose content is not what its name promises, is ignored and
-made again. Deleting the folder costs time and nothing else.
+A folder of small files under PERFMODEL_CACHE, or else under the user's cache folder. Files are
+written whole or not at all. A file that is damaged, or whose content does not match its name, is
+ignored and written again. The folder can be deleted at any time: kernels are then compiled again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FORMAT = 1  # of the files: raise it when what is stored changes
 
 
 def folder() -> Path:
-    """Where compiled kernels are kept; the folder need not be there yet."""
+    """The folder of compiled kernels; it may not exist yet."""
     own = os.environ.get(ENVIRONMENT)
     if own:
         return Path(own) / "compiled"
@@ -41,12 +41,12 @@ def folder() -> Path:
 
 
 def key(content: Mapping[str, Any]) -> str:
-    """The name of what `content` (anything JSON can write) makes."""
+    """The file name for the compiler inputs `content`: a hash of them as JSON."""
     return _digest({"format": _FORMAT, **content})
 
 
 def read(name: str) -> dict[str, Any] | None:
-    """What was stored under `name`; None where nothing sound is there."""
+    """The value stored under `name`; None where there is none or it is damaged."""
     try:
         stored = json.loads(gzip.decompress((folder() / f"{name}.json.gz").read_bytes()))
         value = stored["value"]

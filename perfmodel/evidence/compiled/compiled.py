@@ -1,11 +1,11 @@
-"""Kernels compiled for GPUs that are not here, and what the binaries say of themselves.
+"""Kernels compiled for any GPU, without one, and the resources that their binaries use.
 
     compiled = compile_kernel(kernel, problem, config, target("sm_90"))
     compiled.launches[0].registers, .spill_bytes, .shared_bytes, .loop
 
-A launch is specialised as Triton's launcher would do it: pointers and sizes that divide by 16 are
-known to, a size of 1 is a constant. Compilers run in a process of their own; results are cached by
-content, so that the second time costs nothing. Neither torch nor a GPU is needed for a cached one.
+A launch is specialised as Triton's launcher would do it: pointers and sizes that are multiples of
+16 are declared so, and a size of 1 is a constant. The compiler runs in its own process. Results are
+cached by the compiler's inputs; a cached result needs neither torch nor a GPU.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class CompileError(KernelError):
 
 
 class DoesNotFit(CompileError):
-    """A config whose blocks want more shared or tensor memory than the target has."""
+    """A config whose blocks need more shared or tensor memory than the target has."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,15 @@ class CompiledLaunch:
     scalar_registers: int
     """Scalar registers of a wave, on AMD."""
     spill_bytes: int
-    """Bytes of stack of a thread."""
+    """Bytes of a thread's stack to which registers are spilled."""
     static_shared_bytes: int
     """Shared memory of a block that the code declares."""
     dynamic_shared_bytes: int
-    """Shared memory of a block that the launch asks for."""
+    """Shared memory of a block that the launch requests."""
     tensor_memory_columns: int
     """Columns of tensor memory of a block."""
     warps: int
-    """Warps that the launch asked for."""
+    """Warps of a block that the launch requests."""
     threads: int
     """Threads of a block, those of specialised warps included."""
     listing: str
@@ -89,7 +89,8 @@ class CompiledLaunch:
 
     @cached_property
     def loop(self) -> tuple[int, ...]:
-        """Indexes of the innermost loop's instructions: one tile of the streamed axis."""
+        """Indexes of the innermost loop's instructions; one pass works on one tile of the streamed
+        axis."""
         return hot_loop(self.program)
 
     @property
@@ -106,8 +107,8 @@ class CompiledLaunch:
     def spills(self) -> bool:
         """Whether registers overflow to a thread's stack.
 
-        Specialised warps keep a few values of their start there, outside all loops; that costs
-        nothing and does not count.
+        Specialised warps store a few values there once, outside all loops. That costs next to no
+        time and does not count as a spill.
         """
         specialised = self.threads > self.warps * self.target.warp_size
         if not self.spill_bytes or not specialised:
@@ -117,11 +118,12 @@ class CompiledLaunch:
 
     @property
     def loop_operations(self) -> float | None:
-        """Matrix operations of a block in one pass; None where the listing does not say."""
+        """Matrix FLOP of a block in one pass of the loop; None where the listing does not show the
+        shape."""
         return operations(self.program, self.loop, self.warps)
 
     def occupancy(self, device: Device) -> Occupancy:
-        """Blocks and warps that a unit of `device` holds."""
+        """Blocks and warps resident on one compute unit of `device`."""
         return occupancy_of(
             device, self.registers, self.shared_bytes, self.threads, self.tensor_memory_columns
         )
@@ -150,7 +152,8 @@ class CompiledKernel:
     """Triton's keys of the binaries."""
 
     def facts(self, device: Device | None = None) -> tuple[LaunchFacts, ...]:
-        """What the binaries take, on the device that speaks for the target unless one is given."""
+        """Resources of each launch's binary, on `device`, or else on the target's default
+        device."""
         found = device or load(self.target.device)
         return tuple(
             _fact(self, launch, key, found)
@@ -225,10 +228,9 @@ def first_fitting(
     targets: Sequence[Target],
     tell: Callable[[int, int], None] | None = None,
 ) -> list[CompiledKernel]:
-    """For each target the first config of the kernel's menu there that compiles and fits.
+    """For each target the first config of the kernel's menu for it that compiles and fits.
 
-    Raises what was wrong with the first config where none does, and `ProblemError` for a target
-    without a menu.
+    Raises the first config's error where none does, and `ProblemError` for a target without a menu.
     """
     menus = {
         target.name: list(kernel.menu(problem, target.name, int(load(target.device).units)))
@@ -252,7 +254,7 @@ def first_fitting(
 def compile_all(
     requests: Sequence[Request], tell: Callable[[int, int], None] | None = None
 ) -> list[tuple[Request, CompiledKernel | CompileError]]:
-    """Compile many in one process: a failure is that request's answer and stops no other.
+    """Compile many requests in one process; a failed request yields its error and the others go on.
 
     `tell(done, of)` is called as compilations finish.
     """
@@ -289,7 +291,7 @@ def _assembled(
 
 
 def _unfit(launch: CompiledLaunch) -> str:
-    """What a block wants more of than the target has; empty where it fits."""
+    """Which on-chip memory a block exceeds, and by how much; empty where it fits."""
     needed, limit = launch.shared_bytes, launch.target.shared_per_block
     if needed > limit:
         return (
@@ -323,7 +325,7 @@ def _launch(target: Target, launch: Launch, answer: Mapping[str, Any]) -> Compil
 
 
 def _job(request: Request, launch: Launch) -> dict[str, Any]:
-    """What the worker is told, with its content's name under `key`."""
+    """The worker's job for one launch, with its cache name under `key`."""
     job = content(request.kernel, request.problem, request.config, launch, request.target)
     key = binarycache.key({**job, "triton": _triton_version()})
     return {**job, "key": key, "function": whereabouts(launch.function)}
@@ -339,7 +341,7 @@ def _triton_version() -> str:
 def _answers(
     jobs: Mapping[str, Mapping[str, Any]], tell: Callable[[int, int], None] | None
 ) -> dict[str, Mapping[str, Any]]:
-    """Answers by key, from the cache where they are there."""
+    """Answers by key, from the cache where it has them, else compiled."""
     found: dict[str, Mapping[str, Any]] = {}
     for key in jobs:
         kept = binarycache.read(key)
@@ -355,7 +357,8 @@ def _answers(
 
 
 def _run(jobs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each job's answer; where the compiler takes its process down, the rest get a new one."""
+    """Each job's answer; if the compiler crashes its process, a new process takes the remaining
+    jobs."""
     left = list(jobs)
     while left:
         died = None
@@ -372,7 +375,7 @@ def _run(jobs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, 
 def _worker(
     jobs: Iterable[Mapping[str, Any]],
 ) -> Iterator[tuple[str | None, Mapping[str, Any]]]:
-    """Answers of one process in the order of the jobs, and last (None, why it ended)."""
+    """Answers of one process in the order of the jobs; the last item is (None, why it ended)."""
     text = "".join(json.dumps(job) + "\n" for job in jobs)
     with tempfile.TemporaryDirectory() as scratch:
         environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
@@ -391,7 +394,7 @@ def _worker(
                 for line in process.stdout or ():
                     answer = json.loads(line)
                     yield answer.pop("key"), answer
-            except BaseException:  # interrupted: the compiler must not outlive us
+            except BaseException:  # interrupted: the compiler's process must end as well
                 process.kill()
                 raise
         yield None, {"error": _epitaph(process.returncode, said.read_text(errors="replace"))}

@@ -1,10 +1,10 @@
-"""What a prediction becomes with the binary's registers, shared memory and instructions.
+"""A prediction with the binary's registers, shared memory and instructions in place of the model's.
 
-The model assumes a footprint from the schedule (tiles in registers, buffers in shared memory) and
-the operations of the algorithm. The compiler decides otherwise: occupancy follows from the real
-footprint, and the units are busy with the real instructions, spilled registers among them. Facts
-come from the table beside the kernels, or from the compiler where the table does not have them. The
-rest of the prediction stays as it is.
+The model derives registers and shared memory from the schedule (tiles in registers, buffers in
+shared memory) and counts the algorithm's operations. The binary gives the real values: its
+registers and shared memory set the occupancy, and its instructions, register spills included, set
+each pipe's busy cycles. The values come from the table of compile facts, or from the compiler where
+the table lacks them. The rest of the prediction does not change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HARNESS = "cuda_graph"
 
 @dataclass(frozen=True)
 class Binary:
-    """What the binary of one kernel of a schedule takes."""
+    """Resources of the binary of one kernel of a schedule."""
 
     registers: int
     """Registers of a thread, as allocated."""
@@ -59,7 +59,7 @@ class Binary:
 
 @dataclass(frozen=True)
 class KernelEffect:
-    """One kernel of the schedule, as counted (`assumed`) and as compiled."""
+    """One kernel of the schedule, as the model counts it (`assumed`) and as compiled."""
 
     kernel: str
     """The kernel."""
@@ -96,25 +96,27 @@ class Effect:
 
     @property
     def assumed_seconds(self) -> float:
-        """With the counted footprints."""
+        """Predicted seconds with the model's footprints, summed over kernels."""
         return sum(item.assumed_seconds for item in self.kernels)
 
     @property
     def seconds(self) -> float:
-        """With the compiled footprints."""
+        """Predicted seconds with the binaries' footprints, summed over kernels."""
         return sum(item.seconds for item in self.kernels)
 
     @property
     def ratio(self) -> float:
-        """How far the compiled code moves the prediction; NaN where the counted do not fit."""
+        """`seconds` over `assumed_seconds`; NaN where the assumed footprints do not fit the
+        device."""
         fits = math.isfinite(self.assumed_seconds)
         return self.seconds / self.assumed_seconds if fits else math.nan
 
 
 def binaries(facts: Sequence[LaunchFacts]) -> dict[str, Binary]:
-    """What runs each kernel of the schedule.
+    """The binary of each kernel of the schedule, by the kernel's name.
 
-    Where several launches carry one out, the largest footprint counts, and their instructions add.
+    Where several launches carry out one kernel, the largest footprint counts and their instructions
+    are added.
     """
     found: dict[str, Binary] = {}
     for fact in facts:
@@ -171,7 +173,8 @@ def effect(
     facts: Sequence[LaunchFacts] | None = None,
     constants: Constants | None = None,
 ) -> Effect:
-    """Time `kernel` as it is counted and as it is compiled; a launch without `facts` as counted.
+    """Predicted times of `kernel` as counted and as compiled; a launch without `facts` keeps the
+    count.
 
     Raises `ProblemError` for a device without a compile target or a footprint that cannot fit, and
     what `facts_of` raises.
@@ -184,7 +187,7 @@ def effect(
     effects = []
     launched = {launch.kernel for launch in kernel.launches(problem, config)}
     for counted in cost.kernels:
-        if counted.name not in launched:  # a combination that this problem does not need
+        if counted.name not in launched:  # a kernel that this problem does not launch
             continue
         elements = problem.elements()
         assumed = time_kernel(here, values, schedule, counted, elements, style)
@@ -212,7 +215,7 @@ def with_footprint(cost: KernelCost, binary: Binary) -> KernelCost:
 
 
 def _as_assumed(cost: KernelCost, assumed: KernelTime) -> KernelEffect:
-    """A kernel whose binary is not known, taken as it is counted."""
+    """A kernel whose binary is not known: its compiled values are the counted ones."""
     threads = float(cost.nest.kernel.threads)
     registers = float(cost.register_footprint_bytes) / 4 / threads + addressing_registers(cost)
     shared, blocks = float(cost.shared_footprint_bytes), float(assumed.occupancy)
@@ -243,7 +246,7 @@ def _compared(
 
 @dataclass(frozen=True)
 class Forecast:
-    """A bundled kernel's seconds before it is run, launch floor included."""
+    """Predicted seconds of a bundled kernel, launch latency included."""
 
     assumed_seconds: float
     """As counted."""
@@ -252,11 +255,11 @@ class Forecast:
     high_seconds: float
     """Upper end of it."""
     seconds: float | None
-    """As compiled; None where the table of compile facts does not have it."""
+    """As compiled; None where the table of compile facts lacks the binary."""
 
 
 def forecast(problem: Any, device: Device, kernel: BundledKernel, config: Any) -> Forecast:
-    """The time of `kernel` with `config` in a captured graph; nothing is compiled for it.
+    """The predicted time of `kernel` with `config` in a captured graph; nothing is compiled.
 
     Raises `ProblemError` for what does not fit or no model covers.
     """
@@ -285,9 +288,9 @@ def _style(problem: Any, here: Machine, constants: Constants) -> Style:
 def compiled_prediction(problem: Any, device: Device, found: Prediction) -> Prediction:
     """A prediction with the binary's footprint and instructions in place of the assumed ones.
 
-    The device time moves by the ratio of the nearest bundled kernel timed both ways; what moved it
-    is said in the assumptions. Raises `ProblemError` for an operator without a bundled kernel and
-    what `compile_kernel` raises where no config fits.
+    The device time is scaled by the ratio (compiled over assumed) of the nearest bundled kernel;
+    the assumptions state the change. Raises `ProblemError` for an operator without a bundled kernel
+    and what `compile_kernel` raises where no config fits.
     """
     name, names = bundled_for(problem, found.tile)
     kernel = registry.kernel(name)
@@ -320,7 +323,7 @@ def _moved(found: Prediction, moved: Effect, kernel: str) -> Prediction:
 
 
 def _said(kernel: str, target: str, item: KernelEffect) -> str:
-    """What the binary of one kernel takes, beside what was assumed."""
+    """One line: the resources of one kernel's binary beside the assumed ones."""
     spills = f", {item.spill_bytes:.0f} B spilled a thread" if item.spill_bytes else ""
     return (
         f"{kernel} for {target}: {item.kernel} takes {item.registers:.0f} registers and "
@@ -373,7 +376,7 @@ def bundled_for(problem: Any, tile: Mapping[str, float]) -> Bundled:
 def nearest(
     configs: Sequence[Any], tile: Mapping[str, float], names: tuple[str, str]
 ) -> tuple[Any, ...]:
-    """The configs, those first whose tile comes nearest to a prediction's (in octaves)."""
+    """The configs, nearest tile first; the distance to the prediction's tile is in octaves."""
     wanted = list(tile.values())[:2]
 
     def distance(config: Any) -> float:

@@ -1,12 +1,12 @@
-"""What the compiler made of the bundled kernels, as a table beside them: `kernels/compiled.csv`.
+"""Resources of the bundled kernels' binaries, from the table `kernels/compiled.csv`.
 
     facts = compilefacts.table()
     facts.of(kernel, problem, config, target)     # a row for each launch, or None
 
-One row is one binary. It is found by everything that goes into the compiler: the function's source,
-its constants, the types and divisibility of its arguments, warps and stages. Two problems that
-compile to the same binary share a row, and a kernel that has changed since finds none. The rows are
-made by `python -m perfmodel.evidence.compiled.compilesuite --write`.
+One row is one binary. Its key is a hash of everything that goes into the compiler: the function's
+source, its constants, the types and divisibility of its arguments, warps and stages. Two problems
+that compile to the same binary share a row. A kernel that was changed since has no row. The rows
+are written by `python -m perfmodel.evidence.compiled.compilesuite --write`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ FITS, UNFIT, REFUSED = "fits", "unfit", "refused"
 
 @dataclass(frozen=True)
 class LaunchFacts:
-    """One binary. The numbers are those of one that fits.
+    """One binary. The numbers are 0 unless it fits.
 
-    Of specialised warps only what they spill in a loop counts: a few values of their start cost
-    nothing.
+    For specialised warps only spills inside a loop count: the few values that they store once at
+    their start cost next to no time.
     """
 
     key: str
-    """What tells it from others."""
+    """Hash of the compiler's inputs (`launch_key`)."""
     kernel: str
     """The bundled kernel."""
     launch: str
@@ -51,11 +51,11 @@ class LaunchFacts:
     triton: str
     """Version of Triton."""
     problem: str
-    """A problem that it is for."""
+    """A problem that compiles to this binary."""
     config: str
     """The config."""
     status: str
-    """`fits`, `unfit` (a block wants more on-chip memory than there is) or `refused` (by the
+    """`fits`, `unfit` (a block needs more on-chip memory than there is) or `refused` (by the
     compiler)."""
     reason: str = ""
     """Why it was refused."""
@@ -70,14 +70,15 @@ class LaunchFacts:
     threads: int = 0
     """Threads of a block."""
     blocks: int = 0
-    """Blocks that a unit of the target's device holds."""
+    """Blocks resident on one compute unit of the target's default device."""
     looped: bool = False
     """Whether there is a loop."""
     flops_per_pass: float = 0.0
     """Matrix operations of a block in one pass of the innermost loop; 0 without matrix
     instructions."""
     cycles: Mapping[str, float] = field(default_factory=dict)
-    """Busy cycles of each pipe in such a pass; without a loop, in the whole listing."""
+    """Busy cycles of each pipe in one pass of the innermost loop; without a loop, in the whole
+    listing."""
 
     @property
     def usable(self) -> bool:
@@ -90,7 +91,8 @@ class LaunchFacts:
         return plain | {f"{pipe}_cycles": _short(self.cycles.get(pipe)) for pipe in PIPES}
 
     def says(self) -> dict[str, str]:
-        """The cells that the binary decides, so not which of its kernels and problems made it."""
+        """The cells that depend on the binary alone, not on the kernel and problem that it was made
+        for."""
         return {name: cell for name, cell in self.row().items() if name not in _MADE_BY}
 
 
@@ -100,7 +102,7 @@ COLUMNS = (*_PLAIN, *(f"{pipe}_cycles" for pipe in PIPES))
 
 
 class Facts:
-    """The table, by what went into the compiler."""
+    """The table, indexed by the hash of the compiler's inputs."""
 
     def __init__(self, rows: Iterable[LaunchFacts]) -> None:
         self._by_key = {row.key: row for row in rows}
@@ -131,7 +133,7 @@ def content(
 ) -> dict[str, Any]:
     """What goes into the compiler for a launch, specialised as Triton's launcher would do it.
 
-    Pointers and sizes that divide by 16 are known to, and a size of 1 is a constant.
+    Pointers and sizes that are multiples of 16 are declared so, and a size of 1 is a constant.
     """
     signature, constants = dict(launch.signature), dict(launch.constexprs)
     sizes = {array.name: array.size_bytes for array in kernel.arrays(problem, config)}
@@ -160,7 +162,8 @@ def content(
 
 
 def launch_key(content: Mapping[str, Any]) -> str:
-    """The name of a binary in the table; its compiler's version is a column, not part of it."""
+    """The key of a binary in the table. The compiler's version is a column and not part of the
+    key."""
     return binarycache.key(content)[:16]
 
 
@@ -180,7 +183,7 @@ def folder() -> Path:
 
 
 def read(path: Path) -> tuple[LaunchFacts, ...]:
-    """The rows of a table; raises `TableError` where it is none."""
+    """The rows of a table file; raises `TableError` for a file that is not one."""
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         if tuple(reader.fieldnames or ()) != COLUMNS:

@@ -1,13 +1,13 @@
-"""Every bundled kernel compiled for every target, as `python -m` runs it.
+"""Compiles every bundled kernel for every target; run with `python -m`.
 
-Two things are compiled: each kernel's small cases (all its types, masks and forms) and each config
-of its menus on full-size problems, none of which may spill or be too large for its target. Of the
-second kind the facts are kept in a table beside the kernels (`compilefacts`); `--write` makes it
-anew.
+Two things are compiled. First, each kernel's small cases (all its types, masks and forms). Second,
+each config of its menus on full-size problems: none of these may spill or exceed the target's
+on-chip memory. The facts of the second kind are stored in the table of compile facts
+(`compilefacts`); `--write` rewrites it.
 
-`--kernel NAME`, which may be repeated, is for these alone: `--write` then leaves the others' rows
-as they are. Prints a line per kernel and target, and leaves with 1 where anything fails that the
-target could do.
+`--kernel NAME` (may be repeated) compiles only these kernels, and `--write` then keeps the other
+kernels' rows. Prints a line per kernel and target. The exit code is 1 if anything fails that the
+target supports.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from perfmodel.evidence.records.records import replacing
 from perfmodel.hardware import load
 
 _PLANNED = {"sm_90": "h200-sxm", "sm_100": "b200"}
-"""Devices whose proof set is in the table too, beside the kernels' own forms."""
+"""Devices whose proof set is compiled into the table as well, beside the kernels' own forms."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one request."""
+    """The outcome of compiling one request."""
 
     request: Request
     """The request."""
     status: str
-    """`compiled`, `unfit` (too much on-chip memory), `refused` (the target has no instruction for
-    it, as for 8-bit floats before sm_89) or `failed`."""
+    """`compiled`, `unfit` (too much on-chip memory), `refused` (the target lacks the instruction,
+    as for 8-bit floats before sm_89) or `failed`."""
     reason: str = ""
-    """Why it is none."""
+    """Why it was not compiled."""
     facts: tuple[LaunchFacts, ...] = ()
-    """Rows of the table that it gives."""
+    """Rows for the table of compile facts."""
 
 
 def cases(
@@ -71,7 +71,8 @@ def menus(
 ) -> list[Outcome]:
     """Every config of the kernels' menus on their full-size problems, for every target.
 
-    One that spills or does not fit has failed: a menu names nothing that is not worth trying.
+    A config that spills or does not fit counts as failed, since a menu lists only configs worth
+    trying.
     """
     return judged(
         request
@@ -83,7 +84,7 @@ def menus(
 
 
 def requests(kernel: BundledKernel, target: Target) -> Iterator[Request]:
-    """The kernel's forms with their menus on the device that speaks for the target."""
+    """The kernel's forms with every config of their menus on the target's default device."""
     units = int(load(target.device).units)
     for problem in kernel.forms:
         try:
@@ -94,7 +95,7 @@ def requests(kernel: BundledKernel, target: Target) -> Iterator[Request]:
 
 
 def planned(target: Target, device: str) -> Iterator[Request]:
-    """What a day on a device would try: the proof set, config by config."""
+    """Every config that a measuring run on a device would try for the proof set."""
     from perfmodel.evidence.day.planned import Planned
     from perfmodel.evidence.day.stages import raced
 
@@ -103,7 +104,7 @@ def planned(target: Target, device: str) -> Iterator[Request]:
 
 
 def judged(wanted: Iterable[Request]) -> list[Outcome]:
-    """Entries of menus compiled: what does not fit or spills is a failure."""
+    """The outcomes of menu entries; an entry that spills or does not fit is a failure."""
     return [_entry(*each) for each in _made(wanted)]
 
 
@@ -127,7 +128,7 @@ def _entry(request: Request, made: CompiledKernel | CompileError) -> Outcome:
 
 
 def outcome(request: Request, made: CompiledKernel | CompileError) -> Outcome:
-    """What a compilation means for its request."""
+    """The outcome of a request, from its compiled kernel or its error."""
     if isinstance(made, CompiledKernel):
         return Outcome(request, "compiled", facts=made.facts())
     if isinstance(made, DoesNotFit):
@@ -139,7 +140,7 @@ def outcome(request: Request, made: CompiledKernel | CompileError) -> Outcome:
 
 
 def _without(request: Request, status: str, reason: str) -> tuple[LaunchFacts, ...]:
-    """Rows that say why there are no numbers."""
+    """Rows of a binary that was not made, with the reason instead of numbers."""
     launches = request.kernel.launches(request.problem, request.config)
     return tuple(
         LaunchFacts(
@@ -162,7 +163,7 @@ def _progress(done: int, of: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compile everything; 0 where all that should compile does and the table is as it should be."""
+    """Compile everything; 0 if everything that should compile does and the table is up to date."""
     parser = argparse.ArgumentParser(prog="python -m perfmodel.evidence.compiled.compilesuite")
     parser.add_argument("--write", action="store_true", help="make the table of facts anew")
     parser.add_argument("--kernel", action="append", help="only this one; may be repeated")
@@ -212,7 +213,7 @@ def _write(facts: Sequence[LaunchFacts], others: Sequence[LaunchFacts]) -> None:
 
 
 def differences(facts: Sequence[LaunchFacts]) -> int:
-    """Binaries that the table lacks or has otherwise, each in a line."""
+    """Print each binary that the table lacks or has with other facts; returns their number."""
     known = {row.key: row.says() for row in compilefacts.table().rows()}
     wrong = [fact for fact in facts if fact.says() != known.get(fact.key)]
     for fact in wrong[:20]:

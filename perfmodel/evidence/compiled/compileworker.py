@@ -2,9 +2,9 @@
 
     python -m perfmodel.evidence.compiled.compileworker < jobs
 
-A process of its own because Triton reads its interpreter switch when it is first imported, and
-because a compiler that falls over must not take the caller with it. An answer holds the listing and
-what the binary says of itself, or `error`, one line.
+It is a separate process for two reasons: Triton reads TRITON_INTERPRET only when it is first
+imported, and a compiler crash must not end the caller. An answer holds the listing and the binary's
+resources, or a one-line `error`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _reason(error: Exception) -> str:
-    """The line of a compiler's message that says what is wrong, of its first cause."""
+    """The informative line of the compiler's message, from the error's first cause."""
     while isinstance(error.__cause__, Exception):
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -72,7 +72,8 @@ def _compiled(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _source_of(function: Any) -> Any:
-    """What Triton makes of a function's source: Gluon's functions skip the first passes."""
+    """Triton's source object for a function: AST source, or Gluon's own, which skips the first
+    passes."""
     import triton
 
     if not function.is_gluon():
@@ -83,7 +84,8 @@ def _source_of(function: Any) -> Any:
 
 
 def _function(where: Mapping[str, str]) -> Any:
-    """The kernel's function, by module and name, or from its file where it is in no package."""
+    """The kernel's function, imported by module and name, or from its file if that is in no
+    package."""
     package = where["module"].split(".")[0]
     if package == "perfmodel_kernels":
         from perfmodel.evidence import registry
@@ -102,7 +104,7 @@ def _function(where: Mapping[str, str]) -> Any:
 
 
 def _sass(cubin: bytes) -> dict[str, Any]:
-    """Listing and resources of a cubin, by the cuobjdump that comes with Triton."""
+    """Listing and resources of a cubin, from the cuobjdump that Triton ships."""
     with _stored(cubin) as path:
         listing = _tool("-sass", path)
         said = _RESOURCES.search(_tool("-res-usage", path))
@@ -136,7 +138,7 @@ def _tool(option: str, path: str) -> str:
 
 
 def _gcn(assembly: str) -> dict[str, Any]:
-    """Listing and resources from AMDGCN assembly, whose metadata stands at its end."""
+    """Listing and resources from AMDGCN assembly, whose metadata are at its end."""
 
     def said(name: str) -> int:
         return int(re.findall(rf"\.{name}:\s+(\d+)", assembly)[-1])

@@ -1,8 +1,8 @@
 """Disassembly read as instructions, control flow and loops: SASS (NVIDIA) and AMDGCN (AMD).
 
-Loops are natural loops of the control-flow graph: a branch back to a block that dominates it. That
-holds for loops whose waits were moved out of line, as compilers do from Hopper on, where the span
-of a backward branch would cover half the program.
+Loops are natural loops of the control-flow graph: a branch back to a block that dominates it. This
+also finds loops whose waits the compiler moved out of line, as it does from Hopper on; there the
+address range of the backward branch would cover half the program.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Instruction:
     operands: str = ""
     """Its operands as text."""
     guarded: bool = False
-    """Whether a predicate may keep it from running."""
+    """Whether it has a predicate and may not execute."""
     target: int | None = None
     """Index of the instruction that a branch goes to."""
 
@@ -45,7 +45,7 @@ class Instruction:
 
     @property
     def ends(self) -> bool:
-        """Whether control never goes on to the next instruction."""
+        """Whether control never continues with the next instruction."""
         if self.guarded:
             return False
         return self.stem in _ENDS or (self.target is not None and self.stem != "CALL")
@@ -90,7 +90,7 @@ def _halts(raw: list[tuple[Instruction, int | None]], places: Mapping[int, int])
 
 
 def _branching(guard: str | None, opcode: str, operands: str) -> tuple[Instruction, int | None]:
-    """A SASS instruction and the address it branches to; operands before the address are guards."""
+    """A SASS instruction and the address it branches to; a branch's other operands are guards."""
     guarded = guard is not None
     if opcode.split(".")[0] not in ("BRA", "JMP"):
         return Instruction(opcode, operands, guarded), None
@@ -176,8 +176,9 @@ def _predecessors(follows: Sequence[Sequence[int]]) -> list[list[int]]:
 def _order(follows: Sequence[Sequence[int]]) -> tuple[list[int], set[int]]:
     """Blocks that can be reached, in reverse postorder, and the entries.
 
-    Blocks that nothing leads to are entries as well: subroutines, and targets of indirect jumps;
-    where only a block's own loop leads to it, the first of the blocks that were not reached.
+    Blocks without a predecessor are entries as well: subroutines, and targets of indirect jumps. If
+    all remaining blocks have predecessors (a loop that nothing enters), the first of them is an
+    entry.
     """
     led_to = {item for after in follows for item in after}
     entries = {0} | {block for block in range(len(follows)) if block not in led_to}
@@ -204,7 +205,7 @@ def _order(follows: Sequence[Sequence[int]]) -> tuple[list[int], set[int]]:
 def _dominators(
     follows: Sequence[Sequence[int]], order: Sequence[int], entries: set[int]
 ) -> list[int]:
-    """For each block the blocks that every way to it passes, as bits."""
+    """For each block its dominators, as a bit mask: the blocks on every path to it."""
     before = _predecessors(follows)
     every = (1 << len(follows)) - 1
     found = [every] * len(follows)

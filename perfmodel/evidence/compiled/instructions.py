@@ -1,4 +1,4 @@
-"""Instructions by the unit that carries them out, and what a matrix instruction multiplies.
+"""Instructions by the unit that executes them, and the shape of matrix instructions.
 
 Units: `matrix`, `special` (exponentials, reciprocals and the conversions that share their unit),
 `vector` (floating point), `integer` (logic, comparisons and addresses too), `global` (loads,
@@ -67,7 +67,7 @@ _GCN_UNITS = tuple(
 
 
 def unit_of(instruction: Instruction) -> str:
-    """The unit that carries out an instruction of either make."""
+    """The unit that executes an instruction, of NVIDIA or AMD."""
     opcode, stem = instruction.opcode, instruction.stem
     if opcode[:1].islower():
         return next((unit for unit, pattern in _GCN_UNITS if pattern.match(opcode)), "other")
@@ -81,7 +81,7 @@ def unit_of(instruction: Instruction) -> str:
 
 
 def mix(program: Iterable[Instruction]) -> dict[str, int]:
-    """Instructions of every unit."""
+    """Number of instructions by unit."""
     found = Counter(unit_of(item) for item in program)
     return {unit: found[unit] for unit in UNITS}
 
@@ -89,10 +89,10 @@ def mix(program: Iterable[Instruction]) -> dict[str, int]:
 def hot_loop(program: Sequence[Instruction]) -> tuple[int, ...]:
     """Indexes of the innermost loop that does the most matrix work, else the most work.
 
-    Of loops with equal matrix work the shortest is meant: kernels mask the few tiles at an edge in
-    a loop of their own and pass the other one most often. A loop that only waits (for a barrier) is
-    no loop of its own; with specialised warps it is the loop of those that multiply. Empty where
-    nothing is repeated.
+    Of loops with equal matrix work the shortest is taken: kernels treat the few masked tiles at an
+    edge in a separate, longer loop. A loop that only waits (for a barrier) does not count. With
+    specialised warps the result is the loop of the warps that multiply. Empty where there is no
+    loop.
     """
     units = [unit_of(item) for item in program]
     every = loops(program)
@@ -115,7 +115,7 @@ def hot_loop(program: Sequence[Instruction]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What one matrix instruction multiplies."""
+    """The work of one matrix instruction."""
 
     flops: int
     """Operations; a multiply-add is two."""
@@ -140,7 +140,8 @@ _TYPES = {"Q": "fp8", "I": "int8", "D": "fp64", "O": "fp4"}
 
 
 def product(program: Sequence[Instruction], at: int) -> Product | None:
-    """What the matrix instruction at index `at` does; None where the listing does not say."""
+    """The work of the matrix instruction at index `at`; None where the listing does not show its
+    shape."""
     item = program[at]
     if item.opcode[:1].islower():
         return _mfma(item)

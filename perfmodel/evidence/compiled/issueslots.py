@@ -1,7 +1,7 @@
-"""Cycles that one pass of a loop keeps each pipe of a unit busy: which one the issue slots favour.
+"""Cycles for which one pass of a loop keeps each pipe of a compute unit busy.
 
-A count of slots, not of stalls: a pipe needs at least so many cycles for one block's pass, whatever
-else happens, and with enough blocks resident the largest one limits. Rates per clock and unit:
+It counts issue slots, not stalls: a pipe needs at least these cycles for one block's pass, and with
+enough resident blocks the busiest pipe limits. Rates per clock and unit:
 
     matrix   the device's dense peak for the instruction's type (its spec), by operations
     special  the spec's special-function rate; conversions share it (CUDA C++ Programming Guide,
@@ -13,12 +13,13 @@ else happens, and with enough blocks resident the largest one limits. Rates per 
              memory moves (data path of load and store units)
     issue    one instruction for each of four schedulers (CUDA C++ Programming Guide, SM 8.x, 9.x)
 
-On AMD's CDNA `valu` stands for fma and alu: four SIMDs of 16 lanes, transcendentals a quarter of
-that on the same SIMDs, `lds` and `vmem` for the two kinds of memory, and `scalar` for one scalar
-instruction per clock (AMD Instinct MI300 ISA guide; CDNA 3 white paper: 64 B/clk of vector L1).
+On AMD's CDNA `valu` replaces fma and alu: four SIMDs of 16 lanes, with transcendentals at a quarter
+of that rate on the same SIMDs. `lds` and `vmem` are the two kinds of memory, and `scalar` is one
+scalar instruction per clock (AMD Instinct MI300 ISA guide; CDNA 3 white paper: 64 B/clk of vector
+L1).
 
-What matrix instructions fetch from shared memory themselves (HGMMA, UTCHMMA) and what copy engines
-move (UTMALDG) takes no slot of these pipes and is not in the table.
+Operands that matrix instructions read from shared memory themselves (HGMMA, UTCHMMA) and transfers
+of the copy engine (UTMALDG) use no slot of these pipes and are not counted.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ _WARPGROUP = 4
 
 @dataclass(frozen=True)
 class IssueSlots:
-    """What a pass of a block's loop keeps busy; `limiter` is the busiest pipe."""
+    """Busy cycles of each pipe in one pass of a block's loop; `limiter` is the busiest pipe."""
 
     cycles: Mapping[str, float]
-    """Cycles of each pipe; NaN where an instruction does not say how much it does."""
+    """Cycles of each pipe; NaN where the work of an instruction is not known."""
 
     @property
     def limiter(self) -> str:
@@ -74,7 +75,7 @@ def products(program: Sequence[Instruction], body: Iterable[int]) -> Counter[Pro
 
 
 def _issued(item: Product, warps: int) -> float:
-    """How many times a block issues an instruction that stands once in the listing."""
+    """How many times a block issues an instruction that is once in the listing."""
     return {"warp": warps, "warpgroup": warps / _WARPGROUP, "block": 1.0}[item.scope]
 
 
@@ -109,7 +110,7 @@ def matrix_per_clock(device: Device, dtype: str) -> float:
 
 
 def _nvidia(device: Device, item: Instruction) -> Iterable[tuple[str, float]]:
-    """(pipe, cycles for one warp) of an instruction, the scheduler's slot left out."""
+    """(pipe, cycles for one warp) of an instruction, without the scheduler's issue slot."""
     unit = unit_of(item)
     lanes = device.warp_size
     if unit == "special":

@@ -1,4 +1,4 @@
-"""A kernel function's whereabouts, and the fingerprint of all source that it is compiled from.
+"""Where a kernel function is defined, and a hash of all source that it is compiled from.
 
 Both work on a function that Triton compiles and on one that it interprets.
 """
@@ -15,7 +15,7 @@ from perfmodel.evidence.kernel import KernelError
 
 
 def whereabouts(function: Any) -> dict[str, str]:
-    """Module, name and file of a kernel function, by which another process finds it."""
+    """Module, name and file of a kernel function, so that another process can import it."""
     plain = _plain(function)
     return {
         "module": plain.__module__,
@@ -25,7 +25,8 @@ def whereabouts(function: Any) -> dict[str, str]:
 
 
 def fingerprint(function: Any) -> str:
-    """A hash of the function's source and of everything of the module's that it names.
+    """A hash of the function's source and of every function and constant of its modules that it
+    uses.
 
     Raises `KernelError` for a function without source.
     """
@@ -66,7 +67,7 @@ def _collect(function: FunctionType, seen: dict[str, str]) -> None:
 
 @cache
 def _source(function: FunctionType) -> str:
-    """Its text: to find where it ends takes a millisecond, and every config asks for it."""
+    """Its source text, cached: finding its end takes a millisecond, and every config needs it."""
     return inspect.getsource(function)
 
 

@@ -1,9 +1,9 @@
-"""What a compiler can aim at, and how many blocks of a compiled kernel a device holds.
+"""Compile targets, and the occupancy of a compiled kernel on a device.
 
-Occupancy is the least of four limits (CUDA Occupancy Calculator, `cuda_occupancy.h`; AMD CDNA3 ISA
-guide §3.6): blocks, warps, shared memory, registers; on Blackwell tensor memory is a fifth.
-Registers are handed out to whole warps in granules, from the register file of one of the four
-partitions (SIMDs) of a unit.
+Occupancy is the smallest of four limits (CUDA Occupancy Calculator, `cuda_occupancy.h`; AMD CDNA3
+ISA guide §3.6): blocks, warps, shared memory, registers; on Blackwell tensor memory is a fifth.
+Registers are allocated to whole warps, in multiples of a granule, from the register file of one of
+the unit's four partitions (SIMDs).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Target:
     shared_per_block: int
     """The most bytes of shared memory that a block may have."""
     device: str
-    """The device that speaks for the target where none is named."""
+    """The target's default device, used where none is named."""
 
     @property
     def nvidia(self) -> bool:
-        """Whether binaries are SASS."""
+        """Whether binaries are SASS, NVIDIA's machine code."""
         return self.backend == "cuda"
 
 
@@ -70,9 +70,8 @@ def target(name: str) -> Target:
 
 
 def nearest(name: str) -> str:
-    """The target whose binaries run where `name` is compiled for: its own, else the newest older
-    one of its family (sm_80 code runs on sm_86); `name` itself where there is none.
-    """
+    """The target whose binaries run on architecture `name`: its own, else the newest older one of
+    its family (sm_80 code runs on sm_86); `name` itself where there is none."""
     if name in TARGETS or not name.startswith("sm_") or not name[3:].isdigit():
         return name
     mine = int(name[3:])
@@ -85,7 +84,7 @@ def nearest(name: str) -> str:
 
 
 def target_of(device: Device) -> Target:
-    """The target that a device's binaries come from: its own, else an older one of its family.
+    """The target to compile for on a device: its own, else an older one of its family.
 
     Raises `ProblemError` for a device that has none.
     """
@@ -99,7 +98,7 @@ def target_of(device: Device) -> Target:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """What one compute unit holds at once."""
+    """Blocks and warps resident on one compute unit."""
 
     blocks: int
     """Blocks; 0: a single one does not fit."""
@@ -108,16 +107,16 @@ class Occupancy:
     max_warps: int
     """Warps that it could hold."""
     limit: str
-    """What stops the next block."""
+    """The resource that limits the number of blocks."""
 
     @property
     def share(self) -> float:
-        """Resident warps over the most there can be."""
+        """Occupancy: resident warps over the most possible."""
         return self.warps / self.max_warps if self.max_warps else 0.0
 
 
 def allocated_registers(registers: int, warp_size: int = 32) -> int:
-    """Registers per thread as they are handed out: in eights, for warps of 32 and of 64 alike.
+    """Registers per thread as allocated: in multiples of 8, for warps of 32 and of 64 alike.
 
     256 registers per warp of 32 (CUDA Occupancy Calculator), 8 vector registers per lane of a
     wavefront (LLVM AMDGPU usage guide, gfx90a and later).
@@ -131,9 +130,9 @@ def occupancy_of(
 ) -> Occupancy:
     """Blocks of `threads` threads with `registers` each that a unit holds.
 
-    A block also takes `shared_bytes` and `tensor_memory_columns`: two that want more than half of
-    the columns each wait for one another (PTX ISA, tcgen05.alloc blocks until there are enough).
-    Raises `ProblemError` for a device whose spec states no such limits.
+    A block also uses `shared_bytes` and `tensor_memory_columns`. Two blocks that need more than
+    half of the columns each run one after the other (PTX ISA: tcgen05.alloc blocks until enough are
+    free). Raises `ProblemError` for a device whose spec states no such limits.
     """
     if not device.registers or not device.max_threads or device.kind != "gpu":
         raise ProblemError(f"{device.slug} states no occupancy limits; name a GPU that does")
@@ -159,7 +158,7 @@ def occupancy_of(
 
 
 def _by_shared(device: Device, shared_bytes: int) -> int:
-    """Blocks that shared memory holds; NVIDIA hands it out in 128 bytes, AMD in 512."""
+    """Blocks that fit in shared memory, allocated in 128 bytes on NVIDIA and in 512 on AMD."""
     capacity = device.shared_capacity_bytes
     if capacity is None:
         return 1 << 20

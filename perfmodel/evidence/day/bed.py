@@ -1,4 +1,4 @@
-"""What the stages need of a device: a test bed, and the two that there are by name."""
+"""The interface to a device that the stages use (a test bed), and the two test beds by name."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Beside = Callable[[Case, str, str], Mapping[str, str]]
 
 
 class Bed(Protocol):
-    """A device to run a day on. Nothing is loaded before it is asked for.
+    """A device for a measuring run. Each method imports what it needs when called.
 
-    `checked_cases` of each kernel's own cases are checked, all of them where None.
+    The correctness stage checks the first `checked_cases` cases of each kernel, or all if None.
     """
 
     checked_cases: int | None
@@ -34,30 +34,31 @@ class Bed(Protocol):
         """The name of the hardware spec that predictions are made for."""
 
     def launcher(self) -> Launcher:
-        """What Triton kernels are launched on."""
+        """Device, compile target and compute units for Triton's kernels."""
 
     def runs(self, kernel: BundledKernel) -> bool:
         """Whether a kernel can be run here at all."""
 
     def types(self, dtypes: Sequence[str]) -> tuple[str, ...]:
-        """Those of a kernel's types that can be multiplied here."""
+        """The types among `dtypes` that this device can multiply."""
 
     def grid(self, name: str) -> tuple[Case, ...]:
         """The cases of a grid."""
 
     def bench(self, pulse: Pulse, beside: Beside) -> Bench:
-        """How cases are timed."""
+        """The stopwatches and settings with which cases are timed."""
 
     def contenders(
         self, tuner: Tuner | None, menu: Menu
     ) -> tuple[Sequence[Contender], tuple[str, ...]]:
-        """What computes cases, and a line for each kernel that could not be loaded."""
+        """The implementations to time, and a line for each kernel that could not be loaded."""
 
     def compiler(self, folder: Path) -> Sequence[str] | None:
-        """The command of a process that compiles its share of the binaries; None for none."""
+        """The command of a process that compiles a share of the binaries; None where nothing is
+        compiled."""
 
     def readings(self, path: Path, pulse: Pulse) -> Readings:
-        """Micro-benchmarks, kept in `path` one by one."""
+        """Readings of the micro-benchmarks, each saved in `path` as it is taken."""
 
     def profiler(self) -> str | None:
         """Nsight Compute's command; None where there is none."""

@@ -1,4 +1,4 @@
-"""The most seconds that each stage of a day may take; the last one takes what is left."""
+"""Time limit of each stage in seconds; the last stage takes what is left."""
 
 BUDGETS_S = {
     "plan": 60.0,

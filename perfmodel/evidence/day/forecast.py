@@ -1,11 +1,11 @@
-"""The plan of a day: which configs are worth trying, and what the model says before a run.
+"""The plan of a measuring run: which configs to try, and the predicted time of each.
 
-A config is dropped where its binary is known to spill or not to fit (`compilefacts`), where the
-model puts it more than 1.5 × behind the best of its menu, and where three others are said to be as
-fast: the proof set is raced in minutes, and the full grid tries the rest.
+A config is dropped if its binary is known to spill or not to fit (`compilefacts`), if its predicted
+time is more than 1.5 × that of the best of its menu, or if three others are predicted to be as
+fast. The proof set thus takes minutes; the full grid tries the rest.
 
-The plan is a table, made where the model can be loaded and read where only torch and triton are: a
-machine with a GPU may lack pydantic. The predictions come back beside the measured rows.
+The plan is a table. It is written on a machine that can load the model, and read on a GPU machine
+that may have only torch and triton. The predictions are stored beside the measured rows.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from perfmodel.evidence.records.records import replacing
 
 NAME = "plan.csv"
 WITHIN = 1.5
-"""How far behind the best prediction of its menu a config may be and still be tried."""
+"""A config is tried if its predicted time is at most this many times the best of its menu."""
 MOST = 3
-"""Configs of a menu that are tried in a planned case, the best predictions first."""
+"""Number of configs of a menu that are tried in a planned case, fastest predicted first."""
 COLUMNS = (
     "case", "implementation", "config", "predicted_us", "low_us", "high_us", "compiled_us", "keep",
     "reason",
@@ -38,7 +38,7 @@ Row = Mapping[str, str]
 
 
 class Forecast:
-    """A plan that was read: cells beside a row, and menus without what is not worth trying."""
+    """A plan that was read: predicted cells for each row, and menus without the dropped configs."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = {_key(row["case"], row["implementation"], row["config"]): row for row in rows}
@@ -47,12 +47,13 @@ class Forecast:
         return len(self._rows)
 
     def beside(self, case: Case, implementation: str, config: str) -> dict[str, str]:
-        """The predictions for a row; empty where there are none."""
+        """The predicted cells of a row; empty where the plan has none."""
         row = self._rows.get(_key(case.label(), implementation, config), {})
         return {name: row.get(name, "") for name in _BESIDE}
 
     def menu(self, launcher: Launcher) -> Menu:
-        """The kernels' menus on a launcher, without what the plan and the compiler rule out."""
+        """The kernels' menus on a launcher, without the configs that the plan or the compile facts
+        drop."""
 
         def found(case: Case, kernel: BundledKernel, problem: Any) -> Sequence[Any]:
             configs = fitting(kernel, problem, launcher)
@@ -67,14 +68,14 @@ class Forecast:
 
 
 def _key(case: str, implementation: str, config: str) -> tuple[str, str, str]:
-    """A row's key. Versions of libraries do not count: the plan may come from another machine."""
+    """A row's key, without library versions, since the plan may come from another machine."""
     return case, implementation.rpartition(":")[2], config
 
 
 def fitting(kernel: BundledKernel, problem: Any, launcher: Launcher) -> Sequence[Any]:
-    """The kernel's menu without what is known to spill or not to fit, unless that is all of it.
+    """The kernel's menu without configs known to spill or not to fit; the whole menu if all are.
 
-    Configs that need something of the device that has failed elsewhere come last: descriptors.
+    Configs with tensor descriptors come last, since descriptors have failed on some devices.
     """
     menu = kernel.menu(problem, launcher.target, launcher.units)
     target = TARGETS.get(launcher.target)
@@ -86,7 +87,7 @@ def fitting(kernel: BundledKernel, problem: Any, launcher: Launcher) -> Sequence
 
 
 def read(path: Path) -> Forecast:
-    """The plan in a file; an empty one where there is none."""
+    """The plan in a file; an empty plan where the file does not exist."""
     if not path.exists():
         return Forecast(())
     with path.open(newline="", encoding="utf-8") as file:
@@ -94,7 +95,7 @@ def read(path: Path) -> Forecast:
 
 
 def write(path: Path, device: str, launcher: Launcher, jobs: Sequence[Job]) -> str:
-    """Make the plan of some jobs on a device; what was done, in a sentence.
+    """Write the plan of some jobs on a device; returns one sentence about the result.
 
     Without the model, or without a spec of the device, there is no plan, and all configs are tried.
     """
@@ -116,7 +117,7 @@ def write(path: Path, device: str, launcher: Launcher, jobs: Sequence[Job]) -> s
 
 
 def _rows(job: Job, device: Any, launcher: Launcher) -> Iterator[dict[str, str]]:
-    """A row for a library's kernel, a row a config for a bundled one."""
+    """One row for a library's kernel; one row for each config of a bundled kernel."""
     case, contender = job.case, job.contender
     row = {"case": case.label(), "implementation": contender.implementation, "config": ""}
     if not isinstance(contender, KernelContender):
@@ -142,7 +143,7 @@ def _rows(job: Job, device: Any, launcher: Launcher) -> Iterator[dict[str, str]]
 
 
 def _best(cells: Row) -> float:
-    """What is known best of a config: as compiled, else as counted; 0 where neither is."""
+    """Predicted time of a config: as compiled, else as counted; 0 where there is neither."""
     return float(cells.get("compiled_us") or cells.get("predicted_us") or 0)
 
 

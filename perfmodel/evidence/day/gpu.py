@@ -30,7 +30,7 @@ class Gpu:
         return environment("cuda")
 
     def spec(self) -> str:
-        """The device's own."""
+        """The slug of the device's hardware spec."""
         return self.environment().device
 
     def launcher(self) -> Launcher:
@@ -38,11 +38,12 @@ class Gpu:
         return session.launcher(self.environment())
 
     def runs(self, kernel: BundledKernel) -> bool:
-        """Those that are written for its compile target."""
+        """Whether the kernel is written for the device's compile target."""
         return kernel.takes(self.launcher().target)
 
     def types(self, dtypes: Sequence[str]) -> tuple[str, ...]:
-        """All of them: what a device cannot multiply fails, and that is a result."""
+        """All of `dtypes`: a type that the device cannot multiply fails, which is recorded as a
+        result."""
         return tuple(dtypes)
 
     def grid(self, name: str) -> tuple[Case, ...]:
@@ -50,17 +51,17 @@ class Gpu:
         return grids.grid(name)
 
     def bench(self, pulse: Pulse, beside: Beside) -> Bench:
-        """Cold, by graph replay, with short samples."""
+        """Cold caches, graph replay, short samples."""
         return session.bench("cuda", session.DAY, pulse=pulse, beside=beside)
 
     def contenders(
         self, tuner: Tuner | None, menu: Menu
     ) -> tuple[Sequence[Contender], tuple[str, ...]]:
-        """The registered kernels and torch's."""
+        """The registered Triton kernels and torch's kernels."""
         return session.contenders(self.environment(), tuner=tuner, menu=menu)
 
     def compiler(self, folder: Path) -> Sequence[str] | None:
-        """A process that fills Triton's cache."""
+        """The command of a process that fills Triton's cache."""
         return [sys.executable, "-m", "perfmodel.evidence.day.precompile", str(folder)]
 
     def readings(self, path: Path, pulse: Pulse) -> Readings:

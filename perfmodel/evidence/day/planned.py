@@ -1,4 +1,4 @@
-"""The test bed that a GPU will be: for a plan that is made where it is not."""
+"""The test bed for planning a measuring run on a machine without the GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfmodel.hardware import load
 
 
 class Planned(Gpu):
-    """A device by its hardware spec. Nothing can be run on it."""
+    """A device known only by its hardware spec; nothing can be run on it."""
 
     def __init__(self, device: str) -> None:
         self._spec = load(device)
@@ -29,6 +29,6 @@ class Planned(Gpu):
     def contenders(
         self, tuner: Tuner | None, menu: Menu
     ) -> tuple[Sequence[Contender], tuple[str, ...]]:
-        """What would be timed there."""
+        """The implementations that would be timed on the device."""
         bundled, skipped = contenders(self.launcher(), tuner, menu)
         return [*bundled, *rivals("cuda")], skipped

@@ -2,9 +2,9 @@
 
     python -m perfmodel.evidence.day.precompile DIR SHARE SHARES
 
-A process takes every SHARES-th binary and compiles it as a launch would, so that it lands in
-Triton's own cache; the stages that follow find it there. Nothing is launched. The cache is packed
-into one file of the day's folder, for a machine that forgets it between two calls.
+A process takes every SHARES-th binary and compiles it as a launch would. The binary is stored in
+Triton's own cache, where the later stages find it. Nothing is launched. The cache is also packed
+into one file of the run's folder, for machines that lose it between two calls.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Binary = tuple[BundledKernel, Any, Any, Launch]
 
 
 def everything(command: Sequence[str], folder: Path, limit_s: float | None) -> str:
-    """Compile with as many processes as there are cores; what was done, in a sentence."""
+    """Compile with one process a core; returns one sentence about the result."""
     from threading import Thread
 
     begin = time.monotonic()
@@ -54,7 +54,8 @@ def everything(command: Sequence[str], folder: Path, limit_s: float | None) -> s
 
 
 def binaries(problems: Iterator[tuple[BundledKernel, Any, Any]], target: str) -> list[Binary]:
-    """The distinct binaries of (kernel, problem, config); what a kernel cannot do is left out."""
+    """The distinct binaries of (kernel, problem, config), without combinations that a kernel
+    refuses."""
     found: dict[str, Binary] = {}
     for kernel, problem, config in problems:
         try:
@@ -82,7 +83,7 @@ def compile_binary(binary: Binary) -> None:
 
 
 def _stand_in(value: Any, dtypes: dict[str, str]) -> Any:
-    """What stands for an argument while nothing is launched: its type is all that counts."""
+    """A placeholder for an argument; only its type matters, since nothing is launched."""
     from triton.runtime.jit import MockTensor
 
     if isinstance(value, str):
@@ -99,13 +100,13 @@ def _stand_in(value: Any, dtypes: dict[str, str]) -> Any:
 
 
 def cache_folder() -> Path:
-    """Where Triton keeps what it compiled."""
+    """The folder of Triton's cache."""
     own = os.environ.get("TRITON_CACHE_DIR")
     return Path(own) if own else Path.home() / ".triton" / "cache"
 
 
 def pack(path: Path) -> None:
-    """Put the cache's binaries into one file, the newest first, as far as it stays small."""
+    """Pack the cache's binaries into one file, newest first, up to a size limit."""
     files = [item for item in cache_folder().rglob("*") if item.suffix in _KEPT]
     if not files:
         return
@@ -117,7 +118,7 @@ def pack(path: Path) -> None:
 
 
 def unpack(path: Path) -> None:
-    """Put back what `pack` kept; a file that is there already stays as it is."""
+    """Restore the files that `pack` packed; existing files are not overwritten."""
     if not path.exists():
         return
     target = cache_folder()
@@ -132,7 +133,7 @@ def unpack(path: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compile a share of the binaries of a day on this machine's GPU."""
+    """Compile one process's share of the binaries for this machine's GPU."""
     from perfmodel.evidence.day import forecast
     from perfmodel.evidence.day.bed import bed
     from perfmodel.evidence.day.stages import compiled_first
@@ -147,13 +148,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def compile_share(
     found: Sequence[Binary], share: int, shares: int, work: Callable[[Binary], None]
 ) -> int:
-    """Compile every `shares`-th; one that is refused is named, and the rest goes on."""
+    """Compile every `shares`-th binary; a refused one is printed and the rest goes on."""
     if share == 0:
         print(f"  {len(found)} binaries", flush=True)
     for binary in found[share::shares]:
         try:
             work(binary)
-        except Exception as failed:  # what a compiler refuses is met again, and recorded, later
+        except Exception as failed:  # fails again in a later stage, which records it
             said = " ".join(f"{type(failed).__name__}: {failed}".split())[:200]
             print(f"  not compiled: {binary[0].name} with {binary[2]}: {said}", flush=True)
     return 0

@@ -1,7 +1,7 @@
-"""Hardware counters of many cases: one call of each under Nsight Compute, then the import.
+"""Hardware counters: one call of each of many cases under Nsight Compute, then the import.
 
-A metric that the tool or the device does not know makes the profiler count nothing at all. So the
-list is tried on one kernel first, and the names that are refused are dropped.
+If one metric is unknown to the tool or the device, the profiler counts nothing at all. The list is
+therefore tried on one kernel first, and the refused names are dropped.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from perfmodel.evidence.records.records import replacing
 
 RAW, TABLE = "ncu.csv", "counters.csv"
 _PROFILED = 64  # cases, spread over the grid
-_MOST_BYTES = 4e9  # of a case: what is profiled is replayed, once for each pass over the metrics
+_MOST_BYTES = 4e9  # of a case: the profiler replays each kernel once for each pass over the metrics
 _TRIES = 3  # lists of metrics
 _TRY_S = 60.0
 _PACKAGE = "perfmodel.evidence.gpu_day"
 
 
 def counters(folder: Path, bed: Bed, limit_s: float | None) -> int:
-    """Profile and import; the exit code of the stage."""
+    """Profile the cases and import the counters; returns the stage's exit code."""
     raw, table = folder / RAW, folder / TABLE
     if table.exists():
         print(f"  {table.name} is there already")
@@ -60,7 +60,7 @@ def counters(folder: Path, bed: Bed, limit_s: float | None) -> int:
 
 
 def known_metrics(profiler: str, folder: Path) -> Sequence[str]:
-    """The metrics that the profiler takes on one kernel; none where it cannot profile at all."""
+    """The metrics that the profiler accepts on one kernel; none where it cannot profile at all."""
     metrics: Sequence[str] = NCU_METRICS
     trial = folder / ".ncu-try.csv"
     for _ in range(_TRIES):
@@ -82,7 +82,7 @@ def known_metrics(profiler: str, folder: Path) -> Sequence[str]:
 def command(
     profiler: str, metrics: Sequence[str], log: Path, arguments: Sequence[str]
 ) -> list[str]:
-    """This package under the profiler, each range that it opens counted."""
+    """The command that runs this package under the profiler and counts each of its ranges."""
     return [
         profiler, "--csv", "--page", "raw", "--nvtx", "--clock-control", "none",
         "--target-processes", "all", "--profile-from-start", "off",
@@ -92,7 +92,7 @@ def command(
 
 
 def profiled(bed: Bed, most: int | None = None) -> None:
-    """One call of each of many cases, inside a range that names it; for the profiler."""
+    """Run one call of each case inside a range named after it, for the profiler."""
     import torch
 
     found, _ = bed.contenders(None, bed.launcher().menu)
@@ -114,7 +114,7 @@ def profiled(bed: Bed, most: int | None = None) -> None:
 def spread(
     cases: Sequence[Case], contenders: Sequence[Contender], most: int = _PROFILED
 ) -> list[tuple[Case, Contender]]:
-    """Up to `most` pairs, as many of each contender as there is room, spread over its cases."""
+    """Up to `most` (case, contender) pairs: as many of each contender, spread over its cases."""
     small = [case for case in cases if case.compulsory_bytes < _MOST_BYTES]
     by = [[(case, each) for case in small if each.takes(case)] for each in contenders]
     by = [pairs for pairs in by if pairs]

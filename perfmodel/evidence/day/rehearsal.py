@@ -1,7 +1,7 @@
-"""A day without a GPU: Triton's interpreter, tiny cases, and a stopwatch that invents its times.
+"""A measuring run without a GPU: Triton's interpreter, tiny cases and made-up times.
 
-What it shows is that the day itself works here: every stage, its files, and what happens when a
-kernel raises, hangs or takes its process down (`faults`). It measures nothing.
+It tests the run itself: every stage, its files, and the handling of kernels that raise, hang or
+crash their process (`faults`). It measures nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MULTIPLIED = ("fp16", "fp32")  # types that the interpreter multiplies rightly
 
 
 class Rehearsal:
-    """A test bed of a processor; `faults` maps kernels to what they do instead of running."""
+    """A test bed on the processor; `faults` maps kernel names to "raise", "hang" or "crash"."""
 
     checked_cases: int | None = 1
 
@@ -47,14 +47,14 @@ class Rehearsal:
         recorder.require_interpreter()
 
     def environment(self) -> Environment:
-        """A device of 1 MiB of cache that reads steady clocks."""
+        """A device with 1 MiB of cache and constant clocks."""
         return Environment(
             "rehearsal", "Triton's interpreter", "cpu", 2.0**20, 2.0**34, versions(), _Gauge(),
             "sm_90", 132,
         )  # fmt: skip
 
     def spec(self) -> str:
-        """The plan is that of an H100."""
+        """The H100: plans are made for it."""
         return "h100-sxm"
 
     def launcher(self) -> Launcher:
@@ -62,16 +62,16 @@ class Rehearsal:
         return Launcher("cpu", "sm_90", 132)
 
     def runs(self, kernel: BundledKernel) -> bool:
-        """Those that Triton's interpreter can run."""
+        """Whether Triton's interpreter can run the kernel."""
         return kernel.interpreted
 
     def types(self, dtypes: Sequence[str]) -> tuple[str, ...]:
-        """The interpreter multiplies bf16 wrongly."""
+        """fp16 and fp32: the interpreter multiplies bf16 wrongly."""
         return tuple(dtype for dtype in dtypes if dtype in _MULTIPLIED)
 
     def grid(self, name: str) -> tuple[Case, ...]:
-        """A tiny case of each family; one more where the whole grid is asked for."""
-        grids.grid(name)  # says so where there is no such grid
+        """A tiny case of each family; one more for the full grid."""
+        grids.grid(name)  # raises if there is no such grid
         found = (
             attention(1, 2, 2, 40, 40, 16, causal=True, dtype="fp16"),
             gemm(48, 32, 64, "fp16"),
@@ -84,7 +84,7 @@ class Rehearsal:
         return found if name == "proof" else (*found, gemm(33, 20, 47, "fp32"))
 
     def bench(self, pulse: Pulse, beside: Beside) -> Bench:
-        """Cold, in turn over two sets of inputs or more, with invented times."""
+        """Cold, rotating over at least two sets of inputs, with made-up times."""
         policy = Policy(samples=3, least_samples=1, warmup_s=0.0, limit_s=0.0)
         timers = {"graph": _Graph, "events": _Events}
         return Bench(
@@ -106,7 +106,7 @@ class Rehearsal:
         return None
 
     def readings(self, path: Path, pulse: Pulse) -> Readings:
-        """One curve and two rates, one of which takes `faults` too, as `readings`."""
+        """One curve and two rates; the fault named `readings` applies to one of the rates."""
         empty = replace(_NOTHING, versions=versions(), timestamp_utc=now())
 
         def faulty() -> readingparts.Part:
@@ -138,7 +138,7 @@ class _Gauge:
 
 
 class _Graph:
-    """Runs the first call and says the same times whatever it did."""
+    """Runs the first call and returns fixed times."""
 
     timer = "graph"
 
@@ -155,7 +155,8 @@ class _Events(_Graph):
 
 
 class _Faulty(KernelContender):
-    """A kernel that raises, hangs or ends its process when it is prepared, where it is told to."""
+    """A kernel that raises, hangs or crashes its process when it is prepared, if a fault says
+    so."""
 
     def __init__(self, sound: KernelContender, fault: str) -> None:
         self.__dict__.update(sound.__dict__)
@@ -167,7 +168,7 @@ class _Faulty(KernelContender):
 
 
 def _commit(fault: str) -> None:
-    """Raise, hang or end this process, as the fault says; nothing where there is none."""
+    """Raise, hang or kill this process, as the fault says; an empty fault does nothing."""
     if fault == "raise":
         raise RuntimeError("a fault of the rehearsal")
     if fault == "crash":

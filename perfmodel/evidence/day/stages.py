@@ -1,4 +1,4 @@
-"""What each stage of a day does. Every one resumes from the files that it left.
+"""The stages of a measuring run. Each resumes from the files of an earlier run.
 
 plan         which configs to try, and what the model says of each   plan.csv
 compile      the binaries of the proof set, on all cores             (Triton's cache)
@@ -34,7 +34,7 @@ from perfmodel.evidence.measured.rivals import Contender
 from perfmodel.evidence.references import TOLERANCE
 
 AGAIN = 0.05
-"""Share of the rows that are measured a second time: how repeatable the rest is."""
+"""Share of the rows that are measured a second time, to show repeatability."""
 _CHECKED = ("kernel", "case", "config", "output", "error", "allowed", "passed", "reason")
 _SHOWN = 20  # wrong outputs that are printed; all are in the table
 _CHECK = ("kernel", "case", "config", "output")
@@ -47,7 +47,8 @@ _PROOF_KERNELS_NOT = (
 
 
 def stage(name: str, folder: Path, bed: Bed, limit_s: float | None) -> int:
-    """Run a stage in this process; its exit code. Raises `PerfmodelError` where it cannot run."""
+    """Run a stage in this process and return its exit code; raises `PerfmodelError` if it cannot
+    run."""
     return STAGES[name](folder, bed, limit_s)
 
 
@@ -77,7 +78,7 @@ def _compile(folder: Path, bed: Bed, limit_s: float | None) -> int:
 
 
 def _correctness(folder: Path, bed: Bed, limit_s: float | None) -> int:
-    """Every kernel on its own cases, outputs poisoned; a row an output or failure."""
+    """Check every kernel on its own cases, outputs poisoned; one row for each output or failure."""
     from perfmodel.evidence import registry
 
     begin = time.monotonic()
@@ -105,7 +106,8 @@ def _correctness(folder: Path, bed: Bed, limit_s: float | None) -> int:
 
 
 def checks(bed: Bed) -> Iterator[tuple[BundledKernel, Any, Any, int]]:
-    """(kernel, problem, config, seed) of every check: types that only a device multiplies first."""
+    """(kernel, problem, config, seed) of every check, first the types that only a device can
+    multiply."""
     from perfmodel.evidence import registry
 
     kernels = [k for k in registry.kernels().values() if bed.runs(k)]
@@ -119,7 +121,7 @@ def checks(bed: Bed) -> Iterator[tuple[BundledKernel, Any, Any, int]]:
 
 
 def _outputs(kernel: BundledKernel, problem: Any) -> list[str]:
-    """Names under which a check is recorded: its outputs, and none where it failed."""
+    """Names under which a check is recorded: the kernel's outputs, or "" for a failed run."""
     arrays = kernel.arrays(problem, kernel.configs[0])
     return ["", *(array.name for array in arrays if array.role == "output")]
 
@@ -170,15 +172,16 @@ def raced(
         contender = job.contender
         if isinstance(contender, KernelContender) and not job.repeat:
             problem = contender.problem(job.case)
-            with suppress(ProblemError):  # it has no config for the case: a row will say so
+            with suppress(ProblemError):  # no config: measuring writes a row with the reason
                 for config in menu(job.case, contender.kernel, problem):
                     yield contender.kernel, problem, config
 
 
 def race(bed: Bed, grid: str, tuner: tuning.Tuner | None = None, menu: Any = None) -> list[Job]:
-    """The jobs of a grid, in order: what could hang last.
+    """The jobs of a grid in order; kernels that could hang come last.
 
-    The proof set leaves out what is known to be slower: unfused attention, FlashAttention-1.
+    The proof set leaves out implementations that are known to be slower: unfused attention and
+    FlashAttention-1.
     """
     found, skipped = bed.contenders(tuner, menu or bed.launcher().menu)
     for line in skipped:
@@ -196,13 +199,13 @@ def _races(contender: Contender) -> bool:
 
 
 def _untried(contender: Contender) -> bool:
-    """Whether a kernel has run nowhere yet: no interpreter can run it."""
+    """Whether a kernel could not be run before, since the interpreter does not support it."""
     kernel = getattr(contender, "kernel", None)
     return not getattr(kernel, "interpreted", True)
 
 
 def _timed(grid: str, folder: Path, bed: Bed, limit_s: float | None) -> int:
-    """A grid, by whatever computes its cases; rows that are there already are not run again."""
+    """Time a grid with every implementation; existing rows are not measured again."""
     pulse = Pulse(folder)
     known = forecast.read(folder / forecast.NAME)
     bench = bed.bench(pulse, known.beside)
@@ -223,7 +226,7 @@ def _timed(grid: str, folder: Path, bed: Bed, limit_s: float | None) -> int:
 
 
 def _lost_run(lost: Lost | None, runs: Journal, tuner: tuning.Tuner, bench: Bench) -> None:
-    """What a former process lost: a config that was tried, or a case."""
+    """Record what ran when an earlier process died: a config being tuned, or a case."""
     if lost is None:
         return
     print(f"  lost: {lost.running.get('implementation')}: {lost.reason}")

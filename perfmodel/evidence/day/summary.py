@@ -1,4 +1,5 @@
-"""What a day has shown, as a table: each bundled kernel beside its best rival, and the model."""
+"""The results of a measuring run as a table: bundled kernels against the best rival and the
+model."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _SAME = tuple(name for name in CASE_KEY if name != "implementation")
 
 @dataclass(frozen=True)
 class Race:
-    """One kind of case."""
+    """The results of one kind of case."""
 
     kind: str
     """The kind."""
@@ -27,9 +28,10 @@ class Race:
     failed: int
     """Rows that failed."""
     share: float | None
-    """Median of the best rival's time over ours; 1: as fast; None without a rival."""
+    """Median of (best rival's time / ours): 1 is as fast, above 1 is faster; None without a rival.
+    """
     within: float | None
-    """Share of our rows whose time lies in the predicted range; None without predictions."""
+    """Share of our rows whose time is in the predicted range; None without predictions."""
 
 
 def races(rows: Sequence[Row]) -> list[Race]:
@@ -69,7 +71,7 @@ def _fastest(rows: Iterable[Row]) -> dict[tuple[str, ...], float]:
 
 
 def lines(path: Path) -> list[str]:
-    """The table of a day's rows, a line each; nothing where there are none."""
+    """The lines of the table; none where there are no rows."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:

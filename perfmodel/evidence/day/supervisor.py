@@ -1,9 +1,9 @@
-"""Stages as processes: each with a time limit, watched for hangs, started anew after a crash.
+"""Stages as processes: each has a time limit, is watched for hangs, and restarts after a crash.
 
-A kernel that hangs never returns, and one that reads out of bounds takes its process's CUDA context
-with it. So a stage's process writes what it runs (`pulse`); where that does not change for long, or
-the process dies, the whole process group is killed, what was running is marked as lost, and the
-stage starts again after it. Each start makes one row at least, so this ends.
+A kernel that hangs never returns, and one that reads out of bounds destroys its process's CUDA
+context. So a stage's process writes what it runs (`pulse`). If that does not change for too long,
+or the process dies, the process group is killed and the running case is marked as lost. The stage
+then restarts after that case. Each start writes at least one row, so the restarts end.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from pathlib import Path
 from perfmodel.evidence.measured import pulse
 
 DONE, SOME_FAILED, CANNOT, DEVICE_LOST, NO_DEVICE = 0, 1, 2, 3, 4
-"""Exit codes of a stage: all well; rows failed; it cannot run; the device is lost; there is none.
-"""
+"""Exit codes of a stage: success; rows failed; it cannot run; device lost; no device."""
 
 _ENDS = {
     DONE: "done",
@@ -44,7 +43,7 @@ class Outcome:
     """How a stage ended."""
 
     said: str
-    """In one word or a few."""
+    """The outcome in a few words."""
     failed: bool
     """Whether anything failed."""
     starts: int
@@ -63,7 +62,7 @@ def supervise(
 ) -> Outcome:
     """Run a stage's process to its end, for `limit_s` seconds at most.
 
-    One beat of its pulse may last `silence_s`; then it is taken to hang.
+    If its pulse does not change for `silence_s`, the process is taken to hang.
     """
     begin = clock()
     pulse.forget(folder)
@@ -88,10 +87,10 @@ def run_group(
     hangs: Callable[[], bool] = lambda: False,
     output: Path | None = None,
 ) -> int | None:
-    """Run a command in a process group of its own; its exit code, None where it was killed.
+    """Run a command in its own process group; returns its exit code, None if it was killed.
 
-    The whole group is killed at the limit, where `hangs` says so, and where this process ends.
-    `output` takes both streams; without it they go where this process's go.
+    The whole group is killed at the limit, when `hangs()` is true, and when this process ends.
+    `output` receives stdout and stderr; by default they are this process's.
     """
     begin = time.monotonic()
     target = None if output is None else output.open("ab")
@@ -115,7 +114,7 @@ def run_group(
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all that it started."""
+    """Kill a process and all processes that it started."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, _KILL)
     process.wait()
@@ -137,7 +136,7 @@ def _reason(code: int | None, silence_s: float) -> str:
 
 
 def _die_with_parent() -> None:
-    """In the child: be killed where the parent is, even by a signal that it cannot catch."""
+    """In the child: ask Linux to kill it when its parent dies, however that ends."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _KILL)

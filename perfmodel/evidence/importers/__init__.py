@@ -1,1 +1,1 @@
-"""What profilers write, as launches with metrics in SI units: a format a module."""
+"""Readers of profilers' files: launches with metrics in SI units, one module for each format."""

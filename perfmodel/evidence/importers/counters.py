@@ -2,10 +2,10 @@
 
     rows, said = import_counters("report.csv", device="h200-sxm")
 
-Cases are named by a range (`Case.label`, through NVTX, roctx or record_function) or by a table of
-cases: in the order of their launches, or by their kernel's name where a file sums up launches.
-Launches of one case add up; repetitions of a case give the median. `traffic_report` then holds
-predicted bytes against counted ones.
+The case of a launch comes from a range named after it (`Case.label`, through NVTX, roctx or
+record_function), or from a table of cases. The table is matched in the order of launches, or by
+kernel name for a file of sums over launches. Launches of one case are added; repetitions of a case
+give the median. `traffic_report` compares predicted with counted bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Rows = list[dict[str, str]]
 
 @dataclass(frozen=True)
 class _Run:
-    """One run of a case: seconds (0: not measured), counted columns, how many launches it took."""
+    """One run of a case: seconds (0: not measured), counted columns and the number of launches."""
 
     seconds: float
     values: Mapping[str, float]
@@ -50,7 +50,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Measured:
-    """A case, who ran it, and its runs; `repeats` is how often it ran."""
+    """A case, its implementation and its runs; `repeats` is how often it ran."""
 
     case: Case
     implementation: str
@@ -63,9 +63,9 @@ def import_counters(
 ) -> tuple[Rows, list[str]]:
     """Rows of the measured-run table, and lines about what was left out.
 
-    Several files are passes of one program that counted different metrics. Raises `TableError`,
-    one line, for a file of another format, one whose cases have no name, or one without any time
-    or byte.
+    Several files are passes of one program with different metrics. Raises `TableError`, one line,
+    for a file of another format, for launches that cannot be matched to cases, and for a file
+    without times and bytes.
     """
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     if not listed:
@@ -89,7 +89,7 @@ def import_counters(
 
 
 def _check_told(rows: Rows, where: str) -> None:
-    """Raise where no row has anything measured."""
+    """Raise `TableError` if no row has a time or a counter."""
     if not any(row[name] for row in rows for name in ("measured_us", *BYTES, *PIPES)):
         raise TableError(f"{where}: no time and no counter of any case; profile with metrics")
 
@@ -119,7 +119,7 @@ def _merged(profiles: Sequence[Profile], where: str) -> Profile:
 
 
 def _from_ranges(profile: Profile, where: str, said: list[str]) -> list[_Measured]:
-    """Launches grouped by the range that they ran in; a repeated first kernel starts a new run."""
+    """Launches grouped by the range that they ran in; a range's first kernel starts each run."""
     if profile.kernels:
         raise TableError(
             f"{where}: a sum over kernels names no cases; give --cases FILE with a column 'kernel'"
@@ -193,7 +193,7 @@ def _from_order(
 
 
 def _from_names(profile: Profile, listed: Sequence[casefile.Listed], where: str) -> list[_Measured]:
-    """Cases by the column `kernel`: the time of one launch of each kernel that it names."""
+    """Cases matched by the column `kernel`: the times of one launch of each kernel in it, added."""
     found = []
     for each in listed:
         if not each.kernel:
@@ -209,7 +209,7 @@ def _from_names(profile: Profile, listed: Sequence[casefile.Listed], where: str)
 
 
 def _named(name: str, kernels: Sequence[Summed], where: str) -> Summed:
-    """The one kernel with this name, or with this in its name."""
+    """The one kernel with this name, or the only one whose name contains it."""
     fitting = [kernel for kernel in kernels if kernel.kernel == name]
     fitting = fitting or [kernel for kernel in kernels if name and name in kernel.kernel]
     if len(fitting) != 1:
@@ -244,7 +244,7 @@ def _from_instances(profile: Profile, where: str, said: list[str]) -> list[_Meas
 
 
 def _sum(group: Sequence[Launch], profile: Profile) -> _Run:
-    """Launches of one run: bytes and times add up, utilisation is weighted by time."""
+    """The launches of one run added: bytes and times are sums, utilisation is weighted by time."""
     times = [launch.seconds or 0.0 for launch in group]
     counted = [profile.counted(launch.metrics) for launch in group]
     weights = times if sum(times) else [1.0] * len(times)

@@ -1,12 +1,13 @@
-"""Nsight Compute: its CSV as launches with metrics in SI units, and what to ask it for.
+"""Nsight Compute: its CSV as launches with metrics in SI units, and the metrics to request.
 
-Read are the raw page (`--csv --page raw`: a column a metric, a row of units below the header) and
-the long form of the details page (a row a metric). Lines that the profiler or the program print
-around the table are skipped.
+Two forms are read: the raw page (`--csv --page raw`: one column a metric, with a row of units below
+the header) and the long form of the details page (one row a metric). Lines that the profiler or the
+program print around the table are skipped.
 
-Names by the Nsight Compute documentation (docs.nvidia.com/nsight-compute) and `ncu
---query-metrics`. Blackwell calls memory's bytes dram__bytes_op_read and dram__bytes_op_write; one
-name that a chip lacks makes the profiler refuse the whole run, which `accepted_metrics` mends.
+The names are those of the Nsight Compute documentation (docs.nvidia.com/nsight-compute) and `ncu
+--query-metrics`. On Blackwell the DRAM bytes are dram__bytes_op_read and dram__bytes_op_write. If a
+chip lacks one requested name, the profiler refuses the whole run; `accepted_metrics` removes such
+names.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ METRICS = (
     "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active",
     "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active",
 )
-"""What to ask the profiler for; docs/counters.md has the whole line."""
+"""The metrics to request from the profiler; docs/counters.md has the whole command."""
 
 ADVICE = (
     "for bytes of memory ask ncu for dram__bytes_read.sum,dram__bytes_write.sum "
@@ -102,9 +103,9 @@ _NAME = re.compile(r"[a-z]\w*(?:\\?\.\w+)*")
 def accepted_metrics(metrics: Sequence[str], said: str) -> tuple[str, ...]:
     """`metrics` without those that the profiler refused in what it `said`.
 
-    One that newer chips call otherwise is replaced by the newer name, so that asking again until
-    nothing is refused ends with all that the chip has. The same list comes back where the profiler
-    refused none of it.
+    A refused metric that newer chips name differently is replaced by the newer name. Repeating this
+    until nothing is refused gives all the metrics that the chip has. If the profiler refused none
+    of the list, it is returned unchanged.
     """
     refused = {name for line in _REFUSED.findall(said) for name in _names(line)}
 
@@ -116,22 +117,22 @@ def accepted_metrics(metrics: Sequence[str], said: str) -> tuple[str, ...]:
 
 
 def _names(line: str) -> set[str]:
-    """Metrics in the rest of a refusal: names, or a pattern such as regex:^name\\.(sum|avg)$."""
+    """Metrics in the text after a refusal: names, or a pattern such as regex:^name\\.(sum|avg)$."""
     words = re.split(r"[,\s]+", line)
     found = (_NAME.match(word.removeprefix("regex:").lstrip("^'\"")) for word in words)
     return {match[0].replace("\\", "") for match in found if match}
 
 
 def complaints(said: str) -> tuple[str, ...]:
-    """What the profiler marked ==ERROR== in what it `said`, each once, in order."""
+    """The profiler's ==ERROR== messages in its output `said`, in order, without repetitions."""
     return tuple(dict.fromkeys(" ".join(text.split()) for text in _ERROR.findall(said)))
 
 
 def metrics_for(listed: str) -> tuple[str, ...]:
-    """What to ask a chip for, by what `ncu --query-metrics` listed: all of `METRICS` it knows.
+    """The metrics to request on a chip, from the output of `ncu --query-metrics`.
 
-    Where it lacks the names that give a quantity, others that give it stand in. `METRICS` where
-    the list holds no metric at all.
+    These are the `METRICS` that the chip has, and for a quantity whose names it lacks, its other
+    names for it. If the output lists no metric, the result is `METRICS`.
     """
     words = (line.split()[:1] for line in listed.splitlines())
     known = {word.split(".")[0] for first in words for word in first if "__" in word}
@@ -153,7 +154,7 @@ def metrics_for(listed: str) -> tuple[str, ...]:
 
 
 def is_table(columns: Sequence[str]) -> bool:
-    """The raw page has a column a metric (unit__quantity), the long form one of metrics' names."""
+    """Whether columns are the raw page's (one a metric, unit__quantity) or the long form's."""
     return "Kernel Name" in columns and (
         set(_LONG) <= set(columns) or any("__" in name for name in columns)
     )
@@ -170,7 +171,7 @@ def read(table: Table) -> Profile:
 
 
 def _raw(table: Table) -> list[Launch]:
-    """A row a launch; the first row holds the units, without which no number is one."""
+    """Launches of the raw page, one a row; the first row holds the units."""
     if table.rows[0]["Kernel Name"]:
         raise TableError(
             f"{table.where}: no row of units as wide as the header stands below it, and numbers "
@@ -186,7 +187,8 @@ def _raw(table: Table) -> list[Launch]:
 
 
 def _check_unit(metric: str, unit: str, where: str) -> None:
-    """Raise where a metric is in a unit of something else: a duration in bytes."""
+    """Raise `TableError` for a metric in a unit of another dimension, such as a duration in
+    bytes."""
     wanted = _SECONDS if "__time_" in metric else _BYTE_UNITS if _is_bytes(metric) else None
     if wanted is not None and unit not in wanted:
         raise TableError(
@@ -201,7 +203,7 @@ def _is_bytes(metric: str) -> bool:
 
 
 def _long(table: Table) -> list[Launch]:
-    """A row a metric: launches are told apart by ID, or by kernel name where there is none."""
+    """Launches of the long form, one row a metric, grouped by ID, or by kernel name without IDs."""
     by: dict[tuple[str, ...], list[Row]] = {}
     for row in table.rows:
         by.setdefault((row.get("ID"), row["Kernel Name"]), []).append(row)
@@ -235,7 +237,7 @@ def _metrics(cells: Iterable[tuple[str, str, str]]) -> dict[str, float]:
 
 
 def counted(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Bytes of each level and the use of the units, as far as they were counted."""
+    """Bytes of each level and utilisation of the units, where they were counted."""
     found: dict[str, float] = {}
     for level in BYTES:
         for names, factor in _COUNTED[level]:
@@ -250,7 +252,8 @@ def counted(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def _utilisation(pipe: str, metrics: Mapping[str, float]) -> float | None:
-    """The busiest of the unit's pipes in percent: of active cycles, else of elapsed ones."""
+    """Utilisation of the unit's busiest pipe in percent of active cycles, or else of elapsed
+    cycles."""
     for share in _SHARES:
         found = [
             value

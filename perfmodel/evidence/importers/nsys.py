@@ -4,10 +4,11 @@
     cuda_gpu_kern_sum   a row a kernel, over all its launches
     nvtx_kern_sum       a row a kernel inside a range, over all runs of the range
 
-They hold times and no counters: their MB columns are copies and shared memory, never traffic.
-Columns by NVIDIA's Post-Collection Analysis Guide (docs.nvidia.com/nsight-systems/AnalysisGuide)
-and public exports of 2022.4 to 2025.6: units stand in parentheses (`--timeunit`), copies have no
-grid, and "nvtx-name" puts a range before a kernel's name.
+They hold times and no counters: their MB columns are copies and shared memory, never memory
+traffic. The columns follow NVIDIA's Post-Collection Analysis Guide
+(docs.nvidia.com/nsight-systems/AnalysisGuide) and public exports of 2022.4 to 2025.6: units stand
+in parentheses (`--timeunit`), copies have no grid, and "nvtx-name" puts a range before a kernel's
+name.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def is_other(columns: Sequence[str]) -> bool:
 
 
 def trace(table: Table) -> Profile:
-    """Launches in order; copies and fills of memory are none."""
+    """Kernel launches in order, without copies and fills of memory."""
     column, scale = _needed(table, _DURATION)
     kernels = [row for row in table.rows if row["GrdX"]]
     if not kernels:
@@ -64,7 +65,7 @@ def trace(table: Table) -> Profile:
 
 
 def kernels(table: Table) -> Profile:
-    """A row a kernel; the time of a launch is the median, else the mean."""
+    """One row a kernel; the time of a launch is the median if reported, else the mean."""
     for row in table.rows:
         if any(is_label(part) for part in row["Name"].split(":")):
             raise TableError(
@@ -82,9 +83,9 @@ def kernels(table: Table) -> Profile:
 
 
 def ranges(table: Table) -> Profile:
-    """Ranges that are named after cases: seconds of one run, over the kernels inside it.
+    """Ranges named after cases, each with the seconds of one run: the sum over its kernels.
 
-    A kernel that ran in some runs only (the first one's preparations) counts by its share of them.
+    A kernel that did not run in every run (a first run's preparations) counts by its share of runs.
     """
     by: dict[str, dict[str, list[Row]]] = {}
     for row in table.rows:
@@ -100,7 +101,7 @@ def ranges(table: Table) -> Profile:
 
 
 def _range(table: Table, label: str, by: dict[str, list[Row]]) -> Instance:
-    """One range: a kernel has a row for each thread that launched it."""
+    """One range from its kernels' rows; a kernel has a row for each thread that launched it."""
     runs = max(sum(table.whole(row, "NVTX Inst") for row in rows) for rows in by.values())
     seconds = launches = 0.0
     for rows in by.values():

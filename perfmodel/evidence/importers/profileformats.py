@@ -1,6 +1,7 @@
-"""The formats of profiles: which are read and by what, and a line for those that are not.
+"""The formats of profiles: those that are read, with their readers, and those that are not.
 
-A table's format is known by its columns; the first line that has those of one is its header.
+A table's format is recognised by its columns. Its header is the first line with the columns of a
+known format.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ class Format:
 
 @dataclass(frozen=True)
 class Unread:
-    """A format that cannot be read."""
+    """A format that is recognised but not read."""
 
     fits: Callable[[Sequence[str]], bool]
     """Whether columns are those of the format."""
     said: str
-    """What to give in its place."""
+    """What the file is, and which file to give instead."""
 
 
 _LONGEST = 300  # characters of a profiler's own message
@@ -95,7 +96,7 @@ def read(path: str | Path) -> Profile:
 
 
 def _read(known: Format, found: Table) -> Profile:
-    """The profile, and a line for what stood between the rows of its table."""
+    """The profile, and a line about lines of the table that were left out."""
     profile = known.read(found)
     if not found.skipped:
         return profile

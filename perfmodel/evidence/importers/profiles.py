@@ -1,7 +1,7 @@
-"""What a profiler saw: launches with their metrics, or sums over the runs of a range or a kernel.
+"""A profile as it was read: launches with their metrics, or sums over a range's or kernel's runs.
 
-A reader (`ncu`, `nsys`, `rocprof`, `traces`) makes one of these of a file; `profileformats` finds
-the reader, `counters` makes measured runs of it.
+A reader (`ncu`, `nsys`, `rocprof`, `traces`) makes a `Profile` from a file. `profileformats` finds
+the reader, and `counters` turns the profile into measured runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PIPES = ("tensor_pipe_pct", "xu_pipe_pct", "fma_pipe_pct")
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _GROUPS = re.compile(r"[+-]?\d{1,3}([,'\u00a0\u202f ]\d{3})+(\.\d+)?", re.ASCII)
-_MOST = 1e30  # no counter and no time is larger
+_MOST = 1e30  # no counter or time is larger
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Instance:
-    """Runs of a range."""
+    """The runs of one range."""
 
     label: str
     """The range."""
@@ -66,12 +66,12 @@ class Summed:
 
 @dataclass(frozen=True)
 class Profile:
-    """What a file holds, as one of `launches`, `instances` or `kernels`."""
+    """The contents of a file in one of three forms: `launches`, `instances` or `kernels`."""
 
     tool: str
-    """What wrote it."""
+    """The profiler that wrote it."""
     advice: str
-    """How to have bytes counted."""
+    """What to tell a user whose profile has no bytes."""
     launches: tuple[Launch, ...] = ()
     """Launches, in order."""
     instances: tuple[Instance, ...] = ()
@@ -115,10 +115,10 @@ class Table:
     rows: tuple[Row, ...]
     """Its rows."""
     skipped: int = 0
-    """Lines that were no rows."""
+    """Lines that were not rows and were left out."""
 
     def positive(self, row: Row, column: str) -> float:
-        """A cell that has to hold a number above 0; raises `TableError`, naming the place."""
+        """The cell as a number above 0; raises `TableError` with file and line for any other."""
         value = number(row[column])
         if value is None or value <= 0:
             raise TableError(
@@ -127,7 +127,8 @@ class Table:
         return value
 
     def whole(self, row: Row, column: str) -> int:
-        """A cell that has to hold a whole number above 0; raises `TableError`."""
+        """The cell as a whole number above 0; raises `TableError` with file and line for any
+        other."""
         value = self.positive(row, column)
         if value != int(value):
             raise TableError(
@@ -147,8 +148,8 @@ def cells(line: str) -> tuple[str, ...]:
 def table(lines: Sequence[str], start: int, where: str, *, whole: bool) -> Table:
     """The table whose header is line `start` (from 0).
 
-    Lines with another number of cells are what somebody printed in between; with `whole` the table
-    ends at an empty line. Raises `TableError` for CSV that is not sound.
+    Lines with another number of cells are taken as printed output and skipped. With `whole` the
+    table ends at an empty line. Raises `TableError` for malformed CSV.
     """
     header = cells(lines[start])
     rows, skipped = [], 0
@@ -170,7 +171,7 @@ def table(lines: Sequence[str], start: int, where: str, *, whole: bool) -> Table
 
 
 def _body(lines: Sequence[str], start: int, whole: bool) -> Iterator[str]:
-    """The lines of a table, those of the profiler's own (==PROF== ...) as empty ones."""
+    """The lines of a table; the profiler's own lines (==PROF== ...) become empty lines."""
     for place in range(start, len(lines)):
         line = lines[place]
         if whole and not line.strip():
@@ -181,7 +182,7 @@ def _body(lines: Sequence[str], start: int, whole: bool) -> Iterator[str]:
 def number(text: str) -> float | None:
     """A number as profilers write it: 1,234.5 and (other locales) 1.234,5 or 9,00.
 
-    None for anything else, what is not finite included.
+    None for any other text, including infinities and NaN.
     """
     text = text.strip().strip('"')
     if _GROUPS.fullmatch(text):

@@ -3,14 +3,14 @@
     PREFIX_counter_collection.csv   a row a counter of a dispatch
     PREFIX_kernel_trace.csv         a row a dispatch
 
-Columns by AMD's "Using rocprofv3" (rocm.docs.amd.com/projects/rocprofiler-sdk) and public exports;
-times are nanoseconds. With `--kernel-rename` a kernel is called after the
-roctx range that it was launched in.
+The columns follow AMD's "Using rocprofv3" (rocm.docs.amd.com/projects/rocprofiler-sdk) and public
+exports; times are nanoseconds. With `--kernel-rename` a kernel is called after the roctx range that
+it was launched in.
 
-Bytes are rocprofiler-sdk's derived counters: FETCH_SIZE and WRITE_SIZE (also called FetchSize
-and WriteSize), in KiB: on gfx942 FetchSize is (TCC_BUBBLE·128 + (TCC_EA0_RDREQ - TCC_BUBBLE -
-TCC_EA0_RDREQ_32B)·64 + TCC_EA0_RDREQ_32B·32) / 1024 (counter_defs.yaml). That is what leaves the
-L2; the Infinity Cache of MI300 may serve part of it. MfmaUtil is a percentage.
+Bytes are rocprofiler-sdk's derived counters FETCH_SIZE and WRITE_SIZE (also called FetchSize and
+WriteSize), in KiB. On gfx942 FetchSize is (TCC_BUBBLE·128 + (TCC_EA0_RDREQ - TCC_BUBBLE -
+TCC_EA0_RDREQ_32B)·64 + TCC_EA0_RDREQ_32B·32) / 1024 (counter_defs.yaml). This is the traffic beyond
+the L2; the Infinity Cache of MI300 may serve part of it. MfmaUtil is a percentage.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _seconds(table: Table, row: Row) -> float:
 
 
 def _stamp(table: Table, row: Row, column: str) -> int:
-    """A time in whole nanoseconds: as a float the last ones of a machine long up would be lost."""
+    """A time in whole nanoseconds; a float would lose the last digits after a long uptime."""
     text = row[column]
     if not (text.isascii() and text.isdigit() and len(text) <= 20):
         raise TableError(
@@ -101,7 +101,7 @@ def _stamp(table: Table, row: Row, column: str) -> int:
 
 
 def counted(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Bytes of memory and the matrix unit's use, as far as they were counted."""
+    """Bytes of memory and the matrix unit's utilisation, where they were counted."""
     found = {}
     read, written = (next((n for n in names if n in metrics), None) for names in (_READ, _WRITTEN))
     if read is not None and written is not None:

@@ -1,8 +1,8 @@
 """torch profiler's Chrome trace: the device time of every named range.
 
-A range is a `record_function` or NVTX name that `Case.label` wrote. Its device time is the sum of
-the kernels that ran inside it on the device's own timeline; in a trace without a device, the time
-that the range took on the host.
+A range is a `record_function` or NVTX range named by `Case.label`. Its device time is the sum over
+the kernels that ran inside it on the device's timeline. In a trace without a device, it is the
+range's time on the host.
 
 The format is Chrome's Trace Event Format (complete events, "ph": "X", microseconds) with the
 categories of PyTorch's Kineto: kernel, gpu_memcpy, gpu_memset, cuda_runtime, cuda_driver,
@@ -25,7 +25,7 @@ from perfmodel.evidence.records import documents
 ADVICE = "torch's profiler counts no bytes; profile with ncu or rocprofv3 for them"
 WANTED = "a trace"
 _MICRO = 1e-6
-_MOST = 1e18  # microseconds: longer ago than anything
+_MOST = 1e18  # microseconds: no time of a trace is larger
 _KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
 _CALLS = ("cuda_runtime", "cuda_driver")
 _ON_DEVICE, _ON_HOST = "gpu_user_annotation", "user_annotation"
@@ -45,7 +45,7 @@ class Event:
     duration: float
     """Microseconds."""
     correlation: int | str | None
-    """What joins a launch and its kernel."""
+    """Number that a launch and its kernel share."""
 
 
 def is_trace(text: str) -> bool:
@@ -96,7 +96,8 @@ def _event(each: Any, place: int, where: str) -> Event | None:
 
 
 def _on_device(events: Sequence[Event], kernels: Sequence[Event]) -> list[Instance]:
-    """Kernels inside the range's span on the device, or launched inside its span on the host."""
+    """Ranges with the kernels inside their span on the device, or launched in their span on the
+    host."""
     marked = _labelled(events, _ON_DEVICE)
     if marked:
         return _inside(marked, [(kernel.start, kernel) for kernel in kernels])
@@ -110,7 +111,7 @@ def _on_device(events: Sequence[Event], kernels: Sequence[Event]) -> list[Instan
 
 
 def _inside(marks: Iterable[Event], placed: list[tuple[float, Event]]) -> list[Instance]:
-    """Each mark with the kernels whose place is inside its span."""
+    """Each range (mark) with the kernels whose time is inside its span."""
     placed.sort(key=lambda each: each[0])
     times = [time for time, _ in placed]
     spent = [0.0, *accumulate(kernel.duration for _, kernel in placed)]

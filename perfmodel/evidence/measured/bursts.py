@@ -1,9 +1,9 @@
-"""Short runs on all cores at once, repeated until some were left alone by the rest of the machine.
+"""Short runs on all cores at once, repeated until some were undisturbed by other programs.
 
-A burst takes about a millisecond, so that even a busy machine leaves some undisturbed: every thread
-was on its processor throughout, and all started together. Rates come from those. Where there is
-none, the best of the disturbed ones counts from the first start to the last end, so that it can
-only be too low, and says that it was disturbed.
+A burst takes about a millisecond, so that even on a busy machine some are undisturbed: every thread
+kept its processor throughout, and all started together. Rates come from these bursts. If there is
+none, the best disturbed burst is used, timed from the first start to the last end. Its rate can
+only be too low, and it is marked as disturbed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-LEAST_SHARE = 0.95  # of the wall clock that an undisturbed thread spends on a processor
-_SKEW = 0.1  # of a burst by which its threads may start apart
-_PATIENCE = 4  # times as many bursts are taken, at most, until enough were undisturbed
+LEAST_SHARE = 0.95  # of the wall-clock time that an undisturbed thread runs on a processor
+_SKEW = 0.1  # of a burst: the most by which its threads may start apart
+_PATIENCE = 4  # times the wanted number of bursts: the most that are taken
 
 T = TypeVar("T")
 
@@ -34,23 +34,23 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """The wall clock's time."""
+        """Wall-clock seconds."""
         return max(self.end_s - self.start_s, 1e-9)
 
     @property
     def share(self) -> float:
-        """Processor time over wall time; below 1 where something else had the processor."""
+        """Processor time over wall-clock time; below 1 if another program had the processor."""
         return self.processor_s / self.seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """What all threads did at once."""
+    """One run of all threads at once."""
 
     spans: tuple[Span, ...]
     """The part of each thread."""
     amount: float
-    """What each did: bytes, operations, cycles."""
+    """Work of each thread: bytes, operations or cycles."""
 
     @property
     def disturbed(self) -> bool:
@@ -62,7 +62,7 @@ class Burst:
 
     @property
     def rate(self) -> float:
-        """Amounts per second of all threads together."""
+        """Work per second of all threads together."""
         if not self.disturbed:
             return sum(self.amount / span.seconds for span in self.spans)
         start = min(span.start_s for span in self.spans)
@@ -82,10 +82,10 @@ def best(take: Callable[[], Burst], tries: int) -> Burst:
 
 
 def together(work: Callable[[int], T], places: Sequence[int | None]) -> list[T]:
-    """`work(i)` in a thread a place, all at once; what each returned.
+    """`work(i)` in one thread for each place, all at once; returns their results.
 
-    A place is the processor that the thread is to stay on, where the system can do that, or None.
-    The first error that a thread raised is raised here.
+    A place is the processor that the thread is bound to, if the system supports that, or None. The
+    first error that a thread raised is raised here.
     """
     found: dict[int, T] = {}
     failed: list[BaseException] = []
@@ -113,7 +113,7 @@ def together(work: Callable[[int], T], places: Sequence[int | None]) -> list[T]:
 
 
 def stay(place: int | None) -> None:
-    """Keep this thread on a processor; without effect where the system cannot."""
+    """Bind this thread to a processor; no effect where the system cannot do so."""
     if place is None or not hasattr(os, "sched_setaffinity"):
         return
     try:

@@ -1,8 +1,8 @@
-"""Readings of this machine as a hardware spec, with a `measured` block beside what is documented.
+"""Readings of this machine as a hardware spec, with a `measured` block beside the datasheet values.
 
-A device that has a shipped spec keeps its datasheet and gets the readings as `measured`. For any
-other the fields that a datasheet would hold are what the system reports, what follows from
-instruction sets and clocks, or, where nothing says it, the best that was measured; each says which.
+A device with a shipped spec keeps its datasheet values and gets the readings as `measured`. For any
+other device, a datasheet field is what the system reports, or what follows from instruction sets
+and clocks, or else the best measured value. Each field states which.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from perfmodel.units import exact
 _CALIBRATED = "calibrate"  # the source of what was measured here
 _DIGITS = 4
 _ADDED = "; other programs ran meanwhile"
-_MOST_OVER_PEAK = 1.05  # what a spec may show above its own peak
+_MOST_OVER_PEAK = 1.05  # times the stated peak: a reading above this is not plausible
 
 # FLOP per clock per core in fp32 by instruction set: vectors × lanes × 2 for a multiply-add.
 _VECTOR = (("avx512f", 64), ("fma", 32), ("avx", 16), ("asimd", 16), ("sse2", 8))
@@ -56,7 +56,7 @@ def calibrated(readings: Readings, slug: str) -> Device:
 
 
 def _notes(readings: Readings, holds: Judged, unknown: bool) -> tuple[str, ...]:
-    """What a reader of the spec should know of how it came about."""
+    """Notes in the spec about how it was made."""
     found = list(holds.said)
     if readings.busy:
         found.append(f"calibrated on a busy machine: {readings.busy}")
@@ -66,7 +66,7 @@ def _notes(readings: Readings, holds: Judged, unknown: bool) -> tuple[str, ...]:
 
 
 def _sound(data: dict[str, Any]) -> Device:
-    """The device, through its text: what is written can be read again."""
+    """The device, written as YAML text and read back, so that the file is known to be readable."""
     from perfmodel.hardware import writer
 
     device = Device.model_validate({k: v for k, v in data.items() if v not in (None, {}, ())})
@@ -74,7 +74,8 @@ def _sound(data: dict[str, Any]) -> Device:
 
 
 def _shipped(slug: str) -> Device | None:
-    """The datasheet of a device; of one that was calibrated before, the one that it came from."""
+    """The shipped spec of a device; for a calibrated spec, the shipped one that it was made
+    from."""
     try:
         found = load(slug)
     except PerfmodelError:
@@ -86,7 +87,7 @@ def _shipped(slug: str) -> Device | None:
 
 
 def _from_spec(device: Device) -> dict[str, Any]:
-    """A shipped spec as data; latencies and rates that are measured elsewhere stay."""
+    """A shipped spec as data; its latencies and rates that are not measured here are kept."""
     data = device.model_dump(exclude_none=True)
     return {name: value for name, value in data.items() if name != "measured"}
 
@@ -128,7 +129,7 @@ def _count(value: int, note: str = "", status: str = "config") -> dict[str, Any]
 
 
 def _measured(readings: Readings, holds: Judged, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Achieved rates; a reading above the stated peak is left out, for the peak says why."""
+    """Achieved rates. A reading above the stated peak is left out, since it cannot be right."""
     peak = _si(data["memory"]["hbm"]["bandwidth"], "bandwidth")
     block: dict[str, Any] = {
         "hbm_bandwidth": {
@@ -205,7 +206,8 @@ def _si(fact: Mapping[str, Any], dimension: str) -> float:
 
 
 def _latencies(readings: Readings, holds: Judged) -> dict[str, Any]:
-    """Latency by the roles that caches have in a spec; none from a method that is not one."""
+    """Latency by the roles that caches have in a spec; none from a method that measures
+    throughput."""
     if "latency" not in readings.curves:
         return {}
     method = readings.curves["latency"].method
@@ -230,7 +232,7 @@ def _outer(readings: Readings) -> str | None:
 
 
 def _inner(readings: Readings) -> str | None:
-    """The cache next to the core that programs block for: L2 where there is an L3, else L1."""
+    """The cache that programs tile for: L2 if there is an L3, else L1."""
     names = [name for name, _, _ in readings.levels]
     return names[-2] if len(names) > 1 else None
 
@@ -277,7 +279,7 @@ def _clock(readings: Readings) -> dict[str, Any]:
 
 
 def _peaks(readings: Readings) -> dict[str, Any]:
-    """Peaks by instruction set and clock on a CPU, else what was measured."""
+    """Peaks from instruction set and clock on a CPU, else the measured rates."""
     if readings.kind != "cpu":
         found: dict[str, Any] = {"matrix": {}, "vector": {}}
         for name, rate in readings.rates.items():
@@ -348,7 +350,7 @@ def _memory(readings: Readings) -> dict[str, Any]:
 
 
 def _shared(readings: Readings, memory_bytes_per_s: float, inner: str) -> dict[str, Any]:
-    """The cache that the programs of one core block for."""
+    """The spec's shared memory: the cache that the programs of one core tile for."""
     sizes = {name: each for name, _, each in readings.levels}
     shared: dict[str, Any] = {
         "label": f"{inner} of one core",

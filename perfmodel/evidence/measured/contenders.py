@@ -1,7 +1,7 @@
-"""The bundled and plugged-in Triton kernels as contenders: same cases, names and check.
+"""The bundled and plugged-in Triton kernels as contenders: implementations that can be timed.
 
-Inputs are drawn on the device, so that a case of several GB costs no host memory; what other inputs
-determine (row statistics, L and O for a backward pass) is computed there too.
+Inputs are drawn on the device, so that a case of several GB needs no host memory. Inputs that
+follow from others (row statistics, L and O for a backward pass) are computed there as well.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from perfmodel.evidence.measured.tuning import Trial, Tuner, is_out_of_memory
 from perfmodel.evidence.references import Tensors
 
 _MOST_UNFUSED = 4 * 2**30  # bytes of scores that the unfused kernels may store, per matrix
-_ONE_PASS_COLUMNS = 32768  # columns beyond which a row does not stay on chip
-_SPILL_BYTES = 4  # of a spill as Triton counts them
+_ONE_PASS_COLUMNS = 32768  # columns: a longer row does not stay on chip
+_SPILL_BYTES = 4  # of a spill in Triton's count
 
 
 def _attention(case: Case) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ Menu = Callable[[Case, BundledKernel, Any], Sequence[Any]]
 
 @dataclass(frozen=True)
 class Launcher:
-    """What a kernel is launched on."""
+    """Device, compile target and compute units for launching Triton kernels."""
 
     device: str
     """torch's name of the device."""
@@ -90,7 +90,8 @@ class Launcher:
     """Its compute units."""
 
     def menu(self, case: Case, kernel: BundledKernel, problem: Any) -> Sequence[Any]:
-        """The configs that the kernel offers for the problem here; raises `ProblemError`."""
+        """The kernel's configs for the problem on this target; raises `ProblemError` if there is
+        none."""
         return kernel.menu(problem, self.target, self.units)
 
 
@@ -116,7 +117,8 @@ class KernelContender:
         self.implementation = f"triton-{version}:{kernel.name}"
 
     def takes(self, case: Case) -> bool:
-        """Whether the kernel computes this case; others' kernels say so by their own cases."""
+        """Whether the kernel computes this case; a plugged-in kernel does if its own cases are like
+        it."""
         kernel = self.kernel
         types = {"w8a16": "fp16", "w4a16": "fp16"}
         if types.get(case.dtype, case.dtype) not in kernel.dtypes:
@@ -144,7 +146,7 @@ class KernelContender:
         return weight_only(case.size("m"), case.size("n"), case.size("k"), bits, "fp16")
 
     def prepare(self, case: Case, sets: int, seed: int) -> Prepared:
-        """Inputs and poisoned outputs for each set, and the config that is to run."""
+        """Inputs and poisoned outputs for each set, with the chosen config's calls."""
         if self._device != "cpu":
             allow_descriptors(self._device)
         problem = self.problem(case)
@@ -163,10 +165,8 @@ class KernelContender:
         return Prepared(bound.calls, error, str(bound.config), resources=bound.resources)
 
     def _chosen(self, case: Case, problem: Any, given: Sequence[Tensors]) -> Bound:
-        """The calls of the config that the tuner takes, or of the first that can be launched.
-
-        Raises `KernelError` with the last reason where none can.
-        """
+        """The calls of the config that the tuner chooses, or of the first that can be launched.
+        Raises `KernelError` with the last reason where none can."""
         configs = self._menu(case, self.kernel, problem)
         if self._tuner is not None:
             trials = [_Trial(self, problem, config, given) for config in configs]
@@ -189,9 +189,9 @@ class KernelContender:
         raise KernelError(f"no config of {self.kernel.name} can be launched: {reason}")
 
     def bind(self, problem: Any, config: Any, given: Sequence[Tensors]) -> Bound:
-        """Calls on each set of inputs, with outputs of their own.
+        """One call for each set of inputs, each with its own outputs.
 
-        What the kernel adds to is zeroed in each call, inside the time.
+        Outputs that the kernel adds to are zeroed in each call, within the measured time.
         """
         kernel = self.kernel
         launches = kernel.launches(problem, config)
@@ -237,7 +237,7 @@ class KernelContender:
 
 @dataclass(frozen=True)
 class Bound:
-    """A config made ready to run."""
+    """A config whose calls are ready to run."""
 
     config: Any
     """The config."""
@@ -249,7 +249,8 @@ class Bound:
     """What Triton returned for its launches."""
 
     def resources(self) -> dict[str, int]:
-        """Registers and spilled bytes of a thread and shared memory of a block, the largest launch.
+        """Registers and spilled bytes of a thread and shared memory of a block; the largest over
+        launches.
 
         Empty before the first call, and in the interpreter.
         """
@@ -264,7 +265,7 @@ class Bound:
 
 
 class _Trial:
-    """A config on its way through the tuner: bound when it is timed, and let go afterwards."""
+    """A config for the tuner: bound when it is timed, and freed afterwards."""
 
     def __init__(
         self, contender: KernelContender, problem: Any, config: Any, given: Sequence[Tensors]
@@ -284,7 +285,7 @@ class _Trial:
 
 
 def _call(bound: Sequence[Call], summed: Sequence[Any], binaries: list[Any]) -> Call:
-    """All launches of a kernel; what Triton returns for the first time is kept."""
+    """A call of all launches; the binaries that Triton returns at first are kept."""
 
     def call() -> None:
         for tensor in summed:
@@ -299,7 +300,8 @@ def _call(bound: Sequence[Call], summed: Sequence[Any], binaries: list[Any]) -> 
 def contenders(
     launcher: Launcher, tuner: Tuner | None = None, menu: Menu | None = None
 ) -> tuple[list[KernelContender], tuple[str, ...]]:
-    """Every registered kernel that can be launched, and a line for each that was not loaded."""
+    """Every registered kernel that can be launched, and a line for each that could not be
+    loaded."""
     import triton
 
     from perfmodel.evidence import registry
@@ -328,7 +330,7 @@ def _draw(array: Array, generator: Any) -> Any:
 
 
 def _derive(case: Case, tensors: Tensors) -> bool:
-    """Fill in what a backward pass gets from its forward pass, on the device; False if unknown."""
+    """Compute a backward pass's inputs from the forward pass, on the device; False if unknown."""
     if case.op == "attention" and {"O", "L"} <= tensors.keys() and "P" not in tensors:
         _attention_results(case, tensors)
         return True
@@ -356,7 +358,7 @@ def _attention_results(case: Case, tensors: Tensors) -> None:
 
 
 def allow_descriptors(device: str) -> None:
-    """Kernels that make tensor descriptors themselves, as others' may, need a place for them."""
+    """Set Triton's allocator, for kernels that make tensor descriptors on the device."""
     import torch
     import triton
 

@@ -1,8 +1,8 @@
-"""Loops that Python is too slow for, in C: dependent loads, streams, multiply-adds, the clock.
+"""Micro-benchmark loops in C: dependent loads, streams, multiply-adds and the clock.
 
-`probes.c` is compiled once a session with the system's compiler (`CC`, cc, gcc or clang) for this
-processor, and run from threads that have let go of the interpreter. Without a compiler `load` says
-so with None, and numpy's own loops stand in where they can.
+`probes.c` is compiled once a session for this processor with the system's compiler (`CC`, cc, gcc
+or clang). It runs in threads that have released the GIL. Without a compiler `load` returns None,
+and numpy's loops are used where they can.
 
 `PERFMODEL_CFLAGS` adds compiler flags: with `-mno-avx512f` the probes use narrower vectors.
 """
@@ -27,11 +27,11 @@ import numpy as np
 from perfmodel.evidence.measured.bursts import Span
 
 FLAGS_VARIABLE = "PERFMODEL_CFLAGS"
-LINE = 64  # bytes: a cache line, and what arrays start at a multiple of
-CHUNK = 128  # floats: eight of the widest vectors, which a step of a stream moves
+LINE = 64  # bytes: a cache line; arrays are aligned to it
+CHUNK = 128  # floats in one step of a stream: eight of the widest vectors
 BASE = ("-O3", "-ffp-contract=fast", "-shared", "-fPIC")
-# Flags that mean this processor; compilers know some of them. The second keeps 64-byte vectors
-# whole where a compiler would rather have two of 32 bytes.
+# Flags that select this processor; a compiler may know only some of them. The second keeps 64-byte
+# vectors where a compiler would prefer two of 32 bytes.
 _NATIVE = (
     ("-march=native", "-mprefer-vector-width=512"),
     ("-march=native",),
@@ -39,11 +39,11 @@ _NATIVE = (
     (),
 )
 _LARGE_PAGE = 2**21  # bytes
-_TINY = 1e-30  # a factor that leaves sums as they are
+_TINY = 1e-30  # a factor so small that it does not change sums
 
 
 class Gate(ctypes.Structure):
-    """Where `wanted` threads wait for each other before their clocks start; good for once."""
+    """A barrier where `wanted` threads wait for each other before their clocks start; used once."""
 
     _fields_ = (("arrived", ctypes.c_int64), ("wanted", ctypes.c_int64))
 
@@ -66,9 +66,10 @@ class CProbes:
         self.method = f"C loop, {self.vector_bytes}-byte vectors"
 
     def chase(self, gate: Gate, cells: np.ndarray, start: int, steps: int) -> tuple[Span, int]:
-        """`steps` dependent loads through `cells` (see `ring`) from byte `start` on; where it ends.
+        """`steps` dependent loads through `cells` (see `ring`) from byte `start`; also where it
+        ended.
 
-        Going on from there visits all cells before any of them again.
+        Continuing from there visits all cells before any of them a second time.
         """
         return self._timed("chase", gate, _pointer(cells), _whole(start), _whole(steps))
 
@@ -94,7 +95,7 @@ class CProbes:
         return self._timed("stream_triad", gate, *pointers, _whole(a.size), _whole(reps))[0]
 
     def multiply_add(self, gate: Gate, reps: int) -> tuple[Span, int]:
-        """Independent multiply-adds; floating-point operations there were."""
+        """Independent multiply-adds; also the number of floating-point operations."""
         out = ctypes.c_float(0)
         span, each = self._timed(
             "multiply_add", gate, ctypes.c_float(_TINY), _whole(reps), ctypes.byref(out)
@@ -102,7 +103,7 @@ class CProbes:
         return span, each * reps
 
     def cycles(self, gate: Gate, reps: int) -> tuple[Span, int]:
-        """A chain of additions; clock cycles that it took."""
+        """A chain of dependent additions; also the number of clock cycles."""
         return self._timed("cycles", gate, _whole(reps), ctypes.byref(ctypes.c_int64(0)))
 
     def _timed(self, name: str, gate: Gate, *arguments: Any) -> tuple[Span, int]:
@@ -113,7 +114,7 @@ class CProbes:
 
 
 def load(flags: Sequence[str] | None = None) -> CProbes | None:
-    """Compile for this processor and load; None where there is no compiler that can.
+    """Compile for this processor and load; None if no compiler can.
 
     `flags` are added to the compiler's, in place of those of `PERFMODEL_CFLAGS`.
     """
@@ -133,7 +134,7 @@ def load(flags: Sequence[str] | None = None) -> CProbes | None:
 
 
 def source() -> Path:
-    """The file of the loops."""
+    """The path of `probes.c`."""
     return Path(str(resources.files("perfmodel.evidence.measured").joinpath("probes.c")))
 
 
@@ -142,12 +143,12 @@ def _found_compiler() -> list[str]:
 
 
 def aligned(count: int) -> np.ndarray:
-    """`count` float32 that start at a multiple of a cache line, not written yet; see `_pages`."""
+    """`count` uninitialised float32, aligned to a cache line; see `_pages`."""
     return _pages(4 * count).view(np.float32)[:count]
 
 
 def ring(size_bytes: int, seed: int = 0) -> np.ndarray:
-    """Cells, one a cache line, whose offsets form one random cycle through all of them."""
+    """Cells, one in each cache line, whose offsets form one random cycle through all of them."""
     count = max(size_bytes // LINE, 2)
     order = np.random.default_rng(seed).permutation(np.arange(count, dtype=np.uint32))
     cells = _pages(count * LINE).reshape(count, LINE // 8)
@@ -156,16 +157,16 @@ def ring(size_bytes: int, seed: int = 0) -> np.ndarray:
 
 
 def _pages(size_bytes: int) -> np.ndarray:
-    """Numbers of 8 bytes in large pages, where the system gives them to those who ask.
+    """An array of 8-byte numbers in large pages, if the system grants them on request.
 
-    In small ones a load from main memory takes up to four times as long, since the page table's
-    entries come from memory as well; where small and large ones meet, even the first-level cache
-    gives half of what it can.
+    In small pages a load from main memory takes up to four times as long, since page-table entries
+    come from memory too. Where small and large pages are mixed, even the first-level cache reaches
+    only half of its rate.
     """
     count = -(-size_bytes // 8)
     memory = mmap.mmap(-1, 8 * count + _LARGE_PAGE)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        with suppress(OSError):  # a kernel without them
+        with suppress(OSError):  # an operating system without large pages
             memory.madvise(mmap.MADV_HUGEPAGE)
     raw = np.frombuffer(memory, np.uint64)
     first = (-raw.ctypes.data % _LARGE_PAGE) // 8

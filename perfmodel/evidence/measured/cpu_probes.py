@@ -1,8 +1,9 @@
-"""Micro-benchmarks of a processor: C loops on all cores, and torch (`products`) for what it does.
+"""Micro-benchmarks of a processor: C loops on all cores, and torch for products (`products`).
 
-Memory is measured with working sets of 16 times the last cache: whatever a cache keeps of the pass
-before is then little of it. Every value is that of a burst (see `bursts`); a pass over a large
-working set is cut into several, one after another, so that none finds what it reads in a cache.
+Memory is measured with working sets of 16 times the last cache, so that only a small part can still
+be cached from the pass before. Every value comes from a burst (see `bursts`). A pass over a large
+working set is split into consecutive bursts on different parts, so that none finds its data in a
+cache.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from perfmodel.evidence.measured.microbench import (
 )
 
 BEYOND = 16  # times the last cache: the largest working set
-_UNKNOWN_CACHE = 2**25  # bytes, where the system does not say how large the last cache is
+_UNKNOWN_CACHE = 2**25  # bytes, taken if the system does not report the size of the last cache
 _MOST_MEMORY = 0.25  # of what is available
 _FLOAT = 4  # bytes
-_GATHERS = 4096  # chains that numpy follows at once
+_GATHERS = 4096  # independent chains in one numpy gather
 
 Points = dict[float, Burst]
 
@@ -56,7 +57,7 @@ class Streams(Protocol):
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is spent."""
+    """How long and how often to measure."""
 
     tries: int
     """Bursts a value."""
@@ -75,7 +76,8 @@ FULL = Effort(tries=9, burst_s=2e-3, per_octave=4, product_s=1.5, load_s=5.0)
 
 
 def take(where: Environment, *, quick: bool, report: Report, say: Report) -> Readings:
-    """Every reading of the processor that this process may use; `say` hears that it is busy."""
+    """Every reading of the processor, on the cores that this process may use; `say` is called if it
+    is busy."""
     found, effort = cpu(), QUICK if quick else FULL
     others = hostload.others(found.cores)
     if others.busy:
@@ -122,7 +124,8 @@ def largest(found: Cpu) -> int:
 
 
 class CpuBench:
-    """The processor's loops, a thread a core; without C probes numpy's loops run where they can."""
+    """The loops on all cores, one thread each; without C probes numpy's loops are used where they
+    can."""
 
     def __init__(
         self,
@@ -142,7 +145,8 @@ class CpuBench:
         return len(self._places)
 
     def core_rates(self) -> tuple[dict[str, float], dict[str, str], tuple[str, ...]]:
-        """Clock of one core, multiply-adds of all; how, and which of them were disturbed."""
+        """Clock of one core and multiply-adds of all cores; the methods; which rates were
+        disturbed."""
         probes = self._probes
         if probes is None:
             return {}, {"vector.fp32": "not measured: no C compiler"}, ()
@@ -159,7 +163,7 @@ class CpuBench:
     def _best(
         self, loop: Callable[[Gate, int], tuple[Span, float]], places: Sequence[int | None]
     ) -> Burst:
-        """The best burst of a loop that is told how often to repeat."""
+        """The best burst of a loop, repeated so that a burst takes long enough."""
 
         def take(reps: int) -> Burst:
             gate = Gate(len(places))
@@ -215,7 +219,8 @@ class CpuBench:
     # ---- Latency ---------------------------------------------------------------------------------
 
     def latency(self, most: int) -> dict[str, Curve]:
-        """Seconds per dependent load on one core; numpy's gathers are called what they are."""
+        """Seconds per dependent load on one core; without C probes numpy's gathers, named as
+        such."""
         each = sizes(2**13, most, self.effort.per_octave)
         probes = self._probes
         if probes is None:
@@ -241,13 +246,13 @@ class CpuBench:
             ((span, at),) = together(lambda _: probes.chase(Gate(1), cells, at, steps), place)
             return Burst((span,), float(steps))
 
-        take(min(len(cells), 2**18))  # what fits into a cache is there from now on
+        take(min(len(cells), 2**18))  # warms the caches
         steps = _repeats(take, self.effort.burst_s, least=1000)
         return best(partial(take, steps), self.effort.tries)
 
 
 def curve(unit: str, method: str, points: Points) -> Curve:
-    """Rates over the working set, and at which of them every burst was disturbed."""
+    """Rates over the working set, and the working sets at which every burst was disturbed."""
     return Curve(
         unit,
         method,
@@ -257,7 +262,7 @@ def curve(unit: str, method: str, points: Points) -> Curve:
 
 
 def _repeats(take: Callable[[int], Burst], burst_s: float, least: int = 1) -> int:
-    """How often to repeat so that a burst takes `burst_s`; what is taken on the way warms up."""
+    """Repetitions for which a burst takes `burst_s`; the trial runs also warm up."""
     reps = least
     while True:
         spent = min(span.seconds for span in take(reps).spans)
@@ -273,7 +278,8 @@ def _rounds(places: Sequence[int]) -> Iterator[int]:
 
 
 def _written(count: int) -> np.ndarray:
-    """Ones, written by the thread that will use them: so they lie in its own memory."""
+    """Ones, written by the thread that uses them, so that they are in its own NUMA node's
+    memory."""
     array = cprobes.aligned(count)
     array.fill(1.0)
     return array
@@ -283,7 +289,7 @@ def _written(count: int) -> np.ndarray:
 
 
 class NumpyStreams:
-    """numpy's loops, in the interpreter's threads, which let each other run while they work."""
+    """numpy's loops in Python threads; numpy releases the GIL while they run."""
 
     method = "numpy"
 
@@ -316,7 +322,8 @@ def _timed(work: Callable[[], Any], reps: int) -> Span:
 
 
 def _gather(size: int) -> float:
-    """Seconds per load of many chains in step: throughput of random loads."""
+    """Seconds per load for many chains at once: the throughput of random loads, not their
+    latency."""
     count = size // 8
     following = np.random.default_rng(0).permutation(count)
     at = np.arange(_GATHERS, dtype=np.int64) % count

@@ -1,6 +1,6 @@
-"""Where a measurement was taken: the device, the versions, clocks, power and temperature.
+"""The environment of a measurement: the device, versions, clocks, power and temperature.
 
-Nothing here names a host or a user. What cannot be read stays empty; nothing is guessed.
+It records no host or user name. Values that cannot be read stay empty.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Gauge(Protocol):
 
 @dataclass(frozen=True)
 class Environment:
-    """What all rows of one session share.
+    """The device and versions that all rows of one session share.
 
     `target` is what Triton compiles for ("sm_90", "gfx942"; empty on a processor), `units` the
     device's SMs, compute units or cores.
@@ -111,13 +111,13 @@ class Cpu:
 
     @property
     def slug(self) -> str:
-        """Lower case with dashes, the number of cores at the end: it is part of what it is."""
+        """The name in lower case with dashes, and the number of cores."""
         words = re.sub(r"\(r\)|\(tm\)|cpu|processor|@.*", " ", self.name.lower())
         found = "-".join(re.findall(r"[a-z0-9]+", words)) or "cpu"
         return f"{found}-{self.cores}-cores"
 
     def cache_bytes(self, level: int) -> int | None:
-        """All instances of a level that the cores can reach, together."""
+        """Bytes of all instances of a level that the cores can use, together."""
         if level not in self.caches:
             return None
         size, shared = self.caches[level]
@@ -194,7 +194,8 @@ def _memory_bytes() -> int:
 
 
 def _available_bytes() -> int:
-    """Memory that can be used now: what is free, within what this group of processes may have."""
+    """Memory that can be used now: what is free, within the limit of this process's control
+    group."""
     free = re.search(r"^MemAvailable:\s*(\d+) kB", _text(Path("/proc/meminfo")), re.M)
     limits = [int(free[1]) * 2**10 if free else _memory_bytes()]
     used, most = (_text(_GROUP / name) for name in ("memory.current", "memory.max"))
@@ -211,7 +212,7 @@ def _text(path: Path) -> str:
 
 
 class CpuGauge:
-    """The mean clock of all cores, where the system shows it."""
+    """The mean clock of all cores, where the system reports it."""
 
     def read(self) -> State:
         """The clocks now."""
@@ -232,7 +233,7 @@ class NvmlGauge:
             pynvml.nvmlInit()
             self._handle = pynvml.nvmlDeviceGetHandleByIndex(index)
             self._nvml = pynvml
-        except Exception:  # not installed, or no driver: another way is tried at each reading
+        except Exception:  # not installed, or no driver: `read` uses nvidia-smi
             self._nvml = None
 
     def read(self) -> State:
@@ -355,7 +356,8 @@ def _torch_threads() -> int:
 
 
 def device_slug(name: str) -> str:
-    """The slug of the spec with this name or alias; the name in our spelling where none has it."""
+    """The slug of the spec with this name or alias; without one, the name in lower case with
+    dashes."""
     spelled = "-".join(name.lower().replace("_", " ").split())
     try:
         from perfmodel.hardware import catalogue
@@ -367,7 +369,7 @@ def device_slug(name: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what takes part, and the revision of this package's checkout."""
+    """Versions of the packages used, and the revision of this package's checkout."""
     return {
         "python": platform.python_version(),
         "torch": _version("torch"),

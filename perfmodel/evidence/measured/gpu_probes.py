@@ -1,8 +1,8 @@
-"""Micro-benchmarks of a CUDA or ROCm device: Triton loops for what torch cannot isolate.
+"""Micro-benchmarks of a CUDA or ROCm device, with Triton loops where torch has no operator.
 
 Importing this module loads torch and triton. Streams and products go through torch; dependent
 loads, multiply-adds and exponentials are kernels here. All times are device events around captured
-graphs, so that no launch gap is inside.
+graphs, so that they contain no launch gaps.
 """
 
 # Triton kernels are not typed.
@@ -44,8 +44,8 @@ _THREADS = 128
 def chase(NEXT, AT, steps):
     """One thread's chain of dependent loads, from where the last launch ended (`AT`).
 
-    A chain that began anew would walk the same few lines, which the L2 holds whatever the ring's
-    size is.
+    A chain that started again at the beginning would load the same few lines, which stay in the L2
+    for any size of the ring.
     """
     at = tl.load(AT)
     for _ in range(steps):
@@ -193,7 +193,8 @@ def ring(size_bytes: float, device: str) -> Any:
 
 
 def _chase(size: float, policy: Policy) -> float:
-    """Seconds per load: the difference of a long and a short chain, without the launch."""
+    """Seconds per load, from the difference of a long and a short chain, which cancels the
+    launch."""
     cells, at = ring(size, "cuda"), torch.zeros(1, dtype=torch.int64, device="cuda")
     short, long = 500, 4500
 
@@ -205,7 +206,7 @@ def _chase(size: float, policy: Policy) -> float:
 
 
 def _products(n: int) -> dict[str, Callable[[], Call]]:
-    """What makes a product of two n × n matrices, by type."""
+    """Functions that make a product of two n × n matrices, by type."""
 
     def plain(kind: Any, tf32: bool = False) -> Call:
         a, b = (torch.randn(n, n, device="cuda").to(kind) for _ in range(2))
@@ -287,7 +288,7 @@ def sustained(where: Environment, seconds: float, n: int = 8192) -> Load:
             if calls % 50 == 0:
                 torch.cuda.current_stream().synchronize()
         last.record()
-        state = where.gauge.read()  # while the queue is still being worked on
+        state = where.gauge.read()  # while queued work is still running
         torch.cuda.synchronize()
         rate = calls * 2.0 * n**3 / (first.elapsed_time(last) / 1e3)
         found.append((time.perf_counter() - begin, rate, state.clock_mhz, state.power_w))

@@ -1,8 +1,8 @@
-"""Grids of cases that people ask for by name.
+"""Named grids of cases to measure.
 
-Grids are stratified: few points on each axis that matters, every axis covered. The grids of a CPU
-and `quick` go from little work to much. `proof` and `full` go by worth, since a GPU may be there
-for minutes only: what a run cut short has seen is the best of it. `full` begins with `proof`.
+Grids are stratified: they cover every axis with a few points. The grids of a CPU and `quick` are
+ordered by work, least first. `proof` and `full` are ordered by importance, so that a run cut short
+on a GPU has measured the most important cases. `full` begins with `proof`.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _gpu_quick() -> Iterator[Case]:
         yield pointwise(variant, 2**29)
 
 
-_TOKENS = 16384  # of a prefill whatever its length, as the published sweeps have it
+_TOKENS = 16384  # of a prefill of any length, as in the published sweeps
 _LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 
 
@@ -171,7 +171,7 @@ def _gpu_matmul() -> Iterator[Case]:
 
 
 def _gpu_rows() -> Iterator[Case]:
-    """From what stays in L2 to tensors of several GB."""
+    """From tensors that stay in L2 to tensors of several GB."""
     shapes = ((512, 1024), (4096, 1024), (4096, 4096), (16384, 8192), (131072, 8192), (16, 2**18))
     for op in ("softmax", "layernorm", "rmsnorm"):
         for rows, cols in (*shapes, (1000, 777)):
@@ -187,7 +187,8 @@ def _gpu_rows() -> Iterator[Case]:
     yield pointwise("copy", 2**32)
 
 
-# ---- The proof set: about sixty cases in which the bundled kernels meet their rivals ------------
+# ---- The proof set: about sixty cases that compare the bundled kernels with their rivals
+# ------------
 
 _STREAMED = 2**26  # elements of a row-wise case: twice what any L2 holds, in 16 bits
 

@@ -2,13 +2,13 @@
 
     load = HostLoad()     # starts watching this process
     samples = ...
-    load.seen(samples)    # what of the rest of the machine these samples show
+    load.seen(samples)    # whether these samples were disturbed by other programs
 
-Two signs are enough, each by itself: threads of this process waited for a processor, or the
-fastest sample is far below the median one. `said` looks before anything is measured.
+Either of two signs is enough: threads of this process waited for a processor, or the fastest sample
+is far below the median. `Others` looks before anything is measured.
 
-What is read comes from Linux's accounts (/proc). Elsewhere a thread's processor time against the
-wall clock stands in, and nothing is known of other programs but the load average.
+The data come from Linux's accounting in /proc. On other systems a thread's processor time is
+compared with the wall clock, and only the load average is known of other programs.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pathlib import Path
 from perfmodel.evidence.measured.timer import Samples
 
 BUSY = "busy"
-"""The flag of a row whose time shows other programs as well."""
+"""The flag of a row whose time was disturbed by other programs."""
 
 COLUMNS = ("processor_share", "load_average")
-"""What a row says of the host: see `Seen`."""
+"""Columns of a row about the host; see `Seen`."""
 
-_LEAST_SHARE = 0.9  # of the time in which a thread could run that it has to be running
-_LEAST_MINIMUM = 0.6  # of the median: a fastest sample below it was not hindered, others were
-_OTHERS = 0.25  # processors that other programs may use before it is said
+_LEAST_SHARE = 0.9  # of the time in which a thread could run: it must have run this share
+_LEAST_MINIMUM = 0.6  # of the median: below it, most samples were slowed down
+_OTHERS = 0.25  # processors that other programs may use without a warning
 _LOOK_S = 0.2
 _TASKS = Path("/proc/self/task")
 _STAT = Path("/proc/stat")
@@ -37,7 +37,7 @@ _STAT = Path("/proc/stat")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The accounts of processor time at one moment, in seconds."""
+    """Accumulated processor times at one moment, in seconds."""
 
     at_s: float
     """The moment."""
@@ -52,18 +52,18 @@ class Reading:
 
 
 def read() -> Reading:
-    """The accounts now."""
+    """The accumulated times now."""
     ran, waited = {}, {}
     for name, cells in _schedules():
         ran[name], waited[name] = (float(cell) * 1e-9 for cell in cells[:2])
-    if not ran:  # another system: this thread alone, all of the wall clock counted as wanted
+    if not ran:  # not Linux: this thread alone, taken to want all of the wall-clock time
         ran["this"] = time.thread_time()
         waited["this"] = time.perf_counter() - ran["this"]
     return Reading(time.perf_counter(), time.process_time(), ran, waited, _machine_s())
 
 
 def _schedules() -> Iterable[tuple[str, list[str]]]:
-    """Nanoseconds run and waited of each thread, by Linux's schedstat."""
+    """Nanoseconds that each thread ran and waited, from Linux's schedstat."""
     try:
         tasks = list(_TASKS.iterdir())
     except OSError:
@@ -97,10 +97,11 @@ def load_average() -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the host did while something was timed."""
+    """How the host was loaded while something was timed."""
 
     share: float | None = None
-    """How much this process's threads ran of the time in which they could; None: nobody looked."""
+    """Share of the time in which this process's threads could run that they ran; None: not
+    measured."""
     even: bool = True
     """Whether the fastest sample is near the median."""
     average: float | None = None
@@ -108,11 +109,11 @@ class Seen:
 
     @property
     def busy(self) -> bool:
-        """Whether the samples show other programs as well as what was timed."""
+        """Whether other programs disturbed the samples."""
         return not self.even or (self.share is not None and self.share < _LEAST_SHARE)
 
     def flagged(self, flag: str) -> str:
-        """A row's flag: `busy` where nothing that leaves it out of scores is there already."""
+        """A row's flag: `busy`, unless it already has a flag that excludes it from scores."""
         return BUSY if self.busy and flag in ("", "l2_resident") else flag
 
     def cells(self) -> dict[str, str]:
@@ -124,11 +125,11 @@ class Seen:
 
 
 UNSEEN = Seen()
-"""Of what a device's own clock timed: the host has no part in it."""
+"""For times taken by the device's own clock, which the host does not affect."""
 
 
 class HostLoad:
-    """What happens to this process from when this is made until it is asked."""
+    """Watches the load of the host from its construction until `seen`."""
 
     def __init__(
         self,
@@ -140,7 +141,7 @@ class HostLoad:
         self._start = read()
 
     def seen(self, samples: Samples) -> Seen:
-        """What the host did meanwhile, by its accounts and by the samples."""
+        """The host's load since construction, from processor times and from the samples."""
         uneven = min(samples.seconds) < _LEAST_MINIMUM * samples.median
         return Seen(self._share(self._read()), not uneven, self._average())
 
@@ -154,7 +155,7 @@ class HostLoad:
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """What other programs do."""
+    """Load by other programs."""
 
     processors: float | None
     """Processors that they use; None: not known."""
@@ -165,14 +166,14 @@ class Others:
 
     @property
     def busy(self) -> bool:
-        """Whether times taken now will show them."""
+        """Whether times taken now would be disturbed."""
         if self.processors is not None:
             return self.processors > _OTHERS
         return self.average is not None and self.average > _OTHERS * self.cores
 
     @property
     def what(self) -> str:
-        """What they do, in words; empty on a machine at rest."""
+        """The load in words; empty on an idle machine."""
         if not self.busy:
             return ""
         parts = []
@@ -184,7 +185,7 @@ class Others:
 
     @property
     def said(self) -> str:
-        """A line for the person who waits; empty on a machine at rest."""
+        """A warning line; empty on an idle machine."""
         return f"this machine is busy ({self.what}): times may be too long" if self.busy else ""
 
 
@@ -194,7 +195,7 @@ def others(
     average: Callable[[], float | None] = load_average,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Others:
-    """Look at a machine of so many cores for a moment, while this process does nothing."""
+    """The load on a machine with `cores` cores, measured for a moment while this process idles."""
     start = read()
     sleep(_LOOK_S)
     end = read()

@@ -1,8 +1,8 @@
 """A measured-run table that grows by whole rows and survives being killed at any moment.
 
 The file is the table itself, a CSV. A row is one line, written with one call and synced before the
-next case starts; its line end is what commits it. On opening again, a last line without its end is
-dropped, damaged earlier lines are put aside in `<file>.damaged` and named, and every other row is
+next case starts; its newline commits it. When a file is opened again, a last line without newline
+is dropped. Damaged earlier lines are moved to `<file>.damaged` and reported. All other rows are
 kept. One process writes at a time.
 """
 
@@ -24,7 +24,7 @@ _SUFFIX = ".csv"
 class Journal:
     """An append-only table with `columns`; rows with the same cells in `key` are the same case.
 
-    `said` holds a line for each thing that was mended on opening. Use as a context manager.
+    `said` has a line for each repair on opening. Use it as a context manager.
     """
 
     def __init__(self, path: str | Path, columns: Sequence[str], key: Sequence[str]) -> None:
@@ -36,10 +36,10 @@ class Journal:
         self._descriptor = -1
 
     def open(self, *, resume: bool) -> Journal:
-        """Start the file, or with `resume` go on with one that is there.
+        """Create the file, or with `resume` continue an existing one.
 
-        Raises `OutputError` where the file is there already (without `resume`), cannot be written
-        or is being written, and `TableError` where it is no such table.
+        Raises `OutputError` if the file exists already (without `resume`), cannot be written or is
+        being written by another process, and `TableError` if it has other columns.
         """
         if self.path.suffix != _SUFFIX:
             raise OutputError(f"{self.path}: rows are appended one by one; name a .csv file")
@@ -64,7 +64,7 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -85,11 +85,11 @@ class Journal:
         return self._done[self.key(row)]
 
     def key(self, row: Row) -> Key:
-        """The cells that make a case the same case."""
+        """The cells that identify a case."""
         return tuple(row.get(name, "") for name in self._key)
 
     def append(self, row: Row) -> None:
-        """Write one row and make sure that it is on the disk; raises `OutputError` if it cannot."""
+        """Write one row and sync it to disk; raises `OutputError` if that fails."""
         cells = {name: _one_line(row.get(name, "")) for name in self.columns}
         line = _line([cells[name] for name in self.columns])
         try:
@@ -130,7 +130,7 @@ class Journal:
             return file.read()
 
     def _recover(self, data: bytes) -> None:
-        """Take over finished rows; drop a torn last line, put damaged ones aside."""
+        """Read the finished rows; drop an incomplete last line and move damaged lines aside."""
         lines = data.split(b"\n")
         torn = lines.pop()  # empty where the last line is whole
         names = _cells(lines[0]) if lines else None
@@ -187,7 +187,7 @@ class Journal:
             file.write(b"\n".join(lines) + b"\n")
 
     def _replace(self, data: bytes) -> None:
-        """Put `data` in place of the file at once: a kill leaves either the old or the new one."""
+        """Replace the file atomically: a kill leaves either the old or the new contents."""
         partial = self.path.with_name(f".{self.path.name}.new")
         try:
             with partial.open("wb") as file:

@@ -1,11 +1,11 @@
-"""Measure cases: correct first, then timed; every case ends as one row, whatever happens to it.
+"""Measure cases: check the result, then time it. Every case ends as one row, also if it fails.
 
     with Journal(path, COLUMNS, KEY).open(resume=True) as journal:
         measure(plan(cases, contenders), bench, journal)
 
-A case that fails (wrong result, out of memory, a library that refuses it) is a row with the flag
-`failed`, no time, and the reason; the rest goes on. Rows are written as they are finished, so that
-an interrupted run goes on where it stopped.
+A case that fails (wrong result, out of memory, refused by a library) is a row with the flag
+`failed`, no time, and the reason; the other cases go on. Each row is written when it is finished,
+so that an interrupted run can be resumed.
 """
 
 from __future__ import annotations
@@ -35,57 +35,57 @@ EXTRA = (
     "threads", "torch", "triton", "driver", "python", "git_revision", "timestamp_utc", "reason",
     *hostload.COLUMNS,
 )  # fmt: skip
-"""Columns beside those of the measured-run table. `sets` are the copies of the inputs that the
-calls took in turn, `repeat` counts runs of one case, `registers`, `spill_bytes` (a thread each) and
-`shared_bytes` (a block) are the binary's, `compiled_us` is predicted with them."""
+"""Columns beside those of the measured-run table. `sets` is the number of copies of the inputs over
+which calls rotated, `repeat` counts runs of one case, `registers` and `spill_bytes` (of a thread)
+and `shared_bytes` (of a block) are the binary's, and `compiled_us` is predicted with them."""
 COLUMNS = (*records.COLUMNS, *EXTRA)
 KEY = (
     "device", "op", "variant", "implementation", "includes", "dtype", "kv_dtype", "direction",
     "phase", "batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim", "causal", "window",
     "m", "n", "k", "rows", "cols", "inputs", "outputs", "l2", "threads", "repeat",
 )  # fmt: skip
-"""What makes a case the same case when a run is resumed."""
+"""The columns that identify a case when a run is resumed."""
 
 SOURCE = "perfmodel measure"
 FAILED = "failed"
 _FLOORS = 2.0  # a median below this many launch floors measures the launch
-_NOISY = 0.5  # (p80 - p20) / median beyond which a row is not scored
+_NOISY = 0.5  # (p80 - p20) / median: a row above it is not scored
 _MOST_SETS = 256
 _MEMORY_SHARE = 0.7  # of the memory that one case may need
 _REASON = 240  # characters
 
 
 class DeviceLost(PerfmodelError):
-    """The device does not answer any more; what was measured is kept."""
+    """The device no longer answers; finished rows are kept."""
 
 
 class Reporter(Protocol):
-    """Told how far a run is."""
+    """Receives the progress of a run."""
 
     def __call__(self, done: int, total: int, what: str) -> None:
         """`done` of `total` cases are finished; `what` comes next."""
 
 
 def no_cells(case: Case, implementation: str, config: str) -> Mapping[str, str]:
-    """Nothing to put beside a row."""
+    """No further cells for a row."""
     return {}
 
 
 @dataclass(frozen=True)
 class Bench:
-    """The circumstances of a session."""
+    """The settings of a measuring session: device, timers and checks."""
 
     environment: Environment
-    """What all rows share."""
+    """The device and versions of all rows."""
     policy: Policy
-    """How long and how often is timed."""
+    """How long and how often to time."""
     stopwatches: Mapping[str, Callable[[], Stopwatch]]
-    """Stopwatches by the name of their timer, tried in order: one that cannot time a case (a graph
-    that cannot be captured) leaves it to the next."""
+    """Stopwatches by the name of their timer, tried in order. If one cannot time a case (a graph
+    that cannot be captured), the next is used."""
     cold: bool
-    """Whether caches are to hold nothing of the inputs."""
+    """Whether inputs must not be in the caches when a call starts."""
     rotates: bool = False
-    """Whether the first stopwatch goes round several sets of inputs for that."""
+    """Whether the first stopwatch rotates over several sets of inputs to that end."""
     floor_s: float = 0.0
     """Seconds of an empty call."""
     settle: Callable[[], None] = lambda: None
@@ -95,8 +95,8 @@ class Bench:
     seed: int = 0
     """Seed of the random inputs."""
     watched: bool = False
-    """Whether a thread of its own reads clock and power while a case is timed. Not on a processor,
-    whose cores are what is timed."""
+    """Whether a separate thread reads clock and power while a case is timed; not on a CPU, whose
+    cores are being timed."""
     load: Callable[[], hostload.HostLoad] = hostload.HostLoad
     """Watches the host meanwhile."""
     most_sets: int = _MOST_SETS
@@ -104,7 +104,7 @@ class Bench:
     beside: Callable[[Case, str, str], Mapping[str, str]] = no_cells
     """Further cells of a row."""
     pulse: Pulse = field(default_factory=Pulse)
-    """Is told what runs."""
+    """Records what is running."""
 
 
 @dataclass(frozen=True)
@@ -125,14 +125,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Tally:
-    """What a run came to."""
+    """Counts of a run's rows."""
 
     measured: int = 0
     """Rows measured."""
     failed: int = 0
     """Rows that failed."""
     kept: int = 0
-    """Rows of an earlier run that stand."""
+    """Rows kept from an earlier run."""
     left: int = 0
     """Rows for which no time was left."""
     reasons: dict[str, int] = field(default_factory=dict)
@@ -140,9 +140,9 @@ class Tally:
 
 
 def plan(cases: Sequence[Case], contenders: Sequence[Contender], again: float = 0.0) -> list[Job]:
-    """Every case with everything that computes it, then a share of them `again`.
+    """Every case with every contender that computes it, then a share of these jobs `again`.
 
-    Those that are measured twice are spread evenly over the first run.
+    The repeated jobs are spread evenly over the first run.
     """
     first = [Job(case, each) for case in cases for each in contenders if each.takes(case)]
     wanted = round(again * len(first))
@@ -159,9 +159,10 @@ def measure(
     limit_s: float | None = None,
     clock: Clock = time.monotonic,
 ) -> Tally:
-    """Measure what the journal does not have yet, for `limit_s` seconds at most.
+    """Measure the jobs that are not yet in the journal, for `limit_s` seconds at most.
 
-    Raises `DeviceLost` where a case took the device with it; its row is written first.
+    Raises `DeviceLost` if the device no longer answers after a case; the case's row is written
+    first.
     """
     begin = clock()
     kept = measured = failed = 0
@@ -190,7 +191,7 @@ def measure(
 
 
 def record_lost(journal: Journal, lost: Lost, bench: Bench) -> None:
-    """The row of a case whose process ended while it ran; nothing where it is there already."""
+    """Write the row of a case whose process died while it ran, unless it has a row."""
     row = {name: lost.running.get(name, "") for name in journal.columns}
     if not journal.has(row):
         journal.append(row | _failure(lost.reason, bench))
@@ -205,7 +206,7 @@ def describe(case: Case) -> str:
 
 
 def attempt(case: Case, contender: Contender, bench: Bench) -> dict[str, str]:
-    """The cells that come from running a case: its times, or why there are none."""
+    """Run a case; returns the cells of its times, or of the reason why there are none."""
     before = bench.environment.gauge.read()
     cells = {"clock_mhz_before": _number(before.clock_mhz), "harness": _harness(bench)}
     sets = input_sets(case, bench)
@@ -222,7 +223,7 @@ def attempt(case: Case, contender: Contender, bench: Bench) -> dict[str, str]:
         host = load.seen(samples) if samples.timer == "wall" else hostload.UNSEEN
     except PerfmodelError as failed:
         return cells | _failure(str(failed), bench)
-    except Exception as failed:  # whatever a library raises is that case's result
+    except Exception as failed:  # any error of a library is that case's result
         return cells | _failure(describe_failure(failed), bench)
     after = bench.environment.gauge.read()
     marks = host.flagged(flag(case, samples, bench, sets))
@@ -231,7 +232,8 @@ def attempt(case: Case, contender: Contender, bench: Bench) -> dict[str, str]:
 
 
 def input_sets(case: Case, bench: Bench) -> int:
-    """Sets of inputs to rotate over, so that each is out of the cache when its turn comes."""
+    """Number of input sets to rotate over, so that each has left the cache before it is used
+    again."""
     if not (bench.cold and bench.rotates):
         return 1
     cache = 3 * bench.environment.cache_bytes
@@ -260,7 +262,7 @@ def _check_error(case: Case, error: float) -> None:
 
 
 def _collect(prepared: Prepared, bench: Bench) -> tuple[Samples, dict[str, str]]:
-    """Times by the first stopwatch that can, and the device's state meanwhile."""
+    """Times by the first stopwatch that can time the case, and the device's state meanwhile."""
     usable = [
         watch for name, watch in bench.stopwatches.items() if name != "graph" or prepared.capturable
     ]
@@ -270,7 +272,7 @@ def _collect(prepared: Prepared, bench: Bench) -> tuple[Samples, dict[str, str]]
     for stopwatch in others:
         try:
             return _timed(prepared, stopwatch(), bench)
-        except Exception as failed:  # a library's own reason why this way of timing does not work
+        except Exception as failed:  # this timer does not work for the library
             if "out of memory" in str(failed).lower():
                 raise
             bench.settle()
@@ -318,7 +320,7 @@ def _harness(bench: Bench) -> str:
 
 
 def times(samples: Samples) -> dict[str, str]:
-    """The cells of a row that say how long and how widely spread."""
+    """The cells of a row for the median time and the spread."""
     micro = 1e6
     return {
         "measured_us": f"{samples.median * micro:.6g}",
@@ -331,10 +333,10 @@ def times(samples: Samples) -> dict[str, str]:
 
 
 def flag(case: Case, samples: Samples, bench: Bench, sets: int) -> str:
-    """What else than the kernel the time shows; empty where it shows the kernel.
+    """The row's flag if its time is not that of the kernel with cold caches; else empty.
 
-    Data stays in the last cache where all `sets` of a case fit there together, unless the caches
-    are flushed before each call.
+    Data stays in the last cache if all `sets` of a case fit in it together, unless caches are
+    flushed before each call.
     """
     if samples.median < _FLOORS * bench.floor_s:
         return "timer_floor"
@@ -351,7 +353,7 @@ def _failure(reason: str, bench: Bench) -> dict[str, str]:
 
 
 def describe_failure(failed: BaseException) -> str:
-    """An error as one line: its class and its words; memory that ran out is said first."""
+    """An error as one line: its class and message, or "out of memory" first."""
     said = " ".join(str(failed).split())
     kind = type(failed).__name__
     if "out of memory" in said.lower() or kind in ("OutOfMemoryError", "MemoryError"):

@@ -1,4 +1,4 @@
-"""Micro-benchmarks of this machine, as plain readings that say how each was taken.
+"""Micro-benchmarks of this machine, as readings with the method of each.
 
 Bandwidth of copy, triad and read over working sets, latency of dependent loads over working sets,
 matrix and vector and special-function rates, the launch floor, and the rate under load. Readings
@@ -22,24 +22,24 @@ from perfmodel.evidence.records import documents
 SCHEMA_VERSION = 1
 STREAMS = ("read", "copy", "triad")
 ARRAYS = {"read": 1, "copy": 2, "triad": 3}
-"""Arrays of a stream: its working set and its bytes are that many times one array."""
+"""Arrays of each stream; its working set and its bytes moved are this many times one array."""
 
 Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A quantity over the working set."""
+    """A quantity (bandwidth or latency) as a function of the working set."""
 
     unit: str
     """Unit of the values."""
     method: str
-    """How it was read."""
+    """How it was measured."""
     points: tuple[tuple[float, float], ...]
     """Bytes of all cores together, and the value."""
     disturbed: tuple[float, ...] = ()
-    """Working sets at which other programs disturbed every run: their values are the best there
-    were."""
+    """Working sets at which other programs disturbed every run; their values are the best measured.
+    """
 
     def within(self, low: float, high: float) -> list[float]:
         """Values whose working set is in a range."""
@@ -48,13 +48,13 @@ class Curve:
 
 @dataclass(frozen=True)
 class Readings:
-    """Everything that was read from one machine.
+    """All readings of one machine.
 
     `levels` are its caches from the core outwards as (name, bytes of all instances together, bytes
     of one); `rates` are SI numbers by name: clock, matrix.bf16, vector.fp32, special,
     launch.stream, launch.graph, sustained.bf16 ...; `load` is (seconds, FLOP/s, MHz, W) under
-    sustained load. `busy` says what other programs did at the start, and is empty where they did
-    nothing; `disturbed` are the rates for which no run was left alone by them.
+    sustained load. `busy` describes the load by other programs at the start, if any; `disturbed`
+    are the rates for which they disturbed every run.
     """
 
     kind: str
@@ -85,7 +85,7 @@ class Readings:
     timestamp_utc: str = ""
     """When."""
     busy: str = ""
-    """What other programs did at the start; empty: nothing."""
+    """Load by other programs at the start; empty: none."""
     disturbed: tuple[str, ...] = ()
     """Rates for which other programs disturbed every run."""
 
@@ -116,7 +116,7 @@ def take(
 ) -> Readings:
     """Run every micro-benchmark on `cpu` or `cuda`.
 
-    `report` is told what is measured next, many times; `say` what a person has to know.
+    `report` is called with what is measured next, `say` with warnings.
     """
     where = environment(device)
     if where.kind == "cuda":
@@ -129,7 +129,7 @@ def take(
 
 
 def _unheard(message: str) -> None:
-    """Nobody is told."""
+    """Discard a message."""
 
 
 def sizes(low: float, high: float, per_octave: int) -> list[int]:

@@ -1,8 +1,7 @@
-"""What the readings of a machine show for each memory level, and which of them cannot be.
+"""Bandwidth and latency of each memory level from the readings, without implausible ones.
 
-Bandwidth rises and latency falls towards the core: a level that breaks this order (it was measured
-in a bad moment, or the system says a wrong size of its cache) is left out with a line that says so,
-and the others stay.
+Bandwidth rises and latency falls towards the core. A level that breaks this order (its reading was
+disturbed, or the system reports a wrong cache size) is left out and reported; the others are kept.
 """
 
 from __future__ import annotations
@@ -13,12 +12,15 @@ from statistics import median
 from perfmodel.evidence.measured.microbench import Readings
 from perfmodel.units import si
 
-_BEYOND = 8.0  # times the last cache: working sets of which a cache keeps little
-_LEVEL_LOW, _LEVEL_HIGH = 2.0, 0.6  # a level shows between 2 × the inner and 0.6 × its own size
-_FASTER = 1.01  # times the level outside, for one to count as faster
+_BEYOND = 8.0  # times the last cache: larger working sets show main memory
+_LEVEL_LOW, _LEVEL_HIGH = (
+    2.0,
+    0.6,
+)  # a level shows from 2 × the inner to 0.6 × its size
+_FASTER = 1.01  # times the next outer level's: a level must be faster by this
 _ONE_CORE = ("latency", "gather")
-_LEAST_VECTOR = 0.5  # of the machine's own product in the same type: it runs on the same unit
-_MATRIX_UNITS = ("apple",)  # whose library has fp32 products done by a unit beside the cores
+_LEAST_VECTOR = 0.5  # of the measured product's rate in the same type, which uses the same unit
+_MATRIX_UNITS = ("apple",)  # vendors whose library runs fp32 products on a separate unit
 
 MEMORY = "main memory"
 
@@ -26,7 +28,8 @@ MEMORY = "main memory"
 def used(readings: Readings, curve: str, level: str | None) -> list[tuple[float, float]]:
     """The points (working set, value) of a curve that show a cache (its name) or memory (None).
 
-    Bandwidth is compared with all instances together, latency with one: one core runs that.
+    For bandwidth the size of a cache is all its instances together, for latency one, since one core
+    runs.
     """
     if curve not in readings.curves:
         return []
@@ -42,22 +45,22 @@ def used(readings: Readings, curve: str, level: str | None) -> list[tuple[float,
 
 
 def plateau(readings: Readings, curve: str, level: str | None) -> float | None:
-    """What a curve shows for a cache level (its name), or for main memory (None).
+    """The value of a curve for a cache level (its name), or for main memory (None).
 
-    The median stands for a level, but for latency of a cache the least: other users of a shared
-    cache can only add to it.
+    It is the median over the level's points, and the minimum for the latency of a cache: other
+    users of a shared cache can only increase it.
     """
     values = [value for _, value in used(readings, curve, level)]
     if not values:
         return None
     if curve in _ONE_CORE:
         return min(values) if level is not None else median(values)
-    # Small working sets of a GPU show the launch, so its best is what the level reaches.
+    # Small working sets on a GPU are dominated by launch latency, so the best value is taken.
     return max(values) if readings.kind == "cuda" else median(values)
 
 
 def disturbed(readings: Readings, curve: str, level: str | None) -> bool:
-    """Whether other programs were in more than half of the points that show a level."""
+    """Whether other programs disturbed more than half of the points of a level."""
     points = used(readings, curve, level)
     hit = sum(size in readings.curves[curve].disturbed for size, _ in points)
     return 2 * hit > len(points)
@@ -71,7 +74,7 @@ def streams(readings: Readings) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Judged:
-    """The readings that hold."""
+    """The plausible readings."""
 
     bandwidth: dict[str, float] = field(default_factory=dict)
     """Bytes a second of each level."""
@@ -80,11 +83,11 @@ class Judged:
     rates: dict[str, float] = field(default_factory=dict)
     """Rates by name."""
     said: tuple[str, ...] = ()
-    """A line for each reading that does not hold."""
+    """A line for each reading that was left out."""
 
 
 def judged(readings: Readings, memory_bytes_per_s: float) -> Judged:
-    """What holds of `readings`; caches have to be faster than `memory_bytes_per_s`."""
+    """The plausible ones of `readings`; caches have to be faster than `memory_bytes_per_s`."""
     bandwidth, slow = _rising(readings, memory_bytes_per_s)
     latency, late = _falling(readings)
     rates, impossible = _possible(readings)
@@ -132,7 +135,7 @@ def _falling(readings: Readings) -> tuple[dict[str | None, float], list[str]]:
 
 
 def _possible(readings: Readings) -> tuple[dict[str, float], list[str]]:
-    """The rates without a vector rate that the processor's own product shows to be wrong."""
+    """The rates, without a vector rate that the measured product contradicts."""
     rates = dict(readings.rates)
     vector, product = rates.get("vector.fp32"), own_product(readings)
     if vector is None or vector >= _LEAST_VECTOR * product:

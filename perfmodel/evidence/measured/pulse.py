@@ -1,10 +1,10 @@
-"""What a measuring process is running now, in a file, for whoever has to stop it.
+"""A file with what a measuring process is running now, for the supervisor that may have to kill it.
 
-A kernel can hang, and can take its process with it. The process therefore writes what it is about
-to run (`beat`). Whoever watches it sees when the file was last written, and after an abnormal end
-marks what was running as lost, with the reason (`mark_lost`). The next process takes that over
-(`claim`) and records it as a failure instead of running it again. Where nobody marked it (the whole
-machine went away), it is simply run again.
+A kernel can hang or crash its process. The process therefore writes what it is about to run
+(`beat`). The supervisor sees when the file was last written. After an abnormal end it marks the
+running case as lost, with the reason (`mark_lost`). The next process reads that (`claim`) and
+records a failure instead of running the case again. If the case was not marked (the machine went
+away), it is run again.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ class Lost:
 
 
 class Pulse:
-    """The pulse of the processes that write into `folder`; without a folder nothing is written."""
+    """Writes the pulse of this process into `folder`; without a folder it writes nothing."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
 
     def beat(self, running: Mapping[str, str]) -> None:
-        """Say what runs from now on."""
+        """Record what runs from now on."""
         if self._folder is not None:
             _write(self._folder / _NOW, dict(running))
 
     def rest(self) -> None:
-        """Say that nothing that could hang runs now."""
+        """Record that nothing that could hang is running."""
         if self._folder is not None:
             (self._folder / _NOW).unlink(missing_ok=True)
 
     def claim(self) -> Lost | None:
-        """What a former process lost, once; None where it lost nothing."""
+        """What an earlier process lost, returned once; None if nothing."""
         if self._folder is None:
             return None
         path = self._folder / _LOST
@@ -60,7 +60,7 @@ class Pulse:
 
 
 def seconds_since_beat(folder: Path) -> float | None:
-    """How long the present beat is old; None where nothing runs."""
+    """Age of the current beat in seconds; None where nothing runs."""
     try:
         return max(time.time() - (folder / _NOW).stat().st_mtime, 0.0)
     except OSError:
@@ -68,12 +68,12 @@ def seconds_since_beat(folder: Path) -> float | None:
 
 
 def running(folder: Path) -> Mapping[str, str] | None:
-    """What the last beat said; None where nothing runs."""
+    """The content of the last beat; None where nothing runs."""
     return _read(folder / _NOW)
 
 
 def mark_lost(folder: Path, reason: str) -> bool:
-    """Turn the present beat into something lost; False where nothing was running."""
+    """Mark the current beat as lost; False if nothing was running."""
     now = running(folder)
     if now is None:
         return False
@@ -83,7 +83,7 @@ def mark_lost(folder: Path, reason: str) -> bool:
 
 
 def forget(folder: Path) -> None:
-    """Drop a beat that nobody marked as lost: what it names is run again."""
+    """Delete a beat that was not marked as lost; its case will run again."""
     (folder / _NOW).unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""Readings taken one by one: each is kept at once, and one that fails stops no other."""
+"""Readings taken one by one: each is saved at once, and a failed one does not stop the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfmodel.evidence.records.records import replacing
 MISSING = "not measured"
 Load = tuple[tuple[float, float, float | None, float | None], ...]
 Part = dict[str, float | Curve | Load]
-"""What one reading gives: rates, a curve, or points of (seconds, FLOP/s, MHz, W) under load."""
+"""One reading: rates, a curve, or points of (seconds, FLOP/s, MHz, W) under load."""
 
 
 def take(
@@ -26,12 +26,12 @@ def take(
     pulse: Pulse | None = None,
     settle: Callable[[], None] = lambda: None,
 ) -> Readings:
-    """`empty` with every part that can be read; a part that cannot has its reason in `methods`.
+    """`empty` with every part that can be read; a failed part has its reason in `methods`.
 
-    With `partial`, readings are kept in that file one by one, and those that are there already are
-    not taken again. `pulse` is told what is read. `settle` frees what a reading held, and raises
-    where the device is lost: nothing more can be read then. `methods` say how rates are taken, by
-    their name or its first word.
+    With `partial`, each reading is saved in that file, and those already in it are not taken again.
+    `pulse` records what is being read. `settle` frees a reading's memory and raises if the device
+    is lost, which ends the readings. `methods` are the methods of rates, by the rate's name or its
+    first word.
     """
     pulse = pulse or Pulse()
     found = read(partial) if partial is not None and partial.exists() else empty
@@ -64,7 +64,7 @@ def _without(found: Readings, name: str, reason: str) -> Readings:
 def _with(
     found: Readings, name: str, reading: Callable[[], Part], methods: Mapping[str, str]
 ) -> Readings:
-    """The readings with one more part, or with the reason why it is not there."""
+    """The readings with one more part, or with the reason why it failed."""
     try:
         part = reading()
     except Exception as failed:  # a library or a device that lacks something: the rest goes on
@@ -83,5 +83,5 @@ def _with(
 
 
 def missing(found: Readings) -> dict[str, str]:
-    """Readings that are not there, with the reason."""
+    """The failed readings with their reasons."""
     return {name: how for name, how in found.methods.items() if how.startswith(MISSING)}

@@ -1,8 +1,9 @@
-"""What a case can be timed with: the libraries' own kernels, which are the rivals of the bundled.
+"""Contenders that run a library's kernels: the rivals of the bundled kernels.
 
-A contender takes a case, prepares calls on random inputs and says how far its result is from the
-reference. On a CUDA or ROCm device: torch SDPA by backend, cuBLAS through torch.matmul, torch's
-row-wise and element-wise kernels. On a CPU: torch's unfused and fused attention and the same rest.
+A contender takes a case, prepares calls on random inputs and computes the error of its result
+against the reference. On a CUDA or ROCm device: torch SDPA by backend, cuBLAS through torch.matmul,
+torch's row-wise and element-wise kernels. On a CPU: torch's unfused and fused attention, and the
+same other operators.
 """
 
 from __future__ import annotations
@@ -28,25 +29,25 @@ class Prepared:
     calls: tuple[Call, ...]
     """A call for each set of inputs."""
     error: Callable[[], float]
-    """Checks the first; the relative error."""
+    """Computes the relative error of the first call's result."""
     config: str = ""
-    """What it was set to."""
+    """The config that was chosen."""
     capturable: bool = True
-    """Whether a graph may hold it. torch's differentiation runs on the stream of the forward pass,
-    which is not the one that is captured."""
+    """Whether a CUDA graph can capture it. torch's autograd runs on the stream of the forward pass,
+    which is not the captured one."""
     resources: Callable[[], Mapping[str, int]] = dict
-    """What the binary takes, known once the check has run."""
+    """The binary's resources, known after the check has run."""
 
 
 class Contender(Protocol):
-    """Something that computes cases."""
+    """An implementation that computes cases."""
 
     @property
     def implementation(self) -> str:
         """The name in the measured-run table."""
 
     def takes(self, case: Case) -> bool:
-        """Whether it computes this case at all."""
+        """Whether it computes this case."""
 
     def prepare(self, case: Case, sets: int, seed: int) -> Prepared:
         """Inputs, compiled code and calls; raises whatever the library raises."""
@@ -68,8 +69,8 @@ class Rival:
     build: Build
     """Turns inputs into a call that returns outputs by name."""
     direct: Build | None = None
-    """The same for gradients, by the operator that autograd would call, which a graph can hold.
-    Where torch lacks it or refuses the case, `build` differentiates."""
+    """The same for gradients, by calling autograd's backward operator directly, which a graph can
+    capture. If torch lacks the operator or refuses the case, `build` is used."""
 
     def takes(self, case: Case) -> bool:
         """Whether the library computes this case."""
@@ -88,7 +89,7 @@ class Rival:
         return Prepared(calls, error, capturable=capturable)
 
     def _calls(self, case: Case, inputs: Sequence[Tensors]) -> tuple[tuple[Call, ...], bool]:
-        """A call for each set of inputs, and whether a graph can hold it."""
+        """A call for each set of inputs, and whether a graph can capture it."""
         if case.direction == "fwd":
             return tuple(self.build(case, each) for each in inputs), True
         if self.direct is not None:
@@ -151,7 +152,8 @@ def _gpu_attention() -> list[tuple[Any, ...]]:
 
 
 def _standard(case: Case, inputs: Tensors) -> Callable[[], Tensors]:
-    """Scores, softmax and values as three operators; heads of a group are stacked as rows."""
+    """Unfused attention: scores, softmax and values as three operators, with a group's heads as
+    rows."""
     import torch
 
     b, g, d = case.size("batch"), case.size("heads_kv"), case.size("head_dim")
@@ -177,7 +179,8 @@ def _sdpa(case: Case, inputs: Tensors, context: Any = nullcontext) -> Callable[[
     """torch's scaled_dot_product_attention, forward or its gradients alone."""
     import torch
 
-    # torch aligns causal masks to the start: the same where lengths agree, and one query sees all.
+    # torch aligns a causal mask to the first key. That is the same mask for equal lengths; one
+    # query sees all keys.
     causal = bool(case.causal) and case.size("seq_q") > 1
     grouped = case.heads_q != case.heads_kv
     attention = torch.nn.functional.scaled_dot_product_attention
@@ -260,7 +263,7 @@ def _column_major(matrix: Any) -> Any:
 
 
 def _scaled_mm(case: Case, inputs: Tensors) -> Callable[[], Tensors]:
-    """cuBLAS fp8 with one scale a tensor; it wants B column by column."""
+    """cuBLAS fp8 with one scale a tensor; it needs B in column-major order."""
     import torch
 
     a, b = inputs["A"][0], _column_major(inputs["B"][0])
@@ -324,7 +327,7 @@ def _norm_gradients(case: Case, inputs: Tensors) -> Callable[[], Tensors]:
 
 
 def _pointwise(case: Case, inputs: Tensors) -> Callable[[], Tensors]:
-    """Results go to one buffer, as the kernels' do: the allocator is not what is measured."""
+    """Results go to one buffer, as the bundled kernels' do, so that allocation is not timed."""
     import torch
 
     x, last = inputs["X"][0], inputs["X"][-1]

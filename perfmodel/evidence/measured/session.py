@@ -35,7 +35,7 @@ QUICK = Policy(samples=30, warmup_s=0.05, limit_s=0.25)
 DAY = Policy(samples=30, warmup_s=0.05, limit_s=0.3)  # a thousand cases in a quarter of an hour
 FULL = Policy(samples=100, warmup_s=0.2, limit_s=1.5)
 TUNING = Policy(samples=5, least_samples=3, warmup_s=0.02, limit_s=0.1)
-_FLUSHED = 4  # times the last cache: what is written to empty it on a CPU
+_FLUSHED = 4  # times the last cache: bytes written to flush it on a CPU
 _TIMERS = {"cpu": ("wall",), "cuda": ("graph", "events")}
 
 
@@ -53,10 +53,11 @@ def bench(
     pulse: Pulse | None = None,
     beside: Callable[[Case, str, str], Mapping[str, str]] | None = None,
 ) -> Bench:
-    """The circumstances on `device`: cold and by graph on a GPU, warm by the clock on a CPU.
+    """The settings for `device`: cold caches and graph replay on a GPU, warm and wall clock on a
+    CPU.
 
-    `pulse` says what runs to whoever watches, `beside` gives further cells of a row. Raises
-    `UnknownName` for a timer that the device has not.
+    `pulse` records what runs, and `beside` gives further cells of a row. Raises `UnknownName` for a
+    timer that the device does not have.
     """
     where = environment(device)
     if where.kind == "cpu":
@@ -88,9 +89,9 @@ def contenders(
     tuner: Tuner | None = None,
     menu: Menu | None = None,
 ) -> tuple[list[Contender], tuple[str, ...]]:
-    """What can be timed there, and a line for each kernel that could not be loaded.
+    """The contenders on a device, and a line for each kernel that could not be loaded.
 
-    Triton kernels run on GPUs only; `tuner` and `menu` are as `KernelContender` has them.
+    Triton kernels run on GPUs only; `tuner` and `menu` are those of `KernelContender`.
     """
     found: list[Contender] = list(rivals(where.kind))
     if where.kind == "cpu":
@@ -102,7 +103,7 @@ def contenders(
 
 
 def launcher(where: Environment) -> Launcher:
-    """What Triton kernels are launched on."""
+    """Device, compile target and compute units for launching Triton kernels."""
     from perfmodel.evidence.compiled.targets import nearest
     from perfmodel.evidence.measured.contenders import Launcher
 
@@ -110,7 +111,7 @@ def launcher(where: Environment) -> Launcher:
 
 
 def tuner(bench: Bench, journal: Journal | None = None) -> Tuner:
-    """Times configs as `bench` times cases, with fewer samples."""
+    """A tuner that times configs as `bench` times cases, with fewer samples."""
     from perfmodel.evidence.measured.tuning import Tuner
 
     def time(calls: Sequence[Call]) -> Samples:
@@ -126,7 +127,7 @@ def tuner(bench: Bench, journal: Journal | None = None) -> Tuner:
 def keep_freed_memory() -> bool:
     """Let the C library reuse freed memory, as the allocator of a GPU does; False if it cannot.
 
-    Otherwise every large result is mapped afresh, and the time is that of page faults.
+    Otherwise every large result is mapped anew, and page faults dominate the time.
     """
     trim_threshold, most_mapped = -1, -4  # M_TRIM_THRESHOLD and M_MMAP_MAX of glibc's malloc.h
     try:
@@ -146,7 +147,7 @@ def _stopwatch(name: str, where: Environment, cold: bool) -> Callable[[], Stopwa
 
 
 def _flusher(where: Environment) -> Call:
-    """Writes more than the caches hold, so that nothing else is left in them."""
+    """A call that writes more bytes than the caches hold, which flushes them."""
     torch = needs_torch()
     size = int(max(_FLUSHED * where.cache_bytes, 2**26))
     buffer = torch.empty(size, dtype=torch.int8, device=where.kind)
@@ -154,7 +155,7 @@ def _flusher(where: Environment) -> Call:
 
 
 def _floor(where: Environment, stopwatch: Callable[[], Stopwatch]) -> float:
-    """What the smallest operation takes: nothing below a few of these can be told apart."""
+    """Seconds of the smallest operation; times below a few of these are not resolved."""
     torch = needs_torch()
     one = torch.zeros(1, device=where.kind)
     policy = Policy(samples=20, warmup_s=0.02, limit_s=0.1)
@@ -162,7 +163,7 @@ def _floor(where: Environment, stopwatch: Callable[[], Stopwatch]) -> float:
 
 
 def _settle(where: Environment) -> Callable[[], None]:
-    """Give back what a case held; raises where the device does not answer any more."""
+    """A function that frees a case's memory and raises if the device no longer answers."""
     if where.kind == "cpu":
         return lambda: None
     torch = needs_torch()

@@ -1,14 +1,14 @@
 """Stopwatches: how one call is timed, and how many calls make a measurement.
 
-A stopwatch turns calls into seconds per call; `collect` warms it up by time, lets it choose how
-many calls one sample needs, and takes samples until there are enough or the time is up. Calls
-rotate over several sets of inputs, so that data is as cold as the sets are large together.
+A stopwatch measures seconds per call. `collect` warms up for a given time, chooses the number of
+calls in a sample, and takes samples until there are enough or the time is up. Calls rotate over
+several sets of inputs, so that the inputs are out of any cache smaller than all sets together.
 
     wall     the host's clock around calls (CPU)
     events   device events around each call, all queued before the first is waited for
     graph    a captured graph of calls between two events: no launch gap
 
-Clock and calls are injected, so that all of this is tested without waiting.
+Clock and calls are passed in, so that tests need not wait.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-_LONG_S = 2e-4  # beyond this a call is more than its launch
-_ESCAPED = 0.3  # of the time outside a graph: less cannot be the whole work
+_LONG_S = 2e-4  # a longer call is dominated by its work, not by its launch
+_ESCAPED = 0.3  # of the time outside a graph: a shorter replay lacks part of the work
 
 Call = Callable[[], Any]
 Clock = Callable[[], float]
 
 HARNESS = {"wall": "wall_clock", "events": "do_bench", "graph": "cuda_graph"}
-"""Timer to the `harness` of the measured-run table. Queued event pairs are what do_bench does."""
+"""Timer to the `harness` of the measured-run table; queued event pairs are Triton's do_bench."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Stopwatch(Protocol):
     timer: str
 
     def warm(self, calls: Sequence[Call], policy: Policy) -> float:
-        """Run calls for a while; the seconds that one takes, roughly."""
+        """Run calls for a while; returns the approximate seconds of one."""
 
     def samples(self, calls: Sequence[Call], per_sample: int, policy: Policy) -> list[float]:
         """Seconds per call of each sample."""
@@ -107,7 +107,8 @@ def calls_per_sample(rough_s: float, sets: int, policy: Policy) -> int:
 class WallClock:
     """The host's clock around calls that return when the work is done.
 
-    With `flush`, every call is timed alone and caches are emptied before it, outside the time.
+    With `flush`, every call is timed alone, and caches are flushed before it, outside the measured
+    time.
     """
 
     timer = "wall"
@@ -208,8 +209,8 @@ class DeviceEvents:
 class GraphReplay(DeviceEvents):
     """A captured graph of `per_sample` calls, replayed between two events.
 
-    Work that escaped the capture (it ran on another stream) would not be timed: a replay far faster
-    than the same calls outside a graph is refused.
+    Work that was not captured (it ran on another stream) would not be timed. A replay that is far
+    faster than the same calls outside a graph is therefore refused.
     """
 
     timer = "graph"
@@ -219,7 +220,7 @@ class GraphReplay(DeviceEvents):
         self._rough_s = 0.0
 
     def warm(self, calls: Sequence[Call], policy: Policy) -> float:
-        """As for events; what a call takes is kept to judge the replay by."""
+        """As for events; the time of a call is stored for comparison with the replay."""
         self._rough_s = super().warm(calls, policy)
         return self._rough_s
 

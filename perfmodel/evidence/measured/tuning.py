@@ -1,8 +1,8 @@
-"""Choosing a kernel's config on the device: every config timed cold, every time kept.
+"""Chooses a kernel's config on the device: every config is timed cold and recorded.
 
-A tuner times the configs of one case as the case itself will be timed (inputs in turn, a captured
-graph), since a config that is fastest in a warm loop of launches need not be fastest then. Each
-config is a row of a table of its own, failures included: what has a row is not run again.
+A tuner times configs in the way that the case itself will be timed (rotating inputs, a captured
+graph), since the fastest config in a warm loop of launches need not be the fastest there. Each
+config is a row of a separate table, failures included. A config with a row is not run again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Trial:
     prepare: Callable[[], Sequence[Call]]
     """Makes its calls, one for each set of inputs, and runs the first."""
     resources: Callable[[], Mapping[str, int]] = dict
-    """What the binary takes, known once it has run."""
+    """The binary's resources, known after it has run."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Tuner:
     device: str = ""
     """Slug of the device in the table."""
     journal: Journal | None = None
-    """Where trials are written down."""
+    """The table of trials."""
     pulse: Pulse = field(default_factory=Pulse)
-    """Is told what runs."""
+    """Records what is running."""
     settle: Callable[[], None] = lambda: None
     """Frees what a trial held."""
     beside: Callable[[Case, str, str], Mapping[str, str]] = no_cells
@@ -72,7 +72,7 @@ class Tuner:
         return best[1]
 
     def record_lost(self, lost: Lost) -> None:
-        """The row of a config whose process ended while it ran."""
+        """Write the row of a config whose process died while it ran."""
         if self.journal is None:
             return
         row = {name: lost.running.get(name, "") for name in COLUMNS}
@@ -80,7 +80,7 @@ class Tuner:
             self.journal.append(row | {"flag": FAILED, "measured_us": "", "reason": lost.reason})
 
     def _row(self, case: Case, implementation: str, trial: Trial) -> Mapping[str, str]:
-        """The row of a trial: from the table where it is there, else timed now."""
+        """The row of a trial: from the table if it has one, else timed now."""
         identity = {
             **case.columns(),
             "device": self.device,
@@ -107,7 +107,7 @@ class Tuner:
 
 
 def is_out_of_memory(failed: BaseException) -> bool:
-    """Whether an error means that memory ran out (torch's class, or its words on a CPU)."""
+    """Whether an error means out of memory (torch's class, or its message on a CPU)."""
     said = str(failed).lower()
     return (
         isinstance(failed, MemoryError)

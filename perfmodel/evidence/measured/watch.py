@@ -1,4 +1,4 @@
-"""A gauge read in the background: the clock and power of a device while it works."""
+"""Reads a device's clock and power in the background while it works."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EVERY_S = 0.02
 class Watch:
     """Reads `gauge` until the context ends, in a thread of its own; at least once.
 
-    A driver's answer takes about a millisecond of one host core and none of the device.
+    A reading takes about a millisecond of one host core and no time on the device.
     """
 
     def __init__(self, gauge: Gauge, every_s: float = _EVERY_S) -> None:
@@ -49,7 +49,7 @@ class Watch:
 
     @property
     def throttle(self) -> str:
-        """Every reason that held the clock down meanwhile."""
+        """Every throttle reason that was read meanwhile."""
         seen = (part for state in self._states for part in state.throttle.split("+") if part)
         return "+".join(dict.fromkeys(seen))
 

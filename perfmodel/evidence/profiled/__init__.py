@@ -1,15 +1,15 @@
-"""Profiles of whole programs: every launch with its time, and what it computed.
+"""Profiles of whole programs: every launch with its time and, where known, its problem.
 
-timeline = formats.read("trace.json")             # launches in order, whatever tool saw them
-groups = matching.grouped(timeline, ...)          # equal launches, and the problem that they ran
+timeline = formats.read("trace.json")             # launches in order, from any profiler
+groups = matching.grouped(timeline, ...)          # equal launches together, with their problem
 
 timeline      launches in columns: start, duration, kernel
 jsonstream    the events of a trace, one after another
 torchtrace    torch.profiler     nsystems   Nsight Systems' SQLite
 ncompute      Nsight Compute's CSV          rocprofiler   rocprofv3's CSV and SQLite
-formats       which of these a file is
-operations    recorded operators and their shapes, as problems (operations.yaml)
-kernelnames   what a kernel's name says (kernelnames.yaml)
-order         launches in order against the nodes of a known graph
-matching      all three
+formats       finds the reader of a file
+operations    recorded operators with shapes, as problems (operations.yaml)
+kernelnames   operator, type and tile from a kernel's name (kernelnames.yaml)
+order         launches in order, aligned with the nodes of a known graph
+matching      combines these three
 """

@@ -1,4 +1,4 @@
-"""SQLite files of profilers: opened for reading alone, every fault one line."""
+"""SQLite files of profilers, opened read-only; every error is one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAGIC = b"SQLite format 3\x00"
 
 
 class Database:
-    """A profiler's file: its tables, and rows of them."""
+    """A profiler's SQLite file: its tables and their rows."""
 
     def __init__(self, connection: sqlite3.Connection, where: str) -> None:
         self.connection, self.where = connection, where
@@ -24,7 +24,7 @@ class Database:
         self.tables = tuple(str(name) for (name,) in listed)
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """The columns of a table, which differ by version; none where there is no such table."""
+        """The columns of a table, which differ by version; none if there is no such table."""
         if table not in self.tables:
             return ()
         listed = self.connection.execute(f"PRAGMA table_info({_quoted(table)})")
@@ -33,7 +33,7 @@ class Database:
     def rows(
         self, table: str, columns: tuple[str, ...], order: str = ""
     ) -> Iterator[tuple[object, ...]]:
-        """Rows of some columns, those that are not there as None."""
+        """Rows with the given columns; a column that the table lacks is None."""
         known = self.columns(table)
         asked = ", ".join(_quoted(name) if name in known else "NULL" for name in columns)
         by = f" ORDER BY {_quoted(order)}" if order else ""
@@ -46,7 +46,8 @@ def _quoted(name: str) -> str:
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[Database]:
-    """A database for reading; raises `TableError` for a file that is none, or a damaged one."""
+    """A database opened read-only; raises `TableError` for a file that is not one, or a damaged
+    one."""
     where = str(path)
     try:
         url = f"file:{quote(str(Path(path).absolute()))}?mode=ro"

@@ -1,4 +1,4 @@
-"""Which profiler wrote a file, by what it holds; a foreign one is one line."""
+"""Finds which profiler wrote a file from its contents; any other file is a one-line error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REPORTS = {
 
 
 def read(path: str | Path) -> Timeline:
-    """The launches of a file; raises `TableError` for one that is missing, damaged or foreign."""
+    """The launches of a file; raises `TableError` if it is missing, damaged or not a profile."""
     name = str(path)
     for suffix, what in _REPORTS.items():
         if name.endswith(suffix):

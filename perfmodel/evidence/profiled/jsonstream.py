@@ -1,7 +1,7 @@
-"""The events of a Chrome trace, one after another: memory holds one event and a piece of the file.
+"""Streams the events of a Chrome trace: memory holds one event and one piece of the file.
 
-`json` parses each event (`raw_decode`), so that a trace of 100 MB takes seconds, and no library is
-needed for what is one list in one object.
+Each event is parsed by `json` (`raw_decode`), so that a trace of 100 MB takes seconds and no
+further library is needed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from perfmodel.errors import TableError, reason
 from perfmodel.evidence.records.documents import shown
 
 _PIECE = 1 << 20  # characters read at a time
-_LONGEST = 64 << 20  # characters of one event, or of what stands before the list
+_LONGEST = 64 << 20  # characters of one event, or of the text before the list
 _KEY = '"traceEvents"'
 _SPACE = " \t\r\n,"
 
 
 def events(path: str | Path) -> Iterator[Mapping[str, Any]]:
-    """Every event of a trace that is an object; raises `TableError` where the file is not sound."""
+    """Every event of a trace that is an object; raises `TableError` for a malformed file."""
     where = str(path)
     try:
         with _opened(path) as file:
@@ -64,7 +64,7 @@ class _Stream:
         return bool(piece)
 
     def next(self) -> str:
-        """The next character that is no space and no comma; empty at the end."""
+        """The next character other than spaces and commas; empty at the end."""
         while True:
             while self.at < len(self.text):
                 if self.text[self.at] not in _SPACE:
@@ -99,7 +99,7 @@ class _Stream:
             raise TableError(f"{self.where}: traceEvents is no list; export it again")
 
     def _value(self) -> Any:
-        """The next value, of however many pieces."""
+        """The next value, reading as many pieces as it needs."""
         while True:
             try:
                 value, self.at = self.decode(self.text, self.at)

@@ -1,4 +1,4 @@
-"""What a kernel's name says of it: `kernelnames.yaml`."""
+"""Operator, library, type and tile from a kernel's name, by the patterns of `kernelnames.yaml`."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from typing import Any
 from perfmodel import yamltable
 
 UNKNOWN = "unknown"
-"""The class of a kernel whose name says nothing."""
+"""The class of a kernel whose name matches no pattern."""
 NO_WORK = ("transfer", "collective", "other", "reduction", "gemm-part", "attention-backward")
-"""Classes that no operator of ours stands for."""
+"""Classes that are not operators of this package."""
 _TILE = ("bm", "bn", "bk", "head_dim")
-_LONGEST = 2000  # characters of a name that are looked at
+_LONGEST = 2000  # characters of a name that are matched
 
 
 @dataclass(frozen=True)
 class Named:
-    """What a name says."""
+    """What a kernel's name states."""
 
     kind: str
-    """An operator of ours, or transfer, collective, reduction, other, `UNKNOWN`."""
+    """An operator of this package, or transfer, collective, reduction, other, `UNKNOWN`."""
     implementation: str = ""
-    """What the table of measured runs calls who wrote it."""
+    """Its library, as the measured-run table names it."""
     dtype: str = ""
-    """The type of its operands, where the name says it."""
+    """The type of its operands, where the name states it."""
     tile: Mapping[str, int] = field(default_factory=dict)
-    """Extents of the block's tile (bm, bn, bk) and the head dimension, where the name says them."""
+    """Extents of the block's tile (bm, bn, bk) and the head dimension, where the name states them.
+    """
     ops: str = ""
     """Operators that a compiler fused into it, joined by underscores."""
 
@@ -40,11 +41,11 @@ class Entry:
     """A line of the table."""
 
     pattern: re.Pattern[str]
-    """Found in a name."""
+    """Regular expression that is searched in a name."""
     kind: str
     """The class."""
     implementation: str
-    """Who wrote it."""
+    """The library of such kernels."""
     example: str
     """A name that it matches."""
 
@@ -68,7 +69,7 @@ def _document() -> Mapping[str, Any]:
 
 @lru_cache(maxsize=65536)
 def named(kernel: str) -> Named:
-    """What a kernel's name says."""
+    """The statements of a kernel's name, by the first pattern that matches."""
     for entry in entries():
         match = entry.pattern.search(kernel[:_LONGEST])
         if match is not None:

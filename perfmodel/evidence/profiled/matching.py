@@ -1,7 +1,7 @@
-"""Launches as operator calls: equal ones together, each with the problem that it ran, if known.
+"""Groups launches into operator calls with equal problems, and finds the problem of each.
 
-A problem is found in one of three ways, the surest first: by the shapes that the profiler recorded,
-by the order of a known graph, or not at all: then the kernel is named, or unknown.
+A problem is found from the shapes that the profiler recorded, or else from the order of a known
+graph. Otherwise only the kernel's class is known from its name, or nothing.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from perfmodel.evidence.profiled.operations import Row
 from perfmodel.evidence.profiled.timeline import Timeline, What
 
 SHAPE, ORDER, NAME, NONE = "shape", "order", "name", "unknown"
-"""How the problem of a launch is known: by shape, by order, not (only the kernel's class), not at
-all."""
+"""How the problem of a launch is known: by shape, by order, only the kernel's class, or nothing."""
 _LEAST_AGREEMENT = 0.5
 
 
 @dataclass
 class Group:
-    """Calls that ran the same problem by the same kernels."""
+    """Calls that ran the same problem with the same kernels."""
 
     kernel: str
     """The kernel that took longest of one call."""
@@ -35,13 +34,13 @@ class Group:
     row: Row = field(default_factory=dict)
     """Columns of the measured-run table that state the problem; empty where it is not known."""
     estimated: bool = False
-    """Whether the problem is counted by its bytes alone."""
+    """Whether only the problem's bytes are known, not its operations."""
     implementation: str = ""
-    """Who wrote the kernel, where its name says it."""
+    """The kernel's library, where its name states it."""
     operator: str = ""
     """The framework's operator, where recorded."""
     nanoseconds: list[float] = field(default_factory=list)
-    """What each call took."""
+    """Nanoseconds of each call."""
 
     @property
     def calls(self) -> int:
@@ -50,7 +49,7 @@ class Group:
 
     @property
     def total_ns(self) -> float:
-        """What all calls took."""
+        """Nanoseconds of all calls."""
         return float(sum(self.nanoseconds))
 
 
@@ -59,16 +58,16 @@ class Matched:
     """All calls of a profile."""
 
     groups: tuple[Group, ...]
-    """Longest in all first."""
+    """Groups, longest total time first."""
     notes: tuple[str, ...] = ()
-    """What is to be said of the matching."""
+    """Lines for the user about the matching."""
 
 
 def grouped(timeline: Timeline, nodes: Sequence[Row] = (), dtype: str = "") -> Matched:
     """Group the launches of a timeline.
 
     `nodes` are the problems of a graph in launch order, for launches without shapes. `dtype` is the
-    type where the profile does not say it.
+    type where the profile does not state it.
     """
     calls = _calls(timeline)
     firsts = [_longest(timeline, call) for call in calls]
@@ -86,7 +85,7 @@ def grouped(timeline: Timeline, nodes: Sequence[Row] = (), dtype: str = "") -> M
 
 
 def _calls(timeline: Timeline) -> list[np.ndarray]:
-    """Launches of each operator call, in the order of the first; a launch without one is alone."""
+    """Launches of each operator call, ordered by first launch; a launch without a call is alone."""
     n = len(timeline.call)
     own = np.where(
         timeline.call >= 0, timeline.call, timeline.call.max(initial=0) + 1 + np.arange(n)
@@ -99,19 +98,19 @@ def _calls(timeline: Timeline) -> list[np.ndarray]:
 
 
 def _longest(timeline: Timeline, call: np.ndarray) -> What:
-    """The longest launch of a call stands for it."""
+    """The longest launch of a call, which represents the call."""
     return timeline.whats[int(timeline.what[call[np.argmax(timeline.duration[call])]])]
 
 
 def _places(
     firsts: Sequence[What], nodes: Sequence[Row], dtype: str
 ) -> tuple[list[int], list[str]]:
-    """The node of each call that has no shape; -1 for those that have, and for no node."""
+    """The graph node of each call without a shape; -1 for calls with a shape or without a node."""
     none = [-1] * len(firsts)
     if not nodes:
         return none, []
     problems = [_problem(what, dtype) for what in firsts]
-    # Those with a shape hold the place of those without.
+    # Calls with a shape take part in the alignment as well, to keep the order.
     kinds = [
         named(what.kernel).kind if found is None else str(found.row["op"])
         for what, found in zip(firsts, problems, strict=True)
@@ -157,12 +156,13 @@ def _group(what: What, node: Row | None, dtype: str) -> Group:
 
 
 def _implementation(said: Named, kind: str) -> str:
-    """Who wrote a kernel of the operator that ran; a copy before it is by nobody."""
+    """The library of a kernel of the operator that ran; empty for a kernel of another class (a
+    copy)."""
     return said.implementation if said.kind == kind else ""
 
 
 def _joined(groups: object) -> list[Group]:
-    """Groups of the same problem, kernel and way as one."""
+    """Merges groups with equal problem, kernel and way of matching."""
     found: dict[tuple[object, ...], Group] = {}
     for group in groups:  # type: ignore[attr-defined]
         key = (group.kernel, group.how, group.operator, tuple(sorted(group.row.items())))

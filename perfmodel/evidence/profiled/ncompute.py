@@ -1,6 +1,7 @@
 """Nsight Compute's CSV: launches in order, each with its duration.
 
-It replays every launch and serialises them, so that start times are none and gaps say nothing.
+The profiler replays and serialises launches, so there are no start times and no gaps between
+launches.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ CUPTI_ACTIVITY_KIND_KERNEL has a row a launch: start and end in nanoseconds, cor
 block, and names as numbers of StringIds. CUPTI_ACTIVITY_KIND_RUNTIME has the calls that launched
 them (correlationId, globalTid), NVTX_EVENTS ranges on threads (eventType 59 is push and pop), with
 `torch.autograd.profiler.emit_nvtx(record_shapes=True)` the operators with their sizes. Tables and
-columns are made as they are needed and differ by version
-(docs.nvidia.com/nsight-systems/UserGuide, "SQLite Schema Reference"): what is not there is not
-read.
+columns exist only if needed, and differ by version (docs.nvidia.com/nsight-systems/UserGuide,
+"SQLite Schema Reference"); missing ones are skipped.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def _sizes(cells: tuple[object, ...]) -> tuple[int, ...]:
 
 
 def _launches(database: Database) -> Mapping[object, tuple[int, object]]:
-    """The moment and the thread of each launch, by correlation."""
+    """Start time and thread of each launch, by correlation id."""
     table = "CUPTI_ACTIVITY_KIND_RUNTIME"
     if table not in database.tables:
         return {}
@@ -76,7 +75,7 @@ def _launches(database: Database) -> Mapping[object, tuple[int, object]]:
 
 
 class _Ranges:
-    """Ranges of a thread, by start; each knows the one around it."""
+    """Ranges of a thread, sorted by start, each with the index of its enclosing range."""
 
     def __init__(self, spans: list[tuple[int, int, int, Recorded | None]]) -> None:
         spans.sort(key=lambda span: (span[0], -span[1]))
@@ -91,7 +90,7 @@ class _Ranges:
             stack.append(place)
 
     def at(self, moment: int) -> tuple[int, Recorded | None]:
-        """Number and operator of the innermost range that holds a moment."""
+        """Number and operator of the innermost range at a time."""
         place = bisect_right(self.starts, moment) - 1
         while place >= 0:
             _, end, number, recorded = self.spans[place]

@@ -20,26 +20,26 @@ _UNSTATED = "bf16"
 
 @dataclass(frozen=True)
 class Found:
-    """What a recorded operator computes."""
+    """The problem of a recorded operator."""
 
     row: Row
     """The columns that state its problem: op, dtype, sizes."""
     estimated: bool = False
-    """Whether it is counted by its bytes alone."""
+    """Whether only its bytes are known, not its operations."""
 
 
 @lru_cache(maxsize=65536)
 def problem(recorded: Recorded, dtype: str = "") -> Found | None:
-    """The problem of an operator with shapes; None for one that is not known or computes nothing.
+    """The problem of an operator with shapes; None if it is unknown or computes nothing.
 
-    `dtype` is the type where the profile records none; bf16 where it is empty too.
+    `dtype` is used where the profile records no type; if it is empty too, bf16 is.
     """
     handler = _handlers().get(_plain(recorded.name))
     if handler is None or not recorded.dims:
         return None
     try:
         return handler(recorded, dtype or _UNSTATED)
-    except (IndexError, ValueError):  # another form of the operator than the table's
+    except (IndexError, ValueError):  # not the form of the operator that the table describes
         return None
 
 
@@ -49,7 +49,7 @@ def is_free(name: str) -> bool:
 
 
 def from_text(text: str) -> Recorded | None:
-    """The operator in the name of a range that `torch.autograd.profiler.emit_nvtx` made.
+    """The operator named by a range of `torch.autograd.profiler.emit_nvtx`.
 
     "aten::mm, seq = 1, op_id = 5, sizes = [[1024, 256], [256, 256]]" (its record_shapes=True).
     """
@@ -108,7 +108,7 @@ def _with(handler: Callable[..., Found | None], entry: Row) -> Callable[[Recorde
 
 
 def _plain(name: str) -> str:
-    """A name without the underscore of an operator that works in place."""
+    """An operator's name without the trailing underscore of in-place operators."""
     return name.rstrip("_")
 
 
@@ -119,7 +119,8 @@ def _dtype(recorded: Recorded, argument: int, usual: str) -> str:
 
 
 def _product(recorded: Recorded, dtype: str, entry: Row) -> Found | None:
-    """C[m,n] = A[m,k] B[k,n]: leading extents are rows of A, or a batch where B has them too."""
+    """C[m,n] = A[m,k] B[k,n]; leading extents count as rows of A, or as a batch if B has them
+    too."""
     left, right = (recorded.dims[entry[side]] for side in ("left", "right"))
     if not left or not right:
         return None

@@ -1,9 +1,9 @@
-"""Launches in order against the nodes of a known graph, where a profile has no shapes.
+"""Aligns launches with the nodes of a known graph by order, for profiles without shapes.
 
 Both are sequences of classes: gemm, attention, rmsnorm ... The nodes repeat layer after layer. A
-launch takes the nearest node from where the one before it stands, at most `REACH` nodes on; one
-whose class is not met there is left, as is a node that no launch took. Kernels that belong to an
-operator of several (a split product's sum) are of no class and pass.
+launch is matched to the next node of its class after the previous launch's node, at most `REACH`
+nodes ahead. A launch without such a node, and a node without a launch, stay unmatched. Auxiliary
+kernels of an operator (the sum of a split product) have no class and are skipped.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 REACH = 6
-"""Nodes that a launch may pass over: a fused norm, an activation in a product's epilogue."""
+"""Nodes that may be skipped between two launches: a fused norm, an activation in an epilogue."""
 
 
 def aligned(kinds: Sequence[str], nodes: Sequence[str]) -> list[int]:
-    """The node of each launch, -1 for none; the nodes go round.
+    """The node of each launch, -1 for none; after the last node comes the first.
 
-    Classes that no node has are passed without losing the place.
+    Launches of a class that no node has are skipped.
     """
     if not nodes:
         return [-1] * len(kinds)
@@ -36,7 +36,7 @@ def aligned(kinds: Sequence[str], nodes: Sequence[str]) -> list[int]:
 
 
 def agreement(kinds: Sequence[str], nodes: Sequence[str]) -> float:
-    """The share of launches of the nodes' classes that found a node."""
+    """The share of matched launches among those whose class some node has."""
     known = set(nodes)
     meant = [kind for kind in kinds if kind in known]
     if not meant:

@@ -71,7 +71,7 @@ def read_database(path: str | Path) -> Timeline:
 
 
 def _named(database: Database, name: str) -> Iterable[str]:
-    """The tables of a name: with identifiers, or the one without where there are none."""
+    """The tables called `name` plus a run's identifier, or else the table called `name`."""
     suffixed = [table for table in database.tables if table.startswith(f"{name}_")]
     return suffixed or [table for table in database.tables if table == name]
 

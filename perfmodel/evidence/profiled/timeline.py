@@ -1,4 +1,4 @@
-"""Launches in columns: a million of them take forty megabytes."""
+"""A timeline of launches, stored in columns: a million take forty megabytes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class Recorded:
     name: str
     """aten::mm."""
     dims: tuple[tuple[int, ...], ...]
-    """Extents of each argument that is a tensor; empty for one that is none."""
+    """Extents of each tensor argument; empty for other arguments."""
     types: tuple[str, ...] = ()
     """Type of each argument, as the profiler writes it; empty where it did not record types."""
     given: tuple[str, ...] = ()
-    """Each argument that is no tensor, in writing; empty where it did not record them."""
+    """Each argument other than tensors, as text; empty if not recorded."""
 
 
 @dataclass(frozen=True)
 class What:
-    """What a launch is known by: launches with an equal one are the same."""
+    """The identity of a launch: launches with equal values are taken as the same."""
 
     kernel: str
-    """The kernel's name; the operator's where the host itself ran it."""
+    """The kernel's name, or the operator's if the host ran it."""
     recorded: Recorded | None = None
     """The operator that launched it, where the profile has shapes."""
     grid: tuple[int, ...] = ()
@@ -41,9 +41,9 @@ class Timeline:
     """Launches in the order of their start."""
 
     tool: str
-    """What saw them."""
+    """The profiler."""
     whats: tuple[What, ...]
-    """Different launches."""
+    """The distinct launches."""
     what: np.ndarray
     """Place in `whats` of each launch, shape (n,)."""
     start: np.ndarray
@@ -57,7 +57,7 @@ class Timeline:
     on_host: bool = False
     """Whether the host ran the operators itself."""
     notes: tuple[str, ...] = ()
-    """What was passed over."""
+    """Lines about what was left out."""
 
     @property
     def busy_ns(self) -> float:
@@ -78,7 +78,7 @@ class Timeline:
 
 @dataclass
 class Columns:
-    """Launches as they are read."""
+    """The columns of a timeline while a file is read."""
 
     start: array[float] = field(default_factory=lambda: array("d"))
     """Nanoseconds."""
@@ -89,10 +89,10 @@ class Columns:
     call: array[int] = field(default_factory=lambda: array("q"))
     """Operator call; -1: none."""
     whats: dict[What, int] = field(default_factory=dict)
-    """Different launches and their places."""
+    """The distinct launches and their indices."""
 
     def add(self, what: What, start: float, duration: float, call: int = -1) -> None:
-        """One launch."""
+        """Append one launch."""
         self.what.append(self.whats.setdefault(what, len(self.whats)))
         self.start.append(start)
         self.duration.append(duration)

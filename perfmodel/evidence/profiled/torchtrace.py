@@ -5,10 +5,10 @@ Kineto writes Chrome's Trace Event Format: complete events ("ph": "X") with micr
 Inputs" and "External id"), cuda_runtime and cuda_driver (a launch, with "correlation"), kernel
 (with "correlation", "External id", "grid", "block"), gpu_memcpy, gpu_memset.
 
-A kernel belongs to the operator of its external id; where there is none, to the innermost operator
-whose time on the launching thread holds the launch. In a trace without kernels the operators
-themselves ran: then the outermost one that has a problem (`operations.yaml`) counts whole, any
-other by its own time.
+A kernel belongs to the operator of its external id, or else to the innermost operator that was
+running on the launching thread. In a trace without kernels the host ran the operators. The
+outermost operator with a known problem (`operations.yaml`) then counts with its whole time, and any
+other operator with its exclusive time.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from perfmodel.evidence.profiled.timeline import Columns, Recorded, Timeline, Wh
 TOOL = "torch.profiler"
 _KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
 _CALLS = ("cuda_runtime", "cuda_driver")
-_MOST = 1e18  # microseconds: longer ago than anything
+_MOST = 1e18  # microseconds: no time of a trace is larger
 _NANO = 1e3
 
 
 class _Trace:
-    """A trace while it is read: columns of what is needed of each event."""
+    """A trace while it is read: the needed fields of each event, in columns."""
 
     def __init__(self) -> None:
         self.operators: dict[Recorded, int] = {}
@@ -48,7 +48,7 @@ class _Trace:
         self.unshaped = 0
 
     def event(self, each: Mapping[str, Any]) -> None:
-        """Take what is needed of an event."""
+        """Add an event."""
         if each.get("ph") != "X":
             return
         category = each.get("cat")
@@ -130,7 +130,7 @@ def _on_device(trace: _Trace, notes: list[str]) -> Timeline:
 
 
 def _calls(trace: _Trace) -> np.ndarray:
-    """The place of each kernel's operator among the operators; -1 where none is known."""
+    """The index of each kernel's operator; -1 if unknown."""
     found = np.full(len(trace.kernel_id), -1, dtype=np.int64)
     if not trace.op:
         return found
@@ -147,7 +147,7 @@ def _calls(trace: _Trace) -> np.ndarray:
 
 
 def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where each wanted number, if above 0, stands among keys; -1 for one that is not there."""
+    """The index in `keys` of each wanted number above 0; -1 if it is not there."""
     if not len(keys):
         return np.full(len(wanted), -1, dtype=np.int64)
     order = np.argsort(keys, kind="stable")
@@ -184,9 +184,9 @@ def _innermost(trace: _Trace, moments: list[tuple[float, int]]) -> np.ndarray:
 
 
 def _on_host(trace: _Trace, notes: list[str]) -> Timeline:
-    """Operators with a problem, whole; of all others the time that no operator inside accounts for.
+    """Operators with a problem count with their whole time, which includes all nested operators.
 
-    An operator that has a problem holds all that runs inside it.
+    Other operators count with their exclusive time.
     """
     operators = tuple(trace.operators)
     solid = np.array([operations.problem(each) is not None for each in operators])
@@ -195,7 +195,7 @@ def _on_host(trace: _Trace, notes: list[str]) -> Timeline:
     columns = Columns()
     stack: list[
         list[Any]
-    ] = []  # end, start, operator, what is accounted for inside, within a solid
+    ] = []  # end, start, operator, time of nested operators, inside one with a problem
 
     def close() -> None:
         ended, begun, which, inside, within = stack.pop()
@@ -235,7 +235,7 @@ def _key(value: Any) -> int | str | None:
 
 
 def _number(value: Any) -> int:
-    """A number that joins events; 0 for none."""
+    """The number that links events; 0 for none."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     return value if whole and 0 < value < 2**62 else 0
 
@@ -251,7 +251,7 @@ def _sizes(value: Any) -> tuple[int, ...]:
 
 
 def _dims(value: Any) -> tuple[tuple[int, ...], ...]:
-    """Extents of each argument; lists of tensors are opened."""
+    """Extents of each argument; a list of tensors counts as several arguments."""
     if not isinstance(value, list):
         return ()
     found: list[tuple[int, ...]] = []

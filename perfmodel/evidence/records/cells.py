@@ -1,4 +1,4 @@
-"""Columns of a table as text, numbers, whole numbers and truth; what does not fit is refused."""
+"""Columns of a table as text, numbers, whole numbers or booleans; other cells raise an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 
 
 def text(column: pd.Series[Any]) -> pd.Series[Any]:
-    """A column as text, empty where a cell says nothing."""
+    """A column as text; a missing cell is empty."""
     said = column.astype("str").str.strip()
     return said.mask(column.isna() | said.isin(_EMPTY), "")
 
@@ -36,9 +36,9 @@ def numbers(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
 
 
 def whole(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
-    """A column as nullable integers, all missing where there is no such column.
+    """A column as nullable integers, all missing if there is no such column.
 
-    Raises `TableError` for a cell that is no whole number.
+    Raises `TableError` for a cell that is not a whole number.
     """
     import pandas as pd
 
@@ -52,9 +52,9 @@ def whole(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
 
 
 def truth(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
-    """A column as nullable truth, all missing where there is no such column.
+    """A column as nullable booleans, all missing if there is no such column.
 
-    Raises `TableError` for a cell that is neither.
+    Raises `TableError` for any other cell.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Files that others wrote: their text and their JSON, or one line that says what is wrong."""
+"""Reads text and JSON files from other programs; every error is one line."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from perfmodel.errors import TableError
 
 
 def text(path: str | Path, wanted: str) -> str:
-    """The text of a file, unpacked where it is gzip's.
+    """The text of a file, decompressed if it is gzip.
 
-    Raises `TableError` for one that cannot be read or is not text; `wanted` says what to give.
+    Raises `TableError` for a file that cannot be read or is not text; `wanted` names what to give
+    instead.
     """
     import gzip
 
@@ -32,7 +33,7 @@ def text(path: str | Path, wanted: str) -> str:
 
 
 def parsed(content: str, where: str, wanted: str) -> Any:
-    """A JSON document with finite numbers; raises `TableError` where it is not sound."""
+    """A JSON document with finite numbers; raises `TableError` if it is malformed."""
     try:
         return json.loads(content, parse_float=_finite, parse_constant=_finite)
     except RecursionError:
@@ -50,6 +51,6 @@ def _finite(digits: str) -> float:
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """A value of a file as a message quotes it: on one line, and no longer than that takes."""
+    """A value of a file as a message quotes it: on one line, cut to `most` characters."""
     text = repr(value)
     return text if len(text) <= most else f"{text[:most]}..."

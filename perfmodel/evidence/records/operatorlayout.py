@@ -1,7 +1,7 @@
 """The layout of the measured-run table, whose columns follow from the operators of its rows.
 
-An operator's options say what its sizes are called on the command line (`--heads`, `--seq`), which
-of them stands for several (`seq`), and which one another one equals where it is not given.
+An operator's options give the names of its sizes on the command line (`--heads`, `--seq`), the
+options that set several sizes (`seq`), and the size that a missing size equals.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class OperatorLayout(Layout):
     """The columns of the measured-run table, and those of the operators in it."""
 
     own: tuple[str, ...] = ()
-    """Sizes that operators of this table have beside those of every table."""
+    """Sizes of this table's operators beyond those of every table."""
 
     def example(self, frame: pd.DataFrame) -> str:
         """The command that writes a template of the table's first operator."""
@@ -64,7 +64,7 @@ class OperatorLayout(Layout):
     def of(
         self, sheet: Sheet, stated: Mapping[str, str], mapping: Mapping[str, str]
     ) -> OperatorLayout:
-        """With the sizes of the operators that a sheet, or the user, names."""
+        """The layout with the sizes of the operators that the sheet or the user names."""
         ops = tuple(dict.fromkeys(_ops(sheet, stated, mapping, self)))
         operators = [operator for op in ops if (operator := find(op)) is not None]
         sizes = dict.fromkeys(name for each in operators for name in each.measured_sizes)
@@ -73,7 +73,8 @@ class OperatorLayout(Layout):
         return replace(self, own=own, whole=(*SIZES, *joint))
 
     def completed(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-        """With the operator where columns leave no choice, and sizes that equal others."""
+        """The table with the operator filled in if its columns fit only one, and with missing sizes
+        filled in."""
         notes: list[str] = []
         if "op" not in frame:
             op = _only_operator(frame)
@@ -91,7 +92,7 @@ class OperatorLayout(Layout):
         return frame.drop(columns=joint), notes
 
     def lacking(self, frame: pd.DataFrame) -> list[str]:
-        """What every table needs, and the sizes that its operators need."""
+        """The missing columns: those that every table needs, and those that its operators need."""
         found = super().lacking(frame)
         if "op" not in frame:
             return found
@@ -102,9 +103,9 @@ class OperatorLayout(Layout):
         return list(dict.fromkeys(found))
 
     def needed_by(self, name: str) -> list[str]:
-        """The built-in operators that need a size; `row-wise` where all of these do.
+        """The built-in operators that need a size; `row-wise` if all row-wise operators do.
 
-        A size that equals another one where it is missing is not needed.
+        A size with a default taken from another size is not needed.
         """
         follow = {
             item.name for operator in BUILT_IN.values() for item in operator.sizes if item.follows
@@ -114,7 +115,7 @@ class OperatorLayout(Layout):
         return [*others, "row-wise"] if len(found) - len(others) == len(_ROWWISE) else found
 
     def seconds(self, frame: pd.DataFrame, kind: str, rates: np.ndarray, flops: str) -> np.ndarray:
-        """Operations, or bytes of all inputs and outputs, over the rate."""
+        """Operations, or bytes of all inputs and outputs, divided by the measured rate."""
         done = self.work(frame, kind, flops)
         return np.full(len(frame), np.nan) if done is None else done / rates
 
@@ -162,7 +163,7 @@ def _ops(
 
 
 def _joint(operators: list[Operator]) -> Iterator[str]:
-    """Options that stand for several sizes: `seq` for queries and keys."""
+    """Options that set several sizes: `seq` sets queries and keys."""
     for operator in operators:
         for item in operator.options:
             if not getattr(item, "argument", True):
@@ -170,7 +171,7 @@ def _joint(operators: list[Operator]) -> Iterator[str]:
 
 
 def _only_operator(frame: pd.DataFrame) -> str | None:
-    """The one built-in operator whose needed sizes are all there."""
+    """The built-in operator whose needed sizes are all there, if it is the only one."""
     found = []
     for op, operator in BUILT_IN.items():
         notes: list[str] = []
@@ -181,7 +182,7 @@ def _only_operator(frame: pd.DataFrame) -> str | None:
 
 
 def _maps(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows whose operation is an element-wise map are pointwise, with the map as the variant."""
+    """Rows whose operator is the name of a map become `pointwise` with the map as variant."""
     said = cells.text(frame["op"])
     mapped = said.isin(MAPS) & ~said.isin(names())
     if not mapped.any():
@@ -192,7 +193,7 @@ def _maps(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _kernels(frame: pd.DataFrame, operator: Operator, notes: list[str]) -> pd.DataFrame:
-    """Kernels of one operator by the name that is known of them: flash2 of FlashAttention-2."""
+    """Kernel names of one operator in the model's spelling: flash2 for FlashAttention-2."""
     if "implementation" not in frame or not operator.library:
         return frame
     said = cells.text(frame["implementation"])
@@ -211,7 +212,7 @@ def _kernels(frame: pd.DataFrame, operator: Operator, notes: list[str]) -> pd.Da
 def _followed(
     frame: pd.DataFrame, operator: Operator, own: tuple[str, ...], notes: list[str]
 ) -> pd.DataFrame:
-    """Sizes that a table lacks, from the option that stands for them or the size they equal."""
+    """Missing sizes filled in from the option that sets them or the size that they equal."""
     for item in operator.sizes:
         if item.name in frame or (item.name not in SIZES and item.name not in own):
             continue

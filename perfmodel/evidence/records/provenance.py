@@ -1,4 +1,4 @@
-"""What published runs were made with, where their tables name something else or leave it out."""
+"""Corrections of published runs whose tables name a wrong device or kernel, or leave one out."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _CORRECTED = ("device", "implementation", "variant", "harness")
 
 @dataclass(frozen=True)
 class Correction:
-    """Rows of a source that ran otherwise than they say."""
+    """A correction of some rows of a source."""
 
     source: str
     """The source."""
     evidence: str
-    """Who says so."""
+    """The evidence for the correction."""
     device: str = ""
     """Rows that name this device; empty: any."""
     implementation: str = ""
@@ -32,16 +32,16 @@ class Correction:
     phase: str = ""
     """Rows of this phase of attention; empty: any."""
     board: str = ""
-    """The device that they ran on."""
+    """The device on which they really ran; empty: as stated."""
     release: str = ""
-    """The implementation that they ran, one of its own."""
+    """The implementation that they really ran; empty: as stated."""
     variant: str = ""
-    """The variant that they ran."""
+    """The variant that they really ran; empty: as stated."""
     harness: str = ""
-    """How they were timed."""
+    """The harness that really timed them; empty: as stated."""
 
     def meant(self, table: pd.DataFrame) -> np.ndarray:
-        """The rows of a tidy measured-run table that it speaks of."""
+        """The rows of a tidy measured-run table that it corrects, as booleans."""
         rows = table["source"] == self.source
         if self.device:
             rows = rows & (table["device"] == self.device)
@@ -53,7 +53,7 @@ class Correction:
         return rows.to_numpy(bool)
 
     def note(self, rows: int) -> str:
-        """What to tell the reader of a report in which so many rows are meant."""
+        """The line of a report in which `rows` rows are corrected."""
         implementation = "no kernel" if self.implementation == "$" else self.implementation
         named = " on ".join(part for part in (implementation, self.device) if part)
         ran = " on ".join(
@@ -77,7 +77,7 @@ def corrections() -> tuple[Correction, ...]:
 
 
 def as_ran(table: pd.DataFrame) -> pd.DataFrame:
-    """A tidy measured-run table with what the model is to take for what its rows say."""
+    """A tidy measured-run table with all corrections applied."""
     found = {name: table[name].to_numpy(dtype=object).copy() for name in _CORRECTED}
     for item in corrections():
         changes = (item.board, item.release, item.variant, item.harness)
@@ -88,5 +88,5 @@ def as_ran(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def notes(table: pd.DataFrame) -> list[str]:
-    """A line for each correction that some rows meet."""
+    """A line for each correction that applies to some rows."""
     return [item.note(rows) for item in corrections() if (rows := int(item.meant(table).sum()))]

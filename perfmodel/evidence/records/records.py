@@ -1,11 +1,11 @@
 """The measured-run table: reading, checking and writing it, and the runs cited from papers.
 
-One row is one timed case: what ran, where, under which circumstances, and its microseconds. CSV,
-CSV.gz and Parquet hold the same columns; an empty cell means that the column does not apply. Rows
-are numbered from 1, the header not counted, over all files in the order given. In CSV, text that a
-spreadsheet would run as a formula has an apostrophe before it, which reading takes off again.
+One row is one timed case: what ran, the device, how it was timed, and its microseconds. CSV, CSV.gz
+and Parquet hold the same columns; an empty cell means that the column does not apply. Rows are
+numbered from 1, the header not counted, over all files in the order given. In CSV, text that a
+spreadsheet would run as a formula is written with an apostrophe before it, which reading removes.
 
-pandas is loaded when a table is, never before: predicting does not need it.
+pandas is imported only when a table is read or written: predicting does not need it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COLUMNS = (
 NEEDED = ("device", "op", "dtype", "measured_us")
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 LEAST_US, MOST_US = 1e-6, 1e15
-"""Microseconds that a measurement may have: from a picosecond to thirty years."""
+"""Range of valid measurements in microseconds: from a picosecond to thirty years."""
 
 
 def read_table(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
@@ -58,8 +58,8 @@ def read_table(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
 def tidy(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
     """`table` with every column that the format defines, in the type that it defines.
 
-    Text is empty where it does not apply, sizes are nullable integers, `causal` is nullable truth,
-    `measured_us` is float64. Other columns stay as they are. Raises `TableError`.
+    Text is empty where it does not apply, sizes are nullable integers, `causal` is a nullable
+    boolean and `measured_us` is float64. Other columns are kept unchanged. Raises `TableError`.
     """
     import pandas as pd
 
@@ -109,7 +109,8 @@ def write_table(table: pd.DataFrame, path: str | Path) -> None:
 
 
 def _guarded(table: pd.DataFrame) -> pd.DataFrame:
-    """`table` with its names and texts as cells that a spreadsheet does not run; numbers stay."""
+    """`table` with headings and texts quoted so that a spreadsheet does not run them as
+    formulas."""
 
     def guarded(value: Any) -> Any:
         return csv_cell(value) if isinstance(value, str) else value
@@ -132,9 +133,9 @@ def table_suffix(path: str) -> str:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """A temporary file in the folder of `path` that takes its place once all went well.
+    """A temporary file in the folder of `path`, renamed to `path` if the block succeeds.
 
-    Raises `OutputError` where the folder or the file cannot be written; nothing is left behind.
+    Raises `OutputError` if the folder or file cannot be written; no file is left then.
     """
     from tempfile import NamedTemporaryFile
 
@@ -175,9 +176,9 @@ def needs_pyarrow(where: str) -> None:
 
 
 def _own_sizes(table: pd.DataFrame, where: str) -> tuple[str, ...]:
-    """Columns that operators of the table have beside `SIZES`: parameters of declared algorithms.
+    """Columns of the table's operators beyond `SIZES`: parameters of declared algorithms.
 
-    Raises `TableError` where there is no column of a size that a row must state.
+    Raises `TableError` if the column of a required size is missing.
     """
     from perfmodel.operators import find
 

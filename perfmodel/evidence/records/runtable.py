@@ -2,8 +2,8 @@
 
     read_runs("collectives.csv.gz", Layout(needed=("device", "latency_us"), ...))
 
-A `Layout` says which columns there are and what their cells hold; what others call them is known
-(`perfmodel.evidence.tables`).
+A `Layout` defines the columns and the types of their cells. Other spellings of column names are
+recognised (`perfmodel.evidence.tables`).
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ _ALWAYS = ("device", "op", "implementation", "harness", "dtype", "measured_us")
 
 
 def template(name: str) -> str:
-    """CSV of the columns that rows of an operator have, and one row without its time.
+    """CSV with the columns of an operator's rows, and one row of defaults without a time.
 
-    Raises `UnknownName` for an operator that is not there.
+    Raises `UnknownName` for an unknown operator.
     """
     operator = load(name)
     row = _row(operator)
@@ -30,7 +30,8 @@ def template(name: str) -> str:
 
 
 def _row(operator: Operator) -> dict[str, str]:
-    """A cell for each column: the option's default, that of the size it follows, or nothing."""
+    """A cell for each column: the option's default, else the default of the size it equals, else
+    empty."""
     row = dict.fromkeys(_ALWAYS, "") | {"device": _DEVICE, "op": operator.name, "harness": "kernel"}
     defaults = {item.name: getattr(item, "default", None) or "" for item in operator.options}
     for item in operator.sizes:

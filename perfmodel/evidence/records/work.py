@@ -1,4 +1,4 @@
-"""What the rows of a measured-run table compute and move."""
+"""Operations and bytes of the rows of a measured-run table."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _KIND = ("op", "variant", "dtype", "kv_dtype", "direction")
-_ONES = ("batch", "inputs", "outputs")  # sizes that are 1 where a row does not state them
+_ONES = ("batch", "inputs", "outputs")  # sizes that are 1 if a row does not state them
 
 
 def of(table: pd.DataFrame, kind: str, flops: str = "causal") -> np.ndarray:
     """Operations (`kind` flops) or bytes of all inputs and outputs (bandwidth) of each row.
 
-    Operations follow the papers' convention, by which a causal mask leaves half of a square
-    (`Problem.flops`); with `flops` "full" it leaves all. Rows of which neither is known have none
-    (NaN). `table` is a tidy one.
+    Operations follow the papers' convention, by which a causal mask halves the operations of a
+    square problem (`Problem.flops`); with `flops` "full" the mask is ignored. Rows whose work is
+    unknown are NaN. `table` is a tidy measured-run table.
     """
     found = np.full(len(table), np.nan)
     causal = table["causal"].fillna(False).astype(bool) & (flops != "full")
@@ -51,7 +51,7 @@ def _sizes(table: pd.DataFrame, op: str) -> dict[str, np.ndarray]:
 
 
 def _alike(table: pd.DataFrame, op: str) -> list[np.ndarray]:
-    """Places of the rows that one problem of arrays can hold."""
+    """Indices of rows that one problem with array sizes can hold, group by group."""
     operator = find(op)
     if operator is None:
         return []

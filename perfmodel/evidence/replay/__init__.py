@@ -1,5 +1,6 @@
-"""Kernels run address by address: every byte against the counting rule, no GPU needed.
+"""Replays kernels address by address and compares every byte with the counting rule; needs no GPU.
 
-Start at `replay.replay`. `recorder` notes loads and stores in the interpreter of Triton, `cachesim`
-is an L2 fed with them, `tilestream` gives the same stream from a schedule, `suite` runs all.
+Start at `replay.replay`. `recorder` records loads and stores in Triton's interpreter, `cachesim`
+simulates an L2 with them, `tilestream` derives the same accesses from a schedule, and `suite` runs
+everything.
 """

@@ -1,13 +1,17 @@
-"""A model of the device's L2, fed with addresses: HBM bytes and hit rate beside the formula's.
+"""Simulates the device's L2 on a stream of addresses: HBM bytes and hit rate, to test the formula.
 
-Two streams, one kind of cache (least recently used, written back, partitioned). A replayed kernel
-gives addresses: `Feed` takes them block by block, interleaves the blocks that run at once one tile
-at a time, and a set-associative cache of 128-byte lines with 32-byte sectors says what misses. A
-schedule gives tiles: `simulate` walks its loop nest and keeps whole tiles, thousands of times
-faster, which is what it takes to try hundreds of launch orders.
+The cache is LRU, write-back and partitioned. There are two kinds of access streams.
 
-Partitions: where the L2 has more than one, a line belongs to one of them and a unit reads through
-its own, which keeps a copy (A100, H100). Data that all units share then takes its size in each.
+A replayed kernel gives addresses. `Feed` takes them block by block and interleaves the concurrent
+blocks one tile at a time; a set-associative cache of 128-byte lines with 32-byte sectors finds the
+misses.
+
+A schedule gives tiles. `tilestream.simulate` runs its loop nest and caches whole tiles. It is
+thousands of times faster, which allows hundreds of launch orders.
+
+If the L2 has several partitions (A100, H100), each line belongs to one of them. A unit reads
+through its own partition, which keeps a copy. Data that all units read then occupies its size in
+each partition.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from perfmodel.hardware.device import Device
 LINE_BYTES = 128
 SECTOR_BYTES = 32
 WAYS = 16
-# Arrays of a launch are laid out one after another, each from a multiple of this.
+# Bytes. Arrays of a launch are laid out one after another, each aligned to this.
 _ALIGNMENT = 512
 # Bits set in a mask of four sectors.
 _POPULATION = np.array([bin(mask).count("1") for mask in range(16)], dtype=np.int64)
@@ -32,14 +36,14 @@ _POPULATION = np.array([bin(mask).count("1") for mask in range(16)], dtype=np.in
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What a simulated cache moves."""
+    """Traffic of a simulated cache."""
 
     read_bytes: float
     """Bytes from memory."""
     write_bytes: float
-    """Bytes to memory. What is dirty at the end counts: it must leave one day."""
+    """Bytes to memory, including lines that are still dirty at the end."""
     requested_bytes: float
-    """Bytes that were asked for."""
+    """Bytes that the units requested."""
 
     @property
     def total_bytes(self) -> float:
@@ -48,14 +52,14 @@ class Simulated:
 
     @property
     def hit_rate(self) -> float:
-        """1 − fetched / requested; what is written counts as requested and never as fetched."""
+        """1 − fetched / requested; written bytes count as requested and not as fetched."""
         return 1.0 - self.read_bytes / self.requested_bytes if self.requested_bytes else 0.0
 
 
 class SetCache:
-    """One partition: least recently used within sets of `WAYS` lines, whole batches at a time.
+    """One partition: LRU within sets of `WAYS` lines, processed in whole batches.
 
-    The number of sets is odd, so that no power-of-two stride piles its lines onto a few of them.
+    The number of sets is odd, so that a power-of-two stride does not map its lines to a few sets.
     """
 
     def __init__(self, capacity_bytes: float) -> None:
@@ -69,7 +73,7 @@ class SetCache:
         self.written_sectors = 0
 
     def access(self, lines: np.ndarray, sectors: np.ndarray, dirty: np.ndarray) -> np.ndarray:
-        """Touch lines in order; returns each one's mask of sectors that were not there.
+        """Access lines in order; returns the mask of missing sectors of each.
 
         `sectors` are masks of four bits, `dirty` the ones among them that are written.
         """
@@ -79,7 +83,7 @@ class SetCache:
         ordered = place[order]
         fresh = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
         turn = np.arange(len(order)) - np.repeat(fresh, np.diff(np.r_[fresh, len(order)]))
-        # Accesses to one set take turns; those to different sets do not meet.
+        # Accesses to one set are processed in order; different sets are independent.
         by_turn = np.argsort(turn, kind="stable")
         for now in np.split(order[by_turn], np.flatnonzero(np.diff(turn[by_turn])) + 1):
             missing[now] = self._once(place[now], lines[now], sectors[now], dirty[now])
@@ -119,10 +123,10 @@ class LineCache:
     def access(
         self, lines: np.ndarray, sectors: np.ndarray, ways: np.ndarray, unit: np.ndarray
     ) -> None:
-        """Touch lines in order. `ways`: 0 read, 1 write, 2 atomic; `unit` is who asks.
+        """Access lines in order. `ways`: 0 read, 1 write, 2 atomic; `unit` is the accessing unit.
 
-        Reads go through the partition of the unit and then the line's own; writes and atomics to
-        the line's own alone. Only reads and atomics fetch.
+        Reads go through the unit's partition and then the line's own. Writes and atomics go to the
+        line's own partition only. Only reads and atomics fetch from memory.
         """
         self._requested += int(_POPULATION[sectors].sum())
         home = (lines >> 4) % len(self._parts)
@@ -157,9 +161,9 @@ _WAY = {"read": 0, "write": 1, "atomic": 2}
 
 @dataclass
 class Feed:
-    """Addresses of a launch into a cache, one tile of each block in turn.
+    """Feeds the addresses of a launch to a cache, one tile of each concurrent block in turn.
 
-    A block that is done makes room for the next. Only the blocks in flight are held.
+    When a block has finished, the next one starts. Only the blocks in flight are kept in memory.
     """
 
     cache: LineCache
@@ -176,7 +180,8 @@ class Feed:
     def of(
         cls, device: Device, spans: Mapping[str, tuple[int, int]], concurrent: int | None
     ) -> Feed:
-        """A feed into the L2 of a device, a block on each of its units unless told otherwise."""
+        """A feed to the L2 of a device, with `concurrent` blocks in flight, by default one on each
+        unit."""
         cache = LineCache(device.l2_capacity_bytes or 0.0, partitions(device))
         bases, at = {}, 0
         for name, (start, end) in spans.items():
@@ -185,7 +190,7 @@ class Feed:
         return cls(cache, concurrent or device.units, bases)
 
     def take(self, chunk: Chunk) -> None:
-        """One memory operation; blocks come whole and in launch order."""
+        """Add one memory operation; blocks arrive one after another in launch order."""
         if chunk.block != self._block:
             self._drain(self.concurrent)
             self._block = chunk.block
@@ -203,7 +208,7 @@ class Feed:
         return line[start], masks, _WAY[chunk.way]
 
     def _drain(self, wanted: int) -> None:
-        """Run turns while at least `wanted` blocks are at hand, so that no slot stands empty."""
+        """Run turns while at least `wanted` blocks are available, so that every slot is filled."""
         while len(self._slots) + len(self._waiting) >= max(wanted, 1):
             while len(self._slots) < self.concurrent and self._waiting:
                 self._slots.append(self._waiting.popleft())
@@ -230,15 +235,15 @@ class Feed:
 
 
 def partitions(device: Device) -> int:
-    """Parts of the L2 that keep copies of one another's lines: 2 where the spec says 2, else 1.
+    """Partitions of the L2 that keep copies of each other's lines: 2 if the spec says 2, else 1.
 
-    Larger numbers in a spec are memory channels, which share nothing.
+    Larger numbers in a spec are memory channels, which keep no copies.
     """
     return 2 if device.l2_partitions == 2 else 1
 
 
 class TileCache:
-    """The same cache with whole tiles for lines: fully associative, sizes in bytes."""
+    """The same cache at the granularity of whole tiles: fully associative, sizes in bytes."""
 
     def __init__(self, capacity_bytes: float, partitions: int = 1) -> None:
         self._capacity = capacity_bytes / partitions
@@ -251,9 +256,10 @@ class TileCache:
         self._requested = 0.0
 
     def access(self, tile: object, size: float, way: int, unit: int) -> None:
-        """Touch one tile: `way` 0 reads, 1 writes, 2 adds atomically; `unit` is who asks.
+        """Access one tile: `way` 0 reads, 1 writes, 2 adds atomically; `unit` is the accessing
+        unit.
 
-        A tile's lines are spread evenly over the partitions it belongs to.
+        A tile's lines are spread evenly over its partitions.
         """
         self._requested += size
         count = len(self._parts)
@@ -270,7 +276,8 @@ class TileCache:
                 self._read += size / count
 
     def _touch(self, part: int, tile: object, size: float, way: int) -> bool:
-        """Whether it was there; it is now, and the least recently used have made room."""
+        """Access a tile in one partition, evicting LRU tiles if needed; returns whether it was
+        there."""
         held = self._parts[part]
         found = held.get(tile)
         if found is not None:

@@ -1,4 +1,4 @@
-"""A grid of matmul and attention cases in different launch orders: simulated L2 against the model.
+"""Matmul and attention cases in different launch orders: the simulated L2 against the model.
 
 Shapes, tiles, group heights and head orders are crossed with devices whose caches differ by a
 factor of 25, so that working sets fall below, at and above the capacity.
@@ -44,8 +44,8 @@ class OrderCase:
 class OrderResult:
     """HBM bytes of one case.
 
-    The closed form is told how the simulated cache retains; the prediction has the retention that
-    was fitted to real caches.
+    `closed_form_bytes` uses the retention of the simulated cache, `predicted_bytes` the retention
+    fitted to real caches.
     """
 
     label: str
@@ -53,9 +53,9 @@ class OrderResult:
     device: str
     """Slug of the device."""
     asked_bytes: float
-    """Bytes that blocks ask for."""
+    """Bytes that blocks request."""
     least_bytes: float
-    """Each tensor once."""
+    """Compulsory bytes: each tensor once."""
     simulated_bytes: float
     """By the simulated cache."""
     closed_form_bytes: float
@@ -123,7 +123,7 @@ def cases() -> tuple[OrderCase, ...]:
 
 
 def run(case: OrderCase) -> OrderResult:
-    """Simulate one case and ask the model for the same."""
+    """The bytes of one case, simulated and by the model."""
     device = load(case.device)
     problem, schedule = case.problem, case.schedule
     cost = count(schedule, problem.sizes(), problem.elements())

@@ -1,9 +1,9 @@
-"""Every load, store and atomic of a kernel, recorded in Triton's interpreter.
+"""Records every load, store and atomic of a kernel in Triton's interpreter.
 
-The interpreter turns each memory operation into one call on arrays of pointers and masks, so one
-call is one whole tile and recording costs a few array operations a tile. Bytes are added up per
-tensor and direction; a consumer may take the addresses as they come, block by block in launch
-order, so that nothing grows with the length of the run.
+The interpreter makes one call with arrays of pointers and masks for each memory operation. One call
+is thus one tile, and recording takes a few array operations a tile. Bytes are summed by tensor and
+direction. A consumer can process the addresses as they come, block by block in launch order, so
+that memory does not grow with the run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Way = Literal["read", "write", "atomic"]
 def require_interpreter() -> None:
     """Make sure that kernels loaded from now on are interpreted.
 
-    Triton decides once, when it is imported: raises `KernelError` where it was imported to compile.
+    Triton decides this when it is imported. Raises `KernelError` if it was imported for compiling.
     """
     if "triton" not in sys.modules:
         os.environ["TRITON_INTERPRET"] = "1"
@@ -62,10 +62,10 @@ Consumer = Callable[[Chunk], None]
 
 @dataclass
 class Tally:
-    """What one launch touched."""
+    """Memory accesses of one launch."""
 
     bytes: dict[tuple[str, Way], int] = field(default_factory=dict)
-    """Bytes by array and way."""
+    """Bytes by array and way (load, store or atomic)."""
     accesses: int = 0
     """Elements accessed."""
     operations: int = 0
@@ -74,16 +74,16 @@ class Tally:
 
 @dataclass
 class Recorder:
-    """Counts, and passes on, what a launch touches."""
+    """Counts the memory accesses of a launch and passes them to a consumer."""
 
     arrays: Mapping[str, tuple[int, int]]
-    """First byte and the one past the last, of each array."""
+    """First byte of each array, and the byte past its end."""
     consumer: Consumer | None = None
-    """Who gets each operation."""
+    """Called with each operation."""
     on_block: Callable[[int, int], None] | None = None
-    """Called where a block begins."""
+    """Called at the start of each block with (block, blocks in all)."""
     tally: Tally = field(default_factory=Tally)
-    """What has been counted."""
+    """The counts."""
 
     def __post_init__(self) -> None:
         held = sorted((span, name) for name, span in self.arrays.items())
@@ -93,7 +93,7 @@ class Recorder:
         self._block = 0
 
     def record(self, pointers: np.ndarray, mask: np.ndarray | None, width: int, way: Way) -> None:
-        """Add one memory operation; raises `KernelError` where it leaves every known array."""
+        """Count one memory operation; raises `KernelError` if it is outside all arrays."""
         active = pointers.reshape(-1) if mask is None else _active(pointers, mask)
         self.tally.operations += 1
         if not active.size:
@@ -111,7 +111,7 @@ class Recorder:
             self.consumer(Chunk(self._block, name, offsets, width, way))
 
     def enter(self, block: int, blocks: int) -> None:
-        """A new thread block begins."""
+        """Start a new thread block."""
         self._block = block
         if self.on_block is not None:
             self.on_block(block, blocks)
@@ -126,9 +126,9 @@ def _active(pointers: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[Recorder]:
-    """Route the interpreter's memory operations through `recorder` while inside.
+    """A context in which the interpreter's memory operations go through `recorder`.
 
-    Blocks run in launch order, first grid dimension fastest, which is not the interpreter's own.
+    Blocks run in launch order, first grid dimension fastest; the interpreter's own order differs.
     """
     require_interpreter()
     from triton.runtime import interpreter
@@ -151,7 +151,8 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
 
 
 def _hooks(builder: Any, recorder: Recorder) -> dict[str, Callable[..., Any]]:
-    """Replacements for the interpreter's methods; descriptor and block-pointer ones call these."""
+    """Replacements for the interpreter's methods; those for descriptors and block pointers call
+    these."""
     load, store = builder.create_masked_load, builder.create_masked_store
     rmw, cas = builder.create_atomic_rmw, builder.create_atomic_cas
     place, extent = builder.set_grid_idx, builder.set_grid_dim

@@ -1,8 +1,9 @@
-"""Replay: run a kernel in Triton's interpreter and hold every byte against the counting rule.
+"""Replay: runs a kernel in Triton's interpreter and compares every byte with the counting rule.
 
-The rule says what each tensor moves between the thread blocks and the L2; the interpreter says what
-the kernel asked for. The two must be equal, byte for byte, read, written and added atomically. With
-a device, the same addresses then run through a model of its L2, block by block in launch order.
+The rule predicts each tensor's bytes between the thread blocks and the L2; the interpreter records
+the bytes that the kernel requested. The two must be equal to the byte for reads, writes and
+atomics. With a device, the same addresses also run through a simulation of its L2, block by block
+in launch order.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class TensorBytes:
-    """One tensor of one launch. Atomic bytes are the payload once; they cross the boundary both
-    ways."""
+    """Bytes of one tensor in one launch. Atomic bytes count the payload once, though it crosses the
+    boundary both ways."""
 
     kernel: str
     """The kernel."""
     tensor: str
     """The tensor."""
     asked: Traffic
-    """What the launch asked for."""
+    """Bytes that the launch requested."""
     counted: Traffic
-    """What the rule counts."""
+    """Bytes by the counting rule."""
 
     @property
     def equal(self) -> bool:
@@ -52,11 +53,11 @@ class CacheBytes:
     simulated_read_bytes: float
     """Bytes from memory in the simulated cache."""
     simulated_write_bytes: float
-    """Bytes to memory there."""
+    """Bytes to memory in the simulated cache."""
     model_bytes: float
     """Bytes by the model's closed form."""
     hit_rate: float
-    """Share of requested bytes that the simulated cache had."""
+    """Share of requested bytes that hit the simulated cache."""
 
     @property
     def simulated_bytes(self) -> float:
@@ -86,7 +87,7 @@ class Replay:
     tensors: tuple[TensorBytes, ...]
     """Bytes of each tensor of each launch."""
     cache: tuple[CacheBytes, ...]
-    """Each launch at the memory boundary."""
+    """Memory traffic of each launch; empty without a device."""
     accesses: int
     """Elements loaded, stored or added."""
     blocks: int
@@ -96,7 +97,7 @@ class Replay:
     largest_error: float | None
     """Worst ‖out − ref‖ / ‖ref‖ of its outputs; None where it was not checked."""
     device: str | None = None
-    """Slug of the device whose cache was simulated; None: none was."""
+    """Slug of the device whose cache was simulated; None if none was."""
 
     @property
     def equal(self) -> bool:
@@ -105,12 +106,12 @@ class Replay:
 
     @property
     def asked_bytes(self) -> float:
-        """All bytes that the kernel asked for."""
+        """All bytes that the kernel requested."""
         return float(sum(row.asked.total_bytes for row in self.tensors))
 
     @property
     def counted_bytes(self) -> float:
-        """All bytes that the rule counts."""
+        """All bytes by the counting rule."""
         return float(sum(row.counted.total_bytes for row in self.tensors))
 
 
@@ -230,7 +231,7 @@ def _run(
 def _compare(
     tallies: list[tuple[Launch, Tally]], cost: Cost, named: Mapping[str, str]
 ) -> tuple[TensorBytes, ...]:
-    """Every tensor that a kernel of the schedule asked for or that the rule counts for it."""
+    """Requested and counted bytes of every tensor of every kernel of the schedule."""
     asked: dict[tuple[str, str], dict[str, int]] = {}
     for launch, tally in tallies:
         for (array, way), number in tally.bytes.items():

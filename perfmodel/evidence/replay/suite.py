@@ -1,8 +1,8 @@
-"""All evidence that needs no GPU, as tables: `python -m perfmodel.evidence.replay.suite`.
+"""All checks that need no GPU, as tables: `python -m perfmodel.evidence.replay.suite`.
 
-Every kernel on every case (bytes asked against bytes counted, and the result against its
-reference), the four points of FlashAttention's Figure 2, and the launch orders whose simulated HBM
-bytes the closed form must meet. Leaves with 1 where anything fails.
+It runs every kernel on every case (requested against counted bytes, and the result against its
+reference), the four points of FlashAttention's Figure 2, and the launch orders, whose simulated HBM
+bytes the closed form must match. The exit code is 1 if anything fails.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TOLERANCES = {
 FIGURE_2_GB = {64: 6.577, 128: 3.355, 256: 1.744, 512: 0.939}
 FIGURE_2 = Attention(64, 16, 16, 1024, 1024, 64, dtype="fp16")
 
-# What the closed form's HBM bytes must reach over the launch orders.
+# Largest errors allowed for the closed form's HBM bytes over the launch orders.
 MEDIAN_ERROR, P90_ERROR = 0.10, 0.25
 
 
@@ -43,8 +43,8 @@ MEDIAN_ERROR, P90_ERROR = 0.10, 0.25
 class FigurePoint:
     """One block size of Figure 2: bytes of Q, K, V and O at full size.
 
-    Every head is one block and all do the same, so the full size is the replayed bytes times heads
-    / blocks.
+    Every head is one block, and all blocks do the same. The full size is therefore the replayed
+    bytes times (heads / blocks).
     """
 
     bc: int
@@ -85,7 +85,7 @@ def figure_2(heads: int = 2, br: int = 64, sizes: Sequence[int] = ()) -> tuple[F
 
 
 def passes(found: Replay) -> bool:
-    """Whether a replay is equal to the byte and its result is right."""
+    """Whether a replay's bytes equal the counted ones and its result is right."""
     limit = TOLERANCES[found.problem.dtype]
     return found.equal and found.largest_error is not None and found.largest_error <= limit
 
@@ -162,7 +162,7 @@ def _spread(errors: Sequence[float]) -> tuple[float, float]:
 
 
 def main(say: Callable[[str], None] = print) -> int:
-    """Print all three tables; 0 where everything holds."""
+    """Print all three tables; returns 0 if everything passes."""
     good = [table(say) for table in (_replay_table, _figure_table, _order_table)]
     say("all evidence holds" if all(good) else "evidence FAILS: see the tables")
     return 0 if all(good) else 1

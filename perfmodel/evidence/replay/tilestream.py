@@ -1,8 +1,8 @@
-"""The tiles that a schedule's blocks touch, in order, straight from the loop nest: no kernel runs.
+"""The tiles that a schedule's blocks access, in order, from the loop nest; no kernel runs.
 
-Every block walks its sequential loops and asks for a tensor's tile whenever one of its indices
-changes, skipping the tile pairs that the mask hides. `simulate` interleaves the blocks that run at
-once, one iteration each in turn, into a `TileCache`.
+Every block runs its sequential loops and accesses a tensor's tile whenever one of the tile's
+indices changes. Tile pairs that the mask hides are skipped. `simulate` interleaves the concurrent
+blocks, one iteration of each in turn, into a `TileCache`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Access = tuple[tuple[str, tuple[int, ...]], float, int]
 
 @dataclass(frozen=True)
 class Walk:
-    """One kernel of a schedule with plain integer sizes, ready to be walked block by block."""
+    """One kernel of a schedule with plain integer sizes, for iteration block by block."""
 
     schedule: Schedule
     """The schedule."""
@@ -54,7 +54,7 @@ class Walk:
                 yield span
 
     def accesses(self, span: Mapping[str, tuple[int, int]]) -> Iterator[list[Access]]:
-        """What one block asks for, iteration by iteration of its sequential loops."""
+        """The accesses of one block, one list for each iteration of its sequential loops."""
         nest, kernel = self.cost.nest, self.cost.nest.kernel
         tensors = self.schedule.algorithm.tensors
         reads = [tensors[name] for name in self.schedule.reads(kernel)]
@@ -91,13 +91,13 @@ class Walk:
 
 
 def _cut(span: tuple[int, int], tile: int) -> list[tuple[int, int]]:
-    """A range in tiles, the last one ragged."""
+    """A range cut into tiles; the last may be smaller."""
     first, last = span
     return [(at, min(at + tile, last)) for at in range(first, last, tile)]
 
 
 def _visible(band: Band, now: Mapping[str, tuple[int, int]], sizes: Mapping[str, int]) -> bool:
-    """Whether some query of the tile sees some key of it."""
+    """Whether any query of the current tile sees any key of it."""
     (q0, q1), (k0, k1) = now[band.query], now[band.key]
     shift = int(sizes[band.key]) - int(sizes[band.query])
     if band.right is not None and k0 >= q1 + shift + int(band.right):
@@ -145,10 +145,10 @@ def model_bytes(
     machine: Machine,
     retain: traffic.Retain = traffic.held_share,
 ) -> float:
-    """HBM bytes that the time model takes for the same kernel, `concurrent` blocks at a time.
+    """HBM bytes by the time model for the same kernel, with `concurrent` blocks in flight.
 
-    As predicted, with the fitted retention of real caches; with `exact_retention` the closed form
-    alone is judged, because the simulated cache replaces exactly and a real one does not.
+    By default the retention is the one fitted to real caches. With `exact_retention` only the
+    closed form is tested: the simulated cache is exactly LRU, and a real one is not.
     """
     slots = np.asarray(float(concurrent))
     where = replace(fill(machine, cost.blocks, slots / machine.units), slots=slots)
@@ -159,10 +159,10 @@ def model_bytes(
 
 
 def exact_retention(working_set: Number, capacity: float, _knee: float) -> np.ndarray:
-    """What the simulated cache holds of a working set: all that fits, and soon nothing beyond.
+    """Share of a working set that the simulated cache retains: 1 / (1 + (size / capacity)^12).
 
-    `capacity` is that of distinct lines: two partitions keep a second copy of the half that is not
-    their own, so that a working set that each unit reads for itself takes 3/2 of its size.
+    `capacity` counts distinct lines. Each of two partitions also keeps copies of the other's half,
+    so a working set that every unit reads occupies 3/2 of its size.
     """
     size = np.asarray(working_set, dtype=np.float64)
     return np.asarray(1.0 / (1.0 + (size / capacity) ** 12))

@@ -1,4 +1,4 @@
-"""Predicted bytes against counted ones, level by level."""
+"""Compares predicted with counted bytes at each memory level."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PREDICTED = {
 def traffic_report(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     """Errors of predicted bytes at each level that was counted: a line per level and group.
 
-    `table` has the columns of `PREDICTED`. n, MAPE, median |ln|, and bias (geometric mean of
-    predicted over counted); empty where nothing was both counted and predicted.
+    `table` has the columns of `PREDICTED`. The report has n, MAPE, median |ln|, and bias (geometric
+    mean of predicted over counted). It is empty if no level was both counted and predicted.
     """
     import numpy as np
     import pandas as pd
@@ -35,7 +35,7 @@ def traffic_report(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
         )
         values = values[(values["_p"] > 0) & (values["_c"] > 0) & (values["_c"] < np.inf)]
         for key, group in _groups(values, by):
-            logs = np.log(group["_p"]) - np.log(group["_c"])  # their ratio may be too small
+            logs = np.log(group["_p"]) - np.log(group["_c"])  # the ratio itself could underflow
             lines.append(
                 {
                     "level": level,

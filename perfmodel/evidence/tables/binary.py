@@ -1,4 +1,4 @@
-"""Parquet and Excel as sheets; both need a package that is not always there."""
+"""Reads Parquet and Excel as sheets; both need an optional package."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from perfmodel.evidence.tables.sheet import Sheet
 if TYPE_CHECKING:
     import pandas as pd
 
-# Kinds of cells that a column may have as they are; others are put in writing.
+# Column types that are kept as they are; other cells become text.
 _PLAIN = ("string", "empty", "boolean", "integer", "floating", "mixed-integer-float")
 
 
 def parquet(data: bytes, where: str) -> Sheet:
-    """A Parquet table; raises `TableError` for a damaged one and where pyarrow is not there."""
+    """A Parquet table; raises `TableError` if it is damaged or pyarrow is not installed."""
     try:
         needs("pyarrow", f"{where}: Parquet")
     except MissingExtra as error:
@@ -31,8 +31,8 @@ def parquet(data: bytes, where: str) -> Sheet:
         table = pq.ParquetFile(io.BytesIO(data)).read()
         table.validate(full=True)
         found: pd.DataFrame = table.to_pandas(ignore_metadata=True)
-    # Damaged files fail in the checks of the reader (RuntimeError), in text that is not UTF-8
-    # (ValueError) and in types that have no counterpart (TypeError), not only in pyarrow's own way.
+    # A damaged file may raise not only pyarrow's errors, but also RuntimeError (the reader's
+    # checks), ValueError (text that is not UTF-8) and TypeError (types without a counterpart).
     except (pa.ArrowException, OSError, ValueError, RuntimeError, TypeError) as error:
         text = str(error)
         said = " ".join((text.partition(": ")[2] or text).split(". ")[0].split())
@@ -43,12 +43,12 @@ def parquet(data: bytes, where: str) -> Sheet:
 
 
 def excel(data: bytes, where: str) -> Sheet:
-    """The first sheet of an Excel or OpenDocument file that holds anything."""
+    """The first non-empty sheet of an Excel or OpenDocument file."""
     import pandas as pd
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of styles that an engine does not know
+            warnings.simplefilter("ignore")  # about unknown styles
             sheets = pd.read_excel(io.BytesIO(data), sheet_name=None, dtype=object)
     except ImportError as error:
         package = str(error.name or "openpyxl")
@@ -56,7 +56,7 @@ def excel(data: bytes, where: str) -> Sheet:
             f"{where}: Excel needs {package}, which is not installed; pip install {package}, or "
             "save the sheet as CSV"
         ) from None
-    except Exception as error:  # engines raise whatever their parsers do
+    except Exception as error:  # the engines' parsers raise errors of many classes
         said = " ".join(str(error).split())
         raise TableError(f"{where}: not a sound Excel file ({said[:120]}); save it again") from None
     filled = {name: sheet for name, sheet in sheets.items() if not sheet.empty}
@@ -70,7 +70,7 @@ def excel(data: bytes, where: str) -> Sheet:
 
 
 def _sheet(found: pd.DataFrame, where: str, first: int, notes: tuple[str, ...] = ()) -> Sheet:
-    """`found` with lists, mappings and bytes in its cells as text, and names of columns as text."""
+    """The table with column names, and cells that are lists, mappings or bytes, as text."""
     import pandas as pd
 
     table = found.rename(columns=str).reset_index(drop=True)
@@ -87,5 +87,5 @@ def _sheet(found: pd.DataFrame, where: str, first: int, notes: tuple[str, ...] =
 
 
 def _spelt(value: Any) -> Any:
-    """A cell that is no plain value, in writing."""
+    """A cell that is not a plain value, as text."""
     return value if value is None or isinstance(value, str | int | float) else str(value)

@@ -1,4 +1,4 @@
-"""A table against itself: FLOP/s beside times say how operations were counted, and which unit."""
+"""Consistency of a table: FLOP/s beside times show how operations were counted, and wrong units."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perfmodel.evidence.tables.measurements import positive_rates
 if TYPE_CHECKING:
     from perfmodel.evidence.tables.draft import Draft
 
-_NEAR = 0.15  # in ln: how far off a factor may be to be taken for it
+_NEAR = 0.15  # in ln: a factor within this of a known one is taken as it
 _READINGS = (
     (2.0, "counts twice the operations: a causal mask in full"),
     (0.5, "counts half the operations: multiply-adds, or a causal mask where there is none"),
@@ -20,7 +20,7 @@ _THOUSAND = 1000.0
 
 
 def rate_beside_time(draft: Draft) -> list[str]:
-    """What the product of a table's FLOP/s and times says of them, over the rows' operations."""
+    """Notes from (FLOP/s × time) over the rows' own operations, where both are in the table."""
     check, layout = draft.matched.check, draft.layout
     if check is None or check.measure.unit is None or layout.unit is None or draft.measured is None:
         return []

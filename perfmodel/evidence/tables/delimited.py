@@ -1,7 +1,7 @@
-"""Text with a separator: commas, semicolons, tabs, or the bars of a Markdown table.
+"""Reads text with a separator: commas, semicolons, tabs, or the bars of a Markdown table.
 
-The separator is the one that gives the heading most cells. Before the headings may stand comments
-(#, ==), empty lines and `sep=;`; below them a line of Markdown's dashes, or one of units.
+The separator is the one that splits the heading into most cells. Comments (#, ==), empty lines and
+`sep=;` may come before the headings, and a line of Markdown's dashes or of units after them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Row = tuple[int, list[str]]
 
 
 def read(text: str, where: str, notes: tuple[str, ...] = ()) -> Sheet:
-    """The table of a text; raises `TableError` where there is none or its quotes do not close."""
+    """The table of a text; raises `TableError` if there is none or a quote is not closed."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     start = _start(lines)
     if start is None:
@@ -43,7 +43,7 @@ def read(text: str, where: str, notes: tuple[str, ...] = ()) -> Sheet:
 
 
 def _start(lines: Sequence[str]) -> int | None:
-    """The line of the headings: the first that is no comment; a comment where cells follow it."""
+    """The line of the headings: the first that is not a comment, or a comment that is a heading."""
     seen = None
     for place, line in enumerate(lines):
         if not line.strip() or _MARKER.fullmatch(line):
@@ -57,7 +57,7 @@ def _start(lines: Sequence[str]) -> int | None:
 
 
 def _is_heading(comment: str, line: str) -> bool:
-    """Whether a comment is the headings of the line below it: as many cells, several."""
+    """Whether a comment holds the headings: it has as many cells as the next line, and several."""
     names = comment.lstrip("#% ")
     separator = _separator(names)
     cells = line.split(separator)
@@ -81,14 +81,14 @@ def _cells(line: str, separator: str) -> list[str]:
 
 
 def _without_bars(line: str) -> str:
-    """A line of a Markdown table without its outer bars; nothing of a line of dashes."""
+    """A line of a Markdown table without its outer bars; a line of dashes becomes empty."""
     if _RULE.fullmatch(line):
         return ""
     return line.strip().removeprefix("|").removesuffix("|")
 
 
 def _rows(body: Sequence[str], start: int, separator: str, where: str) -> list[Row]:
-    """Cells by line; a quoted cell may go over several."""
+    """The cells of each row; a quoted cell may span several lines."""
     reader = csv.reader(io.StringIO("\n".join(body)), delimiter=separator, strict=True)
     found: list[Row] = []
     try:
@@ -135,7 +135,7 @@ def _sheet(
 
 
 def _named(heading: list[str]) -> tuple[list[str], frozenset[str]]:
-    """Headings; empty ones, and all but the first of one name, by their place; those names."""
+    """The headings, where empty and repeated ones get "(column N)"; and the repeated names."""
     found: list[str] = []
     twice = set()
     for place, name in enumerate(heading, start=1):
@@ -146,14 +146,14 @@ def _named(heading: list[str]) -> tuple[list[str], frozenset[str]]:
 
 
 def _trimmed(cells: list[str], width: int) -> list[str]:
-    """A row without the empty cells that separators at its end make."""
+    """A row without the empty cells of trailing separators."""
     while len(cells) > width and not cells[-1].strip():
         cells = cells[:-1]
     return cells
 
 
 def _units(heading: list[str], rows: list[Row]) -> tuple[dict[str, str], list[Row]]:
-    """A first row that holds units and nothing else, by column; and the other rows."""
+    """Units by column, from a first row that holds only units; and the other rows."""
     if not rows or len(rows[0][1]) != len(heading):
         return {}, rows
     known = vocabulary().units

@@ -1,4 +1,4 @@
-"""A table while it is read: cells under our names for columns, and what went wrong so far."""
+"""A table while it is read: its cells under our column names, and the faults found so far."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 READING = " (read as measured)"
-"""Ends the name that a measured column has until it is read."""
+"""Suffix of a measured column's name until it is read."""
 
 
 class Draft:
-    """One sheet on its way to being a table of a layout."""
+    """One sheet that is being read into a table of a layout."""
 
     def __init__(self, sheet: Sheet, layout: Layout, matched: Match) -> None:
         self.sheet, self.layout, self.matched = sheet, layout, matched
@@ -38,7 +38,7 @@ class Draft:
             self.fault(row, said)
 
     def _texts(self) -> list[str]:
-        """Every text of the sheet that may be a number, each once a column."""
+        """Every distinct text of each column that may be a number."""
         frame = self.sheet.frame
         found: list[str] = []
         for name in frame.columns:
@@ -51,15 +51,16 @@ class Draft:
         return self.sheet.place(int(self.rows[row]))
 
     def fault(self, row: int, said: str) -> None:
-        """Say what is wrong with a row; the first of several things stands."""
+        """Record a row's fault; only its first fault is kept."""
         self.faults.setdefault(int(row), said)
 
     def name_columns(self) -> None:
-        """Give the columns our names, and note which ones had another."""
+        """Rename the columns to our names, and note the renamed ones."""
         matched = self.matched
         names = {one.heading: column for column, one in matched.columns.items()}
         if self.measured is not None:
-            # A measurement of no one unit, whose metric another column names, is read as it is.
+            # A measurement without a fixed unit, whose metric is in another column, is read as it
+            # is.
             mark = "" if self.layout.unit is None else READING
             names[self.measured.heading] = self.layout.measured + mark
         taken = set(names.values())
@@ -79,7 +80,7 @@ class Draft:
             self.notes.append(f"read {', '.join(renamed)}")
 
     def state(self, stated: Mapping[str, str]) -> None:
-        """Fill what the user says of all rows into the cells that say nothing."""
+        """Fill empty cells with the values that the user gave for all rows."""
         for column, value in stated.items():
             if column not in self.layout.columns():
                 raise UnknownName("column to set", column, self.layout.columns())
@@ -90,7 +91,7 @@ class Draft:
                 self.frame = self.frame.assign(**{column: value})
 
     def unpivot(self) -> None:
-        """Measurements beside each other as rows below each other, named by their headings."""
+        """Turn several measured columns into one row each, named by the column's heading."""
         import pandas as pd
 
         wide = self.matched.wide
@@ -117,14 +118,14 @@ class Draft:
             self.notes.append(f"{int((~filled).sum())} empty cells of these are no runs")
 
     def _varying(self, wide: tuple[Timed, ...]) -> str:
-        """What differs between measurements beside each other: the direction, or what ran."""
+        """The column in which measured columns differ: direction or implementation."""
         known, columns = vocabulary().values["direction"], self.layout.columns()
         if "direction" in columns and all(one.measure.other.lower() in known for one in wide):
             return "direction"
         return next((name for name in _WHO if name in columns), columns[0])
 
     def unit_of(self, heading: str) -> tuple[str, Unit | None]:
-        """The unit that a row below the headings gives a column, and what it is."""
+        """The unit of a column from the row of units, as text and as a `Unit`."""
         said = self.sheet.units.get(heading, "")
         return said, vocabulary().units.get(said.lower())
 

@@ -1,7 +1,8 @@
-"""A file as a sheet, by what it holds rather than by its name.
+"""Reads a file as a sheet; the format is found from its contents, not its name.
 
-CSV and its relatives (`delimited`), JSON lines and lists (`objects`), Parquet and Excel (`binary`),
-each packed by gzip or not. Raises `TableError`, one line, for a file that is missing or damaged.
+Formats are CSV and similar text (`delimited`), JSON lines and lists (`objects`), and Parquet and
+Excel (`binary`), with or without gzip. Raises `TableError`, one line, for a file that is missing or
+damaged.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def read(path: str) -> Sheet:
 
 
 def named(path: str) -> str:
-    """A file as messages call it."""
+    """A file's name in messages."""
     return "standard input" if path == "-" else path
 
 
@@ -71,7 +72,8 @@ def _decompress(data: bytes, where: str) -> bytes:
 
 
 def _text(data: bytes, where: str) -> tuple[str, tuple[str, ...]]:
-    """Text as UTF-8, as UTF-16 with its mark, or as spreadsheets of Windows write it."""
+    """Decodes UTF-8, UTF-16 with a byte order mark, or else Windows-1252; also notes for the
+    user."""
     try:
         if data[:2] in _UTF16:
             return data.decode("utf-16"), ()

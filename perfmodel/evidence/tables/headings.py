@@ -1,4 +1,4 @@
-"""A column's heading as words: "Latency [us]", time_ms, "Triton (TFLOPS)", "avg GB/s"."""
+"""Parses column headings: "Latency [us]", time_ms, "Triton (TFLOPS)", "avg GB/s"."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BRACKETS = re.compile(r"[(\[{<]([^)\]}>]*)[)\]}>]")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SPLIT = re.compile(r"[^\w/%µ\u03bc]+|_+")
 _SHARE = frozenset({"%", "percent", "pct", "x", "ratio"})
-_SHORT = frozenset({"s", "b"})  # units that are names of columns where they stand alone
+_SHORT = frozenset({"s", "b"})  # units that are column names if they are the whole heading
 _PER_SECOND = re.compile(r"[ _]?per[ _]?s(?:ec(?:ond)?)?\b", re.IGNORECASE)
 _SECOND = frozenset({"s", "sec", "second"})
 _LONGEST = 200  # characters of a heading
@@ -19,16 +19,16 @@ _LONGEST = 200  # characters of a heading
 
 @dataclass(frozen=True)
 class Measure:
-    """What a heading says that its column measures."""
+    """A measurement named by a heading."""
 
     kind: str
     """time, flops or bandwidth."""
     unit: Unit | None
     """Its unit; None where the heading names none."""
     statistic: str
-    """median, mean, min, max, std, p10 ...; empty where it does not say."""
+    """median, mean, min, max, std, p10 ...; empty if not stated."""
     other: str
-    """Words that are none of a measurement, as they are written: of an implementation, say."""
+    """The other words as written, such as an implementation's name."""
 
 
 def words(heading: str) -> tuple[list[str], list[str]]:
@@ -47,7 +47,7 @@ def _words(text: str) -> list[str]:
 
 
 def _pieces(word: str) -> list[str]:
-    """The parts of a word in camel case, where one is of a measurement: timeMs, not cuBLAS."""
+    """The parts of a word in camel case if one part is a measurement's word: timeMs, not cuBLAS."""
     parts = _CAMEL.sub(" ", word).split()
     known = vocabulary().words["core"]
     told = any(_unit(part) or _statistic(part) or part.lower() in known for part in parts)
@@ -55,7 +55,7 @@ def _pieces(word: str) -> list[str]:
 
 
 def _is_rate(word: str) -> bool:
-    """Whether a word is something a second, such as tokens/s: no time in seconds."""
+    """Whether a word is a rate per second, such as tokens/s, and not a time in seconds."""
     over, _, under = word.lower().rpartition("/")
     return bool(over) and under in _SECOND and over not in vocabulary().words["time"]
 
@@ -65,7 +65,7 @@ def _unit(word: str) -> Unit | None:
 
 
 def without_unit(heading: str) -> tuple[str, Unit | None]:
-    """The normal spelling of a heading without its unit of bytes or time, and that unit."""
+    """The normalised heading without its unit of bytes or time, and that unit."""
     outside, inside = words(heading)
     for word in inside:
         if (unit := _unit(word)) is not None:
@@ -76,9 +76,10 @@ def without_unit(heading: str) -> tuple[str, Unit | None]:
 
 
 def measure(heading: str) -> Measure | None:
-    """What a heading says that it measures; None where it says nothing of the kind.
+    """The measurement that a heading names; None if it names none.
 
-    A heading with a unit measures; one without is a time where all its words are.
+    A heading with a unit is a measurement. One without is a time if all its words are those of
+    times.
     """
     known = vocabulary().words
     outside, inside = words(heading)
@@ -100,7 +101,8 @@ def measure(heading: str) -> Measure | None:
 
 
 def _unit_place(outside: list[str], inside: list[str]) -> int | None:
-    """The place of the unit among the words: the last one; a lone s is a column's name."""
+    """The index of the unit among the words: the last unit. A heading "s" alone is a column's
+    name."""
     both = [*outside, *inside]
     for i in range(len(both) - 1, -1, -1):
         unit = _unit(both[i])

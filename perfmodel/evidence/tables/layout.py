@@ -1,4 +1,4 @@
-"""The columns of a kind of table: what a reader looks for, and what its cells have to be."""
+"""The columns of a kind of table: their names, and the types of their cells."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a kind of table. Others stay as they are."""
+    """The columns of a kind of table. Other columns are kept unchanged."""
 
     needed: tuple[str, ...]
     """Columns that a table must have."""
     measured: str
-    """The column of what was measured: a positive number in every row."""
+    """The column of the measurement: a positive number in every row."""
     text: tuple[str, ...] = ()
-    """Columns of text, empty where there is none."""
+    """Columns of text; a missing cell is empty."""
     whole: tuple[str, ...] = ()
-    """Columns of whole numbers, missing where there is none."""
+    """Columns of whole numbers; a cell may be missing."""
     numbers: tuple[str, ...] = ()
-    """Columns of numbers, missing where there is none."""
+    """Columns of numbers; a cell may be missing."""
     truth: tuple[str, ...] = ()
-    """Columns of true and false, missing where there is none."""
+    """Columns of booleans; a cell may be missing."""
     template: str = ""
-    """What `compare --template` calls a table of it to fill in; empty where there is none."""
+    """The name of its template in `compare --template`; empty if it has none."""
 
     @property
     def unit(self) -> Unit | None:
-        """The unit of time that the name of `measured` ends with; None where it is no time."""
+        """The unit of time from the name of `measured`; None if it is not a time."""
         unit = without_unit(self.measured)[1]
         return unit if unit is not None and unit.kind == "time" else None
 
     def example(self, frame: pd.DataFrame) -> str:
-        """What shows what a table should be like: a command, or the columns that it needs."""
+        """An example for an error message: the command for a template, or the needed columns."""
         if self.template:
             return f"perfmodel compare --template {self.template}"
         return ",".join(dict.fromkeys((*self.needed, self.measured)))
 
     @property
     def wanted(self) -> str:
-        """What a measurement has to be."""
+        """The valid values of a measurement, in words."""
         return "a positive number"
 
     def columns(self) -> tuple[str, ...]:
@@ -65,30 +65,30 @@ class Layout:
         )
 
     def of(self, sheet: Sheet, stated: Mapping[str, str], mapping: Mapping[str, str]) -> Layout:
-        """The layout with the columns that this very table has beside those of every table."""
+        """The layout for one table, with its own columns added to those of every table."""
         return self
 
     def completed(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-        """A table with what follows from its other columns, and notes about it."""
+        """The table with columns filled in from others, and notes about them."""
         return frame, []
 
     def lacking(self, frame: pd.DataFrame) -> list[str]:
-        """The needed columns that a table does not have."""
+        """The needed columns that a table lacks."""
         return [name for name in self.needed if name not in frame and name != self.measured]
 
     def needed_by(self, name: str) -> list[str]:
-        """The operators whose rows need a column that others do without."""
+        """The operators whose rows need the column `name`, if not all do."""
         return []
 
     def sound(self, values: np.ndarray) -> np.ndarray:
-        """Which measurements can be one."""
+        """Which values are valid measurements, as booleans."""
         return (values > 0) & (values < np.inf)
 
     def seconds(self, frame: pd.DataFrame, kind: str, rates: np.ndarray, flops: str) -> np.ndarray:
-        """Times of runs of which the rate was measured: `kind` flops or bandwidth, a second.
+        """Times of runs whose rate was measured; `kind` is flops or bandwidth, per second.
 
-        `flops` says how operations were counted. Raises `TableError` where a row's work is not
-        known from its columns.
+        `flops` says how operations were counted. Raises `TableError` if a row's work is not known
+        from its columns.
         """
         raise TableError(f"a rate of {kind} says no time of such a run; give a column of times")
 

@@ -1,4 +1,4 @@
-"""Which heading of a table is which column of a layout, and which one was measured."""
+"""Matches a table's headings to a layout's columns, and finds the measured column."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from perfmodel.evidence.tables.vocabulary import Unit, normal, vocabulary
 from perfmodel.plaintext import quoted
 
 _STATISTICS = ("median", "", "mean", "min")
-"""Which of several times is the time, the best first."""
+"""Statistics of times, preferred first, if a table has several times."""
 _KINDS = ("time", "flops", "bandwidth")
 _SHOWN = 20  # headings in a message
 
 
 @dataclass(frozen=True)
 class Found:
-    """A heading that stands for a column."""
+    """A heading matched to a column."""
 
     heading: str
     """The heading."""
@@ -28,31 +28,31 @@ class Found:
 
 @dataclass(frozen=True)
 class Timed:
-    """A heading that says what was measured."""
+    """A heading of a measurement."""
 
     heading: str
     """The heading."""
     measure: Measure
-    """What it says."""
+    """The measurement that it names."""
 
 
 @dataclass(frozen=True)
 class Match:
-    """A table's headings against a layout's columns."""
+    """A table's headings matched to a layout's columns."""
 
     columns: Mapping[str, Found] = field(default_factory=dict)
-    """Headings by the column that they stand for."""
+    """Headings by column."""
     measured: Timed | None = None
-    """What was measured; None where there is no such column, or one for each implementation."""
+    """The measured column; None if there is none, or one for each implementation (`wide`)."""
     wide: tuple[Timed, ...] = ()
-    """Measurements of several implementations or directions beside each other."""
+    """Measured columns of several implementations or directions."""
     spread: Mapping[str, Timed] = field(default_factory=dict)
     """Other quantiles of the same samples: min, max, std, p20 ..."""
     check: Timed | None = None
-    """A rate beside the time, which says how operations were counted."""
+    """A rate beside the time, which shows how operations were counted."""
 
     def headings(self) -> list[str]:
-        """The headings that something is read from."""
+        """The headings that are read."""
         timed = [self.measured, *self.wide, *self.spread.values(), self.check]
         return [one.heading for one in (*self.columns.values(), *timed) if one is not None]
 
@@ -67,9 +67,9 @@ def match(
 ) -> Match:
     """Match headings to `columns`, of which `measured` is the measurement.
 
-    `mapping` is what the user said of headings. `tells(heading, column)` says whether the cells
-    below a heading show that it is this column, where other columns are called so too, and `denies`
-    that it cannot be. Raises `UnknownName` for a mapping to or from nothing.
+    `mapping` has the user's headings by column. For a heading that several columns may have,
+    `tells(heading, column)` is whether its cells show that it is this column, and `denies` whether
+    they show that it is not. Raises `UnknownName` for a mapping with an unknown heading or column.
     """
     said = {_heading(theirs, headings): ours for theirs, ours in mapping.items()}
     found: dict[str, Found] = {}
@@ -105,7 +105,7 @@ def _heading(theirs: str, headings: Sequence[str]) -> str:
 
 
 def _as_time(heading: str, ours: str) -> Measure:
-    """The measurement of a heading that is said to be the time: in its own unit, else in ours."""
+    """The measurement of a heading that the user mapped to the time; without a unit, in ours."""
     unit = without_unit(heading)[1]
     if unit is None or unit.kind != "time":
         unit = without_unit(ours)[1] if heading == ours else None
@@ -162,7 +162,7 @@ def _meanings(
                     continue
                 if meaning.shared and not tells(heading, meaning.column):
                     continue
-                # A shared spelling whose cells tell is surer than any other.
+                # A shared spelling that the cells confirm ranks first.
                 order = (not meaning.shared, meaning.rank)
                 yield order, meaning.column, Found(heading, named)
 
@@ -170,7 +170,7 @@ def _meanings(
 def _measured(
     match: Match, times: Sequence[Timed], measured: str, certain: Collection[str]
 ) -> Match:
-    """The match with the column that was measured: what the user said, a time, a rate."""
+    """The match with its measured column: the user's, else a time, else a rate."""
     plain = [one for one in times if not one.measure.other]
     ranked = [
         one
@@ -194,7 +194,7 @@ def _measured(
 
 
 def _wide(times: Sequence[Timed]) -> tuple[Timed, ...]:
-    """Measurements beside each other, all of the same kind: the first one's."""
+    """Measured columns of the first one's kind."""
     usual = [one for one in times if one.measure.statistic in ("", "median", "mean")]
     for kind in _KINDS:
         found = tuple(one for one in usual if one.measure.kind == kind)
@@ -211,9 +211,9 @@ def missing(
     example: str,
     besides: str = "",
 ) -> TableError:
-    """One message of all columns that a table lacks, and of what can be done.
+    """One message with all missing columns and what to do.
 
-    `besides` is what else is wrong, `example` what shows such a table.
+    `besides` is text about another problem, `example` an example for such a table.
     """
     said = [_also(column, measured) for column in columns]
     has = ", ".join(quoted(heading, 40) for heading in headings[:_SHOWN])
@@ -225,7 +225,7 @@ def missing(
 
 
 def _also(column: str, measured: str) -> str:
-    """A column with some of what it may be called."""
+    """A column's name with some of its other spellings."""
     known = vocabulary().spellings(column) if len(column) > 1 else []
     if column == measured and not known:
         known = ["time_ms", "latency_us", "TFLOPS"]

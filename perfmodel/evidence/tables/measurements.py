@@ -1,4 +1,4 @@
-"""What was measured: a time in whatever unit, or a rate that the row's work turns into one."""
+"""Reads the measurement: a time in any unit, or a rate converted to a time by the row's work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NONE = "nothing was measured"
-"""What `problem` says where a table has no measurement at all."""
+"""Result of `problem` for a table without any measurement."""
 _UNIT_COLUMNS = ("timeunit", "unit", "units")
 """Columns that name the unit of each row: Google Benchmark's time_unit."""
 
@@ -44,7 +44,7 @@ def problem(draft: Draft, unit: str) -> str:
 
 
 def read(draft: Draft, unit: str, flops: str) -> None:
-    """Put the measurement of every row into its column; one that cannot be is a fault."""
+    """Put the measurement of every row into its column; an invalid one is a fault of the row."""
     layout = draft.layout
     if layout.unit is None:
         values, bad = numbers(draft.frame[layout.measured], draft.comma)
@@ -64,14 +64,14 @@ def read(draft: Draft, unit: str, flops: str) -> None:
 
 
 def _units_of(draft: Draft) -> tuple[Unit, Timed]:
-    """The layout's unit of time, and what was measured, of a table that has both (`problem`)."""
+    """The layout's unit of time and the measured heading, after `problem` found none missing."""
     assert draft.layout.unit is not None
     assert draft.measured is not None
     return draft.layout.unit, draft.measured
 
 
 def _sound(draft: Draft, column: str, name: str, found: np.ndarray, bad: np.ndarray) -> None:
-    """Name the rows whose measurement is none; a case that failed keeps its row without one."""
+    """Record faults of rows with an invalid measurement; a failed case may have none."""
     good = draft.layout.sound(found)
     if "flag" in draft.frame:
         failed = (cells.text(draft.frame["flag"]) == "failed").to_numpy(bool)
@@ -89,7 +89,7 @@ def _sound(draft: Draft, column: str, name: str, found: np.ndarray, bad: np.ndar
 
 
 def _times(draft: Draft, name: str, unit: str) -> tuple[np.ndarray, np.ndarray]:
-    """Times in the layout's unit; a cell may bring a unit of its own."""
+    """Times in the layout's unit; a cell may have its own unit."""
     ours, _ = _units_of(draft)
     own = _unit(draft)
     theirs = vocabulary().time(unit) if unit else own
@@ -118,13 +118,13 @@ def _say_unit(draft: Draft, theirs: Unit | None, own: Unit | None, unit: str) ->
 
 
 def _unit(draft: Draft) -> Unit | None:
-    """The unit of the measured column: of its heading, or of a row below the headings."""
+    """The unit of the measured column, from its heading or the row of units."""
     _, one = _units_of(draft)
     return one.measure.unit or draft.unit_of(one.heading)[1]
 
 
 def _units(draft: Draft) -> np.ndarray | None:
-    """What each row's unit is in ours, where a column names it; None where there is none."""
+    """Each row's factor to our unit, from a column of units; None if there is none."""
     ours, _ = _units_of(draft)
     for name in draft.frame.columns:
         if normal(str(name)) not in _UNIT_COLUMNS:
@@ -175,10 +175,10 @@ _COUNTED = {
 
 
 def _of_rates(draft: Draft, name: str, flops: str) -> tuple[np.ndarray, np.ndarray]:
-    """Times of the rows by the rates that were measured."""
+    """Times of the rows from measured rates."""
     ours, one = _units_of(draft)
     unit = _unit(draft)
-    assert unit is not None  # a rate is known by its unit
+    assert unit is not None  # a rate always has a unit
     values, bad = numbers(draft.frame[name], draft.comma)
     rates = values.to_numpy(np.float64) * unit.factor
     rates = np.where(rates > 0, rates, np.nan)
@@ -200,7 +200,7 @@ def _of_rates(draft: Draft, name: str, flops: str) -> tuple[np.ndarray, np.ndarr
 
 
 def positive_rates(column: pd.Series[Any], comma: bool, factor: float) -> np.ndarray:
-    """Rates a second of a column, missing where there is none."""
+    """Rates per second of a column; invalid ones are missing."""
     values, _ = numbers(column, comma)
     rates = values.to_numpy(np.float64) * factor
     return np.where(rates > 0, rates, np.nan)

@@ -1,7 +1,7 @@
-"""Numbers as tables have them: 1,234.5 and 1.234,5, 16k, 1e3, 42 %; and which comma a table means.
+"""Parses numbers in tables: 1,234.5 and 1.234,5, 16k, 1e3, 42 %; and detects decimal commas.
 
-A comma between digits is a decimal mark or a group of thousands, and one cell alone cannot say
-which: `decimal_comma` asks all cells of a table.
+A comma between digits is a decimal mark or separates thousands. One cell may be ambiguous, so
+`decimal_comma` decides from all cells of a table.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from perfmodel.evidence.records import cells
 if TYPE_CHECKING:
     import pandas as pd
 
-# What only one of both marks can mean: a mark before other than three digits, or behind more than
-# three, parts a fraction; so does the second kind of mark in a number.
+# Unambiguous decimal marks: a mark followed by other than three digits, a mark after more than
+# three digits, and the second kind of mark in a number.
 _FRACTION = r"(?:\d+{0}(?:\d{{1,2}}|\d{{4,}})|\d{{4,}}{0}\d+|\d{{1,3}}(?:{1}\d{{3}})+{0}\d+)"
 _COMMAS = re.compile(rf"[+-]?{_FRACTION.format(',', '[.]')}(?:[eE][+-]?\d+)?", re.ASCII)
 _POINTS = re.compile(rf"[+-]?{_FRACTION.format('[.]', ',')}(?:[eE][+-]?\d+)?", re.ASCII)
@@ -31,7 +31,8 @@ _LONGEST = 40  # characters of a number
 
 
 def decimal_comma(texts: Iterable[str], likely: bool) -> bool:
-    """Whether a table's decimal mark is the comma; `likely` decides where no cell tells."""
+    """Whether a table's decimal mark is the comma; `likely` is returned if all cells are
+    ambiguous."""
     commas = points = 0
     for text in texts:
         word = text.strip()
@@ -43,7 +44,7 @@ def decimal_comma(texts: Iterable[str], likely: bool) -> bool:
 
 
 def number(text: str, comma: bool = False, scaled: bool = False) -> float | None:
-    """The number that a cell writes; None where it writes none.
+    """The number in a cell; None for any other text.
 
     With `scaled`, 16k is 16,384 and 1M is 2^20, as on the command line.
     """
@@ -67,7 +68,7 @@ def number(text: str, comma: bool = False, scaled: bool = False) -> float | None
 def numbers(
     column: pd.Series[Any], comma: bool, scaled: bool = False
 ) -> tuple[pd.Series[Any], Any]:
-    """A column's numbers, missing where a cell is empty or no number; and which are no number."""
+    """A column's numbers, missing for empty and invalid cells; and which cells are invalid."""
     import pandas as pd
 
     if column.dtype.kind in "iub":

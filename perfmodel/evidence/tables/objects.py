@@ -1,4 +1,4 @@
-"""JSON as a table: an object a line, a list of objects, or one list inside an object."""
+"""Reads JSON as a table: one object a line, a list of objects, or one list inside an object."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SAID = "an object a line, or a list of objects"
 
 
 def read(text: str, where: str) -> Sheet:
-    """The table of a JSON text; raises `TableError` where it is none."""
+    """The table of a JSON text; raises `TableError` if there is none."""
     import pandas as pd
 
     rows, lines, faults = _objects(text, where)
@@ -33,7 +33,7 @@ def read(text: str, where: str) -> Sheet:
 
 
 def _objects(text: str, where: str) -> tuple[list[dict[str, Any]], list[int], dict[int, str]]:
-    """Objects, the lines (or numbers) they stand on, and those that are none."""
+    """The objects, their lines (or numbers), and faults of items that are not objects."""
     listed = _document(text)
     if listed is not None:
         numbered = list(enumerate(listed, start=1))
@@ -58,7 +58,7 @@ def _objects(text: str, where: str) -> tuple[list[dict[str, Any]], list[int], di
 
 
 def _document(text: str) -> Sequence[Any] | None:
-    """The list of one JSON document; None where each line is a document."""
+    """The list in a single JSON document; None if each line is a document."""
     document = _parsed(text)
     if isinstance(document, list):
         return document

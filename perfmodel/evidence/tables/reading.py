@@ -1,7 +1,7 @@
-"""Files as a table of a layout: every row read, or named with what is wrong with it.
+"""Reads files into a table of a layout: every row is read, or reported with its fault.
 
-A bad cell costs its row and not the table. A column that is missing costs the table, and one
-message names all of them.
+A bad cell invalidates its row, not the table. Missing columns are an error; one message names all
+of them.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FLOPS = ("causal", "full")
-"""How FLOP/s count a causal mask: the operations it leaves, or those of the whole square."""
+"""How FLOP/s count a causal mask: only visible operations, or those of the whole square."""
 _NO_CASE = ("flag",)
-"""Columns that say something of a measurement rather than of what ran."""
+"""Columns about the measurement rather than the case."""
 
 
 @dataclass(frozen=True)
 class Hints:
-    """What a user says of tables that do not say it themselves."""
+    """Information from the user that a table lacks."""
 
     mapping: Mapping[str, str] = field(default_factory=dict)
-    """Their headings, and the columns that they are."""
+    """The columns of headings, by heading."""
     stated: Mapping[str, str] = field(default_factory=dict)
-    """Columns, and what holds in them for every row that does not say otherwise."""
+    """Values of columns, for every row whose cell is empty."""
     unit: str = ""
-    """The unit of the measured times, whatever their heading says."""
+    """The unit of the measured times; overrides that of the heading."""
     flops: str = "causal"
     """How rates count operations: one of `FLOPS`."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What one or more files hold."""
+    """The contents of one or more files."""
 
     table: pd.DataFrame
     """Every row, in the layout's columns and types; the measurement of a bad row is missing."""
     faults: pd.Series[str]
-    """What is wrong with each row, with file and line; empty where nothing is."""
+    """The fault of each row, with file and line; empty for a good row."""
     case: tuple[str, ...]
-    """The columns that make two rows the same case: all but what was measured."""
+    """The columns that identify a case: all but those of the measurement."""
     notes: tuple[str, ...] = ()
-    """What was read as what, and what was passed over."""
+    """Which heading was read as which column, and what was left out."""
 
     def strict(self) -> pd.DataFrame:
-        """The table; raises `TableError` where a row is bad."""
+        """The table; raises `TableError` if a row has a fault."""
         bad = self.faults[self.faults != ""]
         if len(bad):
             more = f" (and {len(bad) - 1} more rows)" if len(bad) > 1 else ""
@@ -70,8 +70,8 @@ def read(
 ) -> Reading:
     """The rows of one or more files; `-` is standard input.
 
-    Raises `TableError`, one line, for a file that is missing, damaged or cut short, for columns
-    that are missing, and where no row is good; `UnknownName` for a hint about nothing.
+    Raises `TableError`, one line, for a file that is missing, damaged or cut short, for missing
+    columns, and if no row is good; `UnknownName` for a hint with an unknown heading or column.
     """
     import pandas as pd
 
@@ -123,7 +123,7 @@ def _matched(sheet: Sheet, layout: Layout, hints: Hints) -> Match:
         return values.denies(sheet.frame[heading], column, layout)
 
     columns, timed = layout.columns(), layout.measured
-    if layout.unit is None:  # no time, so that it is a column as any other
+    if layout.unit is None:  # not a time, so it is matched as any other column
         columns, timed = (*columns, layout.measured), ""
     matched = match(sheet.headings, columns, timed, hints.mapping, tells, denies)
     for heading in matched.headings():
@@ -133,7 +133,8 @@ def _matched(sheet: Sheet, layout: Layout, hints: Hints) -> Match:
 
 
 def _finished(draft: Draft) -> Reading:
-    """The table in its types: good rows checked once more, bad ones without a measurement."""
+    """The table with its column types: good rows are checked once more, bad ones have no
+    measurement."""
     import pandas as pd
 
     layout, frame, where = draft.layout, draft.frame, draft.sheet.where
@@ -148,7 +149,7 @@ def _finished(draft: Draft) -> Reading:
         raise TableError(f"{faults.iloc[0]}{more}; mend the table")
     if not bad.any():
         return Reading(layout.typed(frame, where), faults, case, draft.said())
-    # A bad row is given a measurement to have its other cells in their types, and loses it again.
+    # A bad row gets a placeholder measurement while its other cells are converted.
     frame = frame.assign(**{layout.measured: frame[layout.measured].mask(bad, 1.0)})
     table = layout.typed(frame, where)
     table.loc[bad, layout.measured] = float("nan")

@@ -1,4 +1,4 @@
-"""What each column of a kind of table means: the reference that `compare --columns` prints."""
+"""The meaning of each column of a kind of table, as `compare --columns` prints it."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ class ColumnReference:
     """One column of a kind of table."""
 
     name: str
-    """What the table calls it."""
+    """Its name."""
     needed: str
-    """`yes` where every row has to say it, else the operators whose rows have to; may be empty."""
+    """`yes` if every row needs it, else the operators whose rows do; may be empty."""
     holds: str
-    """What its cells are: text, whole (a whole number), number, yes/no."""
+    """Type of its cells: text, whole (a whole number), number, yes/no."""
     unit: str
-    """Their unit; empty where they have none."""
+    """Unit of its cells; empty if they have none."""
     about: str
-    """What they say."""
+    """Its meaning."""
     empty: str
-    """What a missing cell stands for."""
+    """The meaning of a missing cell."""
     names: tuple[str, ...]
     """Other headings that are read as this column."""
 
 
 def columns(layout: Layout, kind: str) -> tuple[ColumnReference, ...]:
-    """Every column of a kind of table, what is needed first."""
+    """Every column of a kind of table, needed ones first."""
     path = Path(__file__).with_name("columns.yaml")
     known: Mapping[str, Any] = yamltable.read(path)["columns"]
     needed = [name for name in layout.needed if name != layout.measured]
@@ -64,7 +64,7 @@ def _holds(name: str, layout: Layout) -> str:
 
 
 def _of_kind(said: Any, kind: str) -> str:
-    """A text, or the one of this kind of table."""
+    """A text, or the text for this kind of table."""
     return str(said.get(kind, "") if isinstance(said, Mapping) else said)
 
 

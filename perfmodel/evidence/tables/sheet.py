@@ -1,4 +1,4 @@
-"""A table as its file has it: headings, cells as they are written, and where each row stands."""
+"""A table as it is in its file: headings, cells as written, and each row's line."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sheet:
-    """One table of a file. Cells are text where the file holds text, else of the file's types."""
+    """One table of a file. Cells are text in text files, else of the file's types."""
 
     where: str
-    """The file, as messages call it."""
+    """The file's name in messages."""
     frame: pd.DataFrame
     """Cells by heading; rows are numbered from 0."""
     lines: np.ndarray
-    """The line of the file that each row stands on; its number from 1 where there are no lines."""
+    """The line of each row in the file; its number from 1 in files without lines."""
     faults: Mapping[int, str] = field(default_factory=dict)
-    """Rows that are none, by number, and why: too few cells, no object."""
+    """Faults of malformed rows by number: too few cells, not an object."""
     units: Mapping[str, str] = field(default_factory=dict)
-    """Units of columns that stand in a row below the headings."""
+    """Units of columns from a row of units below the headings."""
     twice: frozenset[str] = frozenset()
-    """Headings that stand over more columns than one."""
+    """Headings of more than one column."""
     lined: bool = True
     """Whether `lines` are lines of a text."""
     comma: bool = False
-    """Whether a comma may be the decimal mark by the look of the file (cells by semicolons)."""
+    """Whether the file's format suggests decimal commas (cells separated by semicolons)."""
     notes: tuple[str, ...] = ()
-    """What was passed over."""
+    """Lines about what was left out."""
 
     @property
     def headings(self) -> list[str]:

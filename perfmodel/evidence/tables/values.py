@@ -1,4 +1,5 @@
-"""What cells say: words in our spelling, whole numbers, numbers, truth; or a fault of the row."""
+"""Converts cells: words to our spelling, whole numbers, numbers, booleans; or a fault of the
+row."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
 _MOST = 2**62
 _TRUTH = "causal"
-"""The column whose words stand for true and false in every column of truth."""
+"""The column of columns.yaml whose words are used for every boolean column."""
 
 
 def tells(column: pd.Series[Any], name: str, layout: Layout) -> bool:
-    """Whether cells show that a column is `name`: all are known words of it, or whole numbers."""
+    """Whether cells show that a column is `name`: all are its known words, or whole numbers."""
     said = [text for text in cells.text(column).unique() if text]
     if not said:
         return False
@@ -35,7 +36,7 @@ def tells(column: pd.Series[Any], name: str, layout: Layout) -> bool:
 
 
 def denies(column: pd.Series[Any], name: str, layout: Layout) -> bool:
-    """Whether cells show that a column is not `name`: numbers where a needed name has to be."""
+    """Whether cells show that a column is not `name`: numbers in a needed column of names."""
     if name not in layout.needed or name not in layout.text:
         return False
     said = [text for text in cells.text(column).unique() if text]
@@ -43,7 +44,7 @@ def denies(column: pd.Series[Any], name: str, layout: Layout) -> bool:
 
 
 def read(draft: Draft) -> None:
-    """Bring the columns of a layout into their types; a cell that cannot be is a fault."""
+    """Convert the columns of a layout to their types; an invalid cell is a fault."""
     layout = draft.layout
     found: dict[str, Any] = {}
     for name in draft.frame.columns:
@@ -59,7 +60,7 @@ def read(draft: Draft) -> None:
 
 
 def refuse(draft: Draft, name: str, bad: np.ndarray, wanted: str) -> None:
-    """Name the rows whose cell of a column is not what is wanted."""
+    """Record a fault for each row whose cell is invalid."""
     rows = np.flatnonzero(bad).tolist()
     if rows:
         said = cells.text(draft.frame[name])
@@ -70,7 +71,7 @@ def refuse(draft: Draft, name: str, bad: np.ndarray, wanted: str) -> None:
 
 
 def _heading(draft: Draft, name: str) -> str:
-    """A column as the file calls it."""
+    """A column's heading in the file."""
     one = draft.matched.columns.get(name)
     return one.heading if one is not None else name
 

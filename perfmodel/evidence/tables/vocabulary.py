@@ -1,4 +1,4 @@
-"""Spellings of columns, of what cells say, and of units: `columns.yaml`."""
+"""Spellings of columns, cell values and units, from `columns.yaml`."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ _WORDS = re.compile(r"[\w .:+/-]{1,60}")
 
 
 def normal(text: str) -> str:
-    """A spelling by its letters and digits alone, in lower case."""
+    """A spelling in lower case with only its letters and digits."""
     return _OTHER.sub("", text.lower().replace("\u03bc", "µ"))
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit of what tables measure."""
+    """A unit of measurement in tables."""
 
     name: str
-    """As messages write it: ms, TFLOP/s."""
+    """Its name in messages: ms, TFLOP/s."""
     kind: str
     """time, flops, bandwidth or bytes."""
     factor: float
-    """What one of it is in seconds, operations or bytes a second, or bytes."""
+    """One of this unit in seconds, FLOP/s, bytes/s or bytes."""
 
     def over(self, other: Unit) -> float:
-        """How many of `other` it is: 1000 for ms over us, to the last digit."""
+        """This unit in units of `other`: 1000 for ms over us, rounded to 12 digits."""
         ratio = self.factor / other.factor
         return float(f"{ratio:.12g}")
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """A column that a spelling may stand for."""
+    """A column that a spelling may mean."""
 
     column: str
     """The column."""
     spelling: str
-    """The spelling as it is written."""
+    """The spelling as listed."""
     rank: int
-    """How far down its list the spelling stands: less is better."""
+    """Position of the spelling in its list; lower is preferred."""
     shared: bool
-    """Whether the cells have to tell, since other columns are called so too."""
+    """Whether other columns share the spelling, so that the cells must decide."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Vocabulary:
     meanings: Mapping[str, tuple[Meaning, ...]]
     """Columns by normal spelling."""
     values: Mapping[str, Mapping[str, str]]
-    """What cells say, by column and normal spelling."""
+    """Cell values in our spelling, by column and normal spelling."""
     units: Mapping[str, Unit]
     """Units by their spelling in lower case."""
     words: Mapping[str, Any]
@@ -68,7 +68,7 @@ class Vocabulary:
     """Columns that hold bytes."""
 
     def value(self, column: str, cell: str) -> str:
-        """What a cell of a column says in our words; the cell itself where nothing is known."""
+        """A cell's value in our spelling; the cell itself if it is not known."""
         known = self.values.get(column, {})
         if cell in known.values() or not _WORDS.fullmatch(cell):
             return cell

@@ -1,4 +1,4 @@
-"""Which kernel runs a problem: the one named, the one that a library takes, or a good library's."""
+"""Which kernel runs a problem: the named one, the one its library chooses, or a good library's."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ def resolve(
     decode: bool = False,
     variant: str = "",
 ) -> tuple[Any, tuple[str, ...]]:
-    """The facts of the kernel that stands for an implementation on a device, and what was assumed.
+    """The facts of the kernel that runs an implementation on a device, and sentences on
+    assumptions.
 
-    They are of the operator's kind. Unknown names get the nearest kernel; one that does not exist
-    for the device falls back as its library does. Raises `PerfmodelError` where no kernel computes
-    the operator.
+    The facts are of the operator's kind. An unknown name gets the nearest kernel. A kernel that
+    does not exist for the device falls back as its library does. Raises `PerfmodelError` where no
+    kernel computes the operator.
     """
     said: list[str] = []
     chosen = _named(op, implementation, dtype, variant, said)
@@ -43,7 +44,7 @@ def resolve(
         if implementation and is_known(op, implementation):
             said.append(f"{implementation!r} is not known in {dtype}: {chosen.name} taken")
     if isinstance(chosen, AttentionFacts) and machine.device.kind == "cpu":
-        # No library runs a GPU's tiles on a processor.
+        # No library runs a GPU's tiles on a CPU.
         chosen = chosen if chosen.schedule == "standard" else kernel_facts(_BLOCKED)
     chosen = _running(chosen, machine, implementation, said)
     if batched and isinstance(chosen, GemmFacts) and chosen.batched is not None:
@@ -57,9 +58,9 @@ def resolve(
 def _named(
     op: str, implementation: str | None, dtype: str, variant: str, said: list[str]
 ) -> KernelFacts | None:
-    """The kernel of the operator that a name stands for.
+    """The kernel of the operator that a name means; None where there is none.
 
-    A library may have its name of one kernel and multiply other types by others: cuBLAS.
+    A library may use one name for kernels that differ by type: cuBLAS.
     """
     if not implementation:
         return None
@@ -79,10 +80,9 @@ def _running(
     implementation: str | None = None,
     said: list[str] | None = None,
 ) -> Any:
-    """The kernel, or what runs in its place where it does not exist for the device.
+    """The kernel, or its fallback where it does not exist for the device.
 
-    Unless the kernel was asked for, that its library has kernels for each architecture goes
-    without saying.
+    A fallback within the library is reported only where the kernel itself was named.
     """
     while not kernel.runs_on.allows(machine.architecture) and kernel.fallback is not None:
         if said is not None and (kernel.name == implementation or not kernel.dispatches):
@@ -93,7 +93,8 @@ def _running(
 
 
 def usual(op: str, dtype: str, machine: Machine) -> Any:
-    """The facts of the kernel that a good library would run on the device where none is named."""
+    """The facts of the kernel that a good library would run on the device; used where none is
+    named."""
     last = None
     for entry in usual_kernels():
         kernel = kernel_facts(entry.kernel)

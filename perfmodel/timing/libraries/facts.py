@@ -1,8 +1,8 @@
-"""What a library's kernel does, as facts: kernels of attention, of products and of rows.
+"""What a library's kernel does, as facts: kernels of attention, of matrix products and of rows.
 
-A fact is discrete, or stated by the library's source or a microbenchmark of it. None depends on
-sizes, and none names a constant of the model. `Annotated` has the unit, the string below a field
-its meaning: both are in the JSON Schema and in `perfmodel show implementation`.
+A fact is discrete, or it is stated by the library's source or a microbenchmark of the library. No
+fact depends on sizes or names a constant of the model. `Annotated` has the unit; the string below a
+field is its meaning. Both appear in the JSON Schema and in `perfmodel show implementation`.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from perfmodel.timing.libraries.rules import (
 TileRow = tuple[int, int, int]
 """Rows, columns and threads of a block's tile."""
 Menus = Mapping[int, tuple[TileRow, ...]]
-"""Menus of tiles by the largest size that each serves; under 0 a menu for any size."""
+"""Menus of tiles by the largest size that each serves; key 0: a menu for any size."""
 MatrixInstruction = Literal["register", "native", "vector"]
 Overlap = Literal["none", "warps", "pipelined"]
 AttentionSchedule = Literal["standard", "tiled-1", "tiled-2", "tiled-3"]
-# Rows and keys of the least tile: those of one matrix instruction.
+# Rows and keys of the smallest tile: those of one matrix instruction.
 _LEAST = 16
 RowOperator = Literal["softmax", "layernorm", "rmsnorm", "pointwise", "quantise", "rowwise"]
 
 
 @dataclass(frozen=True)
 class RunsOn:
-    """Architectures that a kernel exists for, by what they can do; what is empty allows any."""
+    """Architectures that a kernel exists for, by capability; an empty field allows any."""
 
     instruction: tuple[Native, ...] = ()
     """Matrix instructions, one of which the architecture must have."""
     copies: tuple[Copies, ...] = ()
-    """Ways in which tiles reach shared memory, one of which must be the architecture's."""
+    """Ways in which tiles reach shared memory; the architecture must use one of them."""
     architecture: tuple[str, ...] = ()
-    """Names of architectures: where a library compiles for chips and not for what they can do."""
+    """Names of architectures, where a library compiles for named chips."""
 
     def allows(self, architecture: Architecture) -> bool:
         """Whether the kernel exists for an architecture."""
@@ -58,65 +58,66 @@ class RunsOn:
 
 @dataclass(frozen=True)
 class Caller:
-    """How a framework calls a kernel: what it packs, where its caches lie, what it does before."""
+    """How a framework calls a kernel: packed sequences, paged caches, work before the kernel."""
 
     packed: bool = False
-    """Whether sequences lie end to end, so that a block first reads where its own begins."""
+    """Whether sequences are packed end to end, so that a block first reads where its own begins."""
     paged: bool = False
-    """Whether keys and values are found page by page."""
+    """Whether the KV cache is paged."""
     captured: bool = False
     """Whether decode is captured in CUDA graphs, with a fixed grid of slices."""
     copies: Annotated[float | None, "copies"] = None
-    """Copies of the weights that a timing loop of its own goes round, where others have the usual
+    """Copies of the weights that the caller's own timing loop takes in turn; None: the harness's
     number (`Run.copies`)."""
     fills: bool = False
-    """Whether that loop has no more copies than fill the L2, and `copies` at most."""
+    """Whether that loop has only as many copies as fill the L2, and `copies` at most."""
     own_inputs: bool = False
-    """Whether each copy of the weights has data of its own, which take turns too."""
+    """Whether each copy of the weights has its own data, which take turns too."""
     own_results: bool = False
-    """Whether each copy of the weights has results of its own, which take turns too."""
+    """Whether each copy of the weights has its own results, which take turns too."""
     column_major: bool = False
-    """Whether a library that stores matrices by columns is called directly, so that its rows are
-    rows; frameworks that store by rows ask it for the transposed product."""
+    """Whether a column-major library is called directly, without the transposition of row-major
+    frameworks, which call it for the transposed product."""
     activity: Annotated[float | None, "of random data"] = None
-    """Switching activity of the data, where the harness's data are not those of the caller."""
+    """Switching activity of the data, where it differs from the harness's."""
     fewer_values: Annotated[tuple[int, int] | None, "elements"] = None
-    """A head dimension of keys whose values have another one, and that one: tables name only the
-    first."""
+    """A head dimension of keys, and that of the values that go with it, for tables that name only
+    the first."""
     uneven_writes: Annotated[int, "kernels"] = 1
     """Kernels that write keys and values of different head dimensions to the cache."""
     prompts: bool = False
-    """Whether a sequence of one token runs as a prompt, and not as decode."""
+    """Whether a sequence of one token runs as a prompt, not as decode."""
     fresh: bool = False
-    """Whether queries that come with all their keys read these as they come, before the cache."""
+    """Whether prompts without cached keys read their own keys and values directly instead of
+    through the cache."""
     windowless: bool = False
-    """Whether keys that are read as they come are all seen, whatever the window."""
+    """Whether such prompts ignore the window."""
     writes_ahead: bool = False
-    """Whether the kernel after the one that writes to the cache is launched before that one ends,
-    where the architecture can (Hopper and later)."""
+    """Whether the kernel after the cache write is launched before the cache write ends, where the
+    architecture can (Hopper and later)."""
     narrowing: Annotated[int, "kernels"] = 0
-    """Kernels that narrow new keys and values before they are written to a narrower cache; 0 where
-    the writing kernel does."""
+    """Kernels that convert new keys and values to a narrower type before the cache write; 0 where
+    the cache write converts."""
     query_narrowing: Annotated[int, "kernels"] = 1
-    """Kernels that narrow queries for a narrower cache."""
+    """Kernels that convert queries to the type of a narrower cache."""
     hands_wide: bool = False
-    """Whether 16-bit queries, keys and values are handed over where the products take 8 bits."""
+    """Whether queries, keys and values are passed in 16 bits where the products take 8 bits."""
     start_seconds: Annotated[float | None, "s"] = None
-    """What passes before the kernel beyond what the harness takes."""
+    """Seconds before the kernel, beyond the harness's start."""
     few_start_seconds: Annotated[float | None, "s"] = None
-    """The same before a kernel of few rows, where it is another time."""
+    """The same before a kernel of few rows, where it differs."""
     host_seconds: Annotated[float | None, "s"] = None
-    """Host time of a call that is not captured in a graph: no call is shorter."""
+    """Host seconds of a call that is not captured in a graph: a lower bound of its time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelFacts:
-    """What kernels of every operator have."""
+    """Facts of kernels of every operator."""
 
     name: str
-    """What `--implementation` and a prediction call it."""
+    """Name for `--implementation` and in predictions."""
     library: str
-    """The file of facts that it stands in."""
+    """The file of facts that has the kernel."""
     operator: str
     """What it computes."""
     source: str
@@ -126,39 +127,41 @@ class KernelFacts:
     fallback: str | None = None
     """The kernel that runs where this one does not exist."""
     dispatches: bool = False
-    """Whether its library itself calls the fallback there; otherwise a prediction says so."""
+    """Whether its library itself calls the fallback; if not, a prediction with the fallback says
+    so."""
     caller: Caller = Caller()
-    """How it is called: a circumstance that names.yaml knows of, and no fact of the library."""
+    """How it is called, from names.yaml: not a fact of the library."""
 
     def computes(self, dtype: str, variant: str) -> bool:
-        """Whether it takes a type, and a variant of a map."""
+        """Whether it supports a type, and a variant of a map."""
         return True
 
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixFacts(KernelFacts):
-    """What kernels of attention and of products have."""
+    """Facts of kernels of attention and of matrix products."""
 
     instruction: MatrixInstruction = "vector"
     """How it multiplies. `native`: by the fastest instruction of the device (wgmma, tcgen05, MFMA);
     `register`: by the one fed from registers (mma.sync); `vector`: on the vector unit."""
     overlap: Overlap = "none"
-    """What hides work of other units under the matrix unit: `none`, `warps` of the same unit that
-    are at another step, or a loop that is `pipelined` in software."""
+    """What hides the work of other units under the matrix unit: `none`, other `warps` of the same
+    unit, or a loop that is software-`pipelined`."""
     tiles: Annotated[Menus, "[rows, columns, threads]"] = field(default_factory=dict)
     """Tiles of a block: of attention by head dimension, of products by the most rows served; the
-    last menu serves all beyond."""
+    last menu serves all larger sizes."""
     share: Annotated[float | None, "of the unit's rate"] = None
-    """What its loop sustains of its unit's rate, where not the usual share (of attention the
-    forward loop)."""
+    """Share of its unit's rate that its loop (of attention the forward loop) sustains, where not
+    the usual one."""
     prepares: Annotated[int, "kernels"] = 0
-    """Small kernels launched before it: of attention before the one for many queries, about lengths
-    of sequences; of products about scales, beside the kernel that narrows activations."""
+    """Small kernels launched before it. For attention they compute sequence offsets before a kernel
+    for many queries. For products they prepare scales, besides the kernel that quantises
+    activations."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionFacts(MatrixFacts):
-    """What a kernel of attention does."""
+    """Facts of a kernel of attention."""
 
     operator: Literal["attention"] = "attention"
     """What it computes."""
@@ -169,103 +172,108 @@ class AttentionFacts(MatrixFacts):
     stages: Annotated[int, "buffers"] = 2
     """Buffers of the streamed operands (FlashAttention-2 has one of K and one of V)."""
     decode: Annotated[Menus | None, "[rows, keys, threads]"] = None
-    """Tiles of decode, where it has others."""
+    """Tiles of decode, where they differ."""
     narrow: Annotated[Menus | None, "[rows, keys, threads]"] = None
-    """Tiles of 8-bit keys and values, where it has others."""
+    """Tiles of 8-bit keys and values, where they differ."""
     windowed: Annotated[Menus | None, "[rows, keys, threads]"] = None
-    """Tiles where a window hides keys, where it has others."""
+    """Tiles where a window hides keys, where they differ."""
     narrow_decode: Annotated[Menus | None, "[rows, keys, threads]"] = None
-    """Tiles of decode over 8-bit keys that no window hides, where it has others."""
+    """Tiles of decode over 8-bit keys without a window that hides some, where they differ."""
     sliced: Annotated[Menus | None, "[rows, keys, threads]"] = None
-    """Tiles of decode where its host cuts keys, where it has others."""
+    """Tiles of decode where its host cuts the keys into slices, where they differ."""
     few_queries: Annotated[int, "queries"] = 0
-    """Most queries of a group, its heads together, that tiles of decode serve where no window
-    hides keys, and alone."""
+    """Most queries of a group, its heads together, that only decode tiles serve where no window
+    hides keys."""
     backward: Annotated[float | None, "of the matrix rate"] = None
-    """What its backward loop sustains, where not the usual share."""
+    """Share of the matrix rate that its backward loop sustains, where not the usual one."""
     passed_columns: Annotated[int | None, "columns of the result"] = None
-    """Columns of the result that a warp makes, where scores pass through shared memory between the
-    products: written once in 16 bits, read by every warp that shares their row."""
+    """Columns of the result that a warp computes, where scores pass through shared memory between
+    the products: written once in 16 bits, read by every warp that shares their row."""
     ping_pong: bool = False
-    """Whether one group of warps at a time does its softmax, while another multiplies."""
+    """Whether groups of warps alternate: one does its softmax while another multiplies."""
     specialises: bool = False
-    """Whether some warps of a block only load, which is set up once."""
+    """Whether some warps of a block only load (warp specialisation), which is set up once."""
     packs: bool = False
-    """Whether query heads of a key-value head share a tile of queries in prefill too."""
+    """Whether the query heads of a key-value head share a tile of queries in prefill too."""
     resident: Annotated[int | None, "blocks a unit"] = None
-    """Most blocks of a unit, where the launch bounds say."""
+    """Most resident blocks of a unit, where the launch bounds set it."""
     split_rule: SplitRule | None = None
-    """How it cuts keys into slices; without a rule the fastest number is taken."""
+    """How it chooses the number of slices of the keys; with no rule at all, the fastest number is
+    taken."""
     even_rule: EvenRule | None = None
-    """How it cuts keys into slices, where by even shares of all tiles."""
+    """The same, by even shares of all tiles."""
     wave_rule: WaveRule | None = None
-    """How it cuts keys into slices, where by whole waves of blocks."""
+    """The same, by whole waves of blocks."""
     graph_rule: GraphRule | None = None
-    """Slices of the keys in a framework's graphs."""
+    """Slices of the keys in a framework's CUDA graphs."""
     segment_rule: SegmentRule | None = None
-    """How it cuts keys into slices, where into so many for small grids."""
+    """The same, by a fixed number for small grids."""
     head_rule: HeadRule | None = None
-    """How a head is spread over blocks where queries stream under an outer loop over keys; without
-    one a block takes a whole head."""
+    """How a head is spread over blocks in kernels that stream queries under an outer loop over
+    keys; None: a block takes a whole head."""
     combines_inside: bool = False
-    """Whether the last block of a row adds its slices up, in the same kernel."""
+    """Whether the last block of a row adds the slices up in the same kernel."""
     combines_ahead: bool = False
-    """Whether the kernel that adds slices up is launched ahead and waits on the device."""
+    """Whether the combining kernel is launched ahead and waits on the device."""
     combine_loads: Annotated[int, "slices"] = 0
-    """Slices that the kernel which adds them up loads before it waits for them; 0 for all."""
+    """Slices that the combining kernel loads before it waits for them; 0: all."""
     decoder: str | None = None
-    """The kernel that runs decode, where another one does."""
+    """The kernel that runs decode, where it is another one."""
     waits: Annotated[int, "loads a tile"] = 0
-    """Loads of a tile of keys that a block waits for in turn, with nothing else of it under way: 2
-    where keys and values have one buffer each, filled through registers; 0 where tiles are loaded
-    ahead."""
+    """Loads of a tile of keys that a block waits for in turn while it does nothing else: 2 where
+    keys and values have one buffer each, filled through registers; 0 where tiles are loaded ahead.
+    """
     mask_ops: Annotated[int, "instructions a score"] = 0
-    """Integer instructions of a score for each edge of its mask and for its selection, in every
-    tile that is visited; 0 where one each is left, in the tiles alone that an edge cuts."""
+    """Integer instructions a score for each edge of the mask and for the selection, in every
+    visited tile; 0: one each, and only in tiles that an edge cuts."""
     widening_ops: Annotated[int, "instructions an element"] = 0
-    """Integer instructions in which a block turns each 8-bit key and value that it streams into
-    the type of the queries; 0 where the products take both types."""
+    """Integer instructions that convert each streamed 8-bit key and value element to the type of
+    the queries; 0 where the products take both types."""
     narrow_products: bool = False
-    """Whether its products take the type of a narrower cache, queries being narrowed before."""
+    """Whether its products run in the type of a narrower cache, to which queries are converted
+    first."""
     adds_in_graphs: bool = False
-    """Whether decode that is captured in graphs adds slices up even where there is one."""
+    """Whether decode that is captured in CUDA graphs runs the combining kernel even with one
+    slice."""
     grid_slices: Annotated[int, "slices"] = 0
-    """Slices of decode's grid, and of what adds them up, whichever of them have keys; 0 where the
-    grid has those alone."""
+    """Slices of decode's grid and of the combining kernel, with or without keys; 0: only slices
+    with keys."""
     adds_plainly: bool = False
-    """Whether the kernel that adds slices up has no statistics to gather first."""
+    """Whether the combining kernel starts without gathering statistics first."""
     searches: bool = False
-    """Whether a block finds its sequence by halving the list of where they begin."""
+    """Whether a block finds its sequence by binary search in the list of sequence starts."""
     compiled_by_rows: bool = False
-    """Whether a compiler takes the native instruction where a tile has its rows, part of its rate
-    where it has half of them, and the one fed from registers below."""
+    """Whether its compiler chooses the instruction by the rows of a tile: the native one at its
+    full rows, the native one at part of its rate at half of them, the register-fed one below."""
     turns_at: Annotated[tuple[int, ...] | None, "elements"] = None
-    """Head dimensions, as compiled, at which groups of warps take turns at their exponentials; at
-    others these and the vector work around them are one chain. None where all are alike."""
+    """Head dimensions, as compiled, at which groups of warps alternate at their exponentials; at
+    others the exponentials and the vector work around them are one dependent chain. None: all are
+    alike."""
     walks: bool = False
-    """Whether its loop begins at the first key under a window too, and tests in each tile whether
-    any score of it is seen."""
+    """Whether its loop begins at the first key even under a window, and tests in each tile whether
+    any score is visible."""
     prepares_decode: bool = False
-    """Whether these are launched before decode too."""
+    """Whether the kernels of `prepares` are launched before decode too."""
     regroups: bool = False
-    """Whether decode with grouped queries copies them, and the result, into another order; where a
-    window hides keys each head is then by itself, and its keys are not cut."""
+    """Whether decode with grouped queries copies queries and result into another order. Where a
+    window hides keys, each head then runs alone, and its keys are not cut."""
     pages_by_decode: bool = False
-    """Whether its decode kernel runs all queries where keys lie in pages."""
+    """Whether its decode kernel runs all queries over a paged cache."""
     narrow_pages_to: Annotated[int | None, "elements"] = None
-    """Head dimension up to which 8-bit pages leave registers for overlap."""
+    """Largest head dimension at which 8-bit pages leave registers for overlap."""
     aligned_windows: bool = False
-    """Whether a window's first key is the first of a tile; else it lies anywhere in one."""
+    """Whether a window's first key is the first key of a tile; otherwise it lies anywhere in
+    one."""
     transposes: bool = False
     """Whether warps that load 8-bit values transpose them in shared memory."""
 
     def menu(
         self, head_dim: int, *, decode: bool, narrow: bool = False, windowed: bool = False
     ) -> tuple[TileRow, ...]:
-        """Tiles for the smallest listed head dimension that holds `head_dim`.
+        """Tiles for the smallest listed head dimension that is at least `head_dim`.
 
-        `narrow` asks for those of 8-bit keys and values, `windowed` for those where a window hides
-        keys: the usual ones where the library has no others.
+        `narrow` selects the menu for 8-bit keys and values, `windowed` the one where a window hides
+        keys; the usual menu is returned where the library has no such menu.
         """
         table = self.tiles
         if decode and narrow and not windowed and self.narrow_decode is not None:
@@ -280,10 +288,10 @@ class AttentionFacts(MatrixFacts):
         return table[fitting[0]] if fitting else table[max(table)]
 
     def smaller(self) -> AttentionFacts:
-        """The class with one more tile in each menu, half of the last one along its longer side.
+        """The class with one more tile in each menu: the last tile, halved along its longer side.
 
-        Libraries compile for devices they know; where none of a menu's tiles fits, what they would
-        launch is taken for a smaller one, down to the 16 by 16 of the least instruction.
+        Libraries compile tiles for known devices. Where no tile of a menu fits, the library is
+        assumed to launch a smaller one, down to 16 by 16.
         """
         names = ("tiles", "decode", "narrow", "windowed", "narrow_decode", "sliced")
         menus: dict[str, Any] = {name: getattr(self, name) for name in names}
@@ -293,12 +301,13 @@ class AttentionFacts(MatrixFacts):
     def first_fitting(
         self, menu: tuple[TileRow, ...], held: Callable[[TileRow], float], capacity: float
     ) -> TileRow:
-        """The first tile of a menu whose footprint fits (libraries dispatch so); else the last."""
+        """The first tile of a menu whose footprint fits (as libraries dispatch); else the last."""
         return next((tile for tile in menu if held(tile) <= capacity), menu[-1])
 
 
 def _halved(menus: Menus) -> Menus:
-    """Menus with a last tile of half the keys, or of half the rows where these are more."""
+    """Menus with one more tile: the last one with half the keys, or with half the rows if it has
+    more rows."""
     found = {}
     for dim, menu in menus.items():
         rows, keys, threads = menu[-1]
@@ -313,159 +322,160 @@ def _halved(menus: Menus) -> Menus:
 
 @dataclass(frozen=True, kw_only=True)
 class GemmFacts(MatrixFacts):
-    """What a kernel of matrix products does."""
+    """Facts of a kernel of matrix products."""
 
     operator: Literal["gemm"] = "gemm"
     """What it computes."""
     formats: tuple[str, ...]
-    """Types of products that it takes."""
+    """Types of products that it supports."""
     splits: Annotated[tuple[int, ...], "slices"] = (1,)
-    """Numbers of slices of k that it may take."""
+    """Numbers of slices of k (split-K) that it may use."""
     sliced_waves: Annotated[float, "waves"] = inf
-    """Waves, of a block a unit, that tiles and slices of k come to at most."""
+    """Most waves, at one block a unit, of a grid whose k is sliced."""
     slim_columns: Annotated[int, "columns"] = 0
-    """Tiles of fewer columns serve products of no more columns than they have."""
+    """Tiles with fewer columns than this serve only products with no more columns than the tile."""
     few_rows: Annotated[int, "rows"] = 0
-    """Most rows that a kernel without matrix instructions serves; 0 where there is none."""
+    """Most rows of a product that a kernel without matrix instructions serves; 0: there is none."""
     few_load: Annotated[int, "bytes"] = 0
-    """Bytes of weights that a thread loads at a time in the kernel for the fewest rows; 0 where
-    there is none without matrix instructions."""
+    """Bytes of weights in one load of a thread, in the kernel without matrix instructions for the
+    fewest rows; 0: there is none."""
     specialises: bool = True
-    """Whether, with tensor copies, blocks stay for tile after tile, some of their warps only load,
-    and pairs of blocks share what they load."""
+    """Whether, with tensor copies, blocks are persistent, some of their warps only load, and pairs
+    of blocks share loads."""
     cluster: Annotated[int, "blocks"] = 1
     """Row blocks that start together or not at all."""
     swizzles: bool = True
-    """Whether blocks are launched in groups that share operands in L2."""
+    """Whether blocks are launched in groups that share operands in L2 (swizzle)."""
     step_cycles: Annotated[float, "cycles"] = 0.0
-    """Steps of a tile of k that wait for each other, and for which the next tile's wait: scales
-    that have to be fetched, applied or moved before it is multiplied."""
+    """Cycles of dependent steps a tile of k, which the next tile's steps follow: scales that are
+    fetched, applied or moved before the multiplication."""
     promoted: bool = False
     """Whether block scales are applied outside the matrix instruction, on fp32 sums."""
     quantises: bool = False
-    """Whether its library narrows the activations in each call, whether a row says so or not."""
+    """Whether its library quantises the activations in each call, whether a row says so or not."""
     quantiser: str = "vllm-quantise"
-    """The kernel that narrows the activations, where a call does so."""
+    """The kernel that quantises the activations."""
     batched: str | None = None
-    """The kernel that runs strided batches, where another one does."""
+    """The kernel that runs strided batches, where it is another one."""
 
     def computes(self, dtype: str, variant: str) -> bool:
-        """Whether it takes a type of products."""
+        """Whether it supports a type of products."""
         return dtype in self.formats
 
 
 @dataclass(frozen=True)
 class Chain:
-    """An operator as a chain of framework operators."""
+    """An operator that a framework computes as a chain of kernels."""
 
     kernels: Annotated[int, "kernels"] = 1
-    """Kernels launched one after another."""
+    """Kernels, launched one after another."""
     streams: Annotated[int, "tensors"] = 1
-    """Tensors that they read together."""
+    """Tensors that the kernels read, in total."""
     steps: Annotated[tuple[tuple[str, str, float], ...], "[type, type, operations]"] = ()
-    """Where each kernel is known, in place of both: the types that it reads and writes (`data` is
-    the problem's own) and the integer operations of an element beyond a copy's."""
+    """Each kernel of the chain, instead of `kernels` and `streams`: the types that it reads and
+    writes (`data` is the problem's own), and its integer operations an element beyond a copy's."""
     start_seconds: Annotated[float, "s"] = 0.0
-    """What each of those kernels sets up before its first load, at 1.75 GHz."""
+    """Seconds of setup in each of those kernels before its first load, at 1.75 GHz."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """How a row-wise kernel lays out a row. Operations beyond the algorithm's are the forward
-    pass's."""
+    """How a row-wise kernel lays out a row. Operations beyond the algorithm's are those of the
+    forward pass."""
 
     held_columns: Annotated[int, "elements"]
     """Longest row that stays in registers; longer ones are streamed."""
     elements_per_thread: Annotated[int, "elements"]
-    """Elements of a row for which one more thread is taken."""
+    """Most elements of a row for each thread, which sets the number of threads."""
     most_threads: Annotated[int, "threads"]
     """Most threads of a row."""
     passes: Annotated[int, "passes"]
-    """Times that a streamed row is read."""
+    """Number of times that a streamed row is read."""
     load: Annotated[int, "elements"]
-    """Elements of one load of a thread; what is left of a streamed row goes one at a time."""
+    """Elements of one load of a thread; the rest of a streamed row is loaded element by element."""
     held_load: Annotated[int, "elements"] = 4
     """Elements of one load where the row stays in registers."""
     group: Annotated[int, "elements"] = 0
-    """Elements of a row that are scaled by themselves, as a row of its own each; 0 for all."""
+    """Elements of a row with their own scale, treated as a row each; 0: the whole row."""
     wide: bool = False
-    """Whether loads have a fixed width in bytes: `load` is stated for fp32, and narrower types have
-    more elements in one."""
+    """Whether loads have a fixed width in bytes: `load` is stated for fp32, and one load holds more
+    elements of narrower types."""
     leftover: bool = False
-    """Whether elements beyond rounds of whole loads of all threads go one at a time, a round of
-    threads after the other, and so do the first of a row that starts unaligned."""
+    """Whether elements beyond full rounds of whole loads are loaded element by element, in rounds
+    of all threads, as are the first of a row that starts unaligned."""
     shared_rows: bool = False
-    """Whether rows of whole loads stay in shared memory, as far as that of a plain launch holds
-    them, all of which a block asks for."""
+    """Whether rows of whole loads stay in shared memory, up to the size of a launch without opt-in;
+    a block then requests all of that size."""
     shuffles: bool = False
-    """Whether a block folds partial results by shuffles, warps' ones by one more warp: half of the
-    dependent steps of a fold through shared memory, by one thread in the end."""
+    """Whether a block reduces by warp shuffles, the partial results of the warps in one more warp.
+    It has half of the dependent steps of a reduction through shared memory that ends in one thread.
+    """
     strided: bool = False
-    """Whether threads stride over whole loads to the end of a row, so that no whole load goes one
-    element at a time."""
+    """Whether threads stride over whole loads to the end of a row, so that no whole load is split
+    into elements."""
     power_of_two: bool = False
     """Whether the number of threads is rounded up to a power of two."""
     least_threads: Annotated[int, "threads"] = 32
     """Fewest threads of a row."""
     stages: Annotated[int, "buffers"] = 3
-    """One more than the loads of a thread that are in flight."""
+    """Loads of a thread in flight, plus one."""
     waits: Annotated[float, "loads"] = 0.0
-    """Further loads that a row waits for, one after another."""
+    """Further dependent loads of a row."""
     dependent_ops: Annotated[float, "operations"] = 0.0
-    """Operations of a round of loads that wait for each other."""
+    """Dependent operations a round of loads."""
     vector_ops: Annotated[float, "operations"] = 0.0
-    """Vector operations of an element beyond the algorithm's own."""
+    """Vector operations an element beyond the algorithm's."""
     special_ops: Annotated[float, "operations"] = 0.0
-    """Special-function operations of an element beyond the algorithm's own."""
+    """Special-function operations an element beyond the algorithm's."""
     integer_ops: Annotated[float, "operations"] = 0.0
-    """Integer operations of an element beyond the algorithm's own: conversions in software."""
+    """Integer operations an element beyond the algorithm's: conversions in software."""
     again_vector_ops: Annotated[float, "operations"] = 0.0
-    """Further vector operations of an element of a streamed row."""
+    """Further vector operations an element of a streamed row."""
     again_special_ops: Annotated[float, "operations"] = 0.0
-    """Further special-function operations of an element of a streamed row."""
+    """Further special-function operations an element of a streamed row."""
     folded_vector_ops: Annotated[float, "operations"] = 0.0
-    """Vector operations of a thread and row in each of the five steps of a warp reduction."""
+    """Vector operations, a thread and row, in each of the five steps of a warp reduction."""
     folded_special_ops: Annotated[float, "operations"] = 0.0
-    """Special-function operations of a thread and row in each step of a warp reduction."""
+    """Special-function operations, a thread and row, in each step of a warp reduction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowFacts(KernelFacts):
-    """What a kernel of rows or of elements does."""
+    """Facts of a row-wise or element-wise kernel."""
 
     operator: RowOperator
-    """What it computes; `rowwise` is any of the others."""
+    """What it computes; `rowwise` stands for all the others."""
     rows: Rows | None = None
-    """How it lays out a row; without this it is a map over all elements."""
+    """How it lays out a row; None: it is a map over all elements."""
     chain: Chain | None = None
-    """The framework operators that it is a chain of, where no single kernel computes it."""
+    """The framework operators that compute it in a chain, where no single kernel does."""
     cut: Chain | None = None
-    """What runs instead where rows are too few for the units, and cut: kernels that reduce pieces
-    and then their results, and one that goes over all rows again."""
+    """What runs where rows are too few for the units and are cut: kernels that reduce pieces, then
+    their results, and one more over all rows."""
     cut_columns: Annotated[int, "elements"] = 0
     """Longest row that is not cut."""
     cut_rows: Annotated[int, "rows a unit"] = 0
-    """Rows for each unit from which none is cut."""
+    """Rows a unit from which no row is cut."""
     types: tuple[str, ...] = ()
-    """The types that it takes, where not all."""
+    """Types that it supports; empty: all."""
     variants: tuple[str, ...] = ()
-    """The element-wise maps that it computes, where not all."""
+    """Element-wise maps that it computes; empty: all."""
     tensors: Annotated[Mapping[str, int], "tensors"] = field(default_factory=dict)
-    """Operands of a map that are whole tensors; the others are scalars or small."""
+    """Operands of a map that are whole tensors; the rest are scalars or small."""
     accurate: bool = False
-    """Whether special functions are computed to the last bit, which takes further operations."""
+    """Whether special functions are correctly rounded, which takes further operations."""
     compiled: Annotated[Mapping[str, tuple[float, float, float]], "operations an element"] = field(
         default_factory=dict
     )
-    """Operations in the code of a map, where they are far from the textbook's: floating-point, on
-    integer lanes (comparisons, selections), special or conversions."""
+    """Operations in the compiled code of a map, where they differ much from the textbook's:
+    floating-point, integer lanes (comparisons, selections), special functions or conversions."""
     gradient_kernel: str | None = None
-    """The kernel that computes the gradients, where it lays rows out in another way."""
+    """The kernel that computes the gradients, where its row layout is another one."""
     gradient_product: bool = False
-    """Whether its backward pass first multiplies gradient and result in a kernel of its own."""
+    """Whether its backward pass first multiplies gradient and result in a separate kernel."""
 
     def computes(self, dtype: str, variant: str) -> bool:
-        """Whether it takes a type, and computes a map where that is asked."""
+        """Whether it supports a type, and a map where one is given."""
         takes = not self.types or dtype in self.types
         return takes and (not self.variants or variant in self.variants)
 
@@ -475,6 +485,6 @@ KINDS: Mapping[str, type[KernelFacts]] = {
     "gemm": GemmFacts,
     **dict.fromkeys(RowOperator.__args__, RowFacts),  # type: ignore[attr-defined]
 }
-"""The facts of each operator's kernels."""
+"""The dataclass of facts for each operator."""
 GIVEN = ("name", "library", "caller")
-"""Fields that no entry of a file states: they follow from where it stands and who calls it."""
+"""Fields that no file entry states: they follow from the entry's place and caller."""

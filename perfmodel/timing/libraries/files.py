@@ -1,8 +1,8 @@
 """Files of facts: the shipped ones, one a library, and those that other packages bring.
 
 A package brings a file under the entry point `perfmodel.libraries`: its path, or a function that
-returns the path. Such a file may also say what its kernels are called, as names.yaml does for the
-shipped ones. Names of kernels are unique over all files.
+returns the path. Such a file may also list names of its kernels, as names.yaml does for the shipped
+ones. Names of kernels are unique over all files.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from perfmodel.timing.libraries.facts import GIVEN, KINDS, KernelFacts
 from perfmodel.timing.libraries.soundness import check, check_links
 
 GROUP = "libraries"
-"""The entry point, after `perfmodel.`."""
+"""Name of the entry point, after `perfmodel.`."""
 FOLDER = Path(__file__).parent
-"""The shipped files."""
+"""Folder of the shipped files."""
 NAMES = "names"
-"""The shipped file that no library stands in."""
+"""Name of the shipped file that belongs to no library."""
 _PARTS = ("library", "kernels", "names", "callers")
 
 
 @dataclass(frozen=True)
 class Document:
-    """A file of facts as it was read."""
+    """A file of facts as read."""
 
     name: str
-    """What the library is called: its file's name without the ending, or the entry point."""
+    """Name of the library: the file's name without its ending, or the entry point."""
     place: str
-    """What an error calls the file."""
+    """Path or entry point, for error messages."""
     parts: Mapping[str, Any]
     """Its content."""
 
     def error(self, *said: object) -> PerfmodelError:
-        """What is wrong with it, in one line."""
+        """A `PerfmodelError` on this file, in one line."""
         return PerfmodelError(": ".join(str(item) for item in (self.place, *said)))
 
 
 @lru_cache(maxsize=1)
 def load() -> Mapping[str, Document]:
-    """Every shipped file by name, names.yaml among them: the one place that reads them.
+    """Every shipped file by name, names.yaml included; nothing else reads them.
 
     Raises `PerfmodelError` where one is missing or damaged.
     """
@@ -61,16 +61,16 @@ def load() -> Mapping[str, Document]:
             parts = yamltable.read(FOLDER / name)
         except (OSError, ValueError) as error:
             line = " ".join(str(error).split())
-            raise PerfmodelError(f"{name}: not to be read ({line}); reinstall perfmodel") from None
+            raise PerfmodelError(f"{name}: cannot be read ({line}); reinstall perfmodel") from None
         found[name.removesuffix(".yaml")] = Document(name.removesuffix(".yaml"), name, parts)
     if NAMES not in found or len(found) == 1:
-        raise PerfmodelError(f"{FOLDER}: no files of facts are there; reinstall perfmodel")
+        raise PerfmodelError(f"{FOLDER}: there are no files of facts; reinstall perfmodel")
     return found
 
 
 @lru_cache(maxsize=1)
 def brought() -> tuple[Document, ...]:
-    """The files of other packages and of the user's folders; what is broken is left out."""
+    """The files of other packages and of the user's folders; broken ones are left out."""
     found = []
     for point, path in plugins.brought(GROUP):
         try:
@@ -87,7 +87,7 @@ def document(path: Path, name: str) -> Document:
         found = Document(name, str(path), yamltable.read(path))
     except (OSError, ValueError) as error:
         line = " ".join(str(error).split())
-        raise PerfmodelError(f"{path}: not to be read ({line}); mend the file") from None
+        raise PerfmodelError(f"{path}: cannot be read ({line}); repair the file") from None
     if not isinstance(found.parts, Mapping) or not isinstance(found.parts.get("kernels"), Mapping):
         raise found.error("it has no kernels; add kernels: {name: {operator: ..., ...}}")
     for key in found.parts:
@@ -104,7 +104,8 @@ def shipped() -> Mapping[str, KernelFacts]:
 
 @lru_cache(maxsize=1)
 def kernels() -> Mapping[str, KernelFacts]:
-    """All kernels by name, those of other packages too, but for packages with wrong facts."""
+    """All kernels by name, those of other packages included; packages with wrong facts are left
+    out."""
     others, known = brought(), entries(load().values())
     try:
         return {**shipped(), **facts_of(others, known)} if others else shipped()
@@ -115,7 +116,7 @@ def kernels() -> Mapping[str, KernelFacts]:
 def _one_by_one(
     documents: Iterable[Document], others: Entries
 ) -> Iterator[tuple[str, KernelFacts]]:
-    """The kernels of those files that have no wrong fact; the others are named in warnings."""
+    """The kernels of the files without wrong facts; a warning names each file that is left out."""
     for item in documents:
         try:
             yield from facts_of([item], others).items()
@@ -124,12 +125,12 @@ def _one_by_one(
 
 
 def find(name: str) -> KernelFacts | None:
-    """The kernel called so; looks for other packages only where no shipped one is."""
+    """The kernel of this name; searches other packages only where no shipped kernel has it."""
     return shipped().get(name) or kernels().get(name)
 
 
 def kernel_facts(name: str) -> Any:
-    """The facts of the kernel called `name`; raises `UnknownName` with the nearest ones."""
+    """The facts of the kernel called `name`. Raises `UnknownName` with the nearest names."""
     found = find(name)
     if found is None:
         raise UnknownName("implementation", name, kernels())
@@ -137,13 +138,13 @@ def kernel_facts(name: str) -> Any:
 
 
 Entries = Mapping[str, tuple[Document, Mapping[str, Any]]]
-"""Where each kernel is described, and how."""
+"""Each kernel's file and entry, by name."""
 
 
 def facts_of(documents: Any, others: Entries) -> Mapping[str, KernelFacts]:
-    """The kernels of some files; `others` are kernels that these may be like.
+    """The kernels of some files; their entries may be `like` kernels in `others`.
 
-    Raises `PerfmodelError` with file, kernel and key for what is no fact.
+    Raises `PerfmodelError` with file, kernel and key where a fact is wrong.
     """
     own = entries(documents, others)
     known = {**others, **own}
@@ -166,7 +167,7 @@ def entries(documents: Any, others: Entries | None = None) -> Entries:
             if taken is not None:
                 raise item.error(name, f"the name is taken in {taken[0].place}; choose another")
             if not isinstance(name, str) or not isinstance(entry, Mapping):
-                raise item.error(name, "it has no facts; write operator: ... and what follows")
+                raise item.error(name, "it has no facts; write operator: ... and its facts")
             found[name] = (item, entry)
     return found
 
@@ -176,7 +177,9 @@ def _facts(name: str, home: Document, entry: Mapping[str, Any], known: Entries) 
     operator = whole.get("operator")
     if not isinstance(operator, str) or operator not in KINDS:
         kinds = ", ".join(KINDS)
-        raise home.error(name, "operator", f"{operator!r} is none; write one of {kinds}")
+        raise home.error(
+            name, "operator", f"no such operator as {operator!r}; write one of {kinds}"
+        )
     given = {"name": name, "library": home.name, "caller": KernelFacts.caller}
     assert given.keys() == set(GIVEN)
     try:
@@ -189,10 +192,11 @@ def _facts(name: str, home: Document, entry: Mapping[str, Any], known: Entries) 
 
 
 def stated(name: str) -> Mapping[str, str]:
-    """Who states each fact of a kernel: itself, or the one that it is like; the rest are usual.
+    """Which kernel states each fact of a kernel: itself or the one that it is `like`. Defaults are
+    left out.
 
-    Facts by the key of their entry, those of a rule or a layout by `key.fact`. Raises `UnknownName`
-    where there is no such kernel.
+    Facts are named by the key of their entry, those of a rule or a layout by `key.fact`. Raises
+    `UnknownName` for an unknown kernel.
     """
     known = entries((*load().values(), *brought()))
     if name not in known:
@@ -210,7 +214,7 @@ def stated(name: str) -> Mapping[str, str]:
 def _ancestry(
     name: str, home: Document, entry: Mapping[str, Any], known: Entries
 ) -> Iterator[tuple[str, Any]]:
-    """An entry's keys, after those of the kernel that it is like; a source is its own."""
+    """The keys of the kernel that an entry is `like`, then its own; sources are not inherited."""
     for each, found in reversed(_lineage(name, home, entry, known)):
         for key, value in found.items():
             if key != "like" and (key != "source" or each == name):
@@ -220,13 +224,13 @@ def _ancestry(
 def _lineage(
     name: str, home: Document, entry: Mapping[str, Any], known: Entries
 ) -> Sequence[tuple[str, Mapping[str, Any]]]:
-    """A kernel and its entry, then the one that it is like, and so on."""
+    """A kernel and its entry, then the kernel that it is `like`, and so on."""
     lineage, other = [(name, entry)], entry.get("like")
     seen = {name}
     while other is not None:
         if not isinstance(other, str) or other not in known or other in seen:
             said = nearest(str(other), known.keys() - seen)
-            raise home.error(name, "like", f"there is no kernel {other!r} to be like; {said}")
+            raise home.error(name, "like", f"there is no kernel {other!r}; {said}")
         seen.add(other)
         lineage.append((other, known[other][1]))
         other = known[other][1].get("like")

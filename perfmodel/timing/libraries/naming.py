@@ -1,6 +1,7 @@
-"""What tables and people call kernels: names.yaml, and what other packages say of their own.
+"""Names of kernels in tables and on the command line: names.yaml, and those that other packages
+bring.
 
-Only here are such names matched by patterns. Those of other packages are tried first, since the
+Only this module matches names by patterns. Patterns of other packages are tried first, since the
 shipped ones cover whole frameworks.
 """
 
@@ -21,54 +22,54 @@ from perfmodel.timing.libraries.files import NAMES, Document, brought, find, ker
 
 @dataclass(frozen=True)
 class Named:
-    """Names of a kernel."""
+    """Names of a kernel in tables."""
 
     kernel: str
     """The kernel."""
     names: tuple[str, ...]
-    """Regular expressions, one of which is found in the name."""
+    """Regular expressions, searched in the name; one must match."""
 
 
 @dataclass(frozen=True)
 class Called:
-    """How runs that go by some names are called."""
+    """How runs with some names are called."""
 
     names: tuple[str, ...]
-    """Regular expressions, one of which is found in the name."""
+    """Regular expressions, searched in the name; one must match."""
     source: str
-    """How that is known."""
+    """Source."""
     changes: Mapping[str, Any]
     """Fields of `Caller`."""
     operators: tuple[str, ...] = ()
-    """Operators that it holds for; none for all."""
+    """Operators that it holds for; empty: all."""
     formats: tuple[str, ...] = ()
-    """Types that it holds for; none for all."""
+    """Types that it holds for; empty: all."""
     instruction: tuple[Instruction, ...] = ()
-    """Matrix instructions of the devices that it holds for; none for all."""
+    """Matrix instructions of the devices that it holds for; empty: all."""
 
 
 @dataclass(frozen=True)
 class Usual:
-    """A kernel that runs where none is named."""
+    """A kernel that is taken where none is named."""
 
     kernel: str
     """The kernel."""
     formats: tuple[str, ...] = ()
-    """Types that it is taken for; none for all."""
+    """Types that it is taken for; empty: all."""
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """Other spellings of a kernel."""
+    """Another spelling of a kernel's name."""
 
     pattern: str
-    """A regular expression that is the whole name, in lower case."""
+    """A regular expression that matches the whole name in lower case."""
     kernel: str
-    """The kernel, with groups of the pattern."""
+    """The kernel's name, with references to groups of the pattern."""
 
 
 def known_as(item: Document) -> tuple[Named, ...]:
-    """What a file says its kernels are called; raises `PerfmodelError` with file and entry."""
+    """Names of kernels in a file. Raises `PerfmodelError` with file and entry."""
     found = []
     for i, entry in enumerate(_listed(item, "names")):
         try:
@@ -79,7 +80,7 @@ def known_as(item: Document) -> tuple[Named, ...]:
 
 
 def called_as(item: Document) -> tuple[Called, ...]:
-    """How a file says that runs are called; raises `PerfmodelError` with file and entry."""
+    """How a file says that runs are called. Raises `PerfmodelError` with file and entry."""
     found = []
     for i, entry in enumerate(_listed(item, "callers")):
         try:
@@ -90,7 +91,7 @@ def called_as(item: Document) -> tuple[Called, ...]:
 
 
 def _called(entry: Mapping[str, Any]) -> Called:
-    """An entry that has fields of `Called` and of `Caller` beside each other."""
+    """An entry with the fields of `Called` and of `Caller` in one mapping."""
     which, circumstances = ({field.name for field in fields(kind)} for kind in (Called, Caller))
     which.remove("changes")
     for key in entry:
@@ -108,17 +109,17 @@ def _called(entry: Mapping[str, Any]) -> Called:
 def _listed(item: Document, part: str) -> Sequence[Mapping[str, Any]]:
     entries = item.parts.get(part, [])
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
-        raise item.error(part, "it is no list of entries; write - {names: [...], ...}")
+        raise item.error(part, "must be a list of entries; write - {names: [...], ...}")
     return entries
 
 
 def _compiled(entry: Any) -> Any:
-    """The entry, if its patterns are sound."""
+    """The entry, after its patterns have been compiled as a check."""
     for pattern in entry.names:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise Misfit("names", f"{pattern!r} is no regular expression ({error})") from None
+            raise Misfit("names", f"{pattern!r} is not a regular expression ({error})") from None
     return entry
 
 
@@ -129,7 +130,7 @@ def _shipped_names() -> tuple[Named, ...]:
 
 @lru_cache(maxsize=1)
 def names() -> tuple[Named, ...]:
-    """Every entry, in the order in which they are tried."""
+    """Every entry on names, in the order of trial."""
     own = [entry for item in brought() for entry in known_as(item)]
     return (*own, *_shipped_names())
 
@@ -142,18 +143,19 @@ def callers() -> tuple[Called, ...]:
 
 @lru_cache(maxsize=1)
 def usual_kernels() -> tuple[Usual, ...]:
-    """What runs where nothing is named, best first."""
+    """Kernels that are taken where none is named, best first."""
     return tuple(made(Usual, entry) for entry in load()[NAMES].parts["usual"])
 
 
 @lru_cache(maxsize=1)
 def spellings() -> tuple[Spelling, ...]:
-    """Other spellings that the command line takes."""
+    """Other spellings that are accepted for kernels, from names.yaml."""
     return tuple(made(Spelling, entry) for entry in load()[NAMES].parts["spellings"])
 
 
 def computed_by(op: str) -> tuple[str, ...]:
-    """What kernels that compute an operator call it: those of rows serve each row-wise one."""
+    """Operators of the kernels that compute an operator: row-wise kernels serve every row-wise
+    operator."""
     return (op,) if op in ("attention", "gemm") else (op, "rowwise")
 
 
@@ -163,13 +165,14 @@ def implementations(op: str) -> Mapping[str, KernelFacts]:
 
 
 def framework_of(name: str) -> str:
-    """The framework that a name says ran a kernel (vllm of vllm-0.24.0:vllm_flash_attn), if any."""
+    """The framework in the name of a run (vllm in vllm-0.24.0:vllm_flash_attn); empty where
+    none."""
     found = re.fullmatch(load()[NAMES].parts["frameworks"], name)
     return found[1] if found else ""
 
 
 def is_known(op: str, name: str) -> bool:
-    """Whether a name is a kernel of the operator, or one that such a kernel goes by."""
+    """Whether a name is a kernel of the operator, or matches one of a kernel's names."""
     kernel = find(name)
     if kernel is not None and kernel.operator in computed_by(op):
         return True
@@ -177,7 +180,8 @@ def is_known(op: str, name: str) -> bool:
 
 
 def matching(op: str, name: str, dtype: str, variant: str) -> KernelFacts | None:
-    """The first kernel that goes by a name and computes the operator as asked."""
+    """The first kernel that a name matches and that computes the operator with this type and
+    variant."""
     for entry in names():
         kernel = find(entry.kernel)
         if kernel is None or kernel.operator != op or not kernel.computes(dtype, variant):
@@ -188,7 +192,7 @@ def matching(op: str, name: str, dtype: str, variant: str) -> KernelFacts | None
 
 
 def caller_of(op: str, name: str | None, dtype: str, instruction: Instruction) -> Caller:
-    """How runs that go by a name are called, on devices with a matrix instruction."""
+    """How runs of a name are called, on devices with this matrix instruction."""
     if not name:
         return Caller()
     changes: dict[str, Any] = {}
@@ -201,15 +205,16 @@ def caller_of(op: str, name: str | None, dtype: str, instruction: Instruction) -
 
 
 def asked_for(op: str, name: str) -> str | None:
-    """A name that is a kernel's, whole, or a framework's name of one; None for any other.
+    """The name that the model uses for an accepted name: flash2 for FlashAttention-2; else None.
 
-    A pattern that is merely found in a name does not make it one: somebody would be told the time
-    of something else than was asked for.
+    A name is accepted if it is a kernel's name, another spelling of one (`spellings`, or another
+    case), or a framework's name for one. A pattern that only matches part of a name is not enough,
+    since the time of another kernel would be given.
     """
     for entry in spellings():
-        spelled = re.fullmatch(entry.pattern, name.lower())
-        if spelled and is_known(op, spelled.expand(entry.kernel)):
-            return spelled.expand(entry.kernel)
+        whole = re.fullmatch(entry.pattern, name.lower())
+        if whole and is_known(op, whole.expand(entry.kernel)):
+            return whole.expand(entry.kernel)
     for spelling in dict.fromkeys((name, name.lower())):
         kernel = find(spelling)
         if (kernel is not None and kernel.operator in computed_by(op)) or _whole(op, spelling):
@@ -217,15 +222,21 @@ def asked_for(op: str, name: str) -> str | None:
     return None
 
 
+@lru_cache(maxsize=4096)
+def spelled(op: str, name: str) -> str:
+    """The name that the model uses for `name` (`asked_for`); a name not accepted stays as it is."""
+    return asked_for(op, name) or name
+
+
 def plain_names(op: str) -> Iterator[str]:
-    """Names of an operator's kernels, and the plain words among those that they go by."""
+    """Names of an operator's kernels, and the plain words among their patterns."""
     yield from implementations(op)
     for entry in _of(op):
         yield from (pattern for pattern in entry.names if re.fullmatch(r"\w+", pattern))
 
 
 def _whole(op: str, name: str) -> bool:
-    """Whether the name is one that a kernel goes by, rather than one that a pattern is found in."""
+    """Whether a kernel has this name, rather than a pattern that is found in it."""
     patterns = [pattern for entry in _of(op) for pattern in entry.names]
     if any(re.fullmatch(pattern, name) and not re.fullmatch(pattern, "") for pattern in patterns):
         return True
@@ -234,7 +245,7 @@ def _whole(op: str, name: str) -> bool:
 
 
 def _of(op: str) -> Iterator[Named]:
-    """The entries of an operator's kernels."""
+    """The entries on names of an operator's kernels."""
     for entry in names():
         kernel = find(entry.kernel)
         if kernel is not None and kernel.operator in computed_by(op):

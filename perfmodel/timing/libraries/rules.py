@@ -1,4 +1,4 @@
-"""Rules by which libraries cut the work of attention into slices; `slicing` carries them out."""
+"""Rules by which libraries cut the keys of attention into slices; `slicing` evaluates them."""
 
 from __future__ import annotations
 
@@ -6,45 +6,46 @@ from dataclasses import dataclass
 from math import inf
 from typing import Annotated
 
-# Queries up to which vLLM captures calls in a graph (max_cudagraph_capture_size), and sequences
-# that a warp of FlashAttention's tile scheduler looks through at a time (tile_scheduler.hpp).
+# Most queries of calls that vLLM captures in a graph (max_cudagraph_capture_size), and sequences
+# that a warp of FlashAttention's tile scheduler scans at a time (tile_scheduler.hpp).
 CAPTURED, SEARCHED = 512, 31
 
 
 @dataclass(frozen=True)
 class SplitRule:
-    """Slices of the keys: the fewest that fill the library's slots nearly as well as any."""
+    """Slices of the keys: the smallest number that fills the slots nearly as well as the best
+    number."""
 
     blocks_per_unit: Annotated[int, "blocks"] = 1
-    """Blocks of a unit that the rule aims at: its slots are so many times the units."""
+    """Blocks a unit that the rule assumes: slots are so many times the units."""
     whole_tiles: Annotated[int, "tiles"] = 1
-    """Rows of keys of so many tiles or fewer are left whole."""
+    """Rows of at most so many key tiles are not cut."""
     full: Annotated[float, "of the slots"] = 0.8
-    """A grid that fills this share of the slots is left whole."""
+    """A grid that fills this share of the slots is not cut."""
     near: Annotated[float, "of the best fill"] = 0.85
-    """The smallest number of slices is taken whose last wave is at least so nearly as full as the
-    best one's."""
+    """Fill of the last wave, over that of the best number of slices, from which a number is good
+    enough; the smallest such number is taken."""
     grouped_only: bool = False
     """Whether only grouped queries are cut."""
 
 
 @dataclass(frozen=True)
 class EvenRule:
-    """Slices of the keys: each has an even share of all key tiles, and no less.
+    """Slices of the keys: each has at least an even share of all key tiles.
 
-    With n tiles of keys a row block, each unit's share is ⌈`margin` · all tiles / units⌉, and there
-    are ⌈n / share⌉ slices. On keys in pages, the kernel that can slice and the one that combines
-    run for up to `CAPTURED` sequences even where there is one slice, and every unit looks for its
-    next tile `SEARCHED` sequences at a time.
+    With n key tiles a row block, each unit's share is ⌈`margin` · all tiles / units⌉ tiles, and
+    there are ⌈n / share⌉ slices. With a paged cache and up to `CAPTURED` sequences, the kernel that
+    can slice and the combining kernel run even for one slice. Every unit searches its next tile
+    among `SEARCHED` sequences at a time.
     """
 
     margin: Annotated[float, "of an even share"] = 1.1
     """A unit's share over its part of all tiles."""
     full: Annotated[float, "of the units"] = 0.8
-    """Grids of many queries are cut only where the row blocks of one sequence are fewer than this
-    share of the units."""
+    """Grids of many queries are cut only where one sequence has fewer row blocks than this share of
+    the units."""
     whole_tiles: Annotated[int, "tiles"] = 4
-    """Grids of many queries are cut only where they see more tiles of keys than these."""
+    """Grids of many queries are cut only where they see more key tiles than this."""
     most: Annotated[int, "slices"] = 128
     """Most slices."""
 
@@ -53,10 +54,10 @@ class EvenRule:
 class GraphRule:
     """Slices of the keys in a serving framework's CUDA graphs, for up to `CAPTURED` queries.
 
-    A graph's grid is fixed, and so are the buffers that slices are added up from: a library that
-    chooses by an `EvenRule` may take `slices` at most. One that does not takes all of them,
-    whatever the keys: blocks whose slice has no keys run all the same, each of them looking for its
-    sequence `SEARCHED` at a time. More queries are one slice there.
+    A graph has a fixed grid and fixed buffers for the slices. A library with an `EvenRule` takes at
+    most `slices`. One without takes exactly `slices`, whatever the keys: blocks of slices without
+    keys run too, and each searches its sequence among `SEARCHED` at a time. More than `CAPTURED`
+    queries are not cut.
     """
 
     slices: Annotated[int, "slices"]
@@ -65,53 +66,54 @@ class GraphRule:
 
 @dataclass(frozen=True)
 class WaveRule:
-    """Slices of the keys: as many as whole waves of blocks take."""
+    """Slices of the keys: as many as fill whole waves of blocks."""
 
     keys: Annotated[int, "keys"]
     """Fewest keys of a slice."""
     waves: Annotated[float, "waves"]
-    """Waves of blocks that the slices come to."""
+    """Waves that the blocks of all slices fill."""
     root: float = 0.0
-    """Where given, there are √(`root` · n) slices at most, for n slices of `keys` keys."""
+    """If set, at most √(`root` · n) slices, where n is the number of slices of `keys` keys."""
     rounds_up: bool = False
-    """Whether a last slice of fewer keys counts as one."""
+    """Whether a last slice of fewer keys counts in n."""
     doubles_from: Annotated[int, "keys"] = 0
-    """Where given, there are as many times the waves as keys double from this number on."""
+    """If set, the number of waves is multiplied by log2(keys / `doubles_from`), where that is above
+    1."""
     begun: bool = False
-    """Whether slices may take any part of the last wave, rather than fill it."""
+    """Whether slices may fill part of the last wave."""
     most: Annotated[float, "slices"] = inf
     """Most slices."""
 
 
 @dataclass(frozen=True)
 class SegmentRule:
-    """Slices of the keys: always as many, for sequences and key-value heads that make a small grid.
+    """Slices of the keys: a fixed number, for small grids of sequences times key-value heads.
 
-    Slices are whole tiles, so that short rows leave the last ones without keys.
+    Slices are whole tiles, so the last ones of short rows have no keys.
     """
 
     slices: Annotated[int, "slices"]
     """Slices of a small grid."""
     most_blocks: Annotated[int, "blocks"]
-    """Most sequences times key-value heads that are cut."""
+    """Largest grid, sequences times key-value heads, that is cut."""
 
 
 @dataclass(frozen=True)
 class HeadRule:
     """How FlashAttention-1 spreads a head over blocks.
 
-    Forward it takes slices of the queries. Backward a block takes one tile of keys where that fills
-    waves better, or else a whole head: a unit holds one block, and the slices count for less by a
-    tile's share of the keys, since dQ has to be set to zero before and converted after (half of
-    that share under a causal mask).
+    Forward, the queries are cut into slices. Backward, a block takes one tile of keys or a whole
+    head, whichever fills waves better; a unit holds one block. The fill with tiles counts for less
+    by a tile's share of the keys (half of that under a causal mask), since dQ has to be zeroed
+    before and converted after.
     """
 
     blocks_per_unit: Annotated[int, "blocks"] = 2
-    """Blocks of a unit that the forward rule aims at."""
+    """Blocks a unit that the forward rule assumes."""
     near: Annotated[float, "of the best fill"] = 0.95
-    """Forward, the fewest slices are taken whose last wave is at least so nearly as full as the
-    best one's."""
+    """Forward: fill of the last wave, over that of the best number of slices, from which a number
+    is good enough; the smallest such number is taken."""
     most: Annotated[int, "slices"] = 30
-    """Forward, most slices of the queries."""
+    """Forward: most slices of the queries."""
     spread: Annotated[int, "tiles"] = 10
-    """Backward under a causal mask, a head of so many tiles of keys or more is always spread."""
+    """Backward under a causal mask: heads of at least so many key tiles are always spread."""

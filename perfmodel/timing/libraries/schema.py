@@ -4,7 +4,7 @@ Editors use it to complete and check such files. After a change of a fact, write
 
     python -c "from perfmodel.timing.libraries import schema; schema.write()"
 
-What one key cannot tell (a fallback that is not there, a menu that is empty) `soundness` checks.
+`soundness` checks what a schema of single keys cannot: a missing fallback, an empty menu.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def write() -> None:
 
 
 def _kernel(kind: Any) -> dict[str, Any]:
-    """An entry of a kernel; one that is like another states what differs, and its source."""
+    """The schema of a kernel's entry; an entry with `like` needs only what differs, and its
+    source."""
     found = object_of(kind, without=GIVEN)
     found["properties"]["like"] = {
         "type": "string",
@@ -63,7 +64,8 @@ def _kernel(kind: Any) -> dict[str, Any]:
 
 
 def _called() -> dict[str, Any]:
-    """How runs are called: which runs, and fields of `Caller` beside each other."""
+    """The schema of an entry on callers: the runs it holds for, with fields of `Caller` in one
+    mapping."""
     found, circumstances = object_of(Called, without=("changes",)), object_of(Caller)
     found["properties"] |= circumstances["properties"]
     return found

@@ -1,4 +1,4 @@
-"""What the facts of a kernel must be to be usable, beyond the type of each value."""
+"""Checks of a kernel's facts beyond the type of each value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perfmodel.timing.libraries.facts import (
 
 _MENUS = ("tiles", "decode", "narrow", "windowed", "narrow_decode", "sliced")
 _LINKS = ("fallback", "batched", "decoder")
-# Counts of a row's layout that something is divided by.
+# Counts of a row's layout that are divisors, so not zero.
 _LAYOUT = (
     "elements_per_thread",
     "most_threads",
@@ -30,7 +30,7 @@ _LAYOUT = (
 
 
 def check(kernel: KernelFacts) -> None:
-    """Raise `Misfit` with the key of a fact that cannot be."""
+    """Raise `Misfit` with the key of the first fact that is impossible."""
     for key, said in _faults(kernel):
         raise Misfit(key, said)
 
@@ -55,11 +55,11 @@ def _matrix_faults(kernel: MatrixFacts) -> Iterator[tuple[str, str]]:
     for key in _MENUS:
         for size, menu in (getattr(kernel, key, None) or {}).items():
             if not menu or any(0 in tile for tile in menu):
-                yield f"{key}.{size}", "a tile has no rows, columns or threads; write some"
+                yield f"{key}.{size}", "a tile needs rows, columns and threads; write them"
     for key in ("share", "backward"):
         share = getattr(kernel, key, None)
         if share is not None and not 0 < share <= 1:
-            yield key, f"{share:g} is no share; write a number above 0, at most 1"
+            yield key, f"{share:g} is not a share; write a number above 0, at most 1"
     if isinstance(kernel, AttentionFacts) and (kernel.stages == 0 or kernel.resident == 0):
         yield "stages" if kernel.stages == 0 else "resident", "0 is too few; write 1 or more"
     if isinstance(kernel, GemmFacts):
@@ -82,11 +82,12 @@ def _row_faults(kernel: RowFacts) -> Iterator[tuple[str, str]]:
         if getattr(kernel.rows, key) == 0:
             yield f"rows.{key}", "0 is too few; write 1 or more"
     if kernel.chain is not None and 0 in (kernel.chain.kernels, kernel.chain.streams):
-        yield "chain", "a chain has a kernel and a tensor at least; write 1 or more"
+        yield "chain", "a chain needs a kernel and a tensor; write 1 or more"
 
 
 def check_links(kernel: KernelFacts, known: Mapping[str, KernelFacts]) -> None:
-    """Raise `Misfit` for another kernel that is not there, is of another kind, or leads back."""
+    """Raise `Misfit` for a reference to a kernel that is missing, of another kind, or part of a
+    cycle."""
     for key in _LINKS:
         other = getattr(kernel, key, None)
         if other is None:
@@ -106,6 +107,8 @@ def check_links(kernel: KernelFacts, known: Mapping[str, KernelFacts]) -> None:
     while other is not None:
         if other in seen:
             way = ", ".join([*seen, other])
-            raise Misfit("fallback", f"the way leads back ({way}); end it at a kernel that runs")
+            raise Misfit(
+                "fallback", f"fallbacks form a cycle ({way}); end it at a kernel that runs"
+            )
         seen.append(other)
         other = known[other].fallback

@@ -1,4 +1,4 @@
-"""Kinds of tables that `perfmodel compare` takes: one file a kind, each with its `KIND`.
+"""The kinds of tables of `perfmodel compare`: one module for each, with its `KIND`.
 
 kind = load("collective")
 reading = read(["runs.csv"], kind.layout)          # perfmodel.evidence.tables.reading

@@ -1,4 +1,4 @@
-"""The collective table: one exchange among devices a row."""
+"""The kind `collective`: one exchange among devices a row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 5  # assumptions printed in full
 
 
 def _remarks(table: pd.DataFrame, _: Sequence[str]) -> Remarks:
-    """What was assumed, and what was known of the rows."""
+    """Assumptions, and errors by what was known of the rows."""
     assumed, known = assumptions(table), by_knowledge(table, fields=FIELDS)
     notes = [f"{count} rows assumed: {said}" for said, count in assumed.items()][:_SHOWN]
     notes += [

@@ -1,4 +1,4 @@
-"""What a kind of table brings along: its reader, its predictor and its columns."""
+"""The interface of a kind of table: its columns, reader and predictor."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from perfmodel.validation.judging import Fields
 if TYPE_CHECKING:
     import pandas as pd
 
-# A kind is a module of this package, which is imported when its kind is asked for.
+# Each kind is a module of this package, which is imported by `load`.
 KINDS = {
     "operator": "measured runs of one operator each",
     "training": "training steps and passes of whole networks",
     "collective": "measured collectives: all-reduce, all-gather, ...",
     "serving": "served networks: first tokens, times between tokens, rates",
 }
-"""Name of each kind, and what a row of its table is."""
+"""Each kind by name, with what its rows are."""
 
 
 @dataclass(frozen=True)
 class Remarks:
-    """What a report says of a table beside its errors."""
+    """The remarks of a report, besides its errors."""
 
     head: dict[str, Any] = field(default_factory=dict)
-    """Plain values by name, for JSON."""
+    """Values by name, for JSON."""
     notes: list[str] = field(default_factory=list)
     """Lines under the table."""
 
@@ -41,30 +41,32 @@ class Kind:
     fields: Fields
     """Its columns of measurements and predictions."""
     group: str
-    """The column that a chart is coloured by where none is named."""
+    """The default column for the colours of a chart."""
     layout: Layout
     """The columns that its files are read into."""
     predict: Callable[[pd.DataFrame], pd.DataFrame]
-    """The table with the columns of `fields`, and `reason` where a row is not predicted."""
+    """Adds the predicted columns of `fields` to a table, and `reason` for rows without a
+    prediction."""
     example: Mapping[str, str]
-    """A row without what was measured, for a table to fill in; empty where operators have them."""
+    """An example row without the measurement, for a template; empty for `operator`, whose templates
+    differ."""
     remarks: Callable[[pd.DataFrame, Sequence[str]], Remarks]
-    """What else is to be said of a predicted table, grouped by columns."""
+    """Makes the remarks on a predicted table, from the table and the columns of its groups."""
     explain: Callable[[pd.DataFrame], list[str]] | None = None
-    """What its residuals look like, in words; None where nothing of the kind is known."""
+    """Explains residuals in words; None if not available."""
     micros: bool = True
     """Whether all measurements are microseconds, so that a chart can show them on one axis."""
 
     @property
     def template(self) -> str:
-        """CSV of the example's columns and what is measured, and the example's row."""
+        """CSV with the example's columns, the measured column, and the example's row."""
         head, row = (*self.example, self.layout.measured), (*self.example.values(), "")
         return f"{','.join(head)}\n{','.join(row)}\n"
 
     def predicted(self, table: pd.DataFrame, faults: pd.Series[str]) -> pd.DataFrame:
-        """A table that was read, with predictions; a bad row keeps its place and its fault.
+        """The table with predictions; a bad row is kept, with its fault as the reason.
 
-        `faults` has what is wrong with each row, by the table's index.
+        `faults` has the fault of each row, by the table's index.
         """
         import pandas as pd
 
@@ -75,7 +77,7 @@ class Kind:
             return found
         found.index = table.index[good]
         bad = table[~good]
-        # Columns that the prediction wrote, be it over some of the table's own.
+        # Columns that the prediction wrote, including overwritten ones.
         written = [
             name for name in found if name not in bad or not found[name].equals(table[name][good])
         ]

@@ -1,4 +1,4 @@
-"""The measured-run table: one operator a row."""
+"""The kind `operator`: the measured-run table, one operator a row."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from perfmodel.validation.units import wrong_units
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHOWN = 5  # assumptions and diagnoses printed in full; the rest is counted
+_SHOWN = 5  # assumptions and diagnoses that are printed; the rest is counted
 
 
 def _remarks(table: pd.DataFrame, by: Sequence[str]) -> Remarks:
-    """What was assumed and known, which rows beat the floor, and traffic that was counted."""
+    """Assumptions, what was known, rows that beat the floor, and errors of counted traffic."""
     beaten, assumed, known = diagnoses(table), assumptions(table), by_knowledge(table)
     head: dict[str, Any] = {"assumed": assumed, "diagnoses": beaten, "known": known}
     traffic = plain_lines(traffic_report(table, by))
@@ -44,7 +44,7 @@ def _remarks(table: pd.DataFrame, by: Sequence[str]) -> Remarks:
 
 
 def _known(line: Mapping[str, Any]) -> str:
-    """What was known of some rows, and how well their ranges hold."""
+    """One line: what was known of some rows, their errors and the coverage of their ranges."""
     return (
         f"known: device {line['device']}, implementation {line['implementation']}, harness "
         f"{line['harness']}: {line['n']} rows, median |ln| {line['median_abs_ln']:.2f}, "

@@ -1,4 +1,4 @@
-"""The serving-run table: a metric of a served network a row."""
+"""The kind `serving`: one metric of a served network a row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 5  # assumptions printed in full
 
 
 def _remarks(table: pd.DataFrame, _: Sequence[str]) -> Remarks:
-    """What was assumed, and how ranges hold by what was known."""
+    """Assumptions, and the coverage of ranges by what was known."""
     assumed = assumptions(table.assign(assumed=table["assumed_of_plan"]))
     known = by_knowledge(table, fields=FIELDS)
     notes = [f"{count} rows assumed: {said}" for said, count in assumed.items()][:_SHOWN]

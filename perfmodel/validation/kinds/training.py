@@ -1,4 +1,4 @@
-"""The training-run table: a step, a pass or a peak of memory a row."""
+"""The kind `training`: one step, pass or memory peak a row."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LAYOUT = Layout(
 """Columns of the table."""
 
 FIELDS = Fields("value", "predicted", "low", "high", ("known_device", "known_stack"))
-"""Columns that errors are made of."""
+"""Columns that are used for errors."""
 
 _NUMBERS = (FIELDS.predicted, FIELDS.low, FIELDS.high)
 _TEXTS = ("reason", "assumed_of_plan", *FIELDS.known, "limiter")
@@ -76,14 +76,14 @@ def _row(row: Mapping[Hashable, Any]) -> dict[str, Any]:
 
 
 def _plain(cell: Any) -> Any:
-    """A cell as Python has it: None where it says nothing."""
+    """A cell as a Python value; None if it is missing."""
     import pandas as pd
 
     return None if cell is pd.NA or cell is None or cell != cell else cell
 
 
 def _remarks(table: pd.DataFrame, by: Sequence[str]) -> Remarks:
-    """What was assumed, and how ranges hold by what was known."""
+    """Assumptions, and the coverage of ranges by what was known."""
     named = table.assign(assumed=table["assumed_of_plan"])
     assumed, held = assumptions(named), by_knowledge(table, fields=FIELDS)
     notes = [f"{count} rows assumed: {said}" for said, count in assumed.items()][:5]
