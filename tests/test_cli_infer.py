@@ -184,3 +184,52 @@ def test_what_fits_has_a_column_for_what_is_listed(said):
         for row in csv.DictReader(io.StringIO(text))
     }
     assert found["bf16", "1"] < found["fp8", "1"] < found["bf16", "2"] < found["fp8", "2"]
+
+
+BIG = ("llama-3-70b", "-d", "h100-sxm", "--tp", "4")
+
+
+def test_a_draft_gains_more_the_surer_it_is_and_less_the_larger_the_batch(said):
+    text = said(
+        *BIG, "--draft", "llama-3-8b", "--accept", "0.5,0.9", "--batch", "1,64", "-f", "csv"
+    )
+    gain = {
+        (row["accept"], row["batch"]): float(row["speedup"])
+        for row in csv.DictReader(io.StringIO(text))
+    }
+    assert gain["0.5", "1"] < gain["0.9", "1"]
+    assert gain["0.9", "64"] < gain["0.9", "1"]
+    assert min(gain.values()) >= 1.0
+
+
+def test_no_draft_is_as_good_as_none(said):
+    text = said(*BIG, "--draft", "llama-3-8b", "--accept", "0", "-f", "json")
+    (row,) = json.loads(text)["drafts"]
+    assert (row["drafts"], row["speedup"]) == (0, 1.0)
+    assert row["tpot_us"] == row["drafted_tpot_us"] > 0
+
+
+def test_longer_answers_want_fewer_devices_for_prompts(said):
+    text = said(*BIG, "--pools", "--isl", "2k", "--osl", "128,512,2k", "-f", "csv")
+    shares = [float(row["prefill_share"]) for row in csv.DictReader(io.StringIO(text))]
+    assert 1.0 > shares[0] > shares[1] > shares[2] > 0.0
+    assert "for prompts" in said(*BIG, "--pools")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--draft", "llama-9"), "no network named 'llama-9'"),
+        (("--draft", "llama-3-8b", "--accept", "2"), "--accept '2' is no chance; write 0 to 1"),
+        (("--draft", "llama-3-8b", "--accept", "x"), "--accept 'x' is no chance"),
+        (("--draft", "llama-3-8b", "--load", "full"), "--draft is of --batch or --concurrency"),
+        (("--draft", "llama-3-8b", "--pools"), "--draft and --pools do not go together"),
+        (("--pools", "--fit", "batch"), "--fit and --pools do not go together"),
+        (("--pools", "--terms"), "--pools and --terms do not go together"),
+    ],
+)
+def test_ways_that_cannot_be_are_one_line(capsys, arguments, message):
+    assert run(["infer", *BIG, *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert message in err

@@ -12,12 +12,12 @@ from perfmodel.cli.deployments import Deployments
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
 from perfmodel.errors import ProblemError
+from perfmodel.networks.library import load as load_network
 from perfmodel.plaintext import quoted
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from perfmodel.render import Report
     from perfmodel.serving.deployment import Deployment
     from perfmodel.serving.served import Served
 
@@ -152,6 +152,27 @@ Fit = Annotated[
 Terms = Annotated[
     bool, typer.Option("--terms", help="Show the time between tokens by class of operation.")
 ]
+Draft = Annotated[
+    str | None,
+    typer.Option(
+        "--draft",
+        metavar="NETWORK",
+        help="Draft network for speculative decoding: show the best number of proposed "
+        "tokens, and the speed-up.",
+        autocompletion=completing.networks,
+    ),
+]
+Accept = Annotated[
+    str,
+    typer.Option(
+        "--accept",
+        metavar="CHANCES",
+        help="Probability that a draft's token is accepted, with commas: 0.6,0.7,0.8.",
+    ),
+]
+Pools = Annotated[
+    bool, typer.Option("--pools", help="Prefill and decode on separate, balanced pools of devices.")
+]
 Front = Annotated[
     str | None,
     typer.Option(
@@ -185,6 +206,9 @@ def infer(
     dp: Dp = "1",
     system: Joined = None,
     fit: Fit = None,
+    draft: Draft = None,
+    accept: Accept = "0.7",
+    pools: Pools = False,
     terms: Terms = False,
     chart: Front = None,
     operators: Bars = None,
@@ -198,6 +222,8 @@ def infer(
     perfmodel infer llama-3-70b -d h200-sxm --tp 1,2,4 --load full --weights bf16,fp8
     perfmodel infer qwen3-32b -d h100-sxm --tp 2 --engine vllm --concurrency 1:256:x2
     perfmodel infer llama-3-8b -d rtx4090 --fit context --batch 1,8
+    perfmodel infer llama-3-70b -d h100-sxm --tp 4 --draft llama-3-8b --accept 0.7 --batch 1,16
+    perfmodel infer llama-3-70b -d h100-sxm --tp 4 --pools --isl 2k --osl 256 --engine vllm
     """
     chosen_format(format, output)
     _check_charts(chart, operators)
@@ -206,9 +232,19 @@ def infer(
     axes = {"tensor": (tp, "--tp"), "pipeline": (pp, "--pp"), "expert": (ep, "--ep"),
             "data": (dp, "--dp")}  # fmt: skip
     deployments = _deployments(network, device, known.names(engine), weights, kv, axes, system)
-    if fit is not None:
-        _refuse(fit, terms=terms, chart=chart, operators=operators)
-        emit(_fitting(deployments, fit, kind, sizes, tokens), format, output)
+    asked = {"--fit": fit, "--draft": draft, "--pools": pools}
+    if given := [name for name, value in asked.items() if value]:
+        _refuse(given, terms=terms, chart=chart, operators=operators)
+        from perfmodel.cli import inferways
+
+        if fit is not None:
+            found = inferways.fitting(deployments, fit, kind, sizes, tokens)
+        elif draft is not None:
+            small = load_network(draft)
+            found = inferways.drafted(deployments, small, accept, kind, sizes, tokens)
+        else:
+            found = inferways.pooled(deployments, tokens)
+        emit(found, format, output)
         return
     count = len(deployments) * len(sizes) * len(tokens[0]) * len(tokens[1])
     if count > _MOST:
@@ -240,7 +276,6 @@ def _deployments(
 ) -> Deployments:
     """The network in every way that the options list; `axes` are texts with their options."""
     from perfmodel.hardware import systems
-    from perfmodel.networks.library import load as load_network
     from perfmodel.serving.engine import load as load_engine
 
     choices = {
@@ -307,31 +342,11 @@ def _served(
     ]
 
 
-def _fitting(
-    deployments: Deployments,
-    what: str,
-    kind: str,
-    sizes: Sequence[float],
-    tokens: Sequence[np.ndarray],
-) -> Report:
-    """What fits, with every term of the memory."""
-    from perfmodel.render import serving
-
-    known.named("question of --fit", what, ("batch", "context"))
-    found, refused = deployments.answers(lambda one: [one])
-    if what == "batch":
-        lengths = [i + o for i in tokens[0].tolist() for o in tokens[1].tolist()]
-        return serving.fitting_batch_report(found, lengths, refused)
-    if kind not in ("static batch", "concurrency"):
-        raise ProblemError("--fit context takes --batch or --concurrency; give one")
-    return serving.fitting_context_report(found, [int(size) for size in sizes], refused)
-
-
-def _refuse(fit: str, **others: object) -> None:
-    """Raise errors for options that do not combine with --fit."""
-    for name, value in others.items():
-        if value:
-            raise ProblemError(f"--{name} shows loads, and --fit {fit} memory; drop one")
+def _refuse(asked: Sequence[str], **others: object) -> None:
+    """Raise errors for options that do not combine."""
+    names = [*asked, *(f"--{name}" for name, value in others.items() if value)]
+    if len(names) > 1:
+        raise ProblemError(f"{names[0]} and {names[1]} do not go together; drop one")
 
 
 def _check_charts(*paths: str | None) -> None:

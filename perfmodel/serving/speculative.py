@@ -41,6 +41,8 @@ class Speculation:
     """The target's pass over its step, v."""
     seconds: float
     """Seconds of a pass with its drafts."""
+    step_seconds: float
+    """Seconds of a plain step of the target."""
     speedup: float
     """Speed-up over decoding without a draft."""
 
@@ -70,7 +72,7 @@ def speculate(
     check = float(target.verify(np.array([batch]), np.array([past]), gamma + 1).total[0])
     seconds = gamma * each + check
     return Speculation(
-        gamma, batch, tokens, each / step, check / step, seconds, tokens * step / seconds
+        gamma, batch, tokens, each / step, check / step, seconds, step, tokens * step / seconds
     )
 
 
@@ -79,5 +81,6 @@ def best(
 ) -> Speculation:
     """The γ with the largest speed-up, from 0 to `most`; 0 where no draft is worth its time."""
     found = [speculate(target, draft, accept, gamma, batch, past) for gamma in range(1, most + 1)]
-    none = Speculation(0, batch, 1.0, found[0].draft, 1.0, found[0].seconds, 1.0)
+    plain = found[0].step_seconds
+    none = Speculation(0, batch, 1.0, found[0].draft, 1.0, plain, plain, 1.0)
     return max([none, *found], key=lambda one: one.speedup)
