@@ -56,9 +56,9 @@ def test_bad_options_are_one_line(cli, tmp_path, options, said):
 
 def test_options_of_a_chart_need_a_chart(cli):
     assert cli("trend", "--style", "dark")[2] == (
-        "perfmodel: --style is of a chart; ask for one with --output FILE.svg\n"
+        "perfmodel: --style is an option of charts; add --output FILE.svg, or drop it\n"
     )
-    assert "ask for one with --chart FILE" in cli("whatif", *GEMM, "--data", "x.csv")[2]
+    assert "add --chart FILE" in cli("whatif", *GEMM, "--data", "x.csv")[2]
 
 
 def test_an_operator_s_own_width_leaves_the_longer_spelling(cli, tmp_path):

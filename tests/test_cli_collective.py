@@ -159,7 +159,7 @@ def test_missing_columns_are_all_named(cli, tmp_path):
 
 def test_explain_is_of_operators(cli, runs):
     asked = ("compare", runs({}), "--kind", "collective", "--explain")
-    assert "--explain is not of collective tables" in refused(cli(*asked))
+    assert "--explain does not work for collective tables" in refused(cli(*asked))
 
 
 def test_the_chart_and_the_gate_take_collectives(cli, runs, tmp_path):

@@ -361,7 +361,7 @@ def test_where_one_way_overtakes_another():
         ({"seq_q": 1}, {"way": "gather"}, "take tree or ring"),
         ({"seq_q": 1, "seq_kv": 9}, {"way": "tree"}, "take 8 or 16 tokens"),
         ({}, {"way": "gather", "placement": "striped"}, "take zigzag or contiguous"),
-        ({"batch": np.array([1, 2])}, {}, "ask for one at a time"),
+        ({"batch": np.array([1, 2])}, {}, "predict one at a time"),
     ],
 )
 def test_what_cannot_be_shared_says_what_can(changed, options, said):

@@ -167,9 +167,9 @@ def test_schema_on_the_command_line(cli):
         ("name: x\naxes: {i: 1}\nsteps: {}\n", "lacks tensors"),
         ("name: x\nnodes: {a: {operator: gem}}\n", "no operator named 'gem'"),
         ("kernels: {a: {operator: gemm}}\n", "x.yaml"),
-        ("colour: red\n", "a file of no known format"),
-        ("", "a file of no known format"),
-        ("a: [\n", "a file of no known format"),
+        ("colour: red\n", "its keys match no known format"),
+        ("", "its keys match no known format"),
+        ("a: [\n", "its keys match no known format"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_one_line(cli, tmp_path, text, said):

@@ -62,7 +62,7 @@ def test_a_file_that_is_there_stays_as_it_is(cli, tmp_path):
     path.write_text("mine\n", encoding="utf-8")
     code, out, err = cli("hardware", "new", "my.yaml", "--like", "l40s")
     assert (code, out) == (2, "")
-    assert "my.yaml: the file is there already" in err
+    assert "my.yaml: the file exists already" in err
     assert err.count("\n") == 1
     assert path.read_text(encoding="utf-8") == "mine\n"
 

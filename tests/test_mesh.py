@@ -429,8 +429,11 @@ GIVEN = ("predict", "gemm", "-d", "h100-sxm", "-m", "512", "-n", "512", "-k", "5
         (("k=2@peer,k=4@peer",), "--mesh splits 'k' twice; choose one"),
         (("k=-1@peer",), "k is split over -1 devices; write a whole number from 1"),
         (("k=2@peer", "--stored", "C"), "--stored 'C' is not TENSOR=AXIS; write C=n"),
-        (("k=2@peer", "--stored", "C=n,C=m"), "--stored lays 'C' along n and m; choose one"),
-        (("k=2@peer", "--compiled"), "--compiled is of one device; drop it, or --mesh"),
+        (
+            ("k=2@peer", "--stored", "C=n,C=m"),
+            "--stored shards 'C' along n and along m; choose one",
+        ),
+        (("k=2@peer", "--compiled"), "--compiled works for one device; drop it, or --mesh"),
     ],
 )
 def test_bad_meshes_are_one_line_and_exit_code_two(capsys, given_, said):
@@ -503,4 +506,4 @@ def test_a_shard_stands_under_the_roofs(capsys, tmp_path):
     capsys.readouterr()
     measured = ["--measured", "runs.csv", "-o", str(chart)]
     assert cli(["roofline", *GIVEN[1:], "k=2@nvlink", *measured]) == 2
-    assert "--measured is of one device; drop it, or --mesh" in capsys.readouterr().err
+    assert "--measured works for one device; drop it, or --mesh" in capsys.readouterr().err

@@ -154,7 +154,7 @@ WRONG = [
     (changed(blocks=[]), "blocks: is a list of blocks; write - {attention"),
     (changed(blocks={"attention": 1}), "blocks: is a list of blocks"),
     (changed(vocabulary=-5), "vocabulary: '-5' is not a whole number"),
-    (changed(vocabulary=0), "vocabulary is 0; it is a whole number from 1 on"),
+    (changed(vocabulary=0), "vocabulary is 0; give a whole number of 1 or more"),
     (changed(vocabulary="32k"), "vocabulary: '32k' is not a whole number"),
     (changed(vocabulary=True), "vocabulary: 'True' is not a whole number"),
     (changed(norm="batch"), "norm: 'batch' is not known; write one of layernorm, rmsnorm"),
@@ -279,7 +279,7 @@ def test_another_package_brings_networks_and_broken_ones_are_named(cli):
     lines = [str(one.message) for one in said]
     assert len(lines) == 4
     for name, why in (
-        ("CLASH", "llama-3-8b is there already"), ("WRONG", "int is neither"),
+        ("CLASH", "llama-3-8b exists already"), ("WRONG", "int is neither"),
         ("broken", "no such thing"), ("missing", "missing"),
     ):  # fmt: skip
         start = f"perfmodel.networks {name} (acmenet:{name}) is left out: "

@@ -246,7 +246,7 @@ def test_a_policy_is_counted_where_it_lies():
 def test_nothing_lies_on_a_disk_that_is_not_there():
     rates, shape = Modelled(OPT, T4, XEON), of_network(OPT)
     policy = Policy(1, 1, (0.0, 0.5, 0.5), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
-    with pytest.raises(ProblemError, match="nothing is said of a disk"):
+    with pytest.raises(ProblemError, match="the policy has data on disk, but there is no disk"):
         answer(shape, REQUEST, policy, rates)
     slow, fast = (
         answer(shape, REQUEST, policy, replace(rates, disk=Disk(rate, 1e12))).tokens_per_s
@@ -346,7 +346,7 @@ def test_layers_of_two_machines_add_up():
     steps = np.diff(times[1:40])
     assert np.allclose(steps, steps[0], rtol=1e-6)
     assert all(a > b for a, b in pairwise(times[1:]))
-    with pytest.raises(ProblemError, match="llama-2-13b has 40"):
+    with pytest.raises(ProblemError, match="not 0 to the 40 of llama-2-13b"):
         sharing.layers(llama, T4, XEON, 41, 1, 512)
 
 
@@ -403,12 +403,12 @@ def test_the_command_has_flexgens_model(cli):
 def test_the_command_says_where_recomputing_gains_nothing(cli):
     code, out, _ = cli("offload", "llama-3-70b", "-d", "h100-sxm", "--policy", "recompute")
     assert code == 0
-    assert "gains nothing" in out
+    assert "saves nothing" in out
     code, out, _ = cli(
         "offload", "opt-6.7b", "-d", "a100-pcie-40gb", "--policy", "recompute", "--derive"
     )
     assert code == 0
-    assert "gains nothing" not in out
+    assert "saves nothing" not in out
     assert "l* = g*q*s/(g*q + 2*h*v)" in out
 
 

@@ -78,7 +78,7 @@ def test_the_table_comes_back_with_predictions_in_the_unit_of_each_value(compare
 WRONG = {
     "device": ({"device": "abacus"}, "abacus"),
     "network": ({"network": "perceptron"}, "of no known family"),
-    "sizes": ({"network": "gpt-mine"}, "no hidden is said"),
+    "sizes": ({"network": "gpt-mine"}, "hidden is empty; fill the column"),
     "heads": ({"tensor": 8, "devices": 8}, "12 heads do not divide by tensor 8"),
     "layers": ({"pipeline": 8, "devices": 8}, "12 layers do not divide by 8 stages"),
     "devices": ({"devices": 7, "tensor": 2}, "7 devices are not data 3 x tensor 2"),
@@ -87,7 +87,7 @@ WRONG = {
     "copies": ({"network": "mixtral-8x7b", "expert": 4, "devices": 6}, "expert 4 does not divide"),
     "dtype": ({"dtype": "int3"}, "int3"),
     "metric": ({"metric": "watts"}, "watts"),
-    "convention": ({"metric": "mfu_percent"}, "no convention of FLOPs"),
+    "convention": ({"metric": "mfu_percent"}, "the convention of FLOPs is empty"),
     "hours": ({"metric": "device_hours"}, "tokens_total"),
     "recompute": ({"recompute": "sometimes"}, "sometimes"),
     "stack": ({"stack": "chainer"}, "chainer"),
@@ -192,5 +192,5 @@ def test_conventions_of_published_tables_are_known():
         "causal attention halved": "causal", "PaLM appendix B": "palm",
     }  # fmt: skip
     assert {text: convention_of({"convention": text}) for text in said} == said
-    with pytest.raises(PerfmodelError, match="no convention"):
+    with pytest.raises(PerfmodelError, match="the convention of FLOPs is empty"):
         convention_of({"convention": math.nan})

@@ -330,7 +330,7 @@ def test_without_any_that_can_run_all_stay(tuned):
 
 @pytest.mark.parametrize("top_k", [0, 0.5, True, "8", -1])
 def test_top_k_is_a_number_of_configs(top_k):
-    with pytest.raises(ProblemError, match="top_k is a whole number of configs"):
+    with pytest.raises(ProblemError, match="top_k must be a whole number of configs"):
         pm.prune(TILES, top_k=top_k)
 
 

@@ -23,38 +23,38 @@ from perfmodel.plaintext import printable
 
 COMMANDS = {
     "predict": "Predict the time of an operator on a device.",
-    "collective": "Predict exchanges among devices: all-reduce, all-to-all, ...; links as roofs.",
+    "collective": "Predict exchanges among devices: all-reduce, all-to-all, ...; roofs of links.",
     "graph": "Predict operators joined by tensors: a layer, a chain of kernels.",
     "trace": "Trace a PyTorch module, and predict its kernels.",
-    "network": "Published transformers, and config.json files, as networks.",
+    "network": "List, show and import whole transformers, and predict passes over them.",
     "train": "Predict a training step of a network on one device or many, and its memory.",
-    "infer": "Predict a served network: first token, pace, tokens a second, what fits.",
-    "compress": "What weights in fewer bytes do to a network's decoding step.",
-    "hold": "How many devices hold a network; watts, cost, and steps of on-chip memories.",
-    "embedding": "Look-ups in embedding tables on CPUs and GPUs, wherever the tables lie.",
-    "offload": "Run a network larger than its device, with host memory and disk.",
+    "infer": "Predict a served network: time to first token, tokens a second, what fits.",
+    "compress": "Compare weight formats and sparsity by a network's decode step.",
+    "hold": "Count the devices that hold a network: watts, cost, steps of on-chip memories.",
+    "embedding": "Predict look-ups in embedding tables: in CPU memory, in HBM, cached, sharded.",
+    "offload": "Predict a network larger than its device, with host memory and disk.",
     "compare": "Compare predictions with measured runs.",
     "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
-    "report": "One page of results for a browser: charts, terms, tables, what-ifs.",
-    "whatif": "What each hardware number is worth, and what a change of it would do.",
-    "sweep": "Predict a whole grid into Parquet files, and ask it questions.",
-    "trend": "The memory wall: growth of compute, memory and links, with the shipped devices.",
-    "explain": "Derive what an algorithm must move, and its best tiles, from its axes.",
+    "report": "Write results as one page for a browser: charts, terms, tables, what-ifs.",
+    "whatif": "Show how sensitive time is to each hardware number, and what a change does.",
+    "sweep": "Predict a whole grid into Parquet files, and query it.",
+    "trend": "Show the memory wall: growth of compute, memory and links over the years.",
+    "explain": "Derive an algorithm's traffic, best tiles and bounds from its axes.",
     "map": "Search the fastest fusion, loop order and tiles of an algorithm.",
-    "measure": "Time kernels and their rivals on this machine.",
+    "measure": "Time bundled kernels and library kernels on this machine.",
     "calibrate": "Measure this machine and write its spec.",
-    "profile": "Hold every kernel of a profile against the model.",
+    "profile": "Compare every kernel of a profile with the model.",
     "counters": "Read hardware counters of other profilers.",
-    "replay": "Run a bundled kernel's addresses against the counting rule, with no GPU.",
-    "compile": "Compile bundled kernels for GPUs that are not here.",
+    "replay": "Compare a bundled kernel's memory accesses with the counting rule, without a GPU.",
+    "compile": "Compile bundled kernels for a GPU, without having one.",
     "hardware": "List, show, validate and compare hardware specs.",
-    "schema": "The JSON Schema of a file format, for editors.",
+    "schema": "Print the JSON Schema of a file format, for editors.",
     "validate": "Check specs, libraries, algorithms and graphs.",
     "list": "List the names that options take.",
     "show": "Show what is known of a name, with sources: a library's kernel, a harness.",
-    "demo": "Standard against tiled attention on A100, H100 and B200.",
+    "demo": "Compare standard with tiled attention on A100, H100 and B200.",
 }
-# A module must hide neither a built-in nor what this one imports.
+# Module names must hide neither a built-in nor a name imported here.
 _MODULES = {"map": "map_", "list": "list_", "report": "report_"}
 
 app = typer.Typer(
@@ -79,7 +79,7 @@ def _print_version(wanted: bool) -> None:
 
         try:
             said = version("perfmodel")
-        except PackageNotFoundError:  # a bare checkout on the path
+        except PackageNotFoundError:  # without installation, from a checkout on the path
             said = "(not installed)"
         to_stdout(iter([f"perfmodel {said}\n"]))
         raise typer.Exit
@@ -109,12 +109,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     streams.occupy()
     warnings.formatwarning = _as_a_line
     code = run(arguments)
-    gc.freeze()  # else Python looks for garbage on its way out, for a tenth of a prediction's time
+    gc.freeze()  # otherwise garbage collection at exit takes a tenth of a prediction's time
     sys.exit(code)
 
 
 def _as_a_line(message: Warning | str, *_where: Any, **_line: Any) -> str:
-    """A warning as a line of standard error, without the place in the source that raised it."""
+    """A warning as a line of standard error, without its place in the source."""
     return f"perfmodel: {printable(str(message))}\n"
 
 
@@ -137,15 +137,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
         except Exception as error:  # the guard: every error becomes one line and an exit code
             if isinstance(error, OSError):
                 streams.mute()
-            # Typer's usage errors; which class they are depends on the version, so ask what they
-            # can.
+            # Typer's usage errors. Their class depends on the version, so check for their
+            # interface.
             return _usage(error) if hasattr(error, "format_message") else report("perfmodel", error)
         return code if isinstance(code, int) else 0
 
 
 def _usage(error: Any) -> int:
     message = error.format_message()
-    if type(error).__name__ == "NoArgsIsHelpError":  # a bare `perfmodel predict`: help answers it
+    if type(error).__name__ == "NoArgsIsHelpError":  # a bare `perfmodel predict`: show its help
         print(message, file=sys.stderr)
         return BAD_INPUT
     context = getattr(error, "ctx", None)

@@ -25,10 +25,12 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 def calibrate(
     output: Annotated[
         str,
-        typer.Option("--output", "-o", metavar="FILE", help="The spec to write, a .yaml."),
+        typer.Option("--output", "-o", metavar="FILE", help="Spec file to write (.yaml)."),
     ] = "my-machine.yaml",
     device: DeviceOption = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer points, shorter loops.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Measure fewer points with shorter loops.")
+    ] = False,
     chart: Annotated[
         str | None,
         typer.Option(
@@ -37,11 +39,13 @@ def calibrate(
     ] = None,
     readings: Annotated[
         str | None,
-        typer.Option("--readings", metavar="FILE", help="Use readings taken before, a .json."),
+        typer.Option(
+            "--readings", metavar="FILE", help="Use saved readings (.json) in place of measuring."
+        ),
     ] = None,
     save_readings: Annotated[
         str | None,
-        typer.Option("--save-readings", metavar="FILE", help="Keep all readings, as .json."),
+        typer.Option("--save-readings", metavar="FILE", help="Save all readings (.json)."),
     ] = None,
     format: Format = None,
 ) -> None:
@@ -62,7 +66,7 @@ def calibrate(
     from perfmodel.evidence.measured.calibrate import calibrated
 
     found = _taken(device, quick) if readings is None else microbench.read(readings)
-    if save_readings is not None:  # first: judging them may fail, and they took a minute
+    if save_readings is not None:  # first: judging readings may fail, and they took a minute
         say(f"wrote {_write(save_readings, found.dump())}")
     spec = calibrated(found, Path(output).stem)
     written = [_write(output, spec.dump())]
@@ -86,7 +90,7 @@ def _taken(device: str | None, quick: bool) -> Readings:
 
 
 def _check_names(output: str, save_readings: str | None, chart: str | None) -> None:
-    """Before anything is measured: what is written has a name and a folder."""
+    """Check names and folders of outputs before anything is measured."""
     if Path(output).suffix not in (".yaml", ".yml"):
         raise OutputError(f"{output}: a spec is written as .yaml; change the name")
     if save_readings is not None and Path(save_readings).suffix != ".json":
@@ -127,7 +131,7 @@ def _draw(found: Readings, prefix: str) -> list[str]:
 
 
 def _report(found: Readings, spec: Device) -> Report:
-    """What was measured, one quantity a row."""
+    """The measured quantities, one a row."""
     rows: list[dict[str, Any]] = []
     for path, fact in _measured_facts(spec):
         rows.append({"quantity": path, "value": fact.text, "si": fact.si, "note": fact.note or ""})

@@ -1,4 +1,4 @@
-"""Problems from the command line: one operator with lists of sizes, as their cartesian product."""
+"""Problems from the command line: the cartesian product of one operator's lists of sizes."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ Sizes = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Cases:
-    """The product of all values of all sizes, for each combination of kinds."""
+    """The product of all sizes, for each combination of the other values (types, direction)."""
 
     operator: Operator
     """The operator."""
     values: Mapping[str, Values]
-    """Values of each size, counted before they are made."""
+    """Values of each size; counted without being expanded."""
     kinds: Mapping[str, tuple[Any, ...]]
-    """Values of what is no size (types, direction), of which each case has one."""
+    """Values that are not sizes (types, direction); each case has one of each."""
     follows: Mapping[str, str] = field(default_factory=dict)
-    """Sizes that take the value of another one."""
+    """Sizes that equal another size."""
 
     @property
     def count(self) -> int:
-        """How many cases there are."""
+        """Number of cases."""
         return math.prod(self._counts().values())
 
     @cached_property
@@ -47,27 +47,28 @@ class Cases:
         return {name: values.array for name, values in self.values.items()}
 
     def first(self) -> Cases:
-        """The first case of each kind."""
+        """The first case of each combination of kinds."""
         return replace(self, values={name: values.first() for name, values in self.values.items()})
 
     def varying(self) -> list[str]:
-        """What differs between the cases, by the names of the problem's fields."""
+        """Fields of the problem that differ between the cases."""
         return [name for name, count in self._counts().items() if count > 1]
 
     def _counts(self) -> dict[str, int]:
-        """How many values each size and each kind has."""
+        """Number of values of each size and kind."""
         tables: dict[str, Sized] = {**self.values, **self.kinds}
         return {name: len(values) for name, values in tables.items()}
 
     def chunks(self) -> Iterator[tuple[int, list[tuple[Problem, np.ndarray]]]]:
-        """A chunk's number of cases and the groups that one call predicts, with their places."""
+        """For each chunk: its number of cases, and groups that one call predicts, with their
+        indices."""
         shape = tuple(map(len, self.values.values()))
         for values in product(*self.kinds.values()):
             kind = dict(zip(self.kinds, values, strict=True))
             for start in range(0, math.prod(shape), CHUNK):
                 count = min(CHUNK, math.prod(shape) - start)
                 numbers = np.arange(start, start + count)
-                # A declaration may have no size to choose: one case, of no place.
+                # A declaration may have no sizes: then there is one case without an index.
                 places = np.unravel_index(numbers, shape) if shape else ()
                 chosen = {
                     name: values[place]
@@ -83,9 +84,9 @@ class Cases:
 
 
 def read(operator: Operator, given: Mapping[str, Any]) -> Cases:
-    """The cases of an operator whose options have the texts `given`, by their names.
+    """The cases of an operator, from the texts `given` for its options, by name.
 
-    Raises `ProblemError` for a text that is no size, `UnknownName` for a name that is not there.
+    Raises `ProblemError` for a text that is no size, `UnknownName` for an unknown name.
     """
     values, follows = _sizes(operator, given)
     kinds: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in operator.fixed.items()}
@@ -102,8 +103,8 @@ def _sizes(
 ) -> tuple[dict[str, Values], dict[str, str]]:
     """The values of each size, and the sizes that equal another one.
 
-    A size that is not given takes the text of its source (`--seq` of `--seq-q`); the second of one
-    source follows the first, unless one of them is given.
+    A size that is not given takes the text of its source (`--seq` for `--seq-q`). The second size
+    of one source equals the first, unless one of them is given.
     """
     options = [item for item in operator.options if isinstance(item, Size)]
     texts = {item.name: item for item in options if not item.argument}

@@ -1,4 +1,4 @@
-"""`perfmodel collective OP`: an exchange among devices; `collective wall`: links as roofs."""
+"""`perfmodel collective OP`: an exchange among devices; `collective wall`: roofs of links."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perfmodel.hardware import System, systems
 from perfmodel.plaintext import quoted
 from perfmodel.render import collectives as render
 
-# The most cases: what is printed in a few seconds.
+# Limit on cases: what is printed in a few seconds.
 MOST = 50_000
 
 Systems = Annotated[
@@ -27,7 +27,8 @@ Systems = Annotated[
         "--system",
         "-s",
         metavar="NAME",
-        help="Slug, alias or file of a system, or a device; lists and repeats.",
+        help="Systems, with commas or repeated: slugs, aliases, spec files, or devices "
+        "(perfmodel list systems).",
         autocompletion=completing.systems,
     ),
 ]
@@ -37,20 +38,31 @@ Bytes = Annotated[
         "--bytes",
         "-b",
         metavar="BYTES",
-        help="Of the full tensor (of an all-to-all one rank's buffer); 1k:1G:x4.",
+        help="Bytes of the full tensor; for an all-to-all, of one rank's buffer: a size, "
+        "list (1k,1M) or range (1k:1G:x4).",
     ),
 ]
-Ranks = Annotated[str, typer.Option("--ranks", "-n", metavar="RANKS", help="Devices: 8,64.")]
+Ranks = Annotated[
+    str,
+    typer.Option(
+        "--ranks",
+        "-n",
+        metavar="RANKS",
+        help="Number of devices: a size, list (8,64) or range (8:64:x2).",
+    ),
+]
 PerNode = Annotated[
     str | None,
-    typer.Option("--ranks-per-node", metavar="RANKS", help="Of them in a node; else it is filled."),
+    typer.Option(
+        "--ranks-per-node", metavar="RANKS", help="Devices in one node [default: full nodes]."
+    ),
 ]
 Library = Annotated[
     str,
     typer.Option(
         "--library",
         metavar="NAME",
-        help=f"Whose: {', '.join(libraries())}.",
+        help=f"Library: {', '.join(libraries())}.",
         autocompletion=completing.of_list(libraries),
     ),
 ]
@@ -70,7 +82,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=Fa
 
 @app.callback()
 def collective() -> None:
-    """Exchanges among devices: algorithm and protocol as the library would choose, time, range.
+    """Predict exchanges among devices, with the library's choice of algorithm and protocol.
 
     \b
     perfmodel collective all-reduce --system dgx-h100 --bytes 1k:1G:x4 --ranks 8,64
@@ -106,12 +118,17 @@ def _command(op: str) -> Callable[..., None]:
                 rows += [answers.one(i).as_dict() for i in range(len(answers))]
         emit(render.report(rows, terms=terms), format, output)
 
-    command.__doc__ = f"Predict {op} on systems, for sizes and numbers of ranks."
+    ranks = "2" if op == "send-receive" else "8:64:x2"
+    command.__doc__ = (
+        f"Predict {op} over sizes and numbers of ranks.\n\n\b\n"
+        f"perfmodel collective {op} -s dgx-h100 --bytes 1k:1G:x4 --ranks {ranks}\n"
+        f"perfmodel collective {op} -s dgx-h100,dgx-b200 -b 64M -n {ranks} --terms"
+    )
     return command
 
 
 def _size(text: str, option: str) -> int:
-    """The one size of an option; raises `ProblemError` for a list."""
+    """The single value of an option. Raises `ProblemError` for a list."""
     values = ranges.read(text, option)
     if len(values) != 1:
         raise ProblemError(f"{option} takes one number, not {quoted(text)}; choose one")
@@ -119,7 +136,7 @@ def _size(text: str, option: str) -> int:
 
 
 def _named(texts: list[str]) -> list[System]:
-    """The systems of all names, lists too."""
+    """The systems of all names; each text may be a list."""
     return [systems.load(name) for text in texts for name in known.names(text)]
 
 
@@ -142,7 +159,7 @@ def wall_(
         typer.Option(
             "--dtype",
             metavar="TYPE",
-            help="Of products, activations, weights.",
+            help="Type of products, activations and weights.",
             autocompletion=completing.types,
         ),
     ] = "bf16",
@@ -151,7 +168,7 @@ def wall_(
         typer.Option(
             "--gradient-dtype",
             metavar="TYPE",
-            help="Of gradients.",
+            help="Type of gradients.",
             autocompletion=completing.types,
         ),
     ] = "bf16",
@@ -160,14 +177,19 @@ def wall_(
         typer.Option(
             "--dispatch-dtype",
             metavar="TYPE",
-            help="Of tokens to experts.",
+            help="Type in which tokens are sent to experts.",
             autocompletion=completing.types,
         ),
     ] = "bf16",
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Links as roofs: how far each parallelism goes before sending outlasts computing."""
+    """Show how far each parallelism scales before communication takes longer than computing.
+
+    \b
+    perfmodel collective wall --system dgx-h100 --hidden 8k
+    perfmodel collective wall -s dgx-h100 --hidden 16k --heads 128 --dtype fp8
+    """
     chosen_format(format, output)
     layer = Layer(
         _size(hidden, "--hidden"),

@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from perfmodel.validation.judging import Verdict
 
 Explain = Annotated[
-    bool, typer.Option("--explain", help="Say in words what the errors look like, and where.")
+    bool,
+    typer.Option("--explain", help="Describe in words which groups of rows have similar errors."),
 ]
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
-_SHOWN = 5  # reasons printed in full; the rest is counted
+_SHOWN = 5  # reasons printed in full; the rest are only counted
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)(%?)")
 
 
@@ -38,24 +39,37 @@ Tables = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="TABLE...",
-        help="CSV (, ; or tabs), JSON lines, Parquet or Excel, .gz too; - reads stdin.",
+        help="Tables of measured runs: CSV (comma, semicolon or tab), JSON lines, Parquet or"
+        " Excel, also as .gz; - reads standard input.",
     ),
 ]
-By = Annotated[str, typer.Option("--by", metavar="COLUMNS", help="Report by these: op,device.")]
+By = Annotated[
+    str,
+    typer.Option(
+        "--by", metavar="COLUMNS", help="Columns to group the report by, with commas: op,device."
+    ),
+]
 Where = Annotated[
     list[str] | None,
-    typer.Option("--where", metavar="COLUMN=VALUE", help="Only these rows; repeats (and)."),
+    typer.Option(
+        "--where",
+        metavar="COLUMN=VALUE",
+        help="Only rows with this value; repeat for several conditions, all of which must hold.",
+    ),
 ]
 IncludeFlags = Annotated[
     bool,
-    typer.Option("--include-flags", help="Score rows flagged timer_floor, noisy, busy or suspect."),
+    typer.Option(
+        "--include-flags", help="Also score rows flagged timer_floor, noisy, busy or suspect."
+    ),
 ]
 MaxError = Annotated[
     str | None,
     typer.Option(
         "--max-error",
         metavar="PERCENT",
-        help="Exit with 1 if the MAPE of any line of the report is above this: 20%.",
+        help="Exit code 1 if the MAPE (mean absolute percentage error) of any line is above "
+        "this: 20% or 0.2.",
     ),
 ]
 Baseline = Annotated[
@@ -63,11 +77,16 @@ Baseline = Annotated[
     typer.Option(
         "--baseline",
         metavar="FILE",
-        help="Rows of an earlier --output: exit with 1 if the MAPE of any line is above theirs.",
+        help="An earlier --output: exit code 1 if the MAPE of any line is above its value there.",
     ),
 ]
 Worse = Annotated[
-    str, typer.Option("--worse", metavar="PERCENT", help="With --baseline: by more than this.")
+    str,
+    typer.Option(
+        "--worse",
+        metavar="PERCENT",
+        help="With --baseline: allowed increase of the MAPE, in percentage points: 1%.",
+    ),
 ]
 GateFormat = Annotated[
     str | None,
@@ -82,12 +101,19 @@ GateFormat = Annotated[
 Chart = Annotated[
     str | None,
     typer.Option(
-        "--chart", metavar="FILE", help="Predicted against measured, as .svg, .pdf or .png."
+        "--chart",
+        metavar="FILE",
+        help="Chart of predicted against measured time (.svg, .pdf, .png).",
     ),
 ]
 Rows = Annotated[
     str | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Every row with its prediction."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write every row with its prediction (.csv, .csv.gz, .parquet).",
+    ),
 ]
 
 
@@ -96,7 +122,7 @@ Which = Annotated[
     typer.Option(
         "--kind",
         metavar="KIND",
-        help=f"What a row is of: {', '.join(KINDS)}.",
+        help=f"Kind of the tables' rows: {', '.join(KINDS)}.",
         autocompletion=completing.of_list(lambda: KINDS),
     ),
 ]
@@ -128,8 +154,8 @@ def compare(
 ) -> None:
     """Predict every row of tables of measured runs and report the errors.
 
-    Columns may have other names and units (docs/tables.md): what was read as what stands under the
-    report. Rows that cannot be read or predicted are counted and explained, never dropped.
+    Columns may have other names and units (docs/tables.md); notes under the report list how they
+    were read. Rows that cannot be read or predicted are counted and explained, never dropped.
 
     \b
         perfmodel compare --template attention > runs.csv
@@ -196,17 +222,19 @@ def compare(
 
 
 def _check_kind(kind: Kind, name: str, *, explain: bool, chart: str | None) -> None:
-    """Complain of options that a kind of table does not take."""
+    """Raise errors for options that a kind of table does not support."""
     if explain and kind.explain is None:
-        raise ProblemError(f"--explain is not of {name} tables; drop it, or read --by columns")
+        raise ProblemError(
+            f"--explain does not work for {name} tables; drop it, or group with --by"
+        )
     if chart is not None and not kind.micros:
         raise ProblemError(
-            f"--chart draws microseconds, and {name} tables measure more than that; drop it"
+            f"--chart draws microseconds, and {name} tables have other units too; drop it"
         )
 
 
 def _check_outputs(format: str | None, output: str | None) -> None:
-    """Complain about names of files before any work is done."""
+    """Check file names before any work is done."""
     if format not in gates.FORMATS:
         chosen_format(format, None)
     if output is not None:
@@ -216,9 +244,9 @@ def _check_outputs(format: str | None, output: str | None) -> None:
 
 
 def _for_machinery(format: str, shown: Report, judged: list[Verdict], source: str) -> None:
-    """Write a gated report as other people's machinery reads it.
+    """Write a gated report in a format that CI systems read.
 
-    On GitHub the table joins the summary of the job, which GITHUB_STEP_SUMMARY names a file for.
+    On GitHub the table is appended to the job summary, the file named by GITHUB_STEP_SUMMARY.
     """
     summary = os.environ.get("GITHUB_STEP_SUMMARY") if format == "github" else None
     if summary:
@@ -257,7 +285,7 @@ def _fraction(option: str, text: str | None) -> float | None:
 
 
 def _filtered(table: pd.DataFrame, conditions: list[str]) -> pd.DataFrame:
-    """Rows that meet all of `column=value`; several values stand with commas between them."""
+    """Rows that meet all of `column=value`; alternative values are separated by commas."""
     for condition in conditions:
         name, equals, value = condition.partition("=")
         if not equals:
@@ -275,7 +303,7 @@ def _filtered(table: pd.DataFrame, conditions: list[str]) -> pd.DataFrame:
 def _drawn(
     kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool, drawing: Drawing
 ) -> Drawn:
-    """The chart, drawn before anything is written; raises `TableError` where no row is left."""
+    """The chart, drawn before anything is written. Raises `TableError` where no row is left."""
     from perfmodel.render.scatter import scatter_chart
     from perfmodel.validation.judging import scored
 
@@ -312,7 +340,7 @@ def _report(
 
 
 def _read_as(shown: Report, reading: Reading, rows: list[int]) -> Report:
-    """The report with what was read as what, and which rows could not be read."""
+    """The report, with notes on how columns were read and which rows could not be read."""
     faults = [said for said in reading.faults.loc[rows] if said]
     head = {**shown.head, "read": list(reading.notes), "unread": faults}
     unpredicted = {said: n for said, n in shown.head["unpredicted"].items() if said not in faults}
@@ -328,7 +356,7 @@ def _read_as(shown: Report, reading: Reading, rows: list[int]) -> Report:
 
 
 def _explained(kind: Kind, shown: Report, table: pd.DataFrame) -> Report:
-    """The report with what its residuals look like, in words."""
+    """The report, with its residuals described in words."""
     said = kind.explain(table) if kind.explain is not None else []
     notes = [f"explained: {line}" for line in said] or ["explained: no group of rows misses alike"]
     head = {**shown.head, "explained": said}

@@ -1,4 +1,4 @@
-"""`perfmodel compile KERNEL`: what a kernel's binary says, for GPUs that are not here."""
+"""`perfmodel compile KERNEL`: resources and instructions of a kernel's binary, for any GPU."""
 
 from __future__ import annotations
 
@@ -47,25 +47,29 @@ def compile(
             "--gpu",
             "-d",
             metavar="NAMES",
-            help="Occupancy on these: a100,h100 or repeated (perfmodel hardware list).",
+            help="Devices to compute occupancy for: a100,h100 or repeated (perfmodel "
+            "hardware list).",
             autocompletion=completing.devices,
         ),
     ] = None,
     config: Annotated[
         list[str] | None,
         typer.Option(
-            "--config", "-c", metavar="KEY=VALUE", help="Set a field of the config; repeats."
+            "--config",
+            "-c",
+            metavar="KEY=VALUE",
+            help="Set a field of the config: bm=128; repeats.",
         ),
     ] = None,
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Compile a kernel with no GPU present: registers, spills, occupancy, instructions, limiter.
+    """Compile a kernel without a GPU: registers, spills, occupancy, instructions, limiter.
 
-    The problem's sizes follow as for predict (--seq 8k --head-dim 64, -m 4096, --dtype fp16). All
-    targets that the kernel is written for are taken where neither --target nor --device names any,
-    and the first config of its menu there that fits where --config sets none. A pass is one tile of
-    the innermost loop.
+    The problem's sizes are options as in predict (--seq 8k --head-dim 64, -m 4096, --dtype fp16).
+    Without --target and --device, all targets that the kernel is written for are compiled. Without
+    --config, the first config of its menu that fits is taken. A pass is one tile of the innermost
+    loop.
 
     \b
         perfmodel compile matmul --target sm_90 --target gfx942 -m 4096 -n 4096 -k 4096
@@ -92,7 +96,7 @@ def compile(
 def _devices(
     kernel: BundledKernel, targets: Sequence[Target], devices: Sequence[Device]
 ) -> list[tuple[Target, list[Device]]]:
-    """Each target with the devices to look at: those named, else the one that speaks for it.
+    """Each target with its devices: those named, else one representative device.
 
     Where nothing is named, the targets are all that the kernel is written for.
     """
@@ -135,7 +139,7 @@ def _compiled(
 
 
 def _rows(made: CompiledKernel, devices: Sequence[Device]) -> Iterator[dict[str, Any]]:
-    """Plain values of every launch on every device."""
+    """The values of every launch on every device."""
     for launch in made.launches:
         for device in devices:
             yield _row(made, launch, device)
@@ -173,7 +177,7 @@ def _row(made: CompiledKernel, launch: CompiledLaunch, device: Device) -> dict[s
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """What people read: the resources, then a warp's instructions in one pass by unit."""
+    """Columns of the table: the resources, then a warp's instructions in one pass by unit."""
     several = len({row["launch"] for row in rows}) > 1
     columns: list[Column] = [text("launch", "launch")] if several else []
     columns += [text("target", "target"), text("device", "device", rank=4)]
@@ -194,7 +198,7 @@ def _whole(header: str, key: str, rank: int) -> Column:
 
 
 def _spilled() -> Column:
-    """Registers that do not fit: worth a colour, since each costs memory traffic."""
+    """Spilled registers, coloured because each costs memory traffic."""
     return Column(
         "spilled",
         lambda row: row["spill_bytes"],
@@ -205,7 +209,7 @@ def _spilled() -> Column:
 
 
 def _units(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Units that any row uses in its loop (in its whole listing where it has no loop)."""
+    """Units that any row uses in its loop, or in its whole listing if it has no loop."""
     every = rows[0]["instructions"]
     return [unit for unit in every if any(_counts(row)[unit] for row in rows)]
 
@@ -226,6 +230,6 @@ def _busiest(row: Mapping[str, Any]) -> float:
 
 
 def _config(row: Mapping[str, Any]) -> str:
-    """The config's fields that say something, in the order of its definition."""
+    """The config's fields that are set, in the order of its definition."""
     kept = ((k, v) for k, v in row["config"].items() if v not in (None, False))
     return " ".join(f"{name}={value}" for name, value in kept)

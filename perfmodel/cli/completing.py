@@ -1,7 +1,7 @@
-"""Values that a shell completes: names of devices, types, kernels, operators, networks, engines.
+"""Shell completion: names of devices, types, kernels, operators, networks, engines.
 
-Each function takes what is typed so far and gives what it may become; of a list with commas the
-last name is completed. Names are looked up when they are asked for, and nothing heavy is imported.
+Each function takes the typed text and returns possible values; in a list with commas it completes
+the last name. Names are looked up on demand, and nothing heavy is imported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Names = Callable[[], Iterable[str]]
 
 
 def of_list(names: Names) -> Completion:
-    """Completes the last name of a list with commas."""
+    """Completion of the last name of a list with commas."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")

@@ -1,4 +1,4 @@
-"""`perfmodel compress NETWORK`: weight formats and sparsity beside each other on a device."""
+"""`perfmodel compress NETWORK`: weight formats and sparsity compared on a device."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def compress(
         str | None,
         typer.Argument(
             metavar="NETWORK",
-            help="A name or a YAML file; none lists the weight formats.",
+            help="A network's name (perfmodel network list) or YAML file. Without it, the "
+            "weight formats are listed.",
             autocompletion=completing.networks,
         ),
     ] = None,
@@ -44,7 +45,7 @@ def compress(
             "--gpu",
             "-d",
             metavar="NAME",
-            help="Device; repeats.",
+            help="Device: slug, alias or spec file; repeats.",
             autocompletion=completing.devices,
         ),
     ] = None,
@@ -59,25 +60,32 @@ def compress(
         ),
     ] = None,
     batch: Annotated[
-        str, typer.Option("--batch", metavar="SIZES", help="Sequences of the step: 1,16.")
+        str,
+        typer.Option(
+            "--batch",
+            metavar="SIZES",
+            help="Sequences of the step: a size, list (1,16) or range (1:64:x2).",
+        ),
     ] = "1",
     context: Annotated[
         str,
-        typer.Option("--context", metavar="TOKENS", help="Tokens of each, the new one included."),
+        typer.Option(
+            "--context", metavar="TOKENS", help="Tokens of each sequence, the new one included."
+        ),
     ] = "512",
     head: Annotated[
         str | None,
         typer.Option(
             "--head",
             metavar="NAME",
-            help="Format of the head's matrix [default: the format's own].",
+            help="Weight format of the head's matrix [default: the usual one for the format].",
             autocompletion=completing.schemes,
         ),
     ] = None,
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """What weights in fewer bytes do to a decoding step: bytes, time, gain over 16 bits.
+    """Compare weight formats and sparsity by a decode step: bytes, time, speed-up over 16 bits.
 
     \b
     perfmodel compress llama-2-7b -d a6000 --formats fp16,w4a16,squeeze:3:0.45%,2:4,csl:0.8
@@ -111,21 +119,21 @@ def compress(
 
 
 def _schemes(formats: str | None, device: Device) -> tuple[Sequence[Scheme], list[str]]:
-    """Those asked for, which all have to run; else the usual ones that the device can run."""
+    """The named schemes, which must all run; otherwise the usual ones that the device can run."""
     if formats is not None:
         return [naming.scheme(name) for name in known.names(formats)], []
     return runnable([naming.scheme(name) for name in known.names(_USUAL)], device)
 
 
 def _notes(scheme: Scheme, device: Device) -> Iterator[str]:
-    """What a scheme says, and of a sparse one from where it stores less than dense formats."""
+    """A scheme's notes; for sparse ones, where they store less than dense formats."""
     yield from scheme.notes(device)
     if isinstance(scheme, TiledCsl):
         ends = ", ".join(
             f"{name} {least_zeros(bits, NONZERO_BITS):.1%}"
             for name, bits in (("fp16", 16.0), ("int8", 8.0), ("int4", 4.0))
         )
-        yield f"csl: fewer bytes than dense formats from so many zeros on: {ends}"
+        yield f"csl: share of zeros from which it takes fewer bytes than dense formats: {ends}"
 
 
 def _listing() -> Report:

@@ -17,7 +17,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=T
 
 @app.callback()
 def _counters() -> None:
-    """Hardware counters of real runs, beside what the model predicts."""
+    """Read hardware counters of real runs and compare them with the model."""
 
 
 @app.command("import")
@@ -26,8 +26,8 @@ def import_(
         list[str],
         typer.Argument(
             metavar="FILE...",
-            help="CSV of ncu, nsys stats or rocprofv3, or torch profiler's trace; several are "
-            "passes of one program.",
+            help="CSV of ncu, nsys stats or rocprofv3, or a trace of torch.profiler. Several"
+            " files are passes of one program.",
         ),
     ],
     device: Annotated[
@@ -43,12 +43,12 @@ def import_(
     ],
     cases: Annotated[
         str | None,
-        typer.Option("--cases", metavar="FILE", help="Cases in the order of their launches, .csv."),
+        typer.Option("--cases", metavar="FILE", help="Table of the cases in launch order (.csv)."),
     ] = None,
     format: Format = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The measured-run table to write."),
+        typer.Option("--output", "-o", metavar="FILE", help="Measured-run table to write (.csv)."),
     ] = None,
 ) -> None:
     """Turn profiled launches into measured runs with the bytes of every memory level.

@@ -1,4 +1,4 @@
-"""What `explain` and `map` share: an algorithm by name or file, its own parameters as options."""
+"""Shared by `explain` and `map`: an algorithm by name or file, with its parameters as options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from perfmodel.plaintext import quoted
 Algorithm = Annotated[
     str | None,
     typer.Argument(
-        help="A name, or a YAML declaration; none lists them all.",
+        help="An algorithm's name or YAML declaration. Without it, all algorithms are listed.",
         autocompletion=completing.algorithms,
     ),
 ]
@@ -29,12 +29,12 @@ Dtype = Annotated[
         autocompletion=completing.types,
     ),
 ]
-# Every parameter of an algorithm is an option, so Typer passes on what it does not know.
+# Parameters of an algorithm are options, so Typer must pass on options that it does not know.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 def case(declaration: Declaration, arguments: Sequence[str], dtype: str) -> Case:
-    """The algorithm at the sizes given as `--seq 8192 --head-dim=128`; flags stand alone."""
+    """The algorithm at sizes given as `--seq 8192 --head-dim=128`; flags take no value."""
     given: dict[str, Any] = {}
     waiting = list(arguments)
     while waiting:
@@ -63,7 +63,7 @@ def _parameter(declaration: Declaration, flag: str) -> str:
 
 
 def _number(text: str, flag: str) -> int | float:
-    """A size such as 8k; or a share below one."""
+    """A size such as 8k, or a share below 1."""
     if "." in text:
         try:
             share = float(text)
@@ -79,13 +79,13 @@ def _number(text: str, flag: str) -> int | float:
 
 
 def options(declaration: Declaration) -> str:
-    """The parameters and their defaults in a line."""
+    """The parameters and their defaults, in one line."""
     shown = (f"--{n.replace('_', '-')} [{v}]" for n, v in declaration.parameters.items())
     return " ".join(shown)
 
 
 def listing() -> str:
-    """Every algorithm with what it is and its options."""
+    """Every algorithm, with its description and its options."""
     from perfmodel.algorithms import library
 
     lines = []

@@ -37,7 +37,7 @@ _TYPE = "fp16"
 @app.command()
 def demo(
     output_dir: Annotated[
-        str, typer.Option("--output-dir", metavar="FOLDER", help="Where the charts go.")
+        str, typer.Option("--output-dir", metavar="FOLDER", help="Folder for the charts.")
     ] = "build/demo",
 ) -> None:
     """Predict standard against tiled attention on A100, H100 and B200 over sequence lengths.
@@ -73,7 +73,7 @@ class _Run:
 
 
 def _batch() -> np.ndarray:
-    """Sequences in a batch: as many as make up `TOKENS`, at least one."""
+    """Sequences in a batch: enough for `TOKENS` tokens, at least one."""
     return np.maximum(TOKENS // LENGTHS, 1)
 
 
@@ -106,7 +106,7 @@ def _table(runs: Iterable[_Run]) -> Report:
 
 
 def _rows(run: _Run, i: int) -> list[Row]:
-    """Standard and tiled at one length; the tiled one carries the speed-up."""
+    """Standard and tiled at one length; the tiled row has the speed-up."""
     standard, tiled = run.standard.one(i), run.tiled.one(i)
     rows: list[dict[str, Any]] = [dict(one.as_dict()) for one in (standard, tiled)]
     rows[1]["speed_up"] = standard.seconds / tiled.seconds
@@ -171,7 +171,7 @@ def _charts(runs: list[_Run], compared: pd.DataFrame, folder: Path) -> list[Path
     return paths
 
 
-# Which published kernels ran each schedule in this setting.
+# The published kernels of each schedule in this setting.
 _RAN = {
     "a100-sxm4-80gb": {"standard": "torch", "tiled": "flash2"},
     "h100-sxm": {"standard": "torch", "tiled": "flash3"},

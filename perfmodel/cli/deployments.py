@@ -1,4 +1,4 @@
-"""Deployments of a network: every combination of what the options list."""
+"""Deployments of a network: every combination of the values in the options."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 MOST = 2_000
-"""The most deployments of one command."""
+"""Limit on the deployments of one command."""
 
 
 @dataclass(frozen=True)
 class Deployments:
-    """A network, and the values that each field of a deployment may have."""
+    """A network, and the values for each field of a deployment."""
 
     network: Network
-    """What is served."""
+    """The network."""
     choices: Mapping[str, Sequence[Any]]
     """Values by field of `Deployment`."""
     system: System | None
-    """What joins the devices; None: their usual system."""
+    """The system that joins the devices; None: their default system."""
 
     def __len__(self) -> int:
         count = 1
@@ -41,9 +41,9 @@ class Deployments:
     def answers(
         self, answer: Callable[[Deployment], Iterable[Found]]
     ) -> tuple[list[Found], Refused]:
-        """The answers of all deployments in turn, and those that cannot be.
+        """The answers of all deployments in turn, and the impossible deployments.
 
-        Raises what a single one raises, and `ProblemError` where there are too many or none can be.
+        Raises what a single one raises, and `ProblemError` for too many, or if all are impossible.
         """
         from perfmodel.serving.deployment import Deployment
 
@@ -64,7 +64,7 @@ class Deployments:
         return found, refused
 
     def _said(self, chosen: Mapping[str, Any]) -> str:
-        """What sets a deployment apart."""
+        """The values that distinguish a deployment."""
         return ", ".join(
             value.slug
             if name == "device"

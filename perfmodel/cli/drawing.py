@@ -25,34 +25,36 @@ _DATA = {".csv": "csv", ".json": "json"}
 
 @dataclass(frozen=True)
 class Drawing:
-    """How a chart is set, and where its numbers go."""
+    """Layout of a chart, and the file of its numbers."""
 
     page: Page
-    """How it is set."""
+    """Layout."""
     data: str | None
-    """The file of its numbers; None: none."""
+    """File of the chart's numbers; None: none."""
     given: tuple[str, ...]
     """The options that were given."""
 
     def check(self, path: str | None, *, wants: str = "--chart FILE") -> None:
-        """Complain about names before any work is done; options without a chart are an error."""
+        """Check file names before any work is done. Options without a chart are an error."""
         if path is None:
             if self.given:
-                raise ProblemError(f"{self.given[0]} is of a chart; ask for one with {wants}")
+                raise ProblemError(
+                    f"{self.given[0]} is an option of charts; add {wants}, or drop it"
+                )
             return
         chart_suffix(path)
         if self.data is not None and Path(self.data).suffix not in _DATA:
             raise OutputError(f"{self.data}: data are written as .csv or .json; change the name")
 
     def save(self, chart: Chart, path: str) -> None:
-        """Write the chart and what it draws, and say so."""
+        """Write the chart and its numbers, and print what was written."""
         for line in self.write(chart, path):
             say(line)
 
     def write(self, chart: Chart, path: str) -> list[str]:
-        """Write the chart and what it draws; what there is to say of it.
+        """Write the chart and its numbers; returns messages.
 
-        A caption that the picture has no room for is said.
+        A message names a caption that the picture has no room for.
         """
         save(chart, path)
         said = [f"wrote {path}"]
@@ -77,36 +79,49 @@ _OPTIONS: dict[str, tuple[Any, Any, Any]] = {
         _option(
             "--style",
             metavar="NAME",
-            help=f"Of the chart: {', '.join(STYLES)}.",
+            help=f"Style of the chart: {', '.join(STYLES)}.",
             autocompletion=completing.of_list(lambda: STYLES),
         ),
     ),
     "title": (
         str | None,
         None,
-        _option("--title", metavar="TEXT", help='In place of the chart\'s own; "" for none.'),
+        _option(
+            "--title", metavar="TEXT", help='Title of the chart in place of its own; "" for none.'
+        ),
     ),
     "width": (
         str | None,
         None,
-        # An operator may have a size of this name; then the longer spelling is left.
+        # An operator may have a size of this name; then only the longer spelling is available.
         _option(
-            "--width", "--chart-width", metavar="INCHES", help="Of the chart: 3.3, 3.3in, 84mm."
+            "--width",
+            "--chart-width",
+            metavar="INCHES",
+            help="Width of the chart, in inches (3.3 or 3.3in) or millimetres (84mm).",
         ),
     ),
-    "no_caption": (bool, False, _option("--no-caption", help="No text below the chart.")),
-    "dpi": (int, 200, _option("--dpi", metavar="DOTS", help="Dots an inch, of a .png.")),
-    "transparent": (bool, False, _option("--transparent", help="No ground behind the chart.")),
+    "no_caption": (bool, False, _option("--no-caption", help="Draw no text below the chart.")),
+    "dpi": (
+        int,
+        200,
+        _option("--dpi", metavar="DOTS", help="Resolution of a .png, in dots an inch."),
+    ),
+    "transparent": (
+        bool,
+        False,
+        _option("--transparent", help="Draw the chart on a transparent background."),
+    ),
     "data": (
         str | None,
         None,
-        _option("--data", metavar="FILE", help="What the chart draws, as .csv or .json."),
+        _option("--data", metavar="FILE", help="Write the numbers of the chart (.csv or .json)."),
     ),
 }
 
 
 def with_drawing(command: Callable[..., None]) -> Callable[..., None]:
-    """`command`, whose parameter `drawing` is made from the options of a chart."""
+    """`command` with the options of a chart; they become its parameter `drawing`."""
     signature = inspect.signature(command, eval_str=True)
     own = [item for item in signature.parameters.values() if item.name != "drawing"]
     options = [
@@ -148,7 +163,7 @@ def _drawing(given: dict[str, Any]) -> Drawing:
 
 
 def _inches(text: str) -> float:
-    """A length with its unit, inches where it has none."""
+    """A length with its unit; inches by default."""
     unit = next((unit for unit in _INCHES if text.strip().endswith(unit)), "in")
     try:
         return float(text.strip().removesuffix(unit)) * _INCHES[unit]

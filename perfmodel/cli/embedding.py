@@ -1,4 +1,4 @@
-"""`perfmodel embedding`: look-ups in embedding tables on CPUs and GPUs, wherever the tables lie."""
+"""`perfmodel embedding`: look-ups in embedding tables in CPU memory, in HBM, cached or sharded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def embedding(
             "--gpu",
             "-d",
             metavar="NAME",
-            help="Device; repeats.",
+            help="Device: slug, alias or spec file; repeats.",
             autocompletion=completing.devices,
         ),
     ],
@@ -40,53 +40,71 @@ def embedding(
         typer.Option(
             "--model",
             metavar="NAME",
-            help="dlrm-dcnv2: its tables and dense layers.",
+            help="A recommender, with its tables and dense layers: dlrm-dcnv2.",
             autocompletion=completing.of_list(dlrm.names),
         ),
     ] = None,
-    tables: Annotated[str, typer.Option("--tables", metavar="N", help="Equal tables.")] = "26",
-    rows: Annotated[str, typer.Option("--rows", metavar="N", help="Rows of each.")] = "1M",
-    dim: Annotated[str, typer.Option("--dim", metavar="N", help="Numbers of a row.")] = "128",
+    tables: Annotated[
+        str, typer.Option("--tables", metavar="N", help="Number of tables, all of one size.")
+    ] = "26",
+    rows: Annotated[str, typer.Option("--rows", metavar="N", help="Rows of each table.")] = "1M",
+    dim: Annotated[str, typer.Option("--dim", metavar="N", help="Elements of a row.")] = "128",
     lookups: Annotated[
-        str, typer.Option("--lookups", metavar="N", help="Of a sample, in all tables.")
+        str, typer.Option("--lookups", metavar="N", help="Look-ups of one sample, over all tables.")
     ] = "26",
     dtype: Annotated[
         str,
         typer.Option(
             "--dtype",
             metavar="TYPE",
-            help="Of the rows.",
+            help="Type of the rows' elements.",
             autocompletion=completing.types,
         ),
     ] = "fp32",
     zipf: Annotated[
         float,
-        typer.Option("--zipf", metavar="A", help="Exponent of the rows' popularity; 0: even."),
+        typer.Option(
+            "--zipf",
+            metavar="A",
+            help="Exponent of Zipf's law for the popularity of rows; 0: all rows equal.",
+        ),
     ] = 1.05,
-    batch: Annotated[str, typer.Option("--batch", metavar="SIZES", help="Samples.")] = "2k",
+    batch: Annotated[
+        str,
+        typer.Option(
+            "--batch", metavar="SIZES", help="Samples: a size, list (1k,2k) or range (1k:64k:x2)."
+        ),
+    ] = "2k",
     host: Annotated[
         str | None,
         typer.Option(
             "--host",
             metavar="NAME",
-            help="Tables in its memory, with a cache on the GPU.",
+            help="CPU that holds the tables in its memory; the GPU has a cache.",
             autocompletion=completing.devices,
         ),
     ] = None,
     cache: Annotated[
         float,
-        typer.Option("--cache", metavar="SHARE", help="Share of the GPU's memory for the cache."),
+        typer.Option(
+            "--cache", metavar="SHARE", help="Share of the GPU's memory for the cache, 0 to 1."
+        ),
     ] = 0.5,
     lru: Annotated[
-        bool, typer.Option("--lru", help="The cache has the rows asked for last, not pinned ones.")
+        bool, typer.Option("--lru", help="Use an LRU cache in place of pinned popular rows.")
     ] = False,
     shards: Annotated[
-        str | None, typer.Option("--shards", metavar="N", help="Tables over so many GPUs.")
+        str | None,
+        typer.Option(
+            "--shards",
+            metavar="N",
+            help="Numbers of GPUs to shard the tables over, 2 or more: 2,4,8.",
+        ),
     ] = None,
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Embedding bags and recommenders: CPU against GPU, tables in HBM, in host memory, in shards.
+    """Predict embedding look-ups and recommenders: tables in CPU memory, in HBM, cached, sharded.
 
     \b
     perfmodel embedding -d xeon-gold-6242 -d a100-sxm4-80gb --tables 26 --rows 1M --lookups 214
@@ -124,7 +142,7 @@ def _bags(
 def _placements(
     bags: Bags, device: Device, host: Device | None, cache: float, shards: list[int], *, lru: bool
 ) -> Iterator[Placed]:
-    """Every way that was asked for; a CPU has its own memory only."""
+    """Every requested placement; a CPU has only its own memory."""
     yield in_memory(bags, device)
     if device.kind == "cpu":
         return

@@ -27,7 +27,7 @@ def explain(
         typer.Option(
             "--schedule",
             metavar="NAME",
-            help="tiled, standard, tiled-1 or auto.",
+            help="Schedule: auto, tiled, tiled-1 or standard.",
             autocompletion=completing.explained,
         ),
     ] = "tiled",
@@ -38,20 +38,33 @@ def explain(
             "--gpu",
             "-d",
             metavar="NAME",
-            help="Adds the numbers of this device (perfmodel hardware list).",
+            help="Add the numbers of this device (perfmodel hardware list).",
             autocompletion=completing.devices,
         ),
     ] = None,
     dtype: declared.Dtype = "bf16",
     fuse: Annotated[
         str | None,
-        typer.Option("--fuse", metavar="STEPS", help="Kernels: scores+softmax,values."),
+        typer.Option(
+            "--fuse",
+            metavar="STEPS",
+            help="Fusion of steps into kernels: + joins steps, commas separate kernels: "
+            "scores+softmax,values.",
+        ),
     ] = None,
     grid: Annotated[
-        str | None, typer.Option("--grid", metavar="AXES", help="Axes spread over blocks.")
+        str | None,
+        typer.Option(
+            "--grid", metavar="AXES", help="Axes that are split over thread blocks, with commas."
+        ),
     ] = None,
     stream: Annotated[
-        str | None, typer.Option("--stream", metavar="AXES", help="Axes streamed, outermost first.")
+        str | None,
+        typer.Option(
+            "--stream",
+            metavar="AXES",
+            help="Axes that each block streams over, with commas, outermost first.",
+        ),
     ] = None,
     format: Annotated[
         str | None,
@@ -59,18 +72,23 @@ def explain(
             "--format",
             "-f",
             metavar="FORMAT",
-            help="text (or table), markdown, latex or json.",
+            help="Output format: text (or table), markdown, latex or json.",
             autocompletion=completing.of_list(lambda: FORMATS),
         ),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help=".txt, .md, .tex or .json says how."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write to FILE; its suffix sets the format: .txt, .md, .tex or .json.",
+        ),
     ] = None,
 ) -> None:
     """Derive traffic, memory, best tiles and bounds of an algorithm from its axes.
 
-    The algorithm's own parameters are options too: run it without an algorithm to see them.
+    The algorithm's own parameters are options too; run explain without an algorithm to list them.
 
     \b
     perfmodel explain attention --schedule tiled --device h100-sxm --seq 8192 --head-dim 128
@@ -113,7 +131,7 @@ def _format(wanted: str | None, output: str | None) -> str:
     suffix = Path(str(output)).suffix
     if suffix not in _SUFFIXES:
         raise OutputError(
-            f"{output}: unknown suffix {suffix!r}; use {', '.join(_SUFFIXES)}, or say --format"
+            f"{output}: unknown suffix {suffix!r}; use {', '.join(_SUFFIXES)}, or add --format"
         )
     return _SUFFIXES[suffix]
 

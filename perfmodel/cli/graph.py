@@ -1,4 +1,4 @@
-"""`perfmodel graph NAME`: operators joined by tensors, on one device or several."""
+"""`perfmodel graph NAME`: operators joined by tensors, on one or several devices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Sizes = Annotated[
         "--size",
         "-s",
         metavar="NAME=SIZE",
-        help="A size of the graph: batch=4,seq=2k, or repeated.",
+        help="Sizes of the graph, with commas or repeated: batch=4,seq=2k.",
     ),
 ]
 
@@ -33,7 +33,7 @@ def graph_(
         str,
         typer.Argument(
             metavar="GRAPH",
-            help="A name (perfmodel list graphs), or a YAML file.",
+            help="A graph's name (perfmodel list graphs) or YAML file.",
             autocompletion=completing.graphs,
         ),
     ],
@@ -50,7 +50,7 @@ def graph_(
     ] = None,
     harness: Harness = "kernel",
     by: Annotated[
-        str, typer.Option("--by", metavar="WHAT", help="A line for each: node or operator.")
+        str, typer.Option("--by", metavar="WHAT", help="One line for each node or operator.")
     ] = "node",
     format: Format = None,
     output: Output = None,
@@ -76,7 +76,7 @@ def graph_(
 
 
 def sizes(texts: Iterable[str] | None, names: Mapping[str, object]) -> dict[str, float]:
-    """Sizes from batch=4, seq=8k; lists of such pairs too."""
+    """Sizes from texts such as batch=4 or batch=4,seq=8k."""
     found: dict[str, float] = {}
     for pair in (pair for text in texts or () for pair in known.names(text)):
         name, equals, text = (part.strip() for part in pair.partition("="))
@@ -90,7 +90,7 @@ def sizes(texts: Iterable[str] | None, names: Mapping[str, object]) -> dict[str,
 
 
 def _number(text: str, name: str) -> float:
-    """A size such as 8k, 0 for none at all, or a share such as 0.25."""
+    """A size such as 8k, 0, or a share such as 0.25."""
     if "." not in text:
         values = ranges.read(text, name, least=0)
         if len(values) != 1:

@@ -55,7 +55,7 @@ def hardware() -> None:
         perfmodel hardware validate my-gpu.yaml
         perfmodel hardware diff a100-sxm4-80gb h100-sxm
 
-    Your own specs are found by path, or by name in the folders of PERFMODEL_HARDWARE_PATH.
+    Your own specs are found by path, or by name in the folders listed in PERFMODEL_HARDWARE_PATH.
     """
 
 
@@ -66,7 +66,7 @@ def list_(
         typer.Option(
             "--vendor",
             metavar="NAMES",
-            help="Only these makers', with commas: amd,intel.",
+            help="Only devices of these vendors, with commas: amd,intel.",
             autocompletion=completing.vendors,
         ),
     ] = None,
@@ -127,7 +127,7 @@ def show(
 
 
 def _found(name: str) -> Device | System:
-    """The device of that name, else the system; raises `UnknownName`, of devices."""
+    """The device of that name, else the system. Raises `UnknownName` with names of devices."""
     if systems.is_named(name):
         return systems.load(name)
     return load(name)
@@ -135,34 +135,38 @@ def _found(name: str) -> Device | System:
 
 @app.command("systems")
 def systems_(format: Format = None, output: Output = None) -> None:
-    """List the systems: devices joined by links, one YAML file each."""
+    """List the systems: devices joined by links, one YAML file each.
+
+    \b
+    perfmodel hardware systems
+    perfmodel hardware systems --format csv --output systems.csv
+    """
     chosen_format(format, output)
     emit(listed_systems(systems.every()), format, output)
 
 
 @app.command()
 def new(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The spec to write: my-gpu.yaml.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Spec file to write: my-gpu.yaml.")],
     like: Annotated[
         str,
         typer.Option(
             "--like",
             metavar="DEVICE",
-            help="Slug, alias or spec file to copy.",
+            help="Slug, alias or spec file of the device to copy.",
             autocompletion=completing.devices,
         ),
     ],
 ) -> None:
-    """Write a complete spec to edit, with the numbers of the device that is most like it.
+    """Write a complete spec to edit, copied from the most similar device.
 
     \b
         perfmodel hardware new my-gpu.yaml --like l40s
         perfmodel hardware new specs/rtx4090d.yaml --like rtx4090
 
-    The slug and the name are the file's. Every fact says that it was copied, until its number, its
-    source and its status are replaced. The file is valid as it is, and predictions with it are
-    those of the other device: perfmodel predict gemm -d ./my-gpu.yaml. A file that is there already
-    stays as it is.
+    Slug and name are those of the file. Every fact is marked as copied, until you replace its
+    number, source and status. The file is valid at once, and gives the other device's predictions:
+    perfmodel predict gemm -d ./my-gpu.yaml. An existing file is never overwritten.
     """
     path = Path(file)
     if path.suffix != ".yaml":
@@ -170,7 +174,7 @@ def new(
             f"{file}: a spec's file ends in .yaml; write {path.stem or 'my-gpu'}.yaml"
         )
     if path.exists() or path.is_symlink():
-        raise OutputError(f"{file}: the file is there already; choose another name, or remove it")
+        raise OutputError(f"{file}: the file exists already; choose another name, or remove it")
     text = copied(load(like), path.stem).dump().replace(SCHEMA_LINE, schema_line(), 1)
     loads(text, file)
     write(iter([text]), file)
@@ -180,7 +184,8 @@ def new(
 def validate(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Spec files.")],
     warnings: Annotated[
-        bool, typer.Option("--warnings", help="Print doubts that do not make a spec unusable.")
+        bool,
+        typer.Option("--warnings", help="Also print warnings, with which a spec is still usable."),
     ] = False,
 ) -> None:
     """Check spec files of devices and systems: keys, units, sources, physics of the numbers.
@@ -215,7 +220,7 @@ def diff(
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Show in which facts two devices differ, with the ratio B/A.
+    """Show the facts in which two devices differ, with the ratio B/A.
 
     \b
         perfmodel hardware diff a100 h100
@@ -243,10 +248,18 @@ def diff(
 @app.command()
 def schema(
     system: Annotated[
-        bool, typer.Option("--system", help="That of a system's file, not of a device's.")
+        bool,
+        typer.Option(
+            "--system", help="Print the schema of a system's file in place of a device's."
+        ),
     ] = False,
 ) -> None:
-    """Print the JSON Schema of a spec file, for editors."""
+    """Print the JSON Schema of a spec file, for editors.
+
+    \b
+    perfmodel hardware schema > hardware_spec.schema.json
+    perfmodel hardware schema --system > system_spec.schema.json
+    """
     from perfmodel.hardware import schema as definition
 
     to_stdout(iter([definition.text(System if system else Device)]))
@@ -262,7 +275,7 @@ def system_report(system: System) -> Report:
 
 
 def listed_systems(found: Iterable[System]) -> Report:
-    """A line a system."""
+    """One line for each system."""
     rows = [
         {
             "slug": item.slug,
@@ -278,7 +291,7 @@ def listed_systems(found: Iterable[System]) -> Report:
 
 
 def _level_said(level: SystemLevel) -> str:
-    """A link on one line."""
+    """A link, in one line."""
     adds_up = ", adds up in the switch" if level.reduces else ""
     return (
         f"level {level.name}: {level.label}, {level.devices.value:,} devices, {level.topology}, "
@@ -308,7 +321,7 @@ def _facts(spec: Block) -> Iterator[Row]:
 
 
 def _level(level: Level) -> dict[str, Any]:
-    """A level as plain values."""
+    """The values of a level, as plain data."""
     return {
         "name": level.name,
         "label": level.label,
@@ -325,7 +338,7 @@ def _level(level: Level) -> dict[str, Any]:
 
 
 def _said(level: Level) -> str:
-    """A level on one line, from what it is to where that is said."""
+    """A level, in one line: its description first, its source last."""
     reached = level.measured_bytes_per_s
     known = [
         si(level.bytes_per_s, "B/s") if level.bytes_per_s is not None else "",
@@ -339,7 +352,7 @@ def _said(level: Level) -> str:
 
 
 def _size(level: Level) -> str:
-    """A capacity as its makers state it: memories in decimal, caches in binary units."""
+    """A capacity in its maker's unit: decimal for memories, binary for caches."""
     if level.capacity_bytes is None:
         return ""
     decimal = level.name == "hbm" or level.scope == "link"

@@ -1,4 +1,4 @@
-"""`perfmodel hold NETWORK`: how many devices hold a network, and what a token takes in SRAM."""
+"""`perfmodel hold NETWORK`: the number of devices that hold a network, and token times in SRAM."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def hold(
         str,
         typer.Argument(
             metavar="NETWORK",
-            help="A name, or a YAML file.",
+            help="A network's name (perfmodel network list) or YAML file.",
             autocompletion=completing.networks,
         ),
     ],
@@ -40,7 +40,7 @@ def hold(
             "--gpu",
             "-d",
             metavar="NAME",
-            help="Device; repeats.",
+            help="Device: slug, alias or spec file; repeats.",
             autocompletion=completing.devices,
         ),
     ],
@@ -49,7 +49,7 @@ def hold(
         typer.Option(
             "--weights",
             metavar="NAME",
-            help="A format (perfmodel compress).",
+            help="Weight format of the layers (perfmodel compress lists them).",
             autocompletion=completing.schemes,
         ),
     ] = "fp16",
@@ -58,25 +58,35 @@ def hold(
         typer.Option(
             "--head",
             metavar="NAME",
-            help="Format of the head's matrix.",
+            help="Weight format of the head's matrix [default: the usual one for the format].",
             autocompletion=completing.schemes,
         ),
     ] = None,
-    batch: Annotated[str, typer.Option("--batch", metavar="N", help="Sequences.")] = "1",
+    batch: Annotated[str, typer.Option("--batch", metavar="N", help="Number of sequences.")] = "1",
     context: Annotated[
-        str, typer.Option("--context", metavar="TOKENS", help="Cached tokens of each.")
+        str,
+        typer.Option(
+            "--context", metavar="TOKENS", help="Tokens of each sequence in the KV cache."
+        ),
     ] = "2k",
     price: Annotated[
-        float | None, typer.Option("--price", metavar="NUMBER", help="Of one device, yours.")
+        float | None,
+        typer.Option(
+            "--price", metavar="NUMBER", help="Your price of one device, in any currency."
+        ),
     ] = None,
     stream_rate: Annotated[
         str | None,
-        typer.Option("--stream-rate", metavar="RATE", help='Weights from outside: "150 GB/s".'),
+        typer.Option(
+            "--stream-rate",
+            metavar="RATE",
+            help='Stream the weights from outside the chip at this rate: "150 GB/s".',
+        ),
     ] = None,
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Does it fit: devices, watts, cost; and bounds of a decoding step where memory is on the chip.
+    """Count the devices that hold a network: watts, cost, and decode steps of on-chip memories.
 
     \b
     perfmodel hold llama-2-70b -d wse-2 -d groq-lpu -d h100-sxm --price 30000

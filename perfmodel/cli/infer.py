@@ -1,4 +1,4 @@
-"""`perfmodel infer NETWORK`: a served network, its first token, its pace, and what fits."""
+"""`perfmodel infer NETWORK`: a served network, its latency and throughput, and what fits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 _MOST = 20_000
-"""Loads of a command, all devices and engines together."""
+"""Limit on the loads of a command, over all devices and engines."""
 _TOKENS = "1k"
 
 
@@ -32,32 +32,51 @@ Name = Annotated[
     str,
     typer.Argument(
         metavar="NETWORK",
-        help="A name (perfmodel network list), or a YAML file.",
+        help="A network's name (perfmodel network list) or YAML file.",
         autocompletion=completing.networks,
     ),
 ]
-Isl = Annotated[str, typer.Option("--isl", metavar="TOKENS", help="Tokens of a prompt.")]
-Osl = Annotated[str, typer.Option("--osl", metavar="TOKENS", help="Tokens that are made.")]
+Isl = Annotated[
+    str, typer.Option("--isl", metavar="TOKENS", help="Input length: tokens of a prompt.")
+]
+Osl = Annotated[
+    str,
+    typer.Option("--osl", metavar="TOKENS", help="Output length: generated tokens of a request."),
+]
 Batch = Annotated[
     str | None,
-    typer.Option("--batch", metavar="SEQUENCES", help="Batches that start and end together."),
+    typer.Option(
+        "--batch",
+        metavar="SEQUENCES",
+        help="Load: static batches that start and end together: a size, list (1,8) or range "
+        "(1:256:x2).",
+    ),
 ]
 Concurrency = Annotated[
     str | None,
-    typer.Option("--concurrency", metavar="CLIENTS", help="Clients with a request each."),
+    typer.Option(
+        "--concurrency",
+        metavar="CLIENTS",
+        help="Load: concurrent clients, each with one request at a time: a size, list or range.",
+    ),
 ]
 Rate = Annotated[
-    str | None, typer.Option("--rate", metavar="RATES", help="Requests a second: 0.5,1,2.5.")
+    str | None,
+    typer.Option(
+        "--rate", metavar="RATES", help="Load: requests a second, with commas: 0.5,1,2.5."
+    ),
 ]
 Load = Annotated[
-    str | None, typer.Option("--load", metavar="full", help="As many requests as fit.")
+    str | None,
+    typer.Option("--load", metavar="full", help="Load: as many concurrent requests as fit."),
 ]
 Engines = Annotated[
     str,
     typer.Option(
         "--engine",
         metavar="NAMES",
-        help="ideal, tensorrt-llm, vllm, ... (perfmodel list engines); lists.",
+        help="Inference engines, with commas: ideal, tensorrt-llm, vllm, sglang, llama.cpp "
+        "and others (perfmodel list engines).",
         autocompletion=completing.engines,
     ),
 ]
@@ -66,7 +85,8 @@ Weights = Annotated[
     typer.Option(
         "--weights",
         metavar="FORMAT",
-        help="bf16, fp8, int4-g128, nvfp4, ...; lists too.",
+        help="Formats of the weights, with commas: bf16, fp16, fp8, fp8-block, int8, w8a8, "
+        "int4-g128, int4-g32, q4_k_m, nvfp4, mxfp4.",
         autocompletion=completing.weight_formats,
     ),
 ]
@@ -75,56 +95,95 @@ Kv = Annotated[
     typer.Option(
         "--kv",
         metavar="TYPE",
-        help="Type of the cache; the engine's unless said.",
+        help="Type of the KV cache: bf16, fp16, fp8, int8, int4 or another (perfmodel list "
+        "types) [default: the engine's].",
         autocompletion=completing.types,
     ),
 ]
-Tp = Annotated[str, typer.Option("--tp", metavar="N", help="Devices that share each layer: 1,2,4.")]
-Pp = Annotated[str, typer.Option("--pp", metavar="N", help="Stages of layers; lists too.")]
+Tp = Annotated[
+    str,
+    typer.Option(
+        "--tp",
+        metavar="N",
+        help="Tensor parallelism: devices that split each layer, a number or list (1,2,4).",
+    ),
+]
+Pp = Annotated[
+    str,
+    typer.Option(
+        "--pp",
+        metavar="N",
+        help="Pipeline parallelism: stages that the layers are split into, a number or list.",
+    ),
+]
 Ep = Annotated[
     str,
-    typer.Option("--ep", metavar="N", help="Copies that share the experts, of --dp; lists too."),
+    typer.Option(
+        "--ep",
+        metavar="N",
+        help="Expert parallelism: copies that the experts are split over, a number or list; "
+        "divides --dp.",
+    ),
 ]
-Dp = Annotated[str, typer.Option("--dp", metavar="N", help="Copies of the network; lists too.")]
+Dp = Annotated[
+    str,
+    typer.Option(
+        "--dp", metavar="N", help="Data parallelism: copies of the network, a number or list."
+    ),
+]
 Joined = Annotated[
     str | None,
     typer.Option(
         "--system",
         metavar="NAME",
-        help="What joins the devices.",
+        help="System that joins the devices (perfmodel list systems) [default: the device's "
+        "usual one].",
         autocompletion=completing.systems,
     ),
 ]
 Fit = Annotated[
     str | None,
-    typer.Option("--fit", metavar="WHAT", help="batch or context: what fits, every term."),
+    typer.Option(
+        "--fit",
+        metavar="WHAT",
+        help="Show the largest batch or context that fits, with every term of the memory.",
+    ),
+]
+Terms = Annotated[
+    bool, typer.Option("--terms", help="Show the time between tokens by class of operation.")
 ]
 Draft = Annotated[
     str | None,
     typer.Option(
         "--draft",
         metavar="NETWORK",
-        help="A small network that proposes tokens: the best number of them, and the gain.",
+        help="Draft network for speculative decoding: show the best number of proposed "
+        "tokens, and the speed-up.",
         autocompletion=completing.networks,
     ),
 ]
 Accept = Annotated[
     str,
     typer.Option(
-        "--accept", metavar="CHANCES", help="That a draft's token is accepted: 0.6,0.7,0.8."
+        "--accept",
+        metavar="CHANCES",
+        help="Probability that a draft's token is accepted, with commas: 0.6,0.7,0.8.",
     ),
 ]
 Pools = Annotated[
-    bool, typer.Option("--pools", help="Prompts and tokens on devices of their own, in balance.")
+    bool, typer.Option("--pools", help="Prefill and decode on separate, balanced pools of devices.")
 ]
-Terms = Annotated[bool, typer.Option("--terms", help="Time between tokens by class of operation.")]
 Front = Annotated[
     str | None,
-    typer.Option("--chart", metavar="FILE", help="Throughput against latency, as .svg, ..."),
+    typer.Option(
+        "--chart", metavar="FILE", help="Chart of throughput against latency (.svg, .pdf, .png)."
+    ),
 ]
 Bars = Annotated[
     str | None,
-    typer.Option("--operators", metavar="FILE", help="A chart of time by operation."),
+    typer.Option(
+        "--operators", metavar="FILE", help="Chart of time by operation (.svg, .pdf, .png)."
+    ),
 ]
 
 
@@ -233,11 +292,11 @@ def _deployments(
 def _load(
     batch: str | None, concurrency: str | None, rate: str | None, load: str | None
 ) -> tuple[str, Sequence[float]]:
-    """The kind of load and its sizes; a batch of 1 where nothing is said."""
+    """The kind of load and its sizes; a batch of 1 by default."""
     said = {"--batch": batch, "--concurrency": concurrency, "--rate": rate, "--load": load}
     given = [name for name, text in said.items() if text is not None]
     if len(given) > 1:
-        raise ProblemError(f"{' and '.join(given)} are loads of two kinds; give one")
+        raise ProblemError(f"{' and '.join(given)} are different kinds of load; give one")
     if load is not None:
         known.named("load", load, ("full",))
         return "full", [0.0]
@@ -284,14 +343,14 @@ def _served(
 
 
 def _refuse(asked: Sequence[str], **others: object) -> None:
-    """Complain of options that a table of its own does not go with."""
+    """Raise errors for options that do not combine."""
     names = [*asked, *(f"--{name}" for name, value in others.items() if value)]
     if len(names) > 1:
         raise ProblemError(f"{names[0]} and {names[1]} do not go together; drop one")
 
 
 def _check_charts(*paths: str | None) -> None:
-    """Complain about names of charts before any work is done."""
+    """Check file names of charts before any work is done."""
     if any(path is not None for path in paths):
         from perfmodel.render.chart import chart_suffix
 

@@ -1,4 +1,4 @@
-"""Options of commands that name a bundled kernel: its problem's sizes and its config's fields."""
+"""Options of commands on bundled kernels: sizes of the problem and fields of the config."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perfmodel.errors import ProblemError, UnknownName
 if TYPE_CHECKING:
     from perfmodel.evidence.kernel import BundledKernel
 
-# Sizes where none are given, and the shorter spellings that `predict` has too.
+# Default sizes, and the shorter spellings that `predict` also has.
 _USUAL: dict[str, Any] = {
     **dict.fromkeys(("seq_q", "seq_kv", "m", "n", "k", "rows", "cols"), 4096),
     "batch": 1,
@@ -41,7 +41,7 @@ Kernel = Annotated[
 
 
 def loaded(name: str) -> BundledKernel:
-    """The kernel of that name, or of a file; raises what `registry.kernel` raises."""
+    """The kernel with that name, or in a file. Raises what `registry.kernel` raises."""
     from perfmodel.cli.progress import status
 
     with status("loading") as report:
@@ -52,7 +52,7 @@ def loaded(name: str) -> BundledKernel:
 
 
 def configured(config: Any, settings: Sequence[str]) -> Any:
-    """`config` with fields set by "key=value"; raises `ProblemError` or `UnknownName`."""
+    """`config` with fields set by "key=value". Raises `ProblemError` or `UnknownName`."""
     changes = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -85,10 +85,10 @@ def _value(value: str, old: Any, name: str) -> Any:
 def problems(
     kernel: BundledKernel, arguments: Sequence[str], types: Sequence[str] = ("bf16", "fp16")
 ) -> list[Any]:
-    """The problems that the options describe, over the usual sizes; lists give their product.
+    """The problems of the options, with default sizes for the rest; lists give their product.
 
-    What is no size (operator, direction, variant) is the kernel's own. `types` are those to take
-    where none is said, the first that the kernel knows.
+    Values that are not sizes (operator, direction, variant) are the kernel's own. `types` are the
+    types to try if none is given; the first that the kernel supports is taken.
     """
     base: Any = kernel.cases[0][0]
     known = {item.name: getattr(base, item.name) for item in fields(base)}
@@ -99,7 +99,7 @@ def problems(
     if "dtype" in known and dtypes and known["dtype"] in kernel.dtypes:
         usual["dtype"] = dtypes[0]
     given = dict(_given(arguments, known))
-    if ("heads_q",) in given and "heads_kv" in usual:  # as many key-value heads, unless said
+    if ("heads_q",) in given and "heads_kv" in usual:  # as many key-value heads by default
         del usual["heads_kv"]
     found = []
     for chosen in product(*given.values()):
@@ -115,7 +115,7 @@ def problems(
 def _given(
     arguments: Sequence[str], known: Mapping[str, Any]
 ) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
-    """(fields that go together, values) of every option left over by the command itself."""
+    """(fields set together, values) of every option that the command itself does not take."""
     left = list(arguments)
     flags = {item for item in known if known[item] is True or known[item] is False}
     spelt = {**{name: (name,) for name in known}, **_SPELLINGS}

@@ -1,7 +1,7 @@
-"""The names that options take: nothing unknown passes in silence on the command line.
+"""Names in options: an unknown name is an error on the command line.
 
-A name that the model does not know would be timed as the usual kernel, which is not what was asked.
-Here it is an error with the nearest names. (In measured tables such names stay: the rows are real.)
+The model would time an unknown kernel as the usual one, which the user did not ask for. So it is an
+error here, with the nearest names. (Measured tables keep such names, since their rows are real.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OF = {"rowwise": "row-wise operators"}
 
 
 def names(text: str | None) -> tuple[str, ...]:
-    """A comma-separated list of names; none where the option was not given."""
+    """A comma-separated list of names; empty where the option was not given."""
     if text is None:
         return ()
     listed = tuple(part.strip() for part in text.split(",") if part.strip())
@@ -32,7 +32,7 @@ def names(text: str | None) -> tuple[str, ...]:
 
 
 def one(option: str, text: str) -> str:
-    """The name in `text`; raises `ProblemError` for a list where `option` takes one."""
+    """The name in `text`. Raises `ProblemError` for a list where `option` takes one name."""
     if "," in text:
         raise ProblemError(
             f"{option} takes one name, not the list {quoted(text)}; run the command for each"
@@ -41,24 +41,24 @@ def one(option: str, text: str) -> str:
 
 
 def devices(texts: Iterable[str]) -> list[Device]:
-    """The devices named, each text a name, a spec file, or several of them with commas.
+    """The devices in `texts`: names, spec files, or lists of them with commas.
 
-    Raises `ProblemError` for an empty list and what `perfmodel.hardware.load` raises.
+    Raises `ProblemError` for an empty list, and what `perfmodel.hardware.load` raises.
     """
     listed = (name for text in texts for name in ((text,) if exists(text) else names(text)))
     return [load(name) for name in dict.fromkeys(listed)]
 
 
 def schedules(operator: Operator, text: str) -> tuple[str, ...]:
-    """The schedules listed; raises `UnknownName` for one that the operator does not have."""
+    """The listed schedules. Raises `UnknownName` for one that the operator does not have."""
     kind = f"schedule of {operator.name}"
     return tuple(named(kind, name, operator.schedules) for name in names(text))
 
 
 def placing(texts: Iterable[str] | None) -> dict[str, str]:
-    """Operands and the levels they lie in, from kv=host, weights=peer; lists too.
+    """Operands and the memory levels that hold them, from kv=host or kv=host,weights=peer.
 
-    Raises `ProblemError` for what is no such pair, or names an operand twice.
+    Raises `ProblemError` for a text of another form, or an operand named twice.
     """
     found: dict[str, str] = {}
     for pair in (pair for text in texts or () for pair in names(text)):
@@ -73,9 +73,9 @@ def placing(texts: Iterable[str] | None) -> dict[str, str]:
 
 
 def mesh(texts: Iterable[str] | None) -> dict[str, tuple[int, str]]:
-    """Axes, the devices that they are split over and the link, from k=2@nvlink; lists too.
+    """Axes with their numbers of devices and links, from k=2@nvlink; lists with commas too.
 
-    Raises `ProblemError` for what is no such thing, or splits an axis twice.
+    Raises `ProblemError` for a text of another form, or an axis split twice.
     """
     found: dict[str, tuple[int, str]] = {}
     for said in (said for text in texts or () for said in names(text)):
@@ -94,9 +94,9 @@ def _is_whole(text: str) -> bool:
 
 
 def storing(texts: Iterable[str] | None) -> dict[str, str]:
-    """Tensors and the axes that their shards lie along, from C=n, kv=x, C=whole; lists too.
+    """Tensors and the axes that they are sharded along, from C=n, kv=x, C=whole; lists too.
 
-    Raises `ProblemError` for what is no such pair, or names a tensor twice.
+    Raises `ProblemError` for a text of another form, or a tensor named twice.
     """
     found: dict[str, str] = {}
     for pair in (pair for text in texts or () for pair in names(text)):
@@ -105,15 +105,16 @@ def storing(texts: Iterable[str] | None) -> dict[str, str]:
             raise ProblemError(f"--stored {quoted(pair)} is not TENSOR=AXIS; write C=n")
         if found.setdefault(tensor, axis) != axis:
             raise ProblemError(
-                f"--stored lays {quoted(tensor)} along {found[tensor]} and {axis}; choose one"
+                f"--stored shards {quoted(tensor)} along {found[tensor]} and along "
+                f"{axis}; choose one"
             )
     return found
 
 
 def tiles(operator: Operator, texts: Iterable[str] | None) -> list[dict[str, int]]:
-    """Tiles of the user's own, from m=128,n=256,k=64; none where the option was not given.
+    """The user's tiles, from m=128,n=256,k=64; empty where the option was not given.
 
-    Raises `ProblemError` for what is no such tile, `UnknownName` for another dimension.
+    Raises `ProblemError` for a text of another form, `UnknownName` for an unknown dimension.
     """
     return [_tile(operator, text) for text in texts or ()]
 
@@ -126,25 +127,25 @@ def _tile(operator: Operator, text: str) -> dict[str, int]:
             example = ",".join(f"{name}=128" for name in operator.own_tile[:NEEDED]) or "m=128"
             raise ProblemError(f"--tile {quoted(pair)} is not DIMENSION=SIZE; write {example}")
         if found.setdefault(dimension, int(size)) != int(size):
-            raise ProblemError(f"--tile says {quoted(dimension)} twice; choose one")
+            raise ProblemError(f"--tile gives {quoted(dimension)} twice; choose one")
     owntile.read(operator, found)
     return found
 
 
 def harness(text: str) -> str:
-    """The harness; raises `UnknownName` for one that there is no floor of."""
+    """The harness. Raises `UnknownName` for one without known overhead."""
     return named("harness", one("--harness", text), harnesses())
 
 
 def implementation(operator: Operator, text: str | None) -> str | None:
-    """As `named_implementations`, where an option takes one."""
+    """Like `named_implementations`, for an option that takes one name."""
     return None if text is None else _implementation(operator, one("--implementation", text))
 
 
 def named_implementations(operator: Operator, text: str | None) -> tuple[str | None, ...]:
-    """Classes of kernels of the operator, or a library's names for them; None where none is named.
+    """Kernel classes of the operator, or a library's names for them; (None,) where none is named.
 
-    Raises `UnknownName` for another name and `ProblemError` for a class of another operator.
+    Raises `UnknownName` for another name, and `ProblemError` for a kernel of another operator.
     """
     if text is None:
         return (None,)
@@ -176,7 +177,7 @@ def _listed(operator: str) -> str:
 
 
 def named(kind: str, name: str, known: Iterable[str]) -> str:
-    """The name, if it is known; raises `UnknownName` with the nearest ones."""
+    """The name, if known. Raises `UnknownName` with the nearest names."""
     found = tuple(known)
     if name not in found:
         raise UnknownName(kind, name, found)

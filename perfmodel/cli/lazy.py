@@ -1,4 +1,4 @@
-"""Command groups that import a command when it is asked for, and not before."""
+"""Command groups that import a command only when it is used."""
 
 from __future__ import annotations
 

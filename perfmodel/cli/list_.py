@@ -32,9 +32,9 @@ def list_(
         str | None,
         typer.Argument(
             metavar="KINDS",
-            help="Only these, with commas: operators, implementations, schedules, harnesses, "
-            "types, variants, algorithms, graphs, networks, engines, optimisers, precisions, "
-            "levels, architectures, devices, systems.",
+            help="Kinds to list, with commas: operators, implementations, schedules, "
+            "harnesses, types, variants, algorithms, graphs, networks, engines, "
+            "optimisers, precisions, levels, architectures, devices, systems.",
             autocompletion=completing.of_list(lambda: KINDS),
         ),
     ] = None,
@@ -43,14 +43,14 @@ def list_(
         typer.Option(
             "--operator",
             metavar="NAMES",
-            help="Only what these take, with commas: attention,gemm.",
+            help="Only names that these operators take, with commas: attention,gemm.",
             autocompletion=completing.operators,
         ),
     ] = None,
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """List the names that options take, and what each stands for.
+    """List the names that options take, with their meanings.
 
     \b
     perfmodel list
@@ -70,7 +70,7 @@ def list_(
 
 
 def _columns(kinds: list[str], operators: int) -> list[Column]:
-    """What people see of these kinds, of all or of so many operators."""
+    """Columns of the table for these kinds; `operators` is the number of operators listed."""
     if len(kinds) != 1:
         return [text("kind", "kind"), text("name", "name"), _OPERATORS, _about(28)]
     found = _OWN.get(kinds[0], [text("name", "name"), _OPERATORS, _about(46)])
@@ -84,7 +84,7 @@ _EXAMPLE: list[Row] = [
 
 
 def _about(wrap: int) -> Column:
-    """What a name stands for: the first sentence."""
+    """The meaning of a name: its first sentence."""
 
     def first(row: Mapping[str, Any]) -> str:
         return str(row["about"]).split(". ")[0].split("; ")[0]
@@ -103,7 +103,7 @@ def _all_operators() -> Iterator[Row]:
 
 
 def _row(name: str, about: str, *operators: str) -> Row:
-    """A name; without `operators` it goes with all of them."""
+    """A row for a name; without `operators` it applies to all of them."""
     return {"name": name, "operators": [*operators] or None, "about": about}
 
 
@@ -238,7 +238,7 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "devices": _devices,
     "systems": _systems,
 }
-"""What can be listed."""
+"""Kinds that can be listed."""
 
 _SCHEDULES = {
     "auto": "the usual one of the implementation; of a declared algorithm, the fastest found",
@@ -267,18 +267,18 @@ _OPERATORS = Column(
 
 
 def _runs_on(row: Mapping[str, Any]) -> str:
-    """Architectures that a kernel exists for, as many as there is room for."""
+    """Architectures that a kernel exists for, shortened to the column."""
     names = row["runs_on"]
     return "all" if len(names) == len(architectures()) else listed(names, 22)
 
 
 def _source(row: Mapping[str, Any]) -> str:
-    """What the facts of a kernel were taken from, without what was taken."""
+    """The source of a kernel's facts, without the list of facts."""
     return opening(row["about"]).split(", recalled")[0]
 
 
 def _library(row: Mapping[str, Any]) -> str:
-    """What a library calls itself, without what else stands in its file."""
+    """A library's own name, without the rest of its file's description."""
     return str(row["library"]).split(", ")[0]
 
 
@@ -297,4 +297,4 @@ _OWN: Mapping[str, list[Column]] = {
     ],
     "architectures": [text("name", "name"), *map(_usual, CASES)],
 }
-"""Columns of kinds that have more to say than the others."""
+"""Columns of the kinds that have additional ones."""

@@ -37,7 +37,7 @@ def map_(
             "--gpu",
             "-d",
             metavar="NAMES",
-            help="Where it runs: a100,h100 or repeated (perfmodel hardware list).",
+            help="Devices: a100,h100 or repeated (perfmodel hardware list).",
             autocompletion=completing.devices,
         ),
     ] = None,
@@ -46,7 +46,7 @@ def map_(
         typer.Option(
             "--objective",
             metavar="NAME",
-            help="What is least: time, or bytes into a level.",
+            help="What to minimise: time, or bytes into a memory level.",
             autocompletion=completing.of_list(lambda: OBJECTIVES),
         ),
     ] = "time",
@@ -55,24 +55,29 @@ def map_(
         typer.Option(
             "--level",
             metavar="NAME",
-            help="For bytes: shared or L2.",
+            help="With --objective bytes, the level: shared or L2.",
             autocompletion=completing.of_list(lambda: LEVELS),
         ),
     ] = "shared",
     capacity: Annotated[
         str | None,
-        typer.Option("--capacity", metavar="SIZE", help='For bytes, instead of a level: "25 MiB".'),
+        typer.Option(
+            "--capacity",
+            metavar="SIZE",
+            help='With --objective bytes, a capacity in place of a level: "25 MiB".',
+        ),
     ] = None,
     dtype: declared.Dtype = "bf16",
     trace: Annotated[
-        bool, typer.Option("--trace", help="Show what every kernel's search considered.")
+        bool,
+        typer.Option("--trace", help="Show the candidates that each kernel's search considered."),
     ] = False,
     chart: Annotated[
         str | None,
         typer.Option(
             "--chart",
             metavar="FILE",
-            help="Draw least traffic against capacity, as .svg, .pdf or .png; one device.",
+            help="Chart of least traffic against capacity (.svg, .pdf, .png); for one device.",
         ),
     ] = None,
     format: Format = None,
@@ -101,7 +106,7 @@ def map_(
     case = declared.case(library.load(algorithm), context.args, dtype)
     targets: list[Device | None] = list(known.devices(device)) if device else [None]
     if len(targets) > 1 and (wanted in ("json", "csv") or chart is not None):
-        raise ProblemError("a chart, JSON and CSV are of one device; run the command for each")
+        raise ProblemError("a chart, JSON and CSV take one device; run the command for each")
     if chart is not None:
         _draw(case, targets[0], chart, drawing)
     if objective == "time":
@@ -157,7 +162,7 @@ def _fastest(case: Case, device: Device, *, full: bool) -> Report:
 
 
 def _library(best: Fastest) -> Iterator[str]:
-    """Which of the two a library has: the schedule found, or a faster one."""
+    """Which schedule libraries have: the one found, or a faster one."""
     from perfmodel.units import seconds
 
     if best.library is None:

@@ -27,7 +27,7 @@ DeviceOption = Annotated[
         "--device",
         "-d",
         metavar="cpu|cuda",
-        help="What to measure; cuda means ROCm too [default: cuda where there is one].",
+        help="Device to measure; cuda includes ROCm [default: cuda if this machine has a GPU].",
     ),
 ]
 
@@ -35,24 +35,34 @@ DeviceOption = Annotated[
 @app.command()
 def measure(
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The table to write, a .csv.")
+        str, typer.Option("--output", "-o", metavar="FILE", help="Table to write (.csv).")
     ] = "runs.csv",
     device: DeviceOption = None,
-    quick: Annotated[bool, typer.Option("--quick", help="The small grid, short samples.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Measure a small grid of cases with short samples.")
+    ] = False,
     cases: Annotated[
         str | None,
-        typer.Option("--cases", metavar="GRID", help="cpu-quick, cpu-full, quick, proof or full."),
+        typer.Option(
+            "--cases",
+            metavar="GRID",
+            help="Grid of cases: cpu-quick, cpu-full, quick, proof or full.",
+        ),
     ] = None,
     ops: Annotated[
-        str, typer.Option("--ops", metavar="LIST", help="Only these operations: attention,gemm.")
+        str,
+        typer.Option(
+            "--ops", metavar="LIST", help="Only these operations, with commas: attention,gemm."
+        ),
     ] = "",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a table that is there already.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an existing table.")] = False,
     l2: Annotated[
         str | None,
         typer.Option(
-            "--l2", metavar="cold|warm", help="Caches at the start of a call [default: cuda cold]."
+            "--l2",
+            metavar="cold|warm",
+            help="State of the caches at the start of a call: cold or warm [default: cold on"
+            " cuda].",
         ),
     ] = None,
     timer: Annotated[
@@ -60,19 +70,24 @@ def measure(
         typer.Option(
             "--timer",
             metavar="NAME",
-            help="graph, events (cuda) or wall (cpu).",
+            help="Timer: graph or events (cuda), wall (cpu).",
             autocompletion=completing.timers,
         ),
     ] = None,
     samples: Annotated[
-        int | None, typer.Option("--samples", metavar="N", min=3, help="Most samples per case.")
+        int | None, typer.Option("--samples", metavar="N", min=3, help="Maximum samples per case.")
     ] = None,
     limit_seconds: Annotated[
         float | None,
-        typer.Option("--limit-seconds", metavar="S", help="Start no case after this long."),
+        typer.Option(
+            "--limit-seconds", metavar="S", help="Start no further case after this many seconds."
+        ),
     ] = None,
     only: Annotated[
-        str, typer.Option("--only", metavar="TEXT", help="Implementations with this in their name.")
+        str,
+        typer.Option(
+            "--only", metavar="TEXT", help="Only implementations whose name contains this text."
+        ),
     ] = "",
     tune: Annotated[
         bool, typer.Option("--tune", help="Try each kernel's configs and time the fastest.")
@@ -82,14 +97,14 @@ def measure(
         typer.Option(
             "--all-configs",
             metavar="FILE",
-            help="A second table, of every config that was tried; with --tune.",
+            help="With --tune: a second table, with every config tried (.csv).",
         ),
     ] = None,
 ) -> None:
-    """Time kernels and the library's own rivals on this machine, correctness first.
+    """Time bundled kernels and library kernels on this machine; results are checked first.
 
-    Rows are appended one by one and synced; a run that was stopped goes on with --resume. A case
-    that fails is a row with its reason, and the rest goes on.
+    Rows are appended and synced one by one; --resume continues an interrupted run. A case that
+    fails is recorded as a row with its reason, and the run continues.
 
     \b
         perfmodel measure --device cpu --quick --output runs.csv

@@ -26,7 +26,7 @@ from perfmodel.render.report import Row, integer, percent, text
 from perfmodel.units import binary, si
 
 PREDICT = "predict"
-"""The command that a network's name stands for."""
+"""The command that runs when a network is named first."""
 _SEQ = 4096
 
 
@@ -35,10 +35,10 @@ def _families() -> list[str]:
 
 
 class Networks(TyperGroup):
-    """A group in which a first word that is no command is the name of a network."""
+    """A group that takes a network's name in place of a command."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """`perfmodel network NAME ...` as `perfmodel network predict NAME ...`."""
+        """`perfmodel network NAME ...` runs `perfmodel network predict NAME ...`."""
         if args and args[0] not in self.commands:
             if PREDICT not in self.commands:
                 raise UnknownName(
@@ -54,7 +54,7 @@ Name = Annotated[
     str,
     typer.Argument(
         metavar="NETWORK",
-        help="A name (perfmodel network list), or a YAML file.",
+        help="A network's name (perfmodel network list) or YAML file.",
         autocompletion=completing.networks,
     ),
 ]
@@ -62,7 +62,7 @@ Name = Annotated[
 
 @app.callback()
 def network() -> None:
-    """Whole transformers: published ones by name, your own as YAML, others from config.json.
+    """List, show and import transformers: published ones by name, yours as YAML or config.json.
 
     A network's name and a device predict a pass over it (perfmodel network predict --help).
 
@@ -84,14 +84,14 @@ def list_(
         typer.Option(
             "--family",
             metavar="NAMES",
-            help="Only those of these families, with commas: llama,qwen3.",
+            help="Only networks of these families, with commas: llama,qwen3.",
             autocompletion=completing.of_list(_families),
         ),
     ] = None,
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """List the networks that have a name.
+    """List the networks with a name.
 
     \b
         perfmodel network list --family llama,mixtral
@@ -111,7 +111,11 @@ def show(
     name: Name,
     seq: Annotated[
         str | None,
-        typer.Option("--seq", metavar="TOKENS", help="Tokens of a sequence; 4k where it may."),
+        typer.Option(
+            "--seq",
+            metavar="TOKENS",
+            help="Tokens of a sequence [default: 4k, or the network's learned positions if fewer].",
+        ),
     ] = None,
     kv_dtype: Annotated[
         str,
@@ -155,18 +159,19 @@ def import_(
         typer.Option(
             "--family",
             metavar="NAME",
-            help="Whose code it is like; else its own says.",
+            help="Family whose code it follows: llama, qwen3, ... [default: by its model_type].",
             autocompletion=completing.of_list(_families),
         ),
     ] = None,
     name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="What to call it; else its own says.")
+        str,
+        typer.Option("--name", metavar="NAME", help="Name of the network [default: by the file]."),
     ] = "",
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="The YAML file to write.")
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="YAML file to write.")
     ] = None,
 ) -> None:
-    """Write the network of a config.json as YAML; notes say what was taken or left out.
+    """Write the network of a config.json as YAML; notes list assumptions and what was left out.
 
     \b
         perfmodel network import config.json > my.yaml
@@ -179,7 +184,7 @@ def import_(
 
 
 def _tokens(said: str | None, positions: int) -> int:
-    """Tokens of a sequence: as said, else as many as there are learned positions, at most 4k."""
+    """Tokens of a sequence: as given, else the learned positions, at most 4k."""
     if said is None:
         return min(positions or _SEQ, _SEQ)
     values = ranges.read(said, "--seq")
@@ -209,7 +214,7 @@ def _listed(entry: Entry) -> Row:
 
 
 def _shown(found: Network, tokens: int, kv_dtype: str) -> Report:
-    """Parameters by part as rows; what is true of the whole in `head` and the notes."""
+    """Parameters by part as rows; values of the whole network in `head` and the notes."""
     total = parameter_count(found)
     rows = [
         {
@@ -239,7 +244,7 @@ def _shown(found: Network, tokens: int, kv_dtype: str) -> Report:
 
 
 def _notes(found: Network, head: Row) -> Iterator[str]:
-    """What a person wants to know of the whole, a line each."""
+    """Facts about the whole network, one line each."""
     yield f"width {found.hidden:,}, vocabulary {found.vocabulary:,}{_extras(found)}"
     for stack, blocks in (("encoder ", found.encoder), ("", found.blocks)):
         yield from _layers(stack, blocks)
@@ -271,7 +276,7 @@ def _published(said: int | None) -> str:
 
 
 def _extras(found: Network) -> str:
-    """Tables and heads beside the usual ones."""
+    """Additional tables and heads."""
     return "".join(
         said
         for said, has in (
@@ -284,7 +289,7 @@ def _extras(found: Network) -> str:
 
 
 def _layers(stack: str, blocks: Sequence[Block]) -> Iterator[str]:
-    """Each kind of layer once, with how many of it there are."""
+    """Each kind of layer once, with its number of layers."""
     counts: dict[tuple[SelfAttention, Mlp], int] = {}
     for block in blocks:
         kind = (block.attention, block.mlp)

@@ -1,4 +1,4 @@
-"""`perfmodel network NAME -d DEVICE`: how long a pass over a network takes, and where time goes."""
+"""`perfmodel network NAME -d DEVICE`: the time of a pass over a network, and its breakdown."""
 
 from __future__ import annotations
 
@@ -24,19 +24,24 @@ from perfmodel.render import networks as render
 from perfmodel.units import binary
 
 PASSES = ("forward", "train", "prefill", "decode")
-"""What a pass is: all logits forward; forward and backward; a prompt with the last token's logits;
-a token after `seq` others."""
+"""Kinds of pass. forward: logits of all tokens. train: forward and backward. prefill: a prompt,
+with the last token's logits. decode: one token after `seq` cached ones."""
 
 Seq = Annotated[
-    str, typer.Option("--seq", metavar="TOKENS", help="Tokens a sequence; in decode those before.")
+    str,
+    typer.Option(
+        "--seq",
+        metavar="TOKENS",
+        help="Tokens of a sequence; with --pass decode, tokens in the KV cache.",
+    ),
 ]
-Batch = Annotated[str, typer.Option("--batch", metavar="N", help="Sequences.")]
+Batch = Annotated[str, typer.Option("--batch", metavar="N", help="Number of sequences.")]
 Dtype = Annotated[
     str,
     typer.Option(
         "--dtype",
         metavar="TYPE",
-        help=f"Of the products: {', '.join(DTYPES)}.",
+        help=f"Type of the matrix products: {', '.join(DTYPES)}.",
         autocompletion=completing.of_list(lambda: DTYPES),
     ),
 ]
@@ -45,14 +50,14 @@ Stack = Annotated[
     typer.Option(
         "--stack",
         metavar="NAME",
-        help=f"Software: {', '.join(stack.names())}.",
+        help=f"Software stack: {', '.join(stack.names())}.",
         autocompletion=completing.of_list(stack.names),
     ),
 ]
 
 
 def _attentions() -> Iterable[str]:
-    """Ways to run attention: its operators apart, the stack's fused kernel, or a library's."""
+    """Names for attention: separate operators, the stack's fused kernel, or a library's kernel."""
     from perfmodel.timing.libraries import implementations
 
     return ("unfused", "flash", *implementations("attention"))
@@ -63,7 +68,8 @@ Attention = Annotated[
     typer.Option(
         "--attention",
         metavar="NAME",
-        help="unfused, flash, or a kernel such as flash2; else the stack's.",
+        help="Attention: unfused, flash, or the name of a kernel such as flash2; empty: the "
+        "stack's.",
         autocompletion=completing.of_list(_attentions),
     ),
 ]
@@ -74,7 +80,7 @@ def predict(
         str,
         typer.Argument(
             metavar="NETWORK",
-            help="A name (perfmodel network list), or a YAML file.",
+            help="A network's name (perfmodel network list) or YAML file.",
             autocompletion=completing.networks,
         ),
     ],
@@ -92,7 +98,11 @@ def predict(
     ] = "class",
     chart: Annotated[
         str | None,
-        typer.Option("--chart", metavar="FILE", help="Roofline of its classes: .svg, .pdf, .png."),
+        typer.Option(
+            "--chart",
+            metavar="FILE",
+            help="Roofline chart with a point for each class (.svg, .pdf, .png).",
+        ),
     ] = None,
     format: Format = None,
     output: Output = None,
@@ -151,7 +161,7 @@ def _one(text: str, option: str) -> int:
 
 
 def _draw(network: Network, found: Sequence[NetworkPrediction], path: str) -> None:
-    """A point a class that computes, on each device."""
+    """A point for each class that computes, on each device."""
     from perfmodel.render.chart import chart_suffix, save
     from perfmodel.render.roofline import roofline_chart
     from perfmodel.render.roofs import roofs

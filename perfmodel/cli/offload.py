@@ -28,13 +28,13 @@ from perfmodel.units import parse, si
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 _ROOM = 0.9
-"""Share of the memories that policies may fill."""
+"""Share of each memory that policies may fill."""
 _OWN = "own"
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """What was asked for, read."""
+    """The parsed options."""
 
     network: Network
     device: Device
@@ -63,7 +63,7 @@ def offload(
         str,
         typer.Argument(
             metavar="NETWORK",
-            help="A name, or a YAML file.",
+            help="A network's name (perfmodel network list) or YAML file.",
             autocompletion=completing.networks,
         ),
     ],
@@ -73,7 +73,7 @@ def offload(
         typer.Option(
             "--host",
             metavar="NAME",
-            help="Its host, a CPU with a spec.",
+            help="CPU of the host: slug, alias or spec file.",
             autocompletion=completing.devices,
         ),
     ] = None,
@@ -82,7 +82,11 @@ def offload(
         typer.Option(
             "--policy",
             metavar="NAME",
-            help="auto; FlexGen's six percentages (20,80,0,100,0,100); recompute; stream; layers.",
+            help="auto: the fastest of FlexGen's policies that fits; six percentages: "
+            "FlexGen's policy (20,80,0,100,0,100: device and host for weights, for "
+            "cache, for activations); recompute: part of the KV cache is recomputed; "
+            "stream: weights over the link in each step; layers: some layers on the "
+            "host.",
             autocompletion=completing.of_list(lambda: _WAYS),
         ),
     ] = "auto",
@@ -91,42 +95,70 @@ def offload(
         typer.Option(
             "--costs",
             metavar="NAME",
-            help="Of policies: own, or FlexGen's t4-gcp.",
+            help="Rates for auto and six percentages: own (this model's), or FlexGen's fit t4-gcp.",
             autocompletion=completing.of_list(lambda: (_OWN, *flexgen.names())),
         ),
     ] = _OWN,
     batch: Annotated[
         str | None,
-        typer.Option("--batch", metavar="SIZES", help="Sequences at a time on the device."),
+        typer.Option(
+            "--batch", metavar="SIZES", help="Sequences that the device processes at a time."
+        ),
     ] = None,
     blocks: Annotated[
-        str, typer.Option("--blocks", metavar="N", help="Batches that share a layer's weights.")
+        str,
+        typer.Option(
+            "--blocks",
+            metavar="N",
+            help="Batches that are processed for each load of a layer's weights.",
+        ),
     ] = "1",
-    isl: Annotated[str, typer.Option("--isl", metavar="TOKENS", help="Tokens in.")] = "512",
-    osl: Annotated[str, typer.Option("--osl", metavar="TOKENS", help="Tokens out.")] = "32",
+    isl: Annotated[
+        str, typer.Option("--isl", metavar="TOKENS", help="Input length: tokens of a prompt.")
+    ] = "512",
+    osl: Annotated[
+        str,
+        typer.Option(
+            "--osl", metavar="TOKENS", help="Output length: generated tokens of a request."
+        ),
+    ] = "32",
     context: Annotated[
         str,
         typer.Option(
-            "--context", metavar="TOKENS", help="Cached tokens; of recompute, stream, layers."
+            "--context",
+            metavar="TOKENS",
+            help="Tokens of each sequence in the KV cache, for recompute, stream and layers.",
         ),
     ] = "1k",
     host_memory: Annotated[
         str | None,
-        typer.Option("--host-memory", metavar="SIZE", help='"208 GB" [default: the host\'s spec].'),
+        typer.Option(
+            "--host-memory",
+            metavar="SIZE",
+            help='Size of host memory: "208 GB" [default: the host\'s spec].',
+        ),
     ] = None,
     disk_rate: Annotated[
-        str | None, typer.Option("--disk-rate", metavar="RATE", help='"2 GB/s" [default: no disk].')
+        str | None,
+        typer.Option(
+            "--disk-rate",
+            metavar="RATE",
+            help='Rate of a disk\'s reads and writes: "2 GB/s" [default: no disk].',
+        ),
     ] = None,
     disk_size: Annotated[
-        str, typer.Option("--disk-size", metavar="SIZE", help="What the disk holds.")
+        str, typer.Option("--disk-size", metavar="SIZE", help="Capacity of the disk.")
     ] = "1 TB",
     derive: Annotated[
-        bool, typer.Option("--derive", help="Of recompute: the formula, derived.")
+        bool,
+        typer.Option(
+            "--derive", help="With --policy recompute: print the derivation of the formula."
+        ),
     ] = False,
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Weights, cache and activations beyond the device's memory: where to put them, what it costs.
+    """Predict networks larger than the device's memory: weights, cache, activations on the host.
 
     \b
     perfmodel offload opt-30b -d t4 --host xeon-gold-6242 --policy auto --isl 512 --osl 32
@@ -156,7 +188,7 @@ def offload(
 
 
 def _joined(every: Sequence[_Asked], reports: Sequence[Report]) -> Report:
-    """The rows of several devices under each other, with a column for the device."""
+    """The rows of all devices, with a column for the device."""
     rows = [
         {"device": asked.device.slug, **row}
         for asked, report in zip(every, reports, strict=True)
@@ -199,7 +231,7 @@ def _rates(asked: _Asked) -> Rates:
 
 
 def _auto(asked: _Asked) -> Report:
-    """The best policy that fits."""
+    """The fastest policy that fits."""
     shape = of_network(asked.network)
     if asked.costs == _OWN:
         asked.with_host()
@@ -210,7 +242,7 @@ def _auto(asked: _Asked) -> Report:
 
 
 def _stated(asked: _Asked) -> Report:
-    """The policy of six numbers."""
+    """The policy of six percentages."""
     percent = _percent(asked.policy)
     if not asked.batches or len(asked.batches) != 1:
         raise ProblemError("a policy of six numbers needs --batch, one size, and --blocks")
@@ -220,7 +252,7 @@ def _stated(asked: _Asked) -> Report:
     row = ways.policy_row(shape, asked.request, found, asked.costs)
     notes = list(_policy_notes(asked))
     if not asked.room.holds(shape, asked.request, policy):
-        notes.append(f"by this count it takes more than {_ROOM:.0%} of a memory: it may not run")
+        notes.append(f"by this count it needs more than {_ROOM:.0%} of a memory: it may not run")
     return render.policies([row], _title(asked), notes)
 
 
@@ -246,8 +278,8 @@ def _recompute(asked: _Asked) -> Report:
     notes = list(_derivation()) if asked.derive else []
     if not rows[0]["gains"]:
         notes.append(
-            "an activation is no smaller than the keys and values made of it, as with grouped or "
-            "latent heads: computing any of them anew gains nothing"
+            "an activation is no smaller than the keys and values made of it, as with "
+            "grouped or latent heads: recomputing any of them saves nothing"
         )
     title = f"{asked.network.name} on {asked.device.slug}: a layer's cache from host memory"
     return render.recompute(rows, title, notes)

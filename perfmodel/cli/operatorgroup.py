@@ -1,8 +1,8 @@
 """Command groups with a command for each operator: predict, roofline, sweep, whatif.
 
-`operator_group` joins the options of an operator to those of what is done with its cases, so that
-an operator's options are declared once, in `perfmodel.operators`. A declaration of one's own is a
-command too: `perfmodel predict mine.yaml`.
+`operator_group` joins the options of an operator with those of an action on its cases, so that an
+operator's options are declared once, in `perfmodel.operators`. A user's declaration is a command
+too: `perfmodel predict mine.yaml`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def operator_group(
     examples: Callable[[Operator], str],
     more: Mapping[str, tuple[typer.Typer, str]] | None = None,
 ) -> type[TyperGroup]:
-    """A group with a command for each operator, made when it is asked for.
+    """A group with a command for each operator, created on demand.
 
-    `action` is given the cases first; `examples` are shown at the end of a command's help; `more`
+    `action` receives the cases first. `examples` are shown at the end of a command's help. `more`
     are further commands with their one-line help.
     """
     others = more or {}
@@ -74,9 +74,9 @@ def operator_group(
 
 
 def command(operator: Operator, action: Action, examples: str) -> Action:
-    """A command with the options of `operator` and of `action`, which is given the cases first."""
+    """A command with the options of `operator` and of `action`, which receives the cases first."""
     rest = list(inspect.signature(action, eval_str=True).parameters.values())[1:]
-    # A parameter of a declaration may be called anything; an argument of Python may not.
+    # A parameter of a declaration may have any name; a Python argument may not.
     places = {f"option_{i}": item for i, item in enumerate(operator.options)}
 
     def run(**options: Any) -> None:
@@ -94,7 +94,7 @@ def command(operator: Operator, action: Action, examples: str) -> Action:
 
 
 def _parameter(place: str, item: Option) -> inspect.Parameter:
-    """The argument of Python for an option."""
+    """The Python parameter for an option."""
     default: Any = False if isinstance(item, Flag) else item.default
     kind: Any = bool if isinstance(item, Flag) else str if default is not None else str | None
     metavar = (
@@ -109,7 +109,7 @@ def _parameter(place: str, item: Option) -> inspect.Parameter:
 
 
 def _worded(item: inspect.Parameter, operator: Operator) -> inspect.Parameter:
-    """A parameter of the action whose help names what the operator takes."""
+    """A parameter of the action, with the operator's names filled into its help."""
     (option,) = (meta for meta in item.annotation.__metadata__ if hasattr(meta, "help"))
     if "{" not in (option.help or ""):
         return item
@@ -124,16 +124,16 @@ def _worded(item: inspect.Parameter, operator: Operator) -> inspect.Parameter:
 
 
 def _completed(item: Option) -> completing.Completion | None:
-    """What a shell completes the values of an option by."""
+    """The shell completion of an option's values."""
     if isinstance(item, Choice) and item.known is not None:
         return completing.of_list(lambda: item.known or ())
     return completing.types if "dtype" in item.name else None
 
 
 def _yielding(operator: Operator, item: inspect.Parameter) -> inspect.Parameter:
-    """A parameter of the command, without the spellings that the operator's options have.
+    """A parameter of the command, without spellings that the operator's own options use.
 
-    Raises `ProblemError` where it has no other.
+    Raises `ProblemError` if none is left.
     """
     written = _flags(item)
     taken = {flag: option.name for option in operator.options for flag in option.flags}
@@ -156,7 +156,7 @@ def _is_option(meta: Any) -> bool:
 
 
 def _flags(item: inspect.Parameter) -> tuple[str, ...]:
-    """How an option is written; under Annotated, Typer keeps the first spelling as the default."""
+    """The spellings of an option; under Annotated, Typer stores the first one as the default."""
     (option,) = filter(_is_option, item.annotation.__metadata__)
     written = (option.default, *(option.param_decls or ()))
     found = tuple(text for text in written if isinstance(text, str) and text.startswith("-"))

@@ -1,4 +1,4 @@
-"""Where results go: standard output or a whole file, in the format asked for."""
+"""Output of results: to standard output or a file, in the chosen format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Format = Annotated[
         "--format",
         "-f",
         metavar="FORMAT",
-        help="table, json, csv, markdown or latex.",
+        help="Output format: table, json, csv, markdown or latex.",
         autocompletion=completing.formats,
     ),
 ]
@@ -35,14 +35,14 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Write to FILE; .json, .csv, .md, .tex or .txt says how.",
+        help="Write to FILE; its suffix sets the format: .json, .csv, .md, .tex or .txt.",
     ),
 ]
-_IN_MEMORY = 2**26  # bytes of output held in memory before a temporary file takes over
+_IN_MEMORY = 2**26  # bytes of output held in memory before a temporary file is used
 
 
 def chosen_format(wanted: str | None, output: str | None) -> str:
-    """The format named, else the one that the file's suffix means, else a table."""
+    """The named format, else the one of the file's suffix, else a table."""
     if wanted is not None:
         if wanted not in RENDERERS:
             raise UnknownName("format", wanted, RENDERERS)
@@ -52,12 +52,12 @@ def chosen_format(wanted: str | None, output: str | None) -> str:
     suffix = Path(str(output)).suffix
     if suffix not in SUFFIXES:
         known = ", ".join(SUFFIXES)
-        raise OutputError(f"{output}: unknown suffix {suffix!r}; use {known}, or say --format")
+        raise OutputError(f"{output}: unknown suffix {suffix!r}; use {known}, or add --format")
     return SUFFIXES[suffix]
 
 
 def emit(report: Report, wanted: str | None, output: str | None, *more: Report) -> None:
-    """Render reports and write them whole: an error on the way leaves nothing behind.
+    """Render reports and write them at once: after an error nothing is left behind.
 
     A table on a terminal has the terminal's width, and colours unless NO_COLOR is set.
     """
@@ -68,7 +68,7 @@ def emit(report: Report, wanted: str | None, output: str | None, *more: Report) 
 
 
 def _one_by_one(render: Renderer, reports: Sequence[Report]) -> Iterator[str]:
-    """The text of each report, an empty line between two."""
+    """The text of each report, with an empty line between two."""
     for number, report in enumerate(reports):
         if number:
             yield "\n"
@@ -80,7 +80,7 @@ def _is_terminal() -> bool:
 
 
 def _fitted(report: Report) -> Iterator[str]:
-    """A table for this terminal."""
+    """A table fitted to this terminal."""
     from shutil import get_terminal_size
 
     from perfmodel.render.table import at_terminal
@@ -103,10 +103,10 @@ def write(pieces: Iterator[str], output: str | None) -> None:
 
 
 def to_stdout(pieces: Iterator[str]) -> None:
-    """Print all pieces once they are all there.
+    """Print all pieces once they are complete.
 
-    Raises `OutputError` where standard output is closed or full. A reader that has left is no
-    error: the program ends as if the signal had ended it.
+    Raises `OutputError` where standard output is closed or full. A reader that has closed the pipe
+    is no error: the program ends as if by the signal.
     """
     import shutil
     from tempfile import SpooledTemporaryFile

@@ -1,9 +1,8 @@
-"""Options without a validator each.
+"""Options without a pydantic validator each.
 
-Typer builds a pydantic validator for every option of a command, given or not, which takes longer
-than a prediction. A text needs none, since it is what was typed, nor does an option that is not
-given. Any other gets Typer's own when it is needed. Releases of Typer that have no such validators
-are left alone.
+Typer builds a validator for every option of a command, given or not, which takes longer than a
+prediction. Texts need none, nor do options that are not given. Other options get Typer's validator
+when it is needed. Releases of Typer without such validators are left unchanged.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import typer
 
 
 class _Unvalidated:
-    """Stands where Typer keeps the validator of an option."""
+    """Placeholder for the validator of an option."""
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         many = param.multiple or param.nargs == -1
@@ -27,14 +26,14 @@ class _Unvalidated:
 
 
 def built(app: typer.Typer) -> Any:
-    """The command of an app, and those below it, their options without validators."""
+    """The command of an app and its subcommands, with options without validators."""
     command = typer.main.get_command(app)
     _unvalidated(command)
     return command
 
 
 def _unvalidated(command: Any) -> None:
-    params = command.get_params  # --help is among them, and made when it is asked for
+    params = command.get_params  # --help is one of them, and is created on demand
 
     def get_params(ctx: Any) -> list[Any]:
         found: list[Any] = params(ctx)

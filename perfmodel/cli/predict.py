@@ -19,10 +19,10 @@ from perfmodel.errors import ProblemError
 from perfmodel.operators import Operator
 from perfmodel.render import PEOPLE, Report, predictions
 
-# The most cases, all devices and schedules together: what is printed in a quarter of a minute.
+# Limit on cases, over all devices and schedules: what is printed in 15 seconds.
 MOST = 200_000
 EXPLAINED = 64
-"""The most cases that the sentences under a table speak of."""
+"""Limit on the cases that the sentences under a table describe."""
 
 Devices = Annotated[
     list[str],
@@ -41,7 +41,7 @@ Schedule = Annotated[
     typer.Option(
         "--schedule",
         metavar="NAMES",
-        help="How it is laid out, with commas: {schedules} (perfmodel list schedules).",
+        help="Schedules, with commas: {schedules} (perfmodel list schedules).",
         autocompletion=completing.schedules,
     ),
 ]
@@ -50,7 +50,7 @@ Implementation = Annotated[
     typer.Option(
         "--implementation",
         metavar="NAME",
-        help="The kernel that runs: {implementations} (perfmodel list implementations).",
+        help="Library kernel: {implementations} (perfmodel list implementations).",
         autocompletion=completing.implementations,
     ),
 ]
@@ -59,8 +59,7 @@ Implementations = Annotated[
     typer.Option(
         "--implementation",
         metavar="NAMES",
-        help="The kernels that run, with commas: {implementations} "
-        "(perfmodel list implementations).",
+        help="Library kernels, with commas: {implementations} (perfmodel list implementations).",
         autocompletion=completing.implementations,
     ),
 ]
@@ -69,8 +68,8 @@ Harness = Annotated[
     typer.Option(
         "--harness",
         metavar="NAME",
-        help="How it would be timed: kernel, paper, profiler, do_bench, cuda_graph, "
-        "cuda_events_eager or wall_clock.",
+        help="Benchmark harness whose overhead is included: kernel (none), paper, profiler, "
+        "do_bench, cuda_graph, cuda_events_eager or wall_clock.",
         autocompletion=completing.harnesses,
     ),
 ]
@@ -79,7 +78,8 @@ Place = Annotated[
     typer.Option(
         "--place",
         metavar="OPERAND=LEVEL",
-        help="Where an operand lies: kv=host, weights=peer; levels host, peer, network; repeats.",
+        help="Memory that holds an operand: kv=host, weights=peer; levels are host, peer and"
+        " network; repeats.",
     ),
 ]
 Mesh = Annotated[
@@ -87,7 +87,8 @@ Mesh = Annotated[
     typer.Option(
         "--mesh",
         metavar="AXIS=RANKS@LINK",
-        help="Split an axis over devices: k=2@nvlink, heads=8@peer; repeats, outermost first.",
+        help="Split an axis over devices joined by a link: k=2@nvlink, heads=8@peer; "
+        "repeats, outermost first.",
     ),
 ]
 Stored = Annotated[
@@ -95,7 +96,8 @@ Stored = Annotated[
     typer.Option(
         "--stored",
         metavar="TENSOR=AXIS",
-        help="With --mesh: the axis that a tensor's shards lie along, or whole; repeats.",
+        help="With --mesh: the axis along which a tensor is sharded, or whole: C=n, "
+        "kv=whole; repeats.",
     ),
 ]
 Tile = Annotated[
@@ -103,8 +105,8 @@ Tile = Annotated[
     typer.Option(
         "--tile",
         metavar="DIM=SIZE,...",
-        help="A tile of one's own, not the library's: m=128,n=256,k=64,warps=8,stages=3 of gemm, "
-        "rows=128,keys=64 of attention; repeats.",
+        help="Use this tile in place of the library's: m=128,n=256,k=64,warps=8,stages=3 for"
+        " gemm, rows=128,keys=64 for attention; repeats.",
     ),
 ]
 
@@ -127,13 +129,16 @@ def predict(
     ] = False,
     compiled: Annotated[
         bool,
-        typer.Option("--compiled", help="Use the registers and shared memory of the real binary."),
+        typer.Option(
+            "--compiled",
+            help="Take registers and shared memory from the bundled kernel's compiled binary.",
+        ),
     ] = False,
     format: Format = None,
     output: Output = None,
 ) -> None:
     """Predict all cases on all devices and show them."""
-    wanted = chosen_format(format, output)  # complain before any work is done
+    wanted = chosen_format(format, output)  # check before any work is done
     schedules = known.schedules(cases.operator, schedule)
     kernels = known.named_implementations(cases.operator, implementation)
     how = {
@@ -143,9 +148,9 @@ def predict(
         "stored": known.storing(stored),
     }
     if compiled and mesh:
-        raise ProblemError("--compiled is of one device; drop it, or --mesh")
+        raise ProblemError("--compiled works for one device; drop it, or --mesh")
     if compiled and tile:
-        raise ProblemError("--compiled takes the bundled kernels' tiles; drop it, or --tile")
+        raise ProblemError("--compiled uses the bundled kernels' tiles; drop it, or --tile")
     ways = [
         Way(found, {"schedule": name, "implementation": kernel, "tile": own, **how}, compiled)
         for found in known.devices(device)
@@ -160,7 +165,7 @@ def predict(
 
 
 def _reports(cases: Cases, ways: Sequence[Way], *, people: bool, terms: bool) -> list[Report]:
-    """The predictions; for people with the reasons of few cases, and with every term if asked."""
+    """The predictions. The table explains a few cases in words, and lists every term if `terms`."""
     total, varying, follows = cases.count * len(ways), cases.varying(), cases.follows
     tile = tuple(dict.fromkeys(name for way in ways for name in way.how["tile"]))
     known_first = cases if people and total <= EXPLAINED else cases.first()
@@ -182,7 +187,7 @@ def _reports(cases: Cases, ways: Sequence[Way], *, people: bool, terms: bool) ->
 
 
 def _told(rows: Iterator[dict[str, Any]], total: int) -> Iterator[dict[str, Any]]:
-    """The rows, and at a terminal how far they are."""
+    """The rows; on a terminal with a progress bar."""
     with counted("predicting") as tell:
         for done, row in enumerate(rows):
             if done % CHUNK == 0:
@@ -191,7 +196,7 @@ def _told(rows: Iterator[dict[str, Any]], total: int) -> Iterator[dict[str, Any]
 
 
 def _why(found: Sequence[Predicted], varying: Sequence[str]) -> list[str]:
-    """The sentences under the table: of each case where they are few."""
+    """The sentences under the table; one for each case if there are few."""
     from perfmodel.analysis.why import why
     from perfmodel.render.why import ONE_BY_ONE, told
 
@@ -204,7 +209,7 @@ def _why(found: Sequence[Predicted], varying: Sequence[str]) -> list[str]:
 
 
 def _with_tile(row: dict[str, Any], operator: Operator) -> dict[str, Any]:
-    """A row that has every dimension of a tile, as rows that are still to come may have them."""
+    """A row with every dimension of a tile, so that all rows have equal columns."""
     return {**row, "tile": {**dict.fromkeys(operator.searched), **row["tile"]}}
 
 
@@ -252,8 +257,4 @@ app = typer.Typer(
 
 @app.callback()
 def _predict() -> None:
-    """Predict the time of an operator on a device, with every resource's share of it.
-
-    Sizes take lists (8,16,32) and ranges (1:64, 256:65536:256, 512:16k:x2; 1k = 1024); several
-    lists give their product.
-    """
+    """Predict the time of an operator on a device, with every resource's share of it."""

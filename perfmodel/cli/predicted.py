@@ -17,14 +17,14 @@ from perfmodel.prediction import Prediction
 
 @dataclass(frozen=True)
 class Way:
-    """A device, and how cases run on it."""
+    """A device, and the options of predictions on it."""
 
     device: Device
     """The device."""
     how: Mapping[str, Any]
-    """The arguments of `predict_arrays` beside problem and device."""
+    """Arguments of `predict_arrays` besides problem and device."""
     compiled: bool = False
-    """Whether the nearest bundled kernel's binary replaces what is assumed of registers."""
+    """Whether the nearest bundled kernel's binary replaces the assumed registers."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Predicted:
     """One predicted case."""
 
     way: Way
-    """Where and how it runs."""
+    """Device and options."""
     problems: Problem
-    """The problems that were predicted in one call, as arrays."""
+    """All problems of one call, as arrays."""
     place: int
-    """Which of them this is."""
+    """The index of this case among them."""
     found: Prediction
-    """What is predicted, by the model alone."""
+    """The model's prediction."""
 
     @cached_property
     def problem(self) -> Problem:
@@ -47,7 +47,7 @@ class Predicted:
 
     @cached_property
     def prediction(self) -> Prediction:
-        """What is predicted; with --compiled, by the binary's registers."""
+        """The prediction; with --compiled, with the binary's registers."""
         if not self.way.compiled:
             return self.found
         from perfmodel.evidence.compiled.compiledeffect import compiled_prediction
@@ -61,7 +61,7 @@ class Predicted:
 
 
 def predicted(cases: Cases, ways: Sequence[Way]) -> Iterator[Predicted]:
-    """All cases in every way, in the order way, kind, sizes; a chunk at a time."""
+    """All cases in every way, ordered by way, kind, sizes; one chunk at a time."""
     for way in ways:
         for count, groups in cases.chunks():
             found: list[Predicted | None] = [None] * count

@@ -1,4 +1,4 @@
-"""`perfmodel profile FILE`: a profile of a whole program, every kernel against the model."""
+"""`perfmodel profile FILE`: every kernel of a profiled program, compared with the model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from perfmodel.validation.profile import Judged, Line
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
-_MOST = 12  # lines of a table; the rest is counted
+_MOST = 12  # lines of a table; the rest are only counted
 _ADVISED = 3
 
 
@@ -27,7 +27,8 @@ def profile(
         str,
         typer.Argument(
             metavar="FILE",
-            help="torch.profiler's trace, SQLite of nsys or rocprofv3, CSV of ncu or rocprofv3.",
+            help="A trace of torch.profiler, SQLite of nsys or rocprofv3, or CSV of ncu or "
+            "rocprofv3.",
         ),
     ],
     device: Annotated[
@@ -37,7 +38,7 @@ def profile(
             "--gpu",
             "-d",
             metavar="NAME",
-            help="Where the kernels ran.",
+            help="Device that the kernels ran on (perfmodel hardware list).",
             autocompletion=completing.devices,
         ),
     ],
@@ -46,20 +47,25 @@ def profile(
         typer.Option(
             "--graph",
             metavar="GRAPH",
-            help="What ran, for kernels without shapes: a graph's name.",
+            help="Graph that ran, for kernels without recorded shapes (perfmodel list graphs).",
             autocompletion=completing.graphs,
         ),
     ] = None,
     size: Annotated[
         list[str] | None,
-        typer.Option("--size", "-s", metavar="NAME=SIZE", help="A size of the graph; repeats."),
+        typer.Option(
+            "--size",
+            "-s",
+            metavar="NAME=SIZE",
+            help="Sizes of the graph, with commas or repeated: batch=1,seq=4k.",
+        ),
     ] = None,
     dtype: Annotated[
         str | None,
         typer.Option(
             "--dtype",
             metavar="TYPE",
-            help="Type where the profile does not say it.",
+            help="Type of the data where the profile has none.",
             autocompletion=completing.types,
         ),
     ] = None,
@@ -67,13 +73,13 @@ def profile(
     format: Format = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The measured-run table to write."),
+        typer.Option("--output", "-o", metavar="FILE", help="Measured-run table to write (.csv)."),
     ] = None,
 ) -> None:
-    """Hold every kernel of a profile against the model: coverage, then where time is lost.
+    """Compare every kernel of a profile with the model: coverage, then where time is lost.
 
-    A kernel's problem is known by the shapes that the profiler recorded, else by the order of a
-    graph (--graph); else it is only named.
+    A kernel's problem comes from the shapes that the profiler recorded, or from the order of a
+    graph (--graph). Without either, only the kernel's name is shown.
 
     \b
         perfmodel profile trace.json -d h100-sxm
@@ -117,7 +123,7 @@ def _nodes(graph: str, size: list[str] | None, dtype: str | None) -> list[Row]:
     return found
 
 
-_REPEATS = 4096  # of one node: layers of a network repeat, and the order goes round
+_REPEATS = 4096  # a network repeats its layers, so the order of one layer repeats
 
 
 def _write(found: Judged, output: str) -> None:
@@ -147,7 +153,7 @@ def _report(found: Judged, *, whole: bool) -> Report:
 
 
 def _advice(found: Judged) -> list[str]:
-    """What would help the lines that lose most."""
+    """Suggestions for the lines that lose most time."""
     losing = [line for line in found.lines if (line.lost_us or 0) > 0]
     said = [
         f"{line.group.kind} {row['problem']}: {line.advice()}"
@@ -158,7 +164,7 @@ def _advice(found: Judged) -> list[str]:
 
 
 def _reasons(found: Judged) -> list[str]:
-    """Why problems that are known are not predicted, each once."""
+    """Why known problems are not predicted, each reason once."""
     said = [line.reason for line in found.lines if line.reason and line.group.row]
     return list(dict.fromkeys(said))[:_ADVISED]
 

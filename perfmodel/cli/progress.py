@@ -1,6 +1,6 @@
-"""How far a long command is, on standard error: a line that is written over on a terminal.
+"""Progress of long commands: a line on standard error that is overwritten on a terminal.
 
-Where standard error is no terminal nothing is written: logs hold results, not progress.
+Where standard error is no terminal nothing is written: logs contain results only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress(title: str) -> Iterator[Reporter | None]:
-    """A bar with the time left; None where standard error is no terminal."""
+    """A bar with the remaining time; None where standard error is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -47,14 +47,14 @@ def progress(title: str) -> Iterator[Reporter | None]:
 
 @contextmanager
 def counted(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar for work that tells how many parts of how many are done; silent off a terminal."""
+    """A bar for work that reports how many of its parts are done; silent without a terminal."""
     with progress(title) as bar:
         yield lambda done, of: bar(done, of, "") if bar is not None else None
 
 
 @contextmanager
 def status(title: str) -> Iterator[Callable[[str], None]]:
-    """What is being done, for work whose length is not known; silent off a terminal."""
+    """The current step, for work of unknown length; silent without a terminal."""
     if not sys.stderr.isatty():
         yield lambda what: None
         return

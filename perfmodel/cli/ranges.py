@@ -1,8 +1,8 @@
-"""Dimensions as people type them: numbers, lists and ranges.
+"""Sizes as users type them: numbers, lists and ranges.
 
-4096          one value                 16k  2M       binary multipliers: 1k = 1024, 1M = 1024²
-8,16,32       a list                    1:64          every value, both ends included
-256:65536:256 a step                    512:16k:x2    a factor (512, 1024, ... 16384)
+    4096          one value                 16k  2M       binary multipliers: 1k = 1024, 1M = 1024²
+    8,16,32       a list                    1:64          every value, both ends included
+    256:65536:256 a step                    512:16k:x2    a factor (512, 1024, ... 16384)
 
 A size is at most 1024G (2^40).
 """
@@ -20,7 +20,7 @@ from perfmodel.algorithms.sizes import LARGEST
 from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
 
-LIMIT = 10_000_000  # values of one option: more is a slip of the keyboard
+LIMIT = 10_000_000  # limit on the values of one option: more is a typing error
 _NUMBER = re.compile(r"(-?)0*(\d+)([kKmMgG]?)")
 _SCALE = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _HELP = "write 4096, 8,16,32, 1:64, 256:65536:256 or 512:16k:x2"
@@ -28,7 +28,7 @@ _HELP = "write 4096, 8,16,32, 1:64, 256:65536:256 or 512:16k:x2"
 
 @dataclass(frozen=True)
 class Values:
-    """The values of one option in the order given; counted before they are made."""
+    """The values of one option in the order given; counted without being expanded."""
 
     parts: tuple[Sequence[int], ...]
     """Ranges and single values, in the order given."""
@@ -37,10 +37,9 @@ class Values:
         return sum(map(len, self.parts))
 
     def first(self) -> Values:
-        """The first value, and the first on the other side of 1: one query is a decode, a window of
-        0 is none.
-        """
-        # A range ascends: its first three values are on both sides if any are.
+        """The first value, and the first on the other side of 1. A size of 1 or less has a meaning
+        of its own: one query is a decode, a window of 0 is none."""
+        # A range ascends, so its first three values include both sides of 1 if any do.
         parts = [part[:3] if isinstance(part, range) else part for part in self.parts]
         near = [value for part in parts for value in part]
         others = [value for value in near if (value > 1) != (near[0] > 1)]
@@ -48,22 +47,23 @@ class Values:
 
     @cached_property
     def array(self) -> np.ndarray:
-        """All of them, as int64."""
+        """All values, as int64."""
         made = [np.arange(p.start, p.stop, p.step) if isinstance(p, range) else p
                 for p in self.parts]  # fmt: skip
         return np.concatenate([np.asarray(part, dtype=np.int64) for part in made])
 
 
 def parse(text: str, name: str, least: int = 1) -> np.ndarray:
-    """The int64 values that `text` stands for; as `read`."""
+    """The int64 values of `text`; raises as `read`."""
     return read(text, name, least).array
 
 
 def read(text: str, name: str, least: int = 1) -> Values:
-    """The values that `text` stands for, in the order given.
+    """The values of `text`, in the order given.
 
-    Raises `ProblemError`, naming the option `name`, for anything malformed, empty, below `least`,
-    beyond the largest size (`perfmodel.algorithms.sizes.LARGEST`) or of more values than `LIMIT`.
+    Raises `ProblemError`, naming the option `name`, for a malformed or empty text, a value below
+    `least` or beyond the largest size (`perfmodel.algorithms.sizes.LARGEST`), or more than `LIMIT`
+    values.
     """
     values = Values(tuple(_part(part.strip(), text, name) for part in text.split(",")))
     if len(values) > LIMIT:
@@ -75,7 +75,7 @@ def read(text: str, name: str, least: int = 1) -> Values:
 
 
 def one(text: str, name: str, least: int = 1) -> int:
-    """The one value that `text` stands for; raises as `read`, and for a list or a range."""
+    """The single value of `text`; raises as `read`, and for a list or a range."""
     values = read(text, name, least)
     if len(values) != 1:
         raise ProblemError(f"{name} takes one size, not {len(values):,}; run the command for each")
@@ -83,7 +83,7 @@ def one(text: str, name: str, least: int = 1) -> int:
 
 
 def _part(part: str, text: str, name: str) -> Sequence[int]:
-    """One element of a list: a number or a range; ascending, and never empty."""
+    """One element of a list: a number, or an ascending range that is not empty."""
     ends = part.split(":")
     if len(ends) == 1:
         return (_number(part, text, name),)
@@ -115,7 +115,7 @@ def _number(part: str, text: str, name: str) -> int:
     match = _NUMBER.fullmatch(part.strip())
     if match is None:
         raise ProblemError(f"{name} {quoted(text)} is not a size, list or range; {_HELP}")
-    # 20 digits are beyond any size, whatever comes after them; Python reads no more than 4300.
+    # 20 digits exceed any size; Python parses at most 4300.
     value = int(match[1] + match[2][:20]) * _SCALE[match[3].lower()]
     if abs(value) > LARGEST:
         raise ProblemError(f"{name} {quoted(text)} is beyond 2^40 (1024G); give a smaller size")

@@ -1,4 +1,5 @@
-"""`perfmodel replay KERNEL`: a kernel's own addresses against the counting rule, with no GPU."""
+"""`perfmodel replay KERNEL`: a kernel's memory accesses against the counting rule, without a
+GPU."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from perfmodel.units import binary
 if TYPE_CHECKING:
     from perfmodel.evidence.replay.replay import Replay
 
-# The interpreter multiplies bf16 matrices wrongly; their bytes are right all the same.
+# Triton's interpreter multiplies bf16 matrices wrongly; their bytes are still right.
 _TYPES = ("fp16", "fp32")
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -36,26 +37,31 @@ def replay(
             "--gpu",
             "-d",
             metavar="NAMES",
-            help="Simulate the L2 of these as well: a100,h100 or repeated.",
+            help="Also simulate the L2 cache of these devices: a100,h100 or repeated.",
             autocompletion=completing.devices,
         ),
     ] = None,
     config: Annotated[
         list[str] | None,
         typer.Option(
-            "--config", "-c", metavar="KEY=VALUE", help="Set a field of the config; repeats."
+            "--config",
+            "-c",
+            metavar="KEY=VALUE",
+            help="Set a field of the config: bm=128; repeats.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the random inputs.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Seed of the random inputs.")
+    ] = 0,
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Run a kernel in Triton's interpreter and hold every byte against the count.
+    """Run a kernel in Triton's interpreter and compare its bytes with the counting rule.
 
     Exit code 1 where a byte differs.
 
-    The problem's sizes follow as for predict; without any the kernel's own first case runs. With
-    --device the addresses also run through a model of its L2.
+    The problem's sizes are options as in predict; without any, the kernel's first test case runs.
+    With --device, the accesses also run through a model of its L2 cache.
 
     \b
         perfmodel replay attention-tiled --batch 1 --heads 2 --seq 200 --head-dim 64 --causal
@@ -64,7 +70,7 @@ def replay(
         perfmodel replay ./double.py:KERNEL --rows 3 --cols 1001
     """
     chosen_format(format, output)
-    # Triton decides when it is first imported whether kernels are interpreted.
+    # Triton decides on its first import whether kernels are interpreted.
     os.environ.setdefault("TRITON_INTERPRET", "1")
     chosen = loaded(kernel)
     devices: list[Any] = list(known.devices(device)) if device else [None]
@@ -84,7 +90,8 @@ def replay(
 def _replayed(
     kernel: str, asked: Iterable[tuple[Any, Any]], config: Any, seed: int
 ) -> list[Replay]:
-    """The kernel on each problem, its addresses also through the L2 of the device beside it."""
+    """The kernel on each problem; with a device, its accesses also run through a model of the
+    L2."""
     from perfmodel.evidence.replay.replay import replay as replayed
 
     with counted("replaying blocks") as tell:
@@ -103,7 +110,8 @@ def _replayed(
 
 
 def _rows(found: Replay) -> Iterator[dict[str, Any]]:
-    """One row per tensor and launch; the cache's figures stand beside every tensor of a launch."""
+    """One row per tensor and launch; the cache's figures are repeated for every tensor of a
+    launch."""
     from dataclasses import fields
 
     problem = {item.name: getattr(found.problem, item.name) for item in fields(found.problem)}

@@ -1,4 +1,4 @@
-"""`perfmodel report RESULTS...`: one self-contained page of results, for a browser."""
+"""`perfmodel report RESULTS...`: one self-contained HTML page of results."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-_NAMED = 3  # files in a title
-_MOST_ASKED = 400  # predictions that are asked again for the sliders: a few seconds
+_NAMED = 3  # limit on files named in a title
+_MOST_ASKED = 400  # limit on predictions that are repeated for the sliders: a few seconds
 
 
 @app.command("report")
@@ -26,27 +26,31 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="[RESULTS]...",
-            help="JSON or CSV of any command that predicts or compares: predict, network, train, "
-            "infer, collective, profile, compare --output, ...",
+            help="JSON or CSV files of commands that predict or compare: predict, network, "
+            "train, infer, collective, profile, compare --output and others.",
         ),
     ] = None,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="The page, an .html.")
+        str, typer.Option("--output", "-o", metavar="FILE", help="Page to write (.html).")
     ] = "report.html",
     title: Annotated[
-        str | None, typer.Option("--title", metavar="TEXT", help="Of the page [default: files].")
+        str | None,
+        typer.Option(
+            "--title", metavar="TEXT", help="Title of the page [default: the files' names]."
+        ),
     ] = None,
     explorer: Annotated[
-        bool, typer.Option("--explorer", help="All GPUs over a grid of sizes, with sliders.")
+        bool, typer.Option("--explorer", help="Add all GPUs over a grid of sizes, with sliders.")
     ] = False,
     no_sliders: Annotated[
         bool,
         typer.Option(
-            "--no-sliders", help="Without what-ifs of predictions (--explorer has its own)."
+            "--no-sliders",
+            help="Leave out what-ifs of predictions; --explorer has its own sliders.",
         ),
     ] = False,
 ) -> None:
-    """Write results as one page that needs no network: charts, terms, tables, what-ifs.
+    """Write results as one HTML page that works offline: charts, terms, tables, what-ifs.
 
     \b
     perfmodel predict attention -d h100-sxm -d a100 --seq 1k:16k:x2 -o predictions.json
@@ -57,7 +61,7 @@ def report(
     """
     files = results or []
     if not files and not explorer:
-        raise ProblemError("nothing to show: name files of results, or say --explorer")
+        raise ProblemError("nothing to show: name files of results, or add --explorer")
     if output != "-" and not output.lower().endswith((".html", ".htm")):
         raise OutputError(f"{output}: a page is written as .html; change the name")
     from perfmodel.render.html import page, readers
@@ -81,7 +85,7 @@ def report(
 
 
 def _named(files: list[str]) -> str:
-    """A title from the names of the files."""
+    """A title made of the names of the files."""
     if not files:
         return "Explorer of GPUs"
     names = [Path(path).name for path in files]
@@ -90,7 +94,7 @@ def _named(files: list[str]) -> str:
 
 
 def _ask_again(found: Results) -> None:
-    """Add what-ifs of the predictions that have none."""
+    """Add what-ifs to predictions that have none."""
     from perfmodel.analysis.sensitivities import sensitivities
     from perfmodel.render.html.results import case_key
 
@@ -107,6 +111,6 @@ def _ask_again(found: Results) -> None:
 
 
 def _command(files: list[str], output: str, title: str | None, explorer: bool) -> str:
-    """The command that makes this page again."""
+    """The command that generates this page."""
     more = [*(["--title", title] if title else []), *(["--explorer"] if explorer else [])]
     return shlex.join(["perfmodel", "report", *files, *more, "-o", output])

@@ -35,13 +35,15 @@ if TYPE_CHECKING:
 Picture = Annotated[
     str,
     typer.Option(
-        "--output", "-o", "--chart", metavar="FILE", help="The chart, as .svg, .pdf or .png."
+        "--output", "-o", "--chart", metavar="FILE", help="Chart to write (.svg, .pdf, .png)."
     ),
 ]
 Measured = Annotated[
     list[str] | None,
     typer.Option(
-        "--measured", metavar="TABLE", help="Measured runs of these cases, drawn filled; repeats."
+        "--measured",
+        metavar="TABLE",
+        help="Table of measured runs of these cases, drawn as filled marks; repeats.",
     ),
 ]
 Level = Annotated[
@@ -49,7 +51,8 @@ Level = Annotated[
     typer.Option(
         "--level",
         metavar="LEVELS",
-        help="Memory levels: hbm,llc,l2,shared [default: these, and links that are crossed].",
+        help="Memory levels, with commas: hbm,llc,l2,shared [default: all, and the links "
+        "that are crossed].",
     ),
 ]
 RoofTypes = Annotated[
@@ -57,7 +60,8 @@ RoofTypes = Annotated[
     typer.Option(
         "--roof",
         metavar="TYPES",
-        help="Matrix ceilings [default: the types used].",
+        help="Types whose matrix peaks are drawn as roofs, with commas [default: the types "
+        "of the cases].",
         autocompletion=completing.types,
     ),
 ]
@@ -93,7 +97,7 @@ def roofline(
         "stored": known.storing(stored),
     }
     if measured and mesh:
-        raise ProblemError("--measured is of one device; drop it, or --mesh")
+        raise ProblemError("--measured works for one device; drop it, or --mesh")
     devices = known.devices(device)
     types = known.names(roof) or _types(cases)
     with status("predicting") as report:
@@ -113,7 +117,7 @@ def roofline(
 
 
 def _title(cases: Cases) -> str:
-    """The problem, without what varies between the cases."""
+    """The problem, without sizes that vary between the cases."""
     _, groups = next(cases.first().chunks())
     varying = cases.varying()
     hidden = {*varying, *(name for name, other in cases.follows.items() if other in varying)}
@@ -122,7 +126,7 @@ def _title(cases: Cases) -> str:
 
 
 def _crossed(kernels: list[Kernel]) -> list[str]:
-    """Links that a kernel moves bytes over."""
+    """Links that a kernel's bytes cross."""
     return [name for name in LINKS if any(name in kernel.intensity for kernel in kernels)]
 
 
@@ -139,7 +143,7 @@ def _inches(size: str | None) -> tuple[float, float] | tuple[None, None]:
 
 
 def _types(cases: Cases) -> tuple[str, ...]:
-    """Types whose matrix rates the cases run at."""
+    """Types whose matrix peaks apply to the cases."""
     problems = (problem for _, found in cases.chunks() for problem, _ in found)
     found = dict.fromkeys(one.compute_type for one in problems if one.multiplied())
     return tuple(found)
@@ -148,7 +152,7 @@ def _types(cases: Cases) -> tuple[str, ...]:
 def _predicted(
     cases: Cases, device: Device, how: Mapping[str, Any], apart: Sequence[str]
 ) -> list[Kernel]:
-    """One hollow mark set per case."""
+    """Hollow marks, one set per case."""
     found = []
     for _, groups in cases.chunks():
         for problem, _places in groups:
@@ -160,10 +164,10 @@ def _predicted(
 
 @dataclass(frozen=True)
 class _Words:
-    """What the kernels of one call are named by."""
+    """The words in the labels of one call's kernels."""
 
     apart: Sequence[str]
-    """Schedule and implementation, where several are drawn."""
+    """Schedule and implementation, if several are drawn."""
     cases: Cases
     dtype: str
     """Type of the matrix unit's operands."""
@@ -188,7 +192,7 @@ class _Words:
 
     @property
     def _along(self) -> str | None:
-        """The size that kernels are joined along: the one with the most values."""
+        """The size along which kernels are joined by a line: the one with the most values."""
         counts = {
             name: len(values) for name, values in self.cases.values.items() if len(values) > 1
         }
@@ -196,13 +200,13 @@ class _Words:
 
     @property
     def _named(self) -> str:
-        """What the size is called: seq, where those of queries and keys are one."""
+        """Name of that size: `seq` if queries and keys have the same."""
         along = self._along or ""
         both = {other for name, other in self.cases.follows.items()}
         return along.removesuffix("_q") if along in both else along
 
     def _label(self, one: Prediction) -> str:
-        """What tells this kernel from the others on the chart, the size apart."""
+        """The label that distinguishes this kernel on the chart, without that size."""
         rest = [name for name in self.cases.varying() if name != self._along]
         parts = [_said(name, one.problem.get(name)) for name in rest]
         alone = not (self.apart or parts or self._along)
@@ -213,12 +217,12 @@ class _Words:
 
 
 def _said(name: str, value: Any) -> str:
-    """A varying field: a type by itself, anything else with its name."""
+    """A varying field: a type alone, anything else with its name."""
     return str(value) if name == "dtype" else f"{name} = {value}"
 
 
 def _apart(schedule: str, kernel: str | None, schedules: int, kernels: int) -> list[str]:
-    """The words that tell kernels of one case apart, where several are drawn."""
+    """The words that distinguish kernels of one case, if several are drawn."""
     return [*([schedule] if schedules > 1 else []), *([kernel] if kernel and kernels > 1 else [])]
 
 
@@ -259,12 +263,12 @@ def _slug(name: str) -> str:
         return name
 
 
-# What a row's empty cell means, and a problem's silence.
+# Meaning of a row's empty cell, and of a field that a problem lacks.
 _USUAL = {"batch": 1, "direction": "fwd", "causal": False, "window": 0, "inputs": 1, "outputs": 1}
 
 
 def _matches(table: pd.DataFrame, problem: Problem) -> list[tuple[pd.DataFrame, int]]:
-    """Rows that ran the i-th problem, for every i."""
+    """Rows that measured the i-th problem, for every i."""
     cells = table.copy(deep=False)
     for name, usual in _USUAL.items():
         cells[name] = cells[name].mask(cells[name].isna() | (cells[name] == ""), usual)
@@ -326,6 +330,6 @@ app = typer.Typer(
 def _roofline() -> None:
     """Draw hierarchical rooflines: predicted kernels hollow, measured ones filled.
 
-    Colour, line and shape are the memory level; every kernel stands once per level at its own
-    intensity, with its share of the lowest roof above it.
+    Colour, line and shape show the memory level. Every kernel has one mark per level, at its
+    intensity there, with its share of the lowest roof above it.
     """

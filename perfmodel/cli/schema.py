@@ -23,16 +23,16 @@ def schema(
         str | None,
         typer.Argument(
             metavar="NAME",
-            help="A format; without one, all are listed.",
+            help="A file format. Without it, all formats are listed.",
             autocompletion=completing.schemas,
         ),
     ] = None,
     draft: Annotated[
-        str, typer.Option("--draft", metavar="DRAFT", help="Of JSON Schema: 2020-12 or 7.")
+        str, typer.Option("--draft", metavar="DRAFT", help="Draft of JSON Schema: 2020-12 or 7.")
     ] = "2020-12",
     output: Output = None,
 ) -> None:
-    """Print the JSON Schema of a file format, which completes and checks files in an editor.
+    """Print the JSON Schema of a file format, with which editors complete and check files.
 
     \b
     perfmodel schema

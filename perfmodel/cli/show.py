@@ -1,4 +1,4 @@
-"""`perfmodel show KIND NAME`: what is known of a name that an option takes, and who says so."""
+"""`perfmodel show KIND NAME`: the facts about a name that an option takes, with their sources."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 Head = dict[str, Any]
 Found = tuple[Head, Sequence[Fact]]
-_WIDE = 96  # characters of a note in a table
+_WIDE = 96  # limit on the characters of a note in a table
 
 
 def _names_of_kind(ctx: typer.Context, incomplete: str) -> list[str]:
-    """What a shell completes a name of the kind by."""
+    """Shell completion of a name of the given kind."""
     rows = LISTED.get(f"{ctx.params.get('kind')}s".replace("harnesss", "harnesses"))
     return completing.of_list(lambda: (row["name"] for row in rows()) if rows else ())(incomplete)
 
@@ -52,18 +52,21 @@ def show(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="As perfmodel list has it.", autocompletion=_names_of_kind
+            metavar="NAME",
+            help="The name, as listed by perfmodel list KIND.",
+            autocompletion=_names_of_kind,
         ),
     ],
     every: Annotated[
-        bool, typer.Option("--all", help="Also show values that nobody states: the usual ones.")
+        bool,
+        typer.Option("--all", help="Also show facts without a source, which have default values."),
     ] = False,
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Show what is known of a name: each fact, its meaning and its source.
+    """Show the facts about a name, with their meanings and sources.
 
-    A table has the facts that are stated of it; JSON and CSV have all of them.
+    A table has the facts with a source; JSON and CSV have all facts.
 
     \b
     perfmodel show implementation flash3
@@ -78,7 +81,7 @@ def show(
 
 
 def _report(head: Head, facts: Sequence[Fact], wanted: str, every: bool) -> Report:
-    """The facts in a format; people see those that somebody states, and sources by number."""
+    """The facts in a format. The table has facts with a source, and sources by number."""
     people = wanted in ("table", "markdown")
     seen = [fact for fact in facts if every or not people or fact.by is not None]
     told = [f"{head['name']}: {head['source']}"] if "source" in head else []
@@ -98,7 +101,7 @@ def _report(head: Head, facts: Sequence[Fact], wanted: str, every: bool) -> Repo
 
 
 def _row(fact: Fact, number: int | None, wanted: str) -> Row:
-    """A fact as a row. People need the source's number, CSV a value in one cell."""
+    """A fact as a row: with the source's number in a table, with values in one cell in CSV."""
     row = asdict(fact)
     if wanted in ("table", "markdown"):
         row["number"] = number
@@ -120,7 +123,7 @@ def _implementation(name: str) -> Found:
 
 
 def _kernel(name: str) -> str:
-    """A kernel's name, or another spelling of it (FlashAttention-2); else the name as it is."""
+    """A kernel's name, from another spelling of it (FlashAttention-2); else the name as it is."""
     spelled = (asked_for(operator, name) for operator in operators.builtin.BUILT_IN)
     return next((each for each in spelled if each is not None and each in kernels()), name)
 
@@ -133,7 +136,7 @@ def _harness(name: str) -> Found:
 
 
 def _operator(name: str) -> Found:
-    """The options of an operator and what it may run as; a file's too."""
+    """The options of an operator and its schedules; also of an operator in a file."""
     found = operators.load(name)
     facts = [
         Fact(
@@ -166,7 +169,7 @@ def _precision(name: str) -> Found:
 
 
 def _architecture(name: str) -> Found:
-    """Its devices, and the kernels that a good library runs on the first of them."""
+    """Its devices, and the kernels that a generic good library runs on the first of them."""
     found = {row["name"]: row for row in LISTED["architectures"]()}
     if name not in found:
         raise UnknownName("architecture", name, found)
@@ -180,7 +183,7 @@ def _architecture(name: str) -> Found:
 
 
 def _listed(kind: str, rows: str) -> Callable[[str], Found]:
-    """A kind of which no more is known than its line in the list."""
+    """A kind whose only facts are its line in the list."""
 
     def look(name: str) -> Found:
         found = {row["name"]: row for row in LISTED[rows]()}
@@ -216,7 +219,7 @@ KINDS: Mapping[str, Callable[[str], Found]] = {
         )
     },
 }
-"""What can be shown: the kinds of `perfmodel list`, of one."""
+"""Kinds that can be shown, each for a single name."""
 _COLUMNS = (
     text("fact", "name", wrap=26, fold=12),
     Column("value", lambda row: shown(row["value"], row["unit"]), number=False, wrap=24, fold=12),

@@ -1,4 +1,4 @@
-"""`perfmodel sweep OPERATOR`: a grid of cases to Parquet, and questions about it."""
+"""`perfmodel sweep OPERATOR`: a grid of cases to Parquet, and queries on it."""
 
 from __future__ import annotations
 
@@ -39,20 +39,33 @@ from perfmodel.render import SUFFIXES
 from perfmodel.render.sweeps import report
 
 Best = Annotated[
-    bool, typer.Option("--best", help="The row where --by is least, one for each --per.")
+    bool,
+    typer.Option("--best", help="Show the row with the least --by, for each combination of --per."),
 ]
 By = Annotated[
-    str, typer.Option("--by", metavar="QUANTITY", help="What --best minimises: a column or a sum.")
+    str,
+    typer.Option(
+        "--by",
+        metavar="QUANTITY",
+        help='Quantity that --best minimises: a column or an expression, such as "time_us / '
+        'batch".',
+    ),
 ]
 Pareto = Annotated[
     str | None,
     typer.Option(
-        "--pareto", metavar="X,Y", help="Rows that none beats in all of these: time,bytes."
+        "--pareto",
+        metavar="X,Y",
+        help="Pareto front: rows that no other row beats in all of these: time,bytes.",
     ),
 ]
 Per = Annotated[
     str | None,
-    typer.Option("--per", metavar="COLUMNS", help="Answer for each combination of these columns."),
+    typer.Option(
+        "--per",
+        metavar="COLUMNS",
+        help="Columns, with commas: one answer for each combination of their values.",
+    ),
 ]
 Where = Annotated[
     str | None,
@@ -62,7 +75,9 @@ Where = Annotated[
 ]
 Limit = Annotated[
     int,
-    typer.Option("--limit", metavar="N", min=0, help="Rows shown for --where alone; 0 shows all."),
+    typer.Option(
+        "--limit", metavar="N", min=0, help="Maximum rows shown for --where alone; 0 shows all."
+    ),
 ]
 Folder = Annotated[
     str | None,
@@ -70,25 +85,29 @@ Folder = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="A folder for the Parquet files; or, of a question, a file for the answer "
-        "(.json, .csv, .md, .txt).",
+        help="Folder for the Parquet files; or, with --best, --pareto or --where, a file for"
+        " the answer (.json, .csv, .md, .txt).",
     ),
 ]
 Dask = Annotated[
     str | None,
     typer.Option("--dask", metavar="ADDRESS", help="Run on this Dask scheduler: tcp://host:8786."),
 ]
-Chunk = Annotated[int, typer.Option("--chunk", metavar="N", min=1, help="Points in one file.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Go on with more than 50 million points.")]
+Chunk = Annotated[int, typer.Option("--chunk", metavar="N", min=1, help="Cases in one file.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Allow more than 50 million cases.")]
 Chart = Annotated[
     str | None,
-    typer.Option("--chart", metavar="FILE", help="Draw --pareto of two as .svg, .pdf or .png."),
+    typer.Option(
+        "--chart",
+        metavar="FILE",
+        help="Chart of a --pareto front of two quantities (.svg, .pdf, .png).",
+    ),
 ]
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a sweep; see the options of the same names."""
+    """A query on a sweep; fields are the options of the same names."""
 
     best: bool
     """`--best`."""
@@ -105,22 +124,22 @@ class Question:
     chart: str | None
     """`--chart`."""
     drawing: Drawing
-    """How the chart is set."""
+    """Layout of the chart."""
 
     @property
     def asked(self) -> bool:
-        """Whether anything is asked at all."""
+        """Whether there is any query."""
         return self.best or self.pareto is not None or self.where is not None
 
 
 @dataclass(frozen=True)
 class Told:
-    """How an answer is told."""
+    """How an answer is printed."""
 
     operator: str
     """The operator that was swept."""
     identity: list[str]
-    """Columns that tell its rows apart."""
+    """Columns that distinguish its rows."""
     format: str | None
     """`--format`."""
     output: str | None
@@ -158,14 +177,16 @@ def sweep(
     output = None if answer else output
     chosen_format(format, answer)
     if output is None and not question.asked:
-        raise ProblemError("nothing to do: name a folder with --output, or ask --best or --where")
+        raise ProblemError(
+            "nothing to do: name a folder with --output, or add --best, --pareto or --where"
+        )
     if output is None and dask is not None:
         raise ProblemError("--dask writes files: name a folder that its workers see with --output")
     schedules = known.schedules(cases.operator, schedule)
     devices = known.devices(device)
     if not yes:
         total = cases.count * len(devices) * len(schedules)
-        check_cases(total, instead="narrow a range, or say --yes")
+        check_cases(total, instead="narrow a range, or add --yes")
     implementation = known.implementation(cases.operator, implementation)
     harness = known.harness(harness)
     needs("pyarrow", "sweep")
@@ -198,13 +219,14 @@ def _kinds(plan: Sweep) -> dict[str, str]:
 
 
 def _identity(varying: Iterable[str], plan: Sweep) -> list[str]:
-    """The columns that tell rows apart."""
+    """The columns that distinguish rows."""
     schedules = ["schedule"] if len(plan.grid.schedules) > 1 else []
     return ["device", *schedules, *varying]
 
 
 def _progress() -> Progress:
-    """Lines on standard error: one that is written over at a terminal, one in 10 s elsewhere."""
+    """Progress on standard error: an overwritten line on a terminal, a line every 10 s
+    elsewhere."""
     if not sys.stderr.isatty():
         return Meter(say, interval=10.0)
 
@@ -227,9 +249,9 @@ def _say_written(written: Written, output: str) -> None:
 def _question(
     question: Question, kinds: dict[str, str]
 ) -> tuple[Callable[[Any], Answer], Sample | None]:
-    """The question as a function of the tables, and for a chart a sample of what it has seen.
+    """The query as a function of the tables, and for a chart a sample of the rows that it has seen.
 
-    Complains before any table is made.
+    Raises errors before any table is made.
     """
     if question.best and question.pareto is not None:
         raise ProblemError("--best and --pareto are two questions; ask one at a time")
@@ -305,7 +327,9 @@ def _examples(operator: Operator) -> str:
 
 @with_drawing
 def ask(
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="What a sweep has written.")],
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="Folder that a sweep has written.")
+    ],
     best: Best = False,
     by: By = "time_us",
     pareto: Pareto = None,
@@ -318,7 +342,7 @@ def ask(
     *,
     drawing: Drawing,
 ) -> None:
-    """Ask a finished sweep: --best, --pareto or --where.
+    """Query a finished sweep: --best, --pareto or --where.
 
     \b
     perfmodel sweep ask sweep --best --per device,seq_q
@@ -327,7 +351,7 @@ def ask(
     chosen_format(format, output)
     question = Question(best, by, pareto, per, where, limit, chart, drawing)
     if not question.asked:
-        raise ProblemError("nothing is asked: say --best, --pareto or --where")
+        raise ProblemError("no question is given; add --best, --pareto or --where")
     needs("pyarrow", "sweep")
     manifest = read_manifest(folder)
     tables = parts(folder)
@@ -353,7 +377,7 @@ _ask = typer.Typer(rich_markup_mode=None, add_completion=False)
 _ask.command("ask")(ask)
 app = typer.Typer(
     cls=operator_group(
-        sweep, _examples, {"ask": (_ask, "Ask a finished sweep: --best, --pareto or --where.")}
+        sweep, _examples, {"ask": (_ask, "Query a finished sweep: --best, --pareto or --where.")}
     ),
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -363,9 +387,9 @@ app = typer.Typer(
 
 @app.callback()
 def _sweep() -> None:
-    """Predict a whole grid of cases into Parquet files, and ask questions about it.
+    """Predict a whole grid of cases into Parquet files, and query it.
 
     Sizes take lists (8,16,32) and ranges (1:64, 256:65536:256, 512:16k:x2; 1k = 1024), devices and
-    types take lists; the grid is their product. A sweep that was stopped goes on when it is run
-    again with the same options.
+    types take lists; the grid is their product. Run an interrupted sweep again with the same
+    options to continue it.
     """

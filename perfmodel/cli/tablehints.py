@@ -1,4 +1,4 @@
-"""What a user says of tables that do not say it themselves: --map, --set, --unit, --flops."""
+"""Options that describe tables: --map, --set, --unit, --flops."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Mapping = Annotated[
     typer.Option(
         "--map",
         metavar="THEIRS=OURS",
-        help="Read the column THEIRS as OURS: Runtime=measured_us; repeats, lists too.",
+        help="Read the column THEIRS as OURS, with commas or repeated: Runtime=measured_us.",
     ),
 ]
 Stated = Annotated[
@@ -31,7 +31,7 @@ Stated = Annotated[
     typer.Option(
         "--set",
         metavar="COLUMN=VALUE",
-        help="Say what holds for rows that do not say it: device=h100-sxm; repeats, lists too.",
+        help="Value for rows whose cell is empty, with commas or repeated: device=h100-sxm.",
     ),
 ]
 Unit = Annotated[
@@ -43,7 +43,8 @@ Flops = Annotated[
     typer.Option(
         "--flops",
         metavar="HOW",
-        help="How FLOP/s count a causal mask: causal (what it leaves) or full (all).",
+        help="How given FLOP/s count a causal mask: causal (visible pairs only) or full (all"
+        " pairs).",
     ),
 ]
 Template = Annotated[
@@ -51,8 +52,8 @@ Template = Annotated[
     typer.Option(
         "--template",
         metavar="NAME",
-        help="Print a table to fill in, and stop: of an operator, or training, collective, "
-        "serving.",
+        help="Print an empty table to fill in, and stop: for an operator, training, "
+        "collective or serving.",
         autocompletion=completing.templates,
     ),
 ]
@@ -70,7 +71,7 @@ Reference = Annotated[
 def hints(
     mapping: list[str] | None, stated: list[str] | None, unit: str | None, flops: str
 ) -> Hints:
-    """The options as hints; raises `ProblemError` or `UnknownName` for what has no meaning."""
+    """The options as hints. Raises `ProblemError` or `UnknownName` for invalid ones."""
     from perfmodel.evidence.tables.reading import FLOPS, Hints
     from perfmodel.evidence.tables.vocabulary import vocabulary
 
@@ -83,19 +84,19 @@ def hints(
 
 
 def _pairs(option: str, texts: Iterable[str] | None, example: str) -> dict[str, str]:
-    """Pairs of a=b, c=d; raises `ProblemError` for what is none, or names something twice."""
+    """Pairs of a=b, c=d. Raises `ProblemError` for another form, or a name given twice."""
     found: dict[str, str] = {}
     for pair in (pair for text in texts or () for pair in text.split(",")):
         name, _, value = (part.strip() for part in pair.rpartition("="))
         if not (name and value):
-            raise ProblemError(f"{option} {quoted(pair)} is no pair; write {example}")
+            raise ProblemError(f"{option} {quoted(pair)} is not of the form A=B; write {example}")
         if found.setdefault(name, value) != value:
-            raise ProblemError(f"{option} says {found[name]} and {value} of {name}; choose one")
+            raise ProblemError(f"{option} gives {name} as {found[name]} and as {value}; choose one")
     return found
 
 
 def named(tables: list[str] | None) -> list[str]:
-    """The tables; raises `ProblemError` where none is named."""
+    """The tables. Raises `ProblemError` where none is named."""
     if not tables:
         raise ProblemError(
             "no table named; give a file or - for stdin (perfmodel compare --template gemm "
@@ -105,7 +106,7 @@ def named(tables: list[str] | None) -> list[str]:
 
 
 def print_template(name: str) -> None:
-    """A table of an operator or of another kind on standard output; raises `UnknownName`."""
+    """Print an empty table of an operator or of another kind. Raises `UnknownName`."""
     from perfmodel.cli.output import to_stdout
     from perfmodel.evidence.records.template import template
 
@@ -115,7 +116,7 @@ def print_template(name: str) -> None:
 
 
 def reference(kind: str) -> Report:
-    """The columns of a kind of table as a report; raises `UnknownName`."""
+    """The columns of a kind of table as a report. Raises `UnknownName`."""
     from perfmodel.evidence.tables.reference import columns
     from perfmodel.render import tablecolumns
 

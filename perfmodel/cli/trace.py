@@ -19,7 +19,8 @@ def trace(
         str,
         typer.Argument(
             metavar="FILE.py:NAME",
-            help="A class without arguments, a function that gives a module, or a module.",
+            help="FILE.py:NAME of a module, a function that returns one, or a class without "
+            "arguments.",
         ),
     ],
     device: Devices,
@@ -29,7 +30,7 @@ def trace(
             "--input",
             "-i",
             metavar="NAME:TYPE[SIZES]",
-            help="An input: ids:int64[1,2048]; repeats.",
+            help="Name, type and shape of an input: ids:int64[1,2048]; repeats.",
         ),
     ] = None,
     dtype: Annotated[
@@ -46,28 +47,30 @@ def trace(
         typer.Option(
             "--fuse",
             metavar="HOW",
-            help="Which operations share a kernel: none (eager), pointwise (a compiler), engine.",
+            help="Fusion of operations into kernels: none (eager), pointwise (as a compiler "
+            "does), engine (as an inference engine does).",
         ),
     ] = "none",
     backward: Annotated[
-        bool, typer.Option("--backward", help="The gradients of all parameters as well.")
+        bool,
+        typer.Option("--backward", help="Add the backward pass, with gradients of all parameters."),
     ] = False,
     by: Annotated[
         str,
         typer.Option(
-            "--by", metavar="WHAT", help="A line a module, a kind, an operator or a node."
+            "--by", metavar="WHAT", help="One line for each module, kind, operator or node."
         ),
     ] = "module",
     harness: Harness = "kernel",
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 if an operator is not known.")
+        bool, typer.Option("--strict", help="Exit code 1 if an operator is unknown.")
     ] = False,
     format: Format = None,
     output: Output = None,
 ) -> None:
     """Trace a PyTorch module on the meta device and predict its kernels.
 
-    Runs the code of FILE.py, and none of the module's arithmetic: needs torch, no GPU, no weights.
+    Imports FILE.py but runs none of the module's arithmetic: needs torch, no GPU, no weights.
 
     \b
     perfmodel trace llama.py:Model --input "ids:int64[1,2048]" -d h100-sxm

@@ -27,7 +27,7 @@ from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
 
 MOST = 100_000
-"""The most plans of one command."""
+"""Limit on the plans of one command."""
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -38,7 +38,7 @@ def train(
         str,
         typer.Argument(
             metavar="NETWORK",
-            help="A name (perfmodel network list), or a YAML file.",
+            help="A network's name (perfmodel network list) or YAML file.",
             autocompletion=completing.networks,
         ),
     ],
@@ -49,7 +49,7 @@ def train(
             "--gpu",
             "-d",
             metavar="NAMES",
-            help="Devices, of their usual systems: a100,h100 or repeated.",
+            help="Devices, each in its usual system, with commas or repeated: a100,h100.",
             autocompletion=completing.devices,
         ),
     ] = None,
@@ -59,50 +59,88 @@ def train(
             "--system",
             "-s",
             metavar="NAMES",
-            help="Systems (perfmodel list systems): dgx-a100,dgx-h100 or repeated.",
+            help="Systems, with commas or repeated: dgx-a100,dgx-h100 (perfmodel list systems).",
             autocompletion=completing.systems,
         ),
     ] = None,
     gpus: Annotated[
-        str, typer.Option("--gpus", metavar="N", help="Devices in all: 8, 64:1024:x2.")
+        str,
+        typer.Option(
+            "--gpus",
+            metavar="N",
+            help="Number of devices: a size, list (8,16) or range (64:1024:x2).",
+        ),
     ] = "1",
-    seq: Annotated[str, typer.Option("--seq", metavar="TOKENS", help="Tokens a sequence.")] = "2k",
+    seq: Annotated[
+        str, typer.Option("--seq", metavar="TOKENS", help="Tokens of a sequence.")
+    ] = "2k",
     global_batch: Annotated[
         str | None,
-        typer.Option("--global-batch", metavar="N", help="Sequences a step; else one pass of all."),
+        typer.Option(
+            "--global-batch",
+            metavar="N",
+            help="Sequences of a step [default: one micro-batch of every copy].",
+        ),
     ] = None,
     micro_batch: Annotated[
-        str, typer.Option("--micro-batch", metavar="N", help="Sequences of a device and pass.")
+        str, typer.Option("--micro-batch", metavar="N", help="Sequences of one pass.")
     ] = "1",
     tensor: Annotated[
-        str, typer.Option("--tensor", metavar="N", help="Devices that share a layer.")
+        str,
+        typer.Option(
+            "--tensor", metavar="N", help="Tensor parallelism: devices that split each layer."
+        ),
     ] = "1",
-    pipeline: Annotated[str, typer.Option("--pipeline", metavar="N", help="Stages.")] = "1",
+    pipeline: Annotated[
+        str,
+        typer.Option(
+            "--pipeline",
+            metavar="N",
+            help="Pipeline parallelism: stages that the layers are split into.",
+        ),
+    ] = "1",
     chunks: Annotated[
-        str, typer.Option("--chunks", metavar="N", help="Pieces of a stage (interleaving).")
+        str,
+        typer.Option(
+            "--chunks",
+            metavar="N",
+            help="Chunks of the network on one stage; 2 or more interleave.",
+        ),
     ] = "1",
     context: Annotated[
-        str, typer.Option("--context", metavar="N", help="Devices that share a sequence.")
+        str,
+        typer.Option(
+            "--context", metavar="N", help="Context parallelism: devices that split each sequence."
+        ),
     ] = "1",
     expert: Annotated[
-        str, typer.Option("--expert", metavar="N", help="Devices that share the experts.")
+        str,
+        typer.Option(
+            "--expert", metavar="N", help="Expert parallelism: devices that split the experts."
+        ),
     ] = "1",
     zero: Annotated[
-        str, typer.Option("--zero", metavar="STAGE", help="0, 1, 2, or 3 (FSDP); lists too.")
+        str,
+        typer.Option(
+            "--zero", metavar="STAGE", help="ZeRO stage, with commas: 0, 1, 2, or 3 (FSDP)."
+        ),
     ] = "0",
     recompute: Annotated[
         str,
         typer.Option(
             "--recompute",
             metavar="MODE",
-            help=f"{', '.join(MODES)}; lists too.",
+            help=f"Recomputation of activations, with commas: {', '.join(MODES)}.",
             autocompletion=completing.of_list(lambda: MODES),
         ),
     ] = "none",
     recompute_layers: Annotated[
         int | None,
         typer.Option(
-            "--recompute-layers", metavar="N", min=0, help="First layers that recompute; else all."
+            "--recompute-layers",
+            metavar="N",
+            min=0,
+            help="Number of layers that recompute, from the first on [default: all].",
         ),
     ] = None,
     dtype: Dtype = "bf16",
@@ -113,7 +151,7 @@ def train(
         typer.Option(
             "--optimiser",
             metavar="NAME",
-            help="perfmodel list optimisers; none.",
+            help="Optimiser (perfmodel list optimisers), or none.",
             autocompletion=completing.of_list(lambda: (*optimisers.names(), "none")),
         ),
     ] = "adamw",
@@ -122,7 +160,7 @@ def train(
         typer.Option(
             "--schedule",
             metavar="NAME",
-            help=f"Of a pipeline: {', '.join(KINDS)}.",
+            help=f"Pipeline schedule: {', '.join(KINDS)}.",
             autocompletion=completing.of_list(lambda: KINDS),
         ),
     ] = "1f1b",
@@ -131,32 +169,39 @@ def train(
         typer.Option(
             "--mfu",
             metavar="NAME",
-            help=f"MFU by {', '.join(CONVENTIONS)}.",
+            help=f"Convention of FLOPs for the MFU: {', '.join(CONVENTIONS)}.",
             autocompletion=completing.of_list(lambda: CONVENTIONS),
         ),
     ] = "megatron",
     fastest: Annotated[
         bool,
-        typer.Option("--fastest", help="Of a grid of plans the fastest that fits, by devices."),
+        typer.Option(
+            "--fastest", help="Show only the fastest plan that fits, for each number of devices."
+        ),
     ] = False,
     chart: Annotated[
         str | None,
         typer.Option(
             "--chart",
             metavar="FILE",
-            help="Of one plan its pipeline's timeline, of a grid memory against speed.",
+            help="Chart (.svg, .pdf, .png): for one plan its pipeline's timeline, for "
+            "several memory against speed.",
         ),
     ] = None,
     dask: Annotated[
         str | None,
-        typer.Option("--dask", metavar="ADDRESS", help="Plans on this Dask scheduler."),
+        typer.Option(
+            "--dask",
+            metavar="ADDRESS",
+            help="Predict the plans on this Dask scheduler: tcp://host:8786.",
+        ),
     ] = None,
     format: Format = None,
     output: Output = None,
 ) -> None:
-    """Predict a training step: time with a range, where it goes, and memory by kind.
+    """Predict a training step: time with a range, its breakdown, and memory by kind.
 
-    Lists and ranges make a grid of plans; those that cannot be laid out are named with what would.
+    Lists and ranges make a grid of plans; impossible plans are listed with numbers that would fit.
 
     \b
     perfmodel train llama-3-8b -d a100,h100 --seq 4k --recompute full --optimiser adam-8bit
@@ -208,7 +253,7 @@ def train(
 
 @dataclass(frozen=True)
 class _Grid:
-    """Every plan that was asked for."""
+    """All requested plans."""
 
     axes: dict[str, list[int]]
     recompute: tuple[str, ...]
@@ -222,7 +267,7 @@ class _Grid:
         return count
 
     def plans(self) -> Iterator[tuple[str, Plan | PerfmodelError]]:
-        """Each with what sets it apart in words; the error of one that cannot be."""
+        """Each plan with a label of what distinguishes it, or the error of an impossible one."""
         apart = [name for name, values in self.axes.items() if len(values) > 1]
         for values, mode in product(product(*self.axes.values()), self.recompute):
             chosen = dict(zip(self.axes, values, strict=True))
@@ -274,7 +319,7 @@ class _Place:
 
 
 def _places(devices: list[str], wanted: list[str]) -> list[_Place]:
-    """What plans run on: systems, or devices of their usual ones."""
+    """Where plans run: named systems, or devices in their default systems."""
     if bool(devices) == bool(wanted):
         raise ProblemError(
             "name a device (-d h100-sxm) or a system (--system dgx-h100), one of them"
@@ -290,7 +335,7 @@ def _places(devices: list[str], wanted: list[str]) -> list[_Place]:
 def _predicted(
     network: Network, grid: _Grid, places: list[_Place], dask: str | None
 ) -> tuple[list[Step], list[tuple[str, str]]]:
-    """Steps of the plans, and of those that cannot be laid out some words and why."""
+    """Steps of the plans; for each impossible plan, its label and the reason."""
     count = len(grid) * len(places)
     if count > MOST:
         raise ProblemError(f"{count:,} plans are more than {MOST:,}; narrow a range")
@@ -313,7 +358,7 @@ def _answers(
     here: _Place,
     dask: str | None,
 ) -> Iterator[tuple[str, Step | str]]:
-    """The words of each plan with its step in a place, or with why there is none."""
+    """The label of each plan with its step in a place, or with the reason why there is none."""
     from perfmodel.analysis.plans import steps
 
     asked = [plan for _, plan in named if isinstance(plan, Plan)]
@@ -332,7 +377,7 @@ def _single(
 
 
 def _draw(found: list[Step], path: str, *, whole: bool) -> None:
-    """A grid of plans, or the pipeline of one."""
+    """A chart of a grid of plans, or of one plan's pipeline."""
     from perfmodel.render.chart import chart_suffix, save
     from perfmodel.render.timeline import timeline_chart
     from perfmodel.render.tradeoff import tradeoff_chart
@@ -351,8 +396,8 @@ def _draw(found: list[Step], path: str, *, whole: bool) -> None:
 
 
 def _fastest(found: list[Step]) -> list[Step]:
-    """For each number of each device the fastest plan that fits; the one that lacks least where
-    none does."""
+    """For each number of each device the fastest plan that fits; if none fits, the one that lacks
+    the least memory."""
     best: dict[tuple[str, int], Step] = {}
     for step in found:
         which = step.device, step.plan.devices
@@ -362,7 +407,7 @@ def _fastest(found: list[Step]) -> list[Step]:
 
 
 def _behind(step: Step) -> tuple[bool, float, float]:
-    """Less is better: what fits, then what lacks least, then what is fastest."""
+    """Sort key, less is better: plans that fit, then least memory lacking, then least time."""
     return not step.memory.fits, step.memory.lacking_bytes, 1 / step.tokens_per_second
 
 

@@ -27,7 +27,7 @@ def trend(
             "--gpu",
             "-d",
             metavar="NAMES",
-            help="Only these devices: a100,h100 or repeated [default: all].",
+            help="Only these devices, with commas or repeated: a100,h100 [default: all].",
             autocompletion=completing.devices,
         ),
     ] = None,
@@ -39,13 +39,13 @@ def trend(
             "-o",
             "--chart",
             metavar="FILE",
-            help="The chart (.svg, .pdf, .png), or the table (.json, .csv, .md, .txt).",
+            help="Write the chart (.svg, .pdf, .png) or the table (.json, .csv, .md, .txt).",
         ),
     ] = None,
     *,
     drawing: Drawing,
 ) -> None:
-    """The memory wall: how fast operations, memory and interconnects have grown.
+    """Show the memory wall: the growth of operations, memory and interconnects.
 
     \b
     perfmodel trend

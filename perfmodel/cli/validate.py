@@ -22,7 +22,7 @@ def validate(
         typer.Option(
             "--as",
             metavar="FORMAT",
-            help="What they are; by default what their keys say.",
+            help="Format of the files [default: by their keys].",
             autocompletion=completing.schemas,
         ),
     ] = None,

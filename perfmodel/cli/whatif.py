@@ -19,7 +19,7 @@ from perfmodel.operators import Operator
 from perfmodel.render import tornado
 
 MOST = 10_000
-"""Cases on all devices: a line for each hardware number of each."""
+"""Limit on cases over all devices; each has a line for each hardware number."""
 
 
 Changes = Annotated[
@@ -28,13 +28,14 @@ Changes = Annotated[
         "--change",
         "-c",
         metavar="CHANGE",
-        help='A change: "HBM x2", "SRAM +50%", "SM 160", "clock 2 GHz", fp8; repeats.',
+        help='A change of the hardware or type: "HBM x2", "SRAM +50%", "SM 160", "clock 2 '
+        'GHz", fp8; repeats.',
     ),
 ]
 Chart = Annotated[
     str | None,
     typer.Option(
-        "--chart", metavar="FILE", help="The tornado chart, as .svg, .pdf or .png; one device."
+        "--chart", metavar="FILE", help="Tornado chart (.svg, .pdf, .png); for one device."
     ),
 ]
 
@@ -49,7 +50,7 @@ def what_if(
         typer.Option(
             "--schedule",
             metavar="NAME",
-            help="How it is laid out, one of {schedules}.",
+            help="Schedule: {schedules}.",
             autocompletion=completing.schedules,
         ),
     ] = "auto",
@@ -129,8 +130,8 @@ app = typer.Typer(
 
 @app.callback()
 def _whatif() -> None:
-    """What if the hardware were different: per cent of time per per cent of each hardware number.
+    """Show elasticities: per cent of time for a per cent of each hardware number, and of changes.
 
     A change multiplies a number ("HBM x2", "L2 /2", "SRAM +50%"), sets it ("SM 160", "clock 2 GHz")
-    or changes the type (fp8). Changes are answered one by one, and all together.
+    or changes the type (fp8). Changes are predicted one by one, and all together.
     """

@@ -1,12 +1,12 @@
-"""Collectives: problems whose boundary is a link.
+"""Collectives: exchanges among devices over the links of a system.
 
     from perfmodel.collectives import Collective, predict_collective
     from perfmodel.hardware import systems
     predict_collective(Collective("all-reduce", 2**20, ranks=8), systems.load("dgx-h100"))
 
 Time is start + hops·α + bytes over links / achieved bandwidth + the last copy in device memory. The
-bytes are the counting rule's (`counts`), the path is the system's (`route`), the algorithm and
-the protocol are those that the library would choose (`nccl`, `custom`).
+counting rule gives the bytes (`counts`), the system the path (`route`). Algorithm and protocol are
+the ones that the library would choose (`nccl`, `custom`).
 """
 
 from perfmodel.collectives.predict import predict_collective

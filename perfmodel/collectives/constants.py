@@ -1,4 +1,4 @@
-"""Constants of collectives: `constants.yaml`, read as those of the time model."""
+"""Constants of collectives: `constants.yaml`, read like those of the time model."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Values = dict[str, float]
 
 @lru_cache(maxsize=1)
 def shipped() -> tuple[Constant, ...]:
-    """The constants that come with the package."""
+    """The shipped constants."""
     return read(PATH)
 
 
 @lru_cache(maxsize=1)
 def default() -> Values:
-    """Values of the shipped constants; callers share them."""
+    """Values of the shipped constants; callers share this dictionary."""
     return {item.name: item.value for item in shipped()}
 
 
 def priors() -> Values:
-    """What the sources alone say."""
+    """Values by the sources alone, before the fit."""
     return {item.name: item.prior for item in shipped()}

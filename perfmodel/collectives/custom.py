@@ -1,7 +1,7 @@
-"""All-reduce kernels of frameworks: which one runs for how many bytes, and when NCCL does instead.
+"""All-reduce kernels of frameworks, and the sizes at which NCCL runs instead.
 
-One-shot: each rank reads everyone's buffer and adds up all of it, between two barriers. Two-shot:
-each adds up its share, then reads the others' (`custom.yaml` has limits and sources).
+One-shot: each rank reads every rank's buffer and sums it, between two barriers. Two-shot: each rank
+sums its share, then reads the other shares (`custom.yaml` has limits and sources).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def libraries() -> Mapping[str, Mapping[str, Any]]:
 
 
 def spelt(name: str) -> str:
-    """The library that a table calls by this name."""
+    """The library with this name in tables."""
     said = name.lower()
     return next((k for k, v in libraries().items() if said in v.get("aliases", ())), said)
 
 
 def runs(library: str, op: str, route: Route, bytes_: np.ndarray) -> np.ndarray:
-    """Where the library's own kernel runs: few bytes, and ranks that are linked to each other."""
+    """Where the library's own kernel runs: few bytes, and ranks with direct links."""
     known = libraries()[library]
     sees = len(route.crossings) == 1 and route.inner.level.medium == "fabric"
     if op != "all-reduce" or not sees or route.ranks not in known["ranks"]:
@@ -45,5 +45,5 @@ def runs(library: str, op: str, route: Route, bytes_: np.ndarray) -> np.ndarray:
 
 
 def one_shot(library: str, route: Route, bytes_: np.ndarray) -> np.ndarray:
-    """Where that kernel is the one-shot one."""
+    """Where the one-shot kernel runs."""
     return np.asarray(bytes_ < libraries()[library]["one_shot_below"][route.ranks])

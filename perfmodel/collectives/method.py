@@ -1,4 +1,4 @@
-"""A method: an algorithm under a protocol, as a library picks one for each collective."""
+"""A method: an algorithm under a protocol, which a library chooses for each collective."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ class Method:
     algorithm: str
     """ring, tree, nvls, nvls-tree, pairwise, one-shot, two-shot."""
     protocol: Protocol
-    """LL: a flag beside every four bytes; LL128: beside every 120; Simple: whole chunks with a
-    handshake; direct: loads from the peers' memory between barriers."""
+    """LL: a flag with every 4 bytes; LL128: a flag with every 120; Simple: whole chunks with a
+    handshake; direct: loads from peers' memory between barriers."""

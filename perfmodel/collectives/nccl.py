@@ -1,7 +1,9 @@
-"""What NCCL chooses: the least of its own expected times over algorithms and protocols.
+"""NCCL's choice: the least of its own expected times over algorithms and protocols.
 
-t = base + steps · hop + bytes / bandwidth (NCCL 2.27, src/graph/tuning.cc; figures in `nccl.yaml`).
-It expects less than it takes at 64 KB to 8 MB; `times` says what it takes.
+    t = base + steps · hop + bytes / bandwidth
+
+Source: NCCL 2.27, src/graph/tuning.cc; figures in `nccl.yaml`. NCCL's expectation is below the
+actual time from 64 KB to 8 MB; `times` predicts the actual time.
 """
 
 from __future__ import annotations
@@ -20,20 +22,20 @@ from perfmodel.collectives.route import Route
 
 PROTOCOLS: tuple[Protocol, ...] = ("LL", "LL128", "Simple")
 _MICRO, _GIGA = 1e-6, 1e9
-# Messages to peers go by LL up to so many bytes a channel (NCCL_P2P_LL_THRESHOLD, 16 KiB), by more
-# channels the more there is; which of the two is faster decides here.
+# NCCL sends messages to peers by LL up to a number of bytes a channel (NCCL_P2P_LL_THRESHOLD, 16
+# KiB), with more channels for more bytes. Here the faster protocol is chosen.
 _PEER_TO_PEER = ("all-to-all", "send-receive")
 
 
 @lru_cache(maxsize=1)
 def table() -> Mapping[str, Any]:
-    """`nccl.yaml`."""
+    """`nccl.yaml`, parsed."""
     found: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("nccl.yaml"))
     return found
 
 
 def methods(op: str, route: Route, dtype: str, architecture: str) -> list[Method]:
-    """The methods that NCCL has for a collective on these links."""
+    """The methods that NCCL implements for a collective on these links."""
     if op in _PEER_TO_PEER:
         return [Method("pairwise", "LL"), Method("pairwise", "Simple")]
     protocols = [p for p in PROTOCOLS if p != "LL128" or route.inner.level.medium == "fabric"]
@@ -51,7 +53,7 @@ def methods(op: str, route: Route, dtype: str, architecture: str) -> list[Method
 def expected(
     method: Method, op: str, route: Route, bytes_: np.ndarray, architecture: str
 ) -> np.ndarray:
-    """Seconds that NCCL expects of a method for `bytes_` bytes."""
+    """NCCL's expected seconds of a method for `bytes_` bytes."""
     if method.algorithm in ("nvls", "nvls-tree"):
         return _nvls(op, route, bytes_, architecture)
     ring = method.algorithm == "ring"
@@ -63,7 +65,7 @@ def expected(
 
 
 def _switch_adds_up(route: Route, dtype: str, architecture: str) -> bool:
-    """Whether NVLS is there: more than two ranks on a switch that adds up this type."""
+    """Whether NVLS is available: more than two ranks on a switch that reduces this type."""
     known = table()
     return (
         route.inner.level.reduces
@@ -74,14 +76,14 @@ def _switch_adds_up(route: Route, dtype: str, architecture: str) -> bool:
 
 
 def _steps(op: str, ranks: int) -> int:
-    """Steps of a ring as NCCL counts them."""
+    """Steps of a ring, as NCCL counts them."""
     if op == "all-reduce":
         return 2 * (ranks - 1)
     return ranks - 1 if op in ("reduce-scatter", "all-gather") else ranks
 
 
 def _reckoned(route: Route) -> float:
-    """Bytes a second of a rank that NCCL reckons with: the least over the levels."""
+    """NCCL's assumed bytes a second of a rank: the least over the levels."""
     share = table()["bandwidth_share"]
     return min(
         item.bytes_per_s * float(share[item.level.medium]) * item.doors for item in route.crossings
@@ -113,7 +115,7 @@ def _ring_us(method: Method, op: str, route: Route) -> float:
 
 
 def _tree_us(method: Method, route: Route) -> float:
-    """A chain inside a node, a binary tree between nodes, up and down."""
+    """Latency of a tree: a chain inside a node, a binary tree between nodes, up and down."""
     known = table()
     hops = sum(
         (item.fan - 1 if item.level.medium != "network" else math.log2(item.fan))

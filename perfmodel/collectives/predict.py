@@ -1,6 +1,6 @@
 """Collective × system × library → predictions, by the algorithm that the library would choose.
 
-Arrays of one kind are answered a group at a time: equal numbers of ranks cross the same links.
+Arrays of one kind are predicted in groups; equal numbers of ranks cross the same links.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from perfmodel.timing.architectures import architecture_of
 NCCL = "nccl"
 _MAKER = "NVIDIA"
 _NONE = "none"
-"""Algorithm, protocol and limiter of one rank alone."""
+"""Algorithm, protocol and limiter of a single rank."""
 
 
 def libraries() -> tuple[str, ...]:
-    """Libraries whose choices are known."""
+    """Libraries whose choices are modelled."""
     return (NCCL, *custom.libraries())
 
 
@@ -41,8 +41,8 @@ def predict_collective(
 ) -> CollectivePredictions:
     """Predict arrays of collectives of one kind on a system.
 
-    `library` is one of `libraries()`. One rank alone takes no time. Raises `UnknownName` for
-    another library, `ProblemError` for ranks that the system does not have or that do not fill its
+    `library` is one of `libraries()`. A single rank takes no time. Raises `UnknownName` for another
+    library, and `ProblemError` for ranks that the system does not have or that do not fill its
     groups.
     """
     if library not in libraries():
@@ -55,7 +55,7 @@ def predict_collective(
 
 
 def _groups(problem: Collective) -> Iterator[tuple[int, int | None, np.ndarray]]:
-    """Ranks, ranks of a node and places of collectives that cross the same links."""
+    """Ranks, ranks of a node, and indices of collectives that cross the same links."""
     ranks = np.asarray(problem.ranks)
     inside = np.zeros_like(ranks) if problem.ranks_per_node is None else problem.ranks_per_node
     for pair in sorted(set(zip(ranks.tolist(), np.asarray(inside).tolist(), strict=True))):
@@ -80,7 +80,7 @@ class _Answers:
         self.assumptions: dict[str, None] = dict.fromkeys(system.notes)
 
     def fill(self, index: np.ndarray, ranks: int, inside: int | None) -> None:
-        """Answer the collectives at `index`, all of the same ranks."""
+        """Predict the collectives at `index`, which all have the same ranks."""
         links = route(self.system, ranks, inside)
         if ranks == 1:
             return
@@ -97,17 +97,18 @@ class _Answers:
                 self._put(index[mine], method, times.terms(method, part, self.machine), what)
 
     def _known(self, *, fitted: bool) -> CollectiveKnown:
-        """What is known over links of a kind that the constants were fitted to, or not."""
+        """The level of knowledge about links, which depends on whether the constants were fitted to
+        them."""
         device = self.machine.device
-        # NCCL stands for the library of another maker.
+        # NCCL is taken for other makers' libraries.
         library = self.library if device.vendor == _MAKER else ""
         return spread.known(device.slug, self.machine.architecture, library, link_fitted=fitted)
 
     def _choose(self, links: Route, bytes_: np.ndarray) -> tuple[list[Method], np.ndarray]:
-        """The methods there are, and which of them the library chooses for each."""
+        """The available methods, and the library's choice for each size."""
         op, architecture = self.problem.op, self.machine.architecture
         methods = nccl.methods(op, links, self.problem.dtype, architecture)
-        if methods[0].algorithm == "pairwise":  # messages go by whichever protocol is faster
+        if methods[0].algorithm == "pairwise":  # messages use the faster protocol
             found = [
                 times.total(times.terms(m, Exchange(op, links, bytes_), self.machine))
                 for m in methods
@@ -126,7 +127,7 @@ class _Answers:
     def _put(
         self, index: np.ndarray, method: Method, found: times.Terms, what: CollectiveKnown
     ) -> None:
-        """Set the collectives at `index`, which go by one method."""
+        """Store the results of the collectives at `index`, which all use one method."""
         names = list(found)
         seconds = times.total(found)
         self.seconds[index] = seconds
@@ -141,7 +142,7 @@ class _Answers:
             self.known[i] = what
 
     def _assume(self, links: Route) -> None:
-        """Say what was taken for links that no run was compared with."""
+        """Record assumptions for links without measured runs."""
         for item in links.crossings:
             if item.level.medium != "fabric":
                 self.assumptions[
@@ -153,7 +154,7 @@ class _Answers:
             self.assumptions[said] = None
 
     def predictions(self) -> CollectivePredictions:
-        """What has been filled."""
+        """The results so far."""
         problem = self.problem
         factor = bus_factor(problem.op, np.asarray(problem.ranks, dtype=np.float64))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -177,5 +178,5 @@ class _Answers:
 
 
 def _fitted(links: Route) -> bool:
-    """Whether collectives over these links are of a kind that the constants were fitted to."""
+    """Whether the constants were fitted to collectives over links of this kind."""
     return len(links.crossings) == 1 and links.inner.level.medium == "fabric"

@@ -1,4 +1,4 @@
-"""What a prediction of collectives says: of one as plain numbers, of many as arrays."""
+"""Predictions of collectives: of one as plain numbers, of many as arrays."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ _MICRO, _GIGA = 1e6, 1e9
 
 @dataclass(frozen=True)
 class CollectiveKnown:
-    """How much a prediction knows: its range goes by it."""
+    """How much is known of the device, library and link of a prediction; its range depends on
+    it."""
 
     device: DeviceKnown
-    """`fitted`: collectives on it are in the fit; `sibling`: those on another device of its
-    architecture are."""
+    """`fitted`: the fit includes collectives on this device; `sibling`: on another device of its
+    architecture."""
     library: LibraryKnown
-    """`fitted`: collectives of it are in the fit; `assumed`: another library is taken for it."""
+    """`fitted`: the fit includes collectives of this library; `assumed`: another library stands
+    in."""
     link: LinkKnown
-    """`fitted`: a link between devices within one node; `unseen`: PCIe and networks, of which no
-    run was compared."""
+    """`fitted`: a link between devices in one node; `unseen`: PCIe and networks, without measured
+    runs."""
 
     def as_dict(self) -> dict[str, str]:
         """The JSON form."""
@@ -44,9 +46,9 @@ class CollectivePrediction:
     device: str
     """Slug of its device."""
     library: str
-    """Whose collective it is."""
+    """Library of the collective."""
     op: str
-    """What is exchanged."""
+    """Kind of collective."""
     problem: Mapping[str, Any]
     """Bytes, ranks, ranks per node, type."""
     algorithm: str
@@ -64,13 +66,13 @@ class CollectivePrediction:
     terms: Mapping[str, float]
     """Seconds by resource: start, hops, links by name, hbm."""
     sent_bytes: float
-    """Bytes that each rank has to send, by the counting rule; an algorithm may send more."""
+    """Bytes that each rank must send by the counting rule; an algorithm may send more."""
     bus_bytes_per_s: float
-    """Bus bandwidth as nccl-tests has it."""
+    """Bus bandwidth by the definition of nccl-tests."""
     known: CollectiveKnown
-    """What is known."""
+    """How much is known."""
     assumptions: tuple[str, ...]
-    """What was taken for what the system or the caller leaves open."""
+    """Assumptions where system and caller leave something open."""
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: microseconds and bytes, the unit in every name that needs one."""
@@ -101,9 +103,9 @@ class CollectivePredictions:
     system: System
     """The system."""
     library: str
-    """Whose collectives they are."""
+    """Library of the collectives."""
     problem: Collective
-    """What is exchanged, every value an array."""
+    """The collectives; every value is an array."""
     seconds: np.ndarray
     """Times."""
     low_seconds: np.ndarray
@@ -119,13 +121,13 @@ class CollectivePredictions:
     terms: Mapping[str, np.ndarray]
     """Seconds by resource; they add up to the times."""
     sent_bytes: np.ndarray
-    """Bytes that each rank has to send."""
+    """Bytes that each rank must send."""
     bus_bytes_per_s: np.ndarray
     """Bus bandwidths."""
     known: tuple[CollectiveKnown, ...]
-    """What is known of each."""
+    """How much is known of each."""
     assumptions: tuple[str, ...]
-    """What was taken for what is open, of all of them."""
+    """Assumptions, of all of them."""
 
     def __len__(self) -> int:
         return len(self.seconds)

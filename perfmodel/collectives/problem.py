@@ -1,4 +1,4 @@
-"""A collective as a problem: what is exchanged, by how many ranks; knows no link."""
+"""A collective as a problem: its kind, bytes and ranks, independent of links."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ OPS = (
     "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce",
     "send-receive",
 )  # fmt: skip
-"""Every collective there is."""
+"""Every kind of collective."""
 
 SUMS = ("all-reduce", "reduce-scatter", "reduce")
-"""Those that add up what ranks hold."""
+"""Collectives that add up the ranks' elements."""
 
 MOST_RANKS = 2**20
-"""More than any system has."""
+"""Limit on ranks, above any system's."""
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,17 @@ class Collective:
     op: str
     """One of `OPS`."""
     bytes: int | np.ndarray
-    """The full tensor: what every rank holds after an all-gather or before a reduce-scatter, the
-    buffer of an all-reduce, one rank's whole send buffer of an all-to-all, the message of a send,
-    a broadcast and a reduce."""
+    """Bytes of the full tensor.
+
+    All-gather: what every rank holds afterwards; reduce-scatter: before. All-reduce: the buffer.
+    All-to-all: one rank's whole send buffer. Send, broadcast, reduce: the message.
+    """
     ranks: int | np.ndarray
     """Devices that take part."""
     ranks_per_node: int | np.ndarray | None = None
-    """Of them in one node; None: nodes are filled."""
+    """How many of them are in one node; None: nodes are filled."""
     dtype: str = "bf16"
-    """Type of the elements: a switch adds up some types only."""
+    """Type of the elements; a switch reduces only some types."""
 
     def __post_init__(self) -> None:
         if self.op not in OPS:
@@ -65,7 +67,7 @@ class Collective:
         return self.op in SUMS
 
     def spread(self) -> Collective:
-        """The same with every value an array of one length.
+        """A copy with every value as an array of one length.
 
         Raises `ProblemError` for arrays of different lengths.
         """
@@ -78,7 +80,7 @@ class Collective:
         return Collective(self.op, bytes_, ranks, inside[0] if inside else None, self.dtype)
 
     def _given(self) -> list[int | np.ndarray]:
-        """Bytes, ranks and, where they are said, ranks of a node."""
+        """Bytes, ranks and, if given, ranks of a node."""
         inside = () if self.ranks_per_node is None else (self.ranks_per_node,)
         return [self.bytes, self.ranks, *inside]
 
@@ -86,8 +88,8 @@ class Collective:
 def bus_factor(op: str, ranks: Number) -> Number:
     """Bus bandwidth over bytes per second (nccl-tests, doc/PERFORMANCE.md).
 
-    2(P − 1)/P of an all-reduce, (P − 1)/P of gathers, scatters and all-to-alls, 1 of the others:
-    what an algorithm that sends no byte twice asks of each rank's link.
+    2(P − 1)/P for an all-reduce; (P − 1)/P for gathers, scatters and all-to-alls; 1 for the rest.
+    It is the traffic of each rank's link under an algorithm that sends no byte twice.
     """
     if op == "all-reduce":
         return 2 * (ranks - 1) / ranks

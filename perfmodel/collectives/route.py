@@ -1,12 +1,12 @@
-"""Which links ranks cross: the levels of a system that join them, and how many groups each joins.
+"""The links that ranks cross: the levels of a system that join them, and the groups at each level.
 
 Ranks fill the innermost groups first. With fan-outs f₁, f₂, ... over the levels, a ring through all
-ranks has f₂·f₃··· − f₃··· of its hops at the second level, and so on: a group is entered once and
-left once.
+ranks has f₂·f₃··· − f₃··· of its hops at the second level, and so on: it enters and leaves each
+group once.
 
-What enters a group can do so through all of its devices, so that the rate of a ring is the least of
-B₁, f₁·B₂, f₁·f₂·B₃ ... (NCCL's bus bandwidth is min(B₁, ΣB₂)). A host's bridges are shared: what
-enters a group there has the rate of one device.
+Bytes may enter a group through all of its devices, so the rate of a ring is the least of B₁, f₁·B₂,
+f₁·f₂·B₃ ... (NCCL's bus bandwidth is min(B₁, ΣB₂)). Bridges of a host are shared: bytes enter a
+group there at the rate of one device.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from perfmodel.hardware import System, SystemLevel
 
 @dataclass(frozen=True)
 class Crossing:
-    """One level that ranks cross."""
+    """A level of the system that ranks cross."""
 
     level: SystemLevel
     """The level."""
     fan: int
-    """Groups that it joins, of those that the level before joins."""
+    """Number of groups that it joins; each is a group of the level before."""
     inside: int
     """Ranks of one group."""
     ring_hops: int
-    """Hops of a ring through all ranks that cross it."""
+    """Hops of a ring through all ranks that cross this level."""
 
     @property
     def doors(self) -> int:
-        """Ranks of a group through which bytes enter it at once: all, or one of a shared bridge."""
+        """Ranks through which bytes enter a group concurrently: all, or one behind a shared
+        bridge."""
         return 1 if self.level.topology == "host-bridge" else self.inside
 
     @property
     def bytes_per_s(self) -> float:
-        """Documented bandwidth of one device in one direction, as far as its links are in use.
+        """Documented bandwidth of one device in one direction, over the links in use.
 
-        Of a mesh the links to the other ranks; of a ring both ways round, or one where the ranks
-        are a part of it and so a chain. Bytes that pass through the host's memory are written and
+        In a mesh these are the links to the other ranks. In a ring they are both directions, or one
+        where the ranks are only a part of it, a chain. Bytes through host memory are written and
         then read.
         """
         rate, joined = self.level.bytes_per_s, self.level.devices.value
@@ -59,7 +60,7 @@ class Route:
     ranks: int
     """Devices that take part."""
     crossings: tuple[Crossing, ...]
-    """The levels that they cross; none for one rank."""
+    """The levels that they cross; empty for one rank."""
 
     @property
     def inner(self) -> Crossing:
@@ -68,7 +69,7 @@ class Route:
 
     @property
     def outer(self) -> tuple[Crossing, ...]:
-        """The levels beyond it."""
+        """The levels outside the innermost one."""
         return self.crossings[1:]
 
     @cached_property
@@ -78,15 +79,16 @@ class Route:
 
     @property
     def one_node(self) -> bool:
-        """Whether no network is crossed."""
+        """Whether all ranks are in one node."""
         return all(item.level.medium != "network" for item in self.crossings)
 
 
 def route(system: System, ranks: int, ranks_per_node: int | None = None) -> Route:
-    """The links among `ranks` devices of a system, as many of a node as is said, else all.
+    """The links among `ranks` devices of a system, with `ranks_per_node` in each node, or full
+    nodes.
 
-    Raises `ProblemError` for more ranks than there are, and for ranks that do not fill groups of
-    equal size; the message names what would do.
+    Raises `ProblemError` for more ranks than devices, and for ranks that do not fill groups of
+    equal size; the message names numbers that do.
     """
     if ranks > system.devices:
         raise ProblemError(
@@ -105,7 +107,7 @@ def route(system: System, ranks: int, ranks_per_node: int | None = None) -> Rout
 
 
 def _groups(system: System, ranks: int, ranks_per_node: int | None) -> list[int]:
-    """Ranks that each level joins: its devices, or all there are, or what a node holds of them."""
+    """Number of ranks within one group of each level."""
     node = system.node_devices
     if ranks_per_node is not None and not 1 <= ranks_per_node <= min(node, ranks):
         raise ProblemError(

@@ -1,4 +1,4 @@
-"""Ranges of collectives: how far predictions have missed those that the fit had not seen."""
+"""Ranges of collectives: the errors of predictions that the fit had not seen."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from perfmodel.collectives.method import Method
 from perfmodel.collectives.prediction import CollectiveKnown, DeviceKnown
 
 PATH = Path(__file__).with_name("spread.yaml")
-# Links that no run was compared on, and libraries that another one stands for: an honest first
-# guess, in ln (as `perfmodel.timing.spread`).
+# Half-widths for links without measured runs, and for libraries that another one stands in for: an
+# estimate, as natural logarithms (as in `perfmodel.timing.spread`).
 _GUESS = 0.7
 
 
@@ -27,7 +27,7 @@ def table() -> Mapping[str, Any]:
 
 
 def known(device: str, architecture: str, library: str, *, link_fitted: bool) -> CollectiveKnown:
-    """What is known of collectives of a library on a device of an architecture."""
+    """How much is known of a library's collectives on a device of an architecture."""
     found = table()
     level: DeviceKnown = "sibling" if architecture in found["architectures"] else "unseen"
     return CollectiveKnown(
@@ -38,12 +38,12 @@ def known(device: str, architecture: str, library: str, *, link_fitted: bool) ->
 
 
 def families(algorithms: Iterable[str], protocols: Iterable[str]) -> np.ndarray:
-    """The row of the table of each collective: its algorithm and its protocol."""
+    """The table row of each collective: its algorithm and its protocol."""
     return np.array([f"{a} {p}" for a, p in zip(algorithms, protocols, strict=True)], dtype=object)
 
 
 def ends(what: CollectiveKnown, method: Method) -> tuple[float, float]:
-    """ln of the low and the high end over the prediction."""
+    """Low and high end over the prediction, as natural logarithms."""
     (family,) = families([method.algorithm], [method.protocol])
     seen = "unseen" if what.device == "unseen" else "fitted"
     low, high = table()[seen].get(family, (-_GUESS, _GUESS))

@@ -1,19 +1,19 @@
 """Seconds of a collective by a method: start, hops, bytes over the slowest link, the last copy.
 
-With P ranks, n bytes, s messages of a rank one after another, its links at rate B (`route`):
+With P ranks, n bytes, s successive messages of a rank, and links at rate B (`route`):
 
     ring       start + s·α + sent/B + (n/P)/C          each message waits for the one before
     tree       start + 2·(chains + log₂ N)·α + 2n/B    two trees, up and down (Sanders et al. 2009)
     nvls       start + n/B_switch                      each rank sends n once and receives n once
     pairwise   start + (1 + (P − 1)/2)·α + sent/B + (n/P)/C
                LL: one α more for each 4 KiB of a message; Simple: no α beside its start
-    one-shot   start + 2α + (P − 1)·n/B                reads everyone's, between two barriers
+    one-shot   start + 2α + (P − 1)·n/B                reads every buffer, between two barriers
     two-shot   start + 2α + α_Simple + sent/B + (n/P)/C
 
-`sent` and s are counted (`counts`). C is the rate at which a kernel's blocks copy within the own
-memory: a ring's last message lies in a buffer and is copied out when no other is under way. LL
-moves as many bytes of flags as of data, and copies at that rate too. α is a hop of the protocol:
-its instructions, which go by the clock, and the latency of the level (`Machine.hop`).
+`sent` and s come from `counts`. C is the rate of copies within device memory: a ring's last message
+is in a buffer and is copied out after all transfers. LL moves as many bytes of flags as of data,
+and copies at that rate too. α is a hop of the protocol: its instructions, which scale with the
+clock, and the latency of the level (`Machine.hop`).
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from perfmodel.collectives.route import Crossing, Route
 from perfmodel.hardware import Device
 
 CLOCK_HZ = 1.75e9
-"""The clock at which times of instructions are stated."""
+"""The clock to which times of instructions refer."""
 
 LINE_BYTES = 8
-"""Data that a thread sends of the LL protocol in one store, and as many bytes of flags with it."""
+"""Data bytes of one store of the LL protocol; it carries as many bytes of flags."""
 
 THREADS = 512
 """Threads of a channel of the LL protocol (NCCL_LL_MAX_NTHREADS)."""
 
 CROWDED_BYTES = 2 * THREADS * LINE_BYTES
-"""A message that keeps the threads of two channels busy: from one on, NCCL adds channels."""
+"""A message that occupies the threads of two channels; above it NCCL adds channels."""
 
 _MICRO = 1e-6
 
 Terms = dict[str, np.ndarray]
-"""Seconds by resource: start, hops, the name of a level, hbm. They add up."""
+"""Seconds by resource: start, hops, the name of a level, hbm. They add up to the time."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a device and the constants say of every collective."""
+    """A device with the constants of collectives."""
 
     device: Device
     """Each rank's device."""
@@ -62,12 +62,12 @@ class Machine:
 
     @property
     def pace(self) -> float:
-        """Seconds of instructions, by those at 1.75 GHz."""
+        """Ratio of instruction times on this device to those at 1.75 GHz."""
         return CLOCK_HZ / self.device.boost_hz
 
     @property
     def copy_bytes_per_s(self) -> float:
-        """Bytes copied a second within the device's own memory: each is read and written."""
+        """Bytes a second of copies within device memory; each byte is read and written."""
         return self.values["copy_share"] * self.device.hbm_bytes_per_s / 2
 
     def seconds(self, name: str) -> float:
@@ -77,8 +77,9 @@ class Machine:
     def hop(self, protocol: Protocol, crossing: Crossing, table: str = "hop_us") -> float:
         """Seconds of one hop at a level, in a ring or by another table of NCCL's.
 
-        The constants are hops of a ring over NVLink; another link adds what it has beyond that in
-        NCCL's table, where its latency is that of its medium there, and in proportion else.
+        The constants are hops of a ring over NVLink. Another link adds the difference between its
+        latency and NVLink's in NCCL's table, scaled by the ratio of its own latency to the usual
+        one of its medium.
         """
         known, medium = nccl.table(), crossing.level.medium
         row = "LL" if protocol == "direct" else protocol
@@ -90,7 +91,7 @@ class Machine:
         return max(float(own + (stated - over_nvlink[row]) * _MICRO), 0.0)
 
     def rate(self, crossing: Crossing) -> float:
-        """Bytes a second that a rank's links at a level achieve."""
+        """Achieved bytes a second of a rank's links at a level."""
         return crossing.bytes_per_s * self.values[f"{crossing.level.medium}_share"]
 
     def slowest(self, route: Route) -> tuple[str, float]:
@@ -123,7 +124,8 @@ class Exchange:
 
     @property
     def message_bytes(self) -> np.ndarray:
-        """Bytes of one message of a ring: a rank's share, or all of what goes from one to all."""
+        """Bytes of one message of a ring: a rank's share, or the whole in a one-to-all
+        collective."""
         whole = self.op in ("broadcast", "reduce", "send-receive")
         return self.bytes / (1 if whole else self.route.ranks)
 
@@ -136,7 +138,7 @@ def terms(method: Method, exchange: Exchange, machine: Machine) -> Terms:
 
 
 def total(found: Terms) -> np.ndarray:
-    """The time of a method: its terms follow one another."""
+    """The time of a method: the sum of its terms."""
     return np.asarray(sum(found.values()))
 
 
@@ -172,9 +174,10 @@ def _waits(
     machine: Machine,
     table: str = "hop_us",
 ) -> Terms:
-    """Start and hops of a protocol, of which there are so many at each level.
+    """Start and hops of a protocol, with a number of hops at each level.
 
-    LL takes longer once every thread has data (`crowding`); LL128, for larger messages, always.
+    LL takes longer once every thread has data (`crowding`); LL128 serves larger messages and always
+    does.
     """
     seconds = sum(count * machine.hop(protocol, item, table) for count, item in hops)
     if protocol == "Simple":
@@ -187,7 +190,8 @@ def _waits(
 
 
 def _nvls(method: Method, exchange: Exchange, machine: Machine) -> Terms:
-    """Through the switch; between nodes a tree of them, whose adapters each take a share."""
+    """Through the switch; between nodes a tree, with a share of the data on each network
+    adapter."""
     inner = exchange.route.inner
     known = nccl.table()
     share = known["bandwidth_share"]["fabric"] * known["nvls_share"][machine.architecture]
@@ -207,13 +211,13 @@ def _nvls(method: Method, exchange: Exchange, machine: Machine) -> Terms:
 
 
 def _pairwise(method: Method, exchange: Exchange, machine: Machine) -> Terms:
-    """Every rank to every other one, all at once; what leaves a group by each rank's own links."""
+    """Every rank to every other one at once; each rank's own links carry what leaves its group."""
     route, ranks = exchange.route, exchange.route.ranks
     outermost = route.crossings[-1]
     message = exchange.message_bytes
     hop = machine.hop("LL", outermost)
     if method.protocol == "LL":
-        # One channel moves a line of each of its threads a hop.
+        # In each hop, one channel moves a line for each of its threads.
         lines = np.maximum(message / (LINE_BYTES * THREADS) - 1.0, 0.0)
         start, hops = machine.seconds("start"), hop * (1 + (ranks - 1) / 2 + lines)
     else:
@@ -225,7 +229,7 @@ def _pairwise(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     level = max(times, key=lambda name: float(np.max(times[name])))
     if method.protocol == "LL":
         return {"start": np.asarray(start), "hops": hops, level: times[level]}
-    # Who only receives copies one chunk out while the next one comes.
+    # A rank that only receives copies a chunk out while the next one arrives.
     copied = message * (exchange.op == "all-to-all") / machine.copy_bytes_per_s
     return {"start": np.asarray(start), "hops": hops, level: times[level], "hbm": copied}
 
@@ -242,7 +246,7 @@ def _one_shot(_: Method, exchange: Exchange, machine: Machine) -> Terms:
 
 
 def _two_shot(_: Method, exchange: Exchange, machine: Machine) -> Terms:
-    """Its middle barrier waits until stores are seen, as the handshake of Simple does."""
+    """Its middle barrier waits until stores are visible, like the handshake of Simple."""
     route, outermost = exchange.route, exchange.route.crossings[-1]
     level, rate = machine.slowest(route)
     barriers = 2 * machine.hop("direct", outermost) + machine.hop("Simple", outermost)

@@ -1,9 +1,9 @@
-"""The interchip wall: links as roofs. How much work a byte over a link must bring, by parallelism.
+"""The interchip wall: links as roofs. The work that a byte over a link must bring, by parallelism.
 
-A device that computes P operations a second and sends B bytes a second has its ridge at P/B
-operations a byte. Each parallelism brings an arithmetic intensity of its own over the link, from
-the bytes that each device sends (`counts`), and computing covers sending while it is above the
-ridge:
+A device that computes P operations a second and sends B bytes a second has its ridge point at P/B
+operations a byte. Each parallelism has its own arithmetic intensity over the link, from the bytes
+that each device sends (`counts`). Computing hides communication while the intensity is above the
+ridge point:
 
     tensor   a layer of 72·T·h² operations, forward and backward, over t devices; 4 all-reduces of
              T·h elements. 9h/(q(t − 1)) operations a byte, so that t − 1 ≤ 9h·B/(q·P)
@@ -12,7 +12,7 @@ ridge:
     fsdp     the forward of T tokens is 2·T a parameter; one all-gather of q bytes each:
              T ≥ q·P/(2B) tokens a device
     ring     a block of r queries with r keys: 4r²·k·a operations; keys and values of g of a heads
-             go on, 2·q·r·k·g bytes: r ≥ q·(g/a)·P/(2B) tokens a device
+             are sent on, 2·q·r·k·g bytes: r ≥ q·(g/a)·P/(2B) tokens a device
     expert   a gated expert layer: 6h·f a token and expert; h elements to it and h back, all-to-all:
              f ≥ (q_d + q)·P/(6B)
 
@@ -33,16 +33,16 @@ from perfmodel.hardware import System, SystemLevel
 from perfmodel.hardware import load as load_device
 
 PARALLELISMS = ("tensor", "data", "fsdp", "ring", "expert")
-"""Every parallelism that there is a row of."""
+"""Every modelled parallelism."""
 
-# Ranks of which a share (P − 1)/P is 1 to six digits: data, experts and shards are over many.
+# So many ranks that (P − 1)/P is 1 to six digits, for data, experts and shards.
 _MANY = 2**20
 _ALL_REDUCES = 4  # of a layer: two forward, two backward
 
 
 @dataclass(frozen=True)
 class Layer:
-    """What of a network the thresholds depend on."""
+    """The sizes of a network that the thresholds depend on."""
 
     hidden: int = 8192
     """Hidden size h."""
@@ -53,9 +53,9 @@ class Layer:
     dtype: str = "bf16"
     """Type of products, activations and weights."""
     gradient_dtype: str = "bf16"
-    """Type that gradients are added up in."""
+    """Type in which gradients are summed."""
     dispatch_dtype: str = "bf16"
-    """Type in which tokens go to their experts; they come back in `dtype`."""
+    """Type in which tokens are sent to their experts; they return in `dtype`."""
 
     def __post_init__(self) -> None:
         for name in ("hidden", "heads", "kv_heads"):
@@ -80,11 +80,11 @@ class Ridge:
     flop_per_byte: float
     """The ridge P/B."""
     quantity: str
-    """What the threshold is of."""
+    """Quantity of the threshold."""
     most: bool
-    """Whether it is the most that computing covers, or the least."""
+    """Whether the threshold is an upper limit; otherwise it is a lower one."""
     threshold: float
-    """Where computing just covers sending."""
+    """Value at which computing just hides communication."""
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -101,7 +101,7 @@ class Ridge:
 def wall(system: System, layer: Layer | None = None) -> list[Ridge]:
     """The ridges of every parallelism over every link, at documented rates.
 
-    Raises `ProblemError` where the device has no rate of the layer's type.
+    Raises `ProblemError` where the device has no rate for the layer's type.
     """
     chosen = layer or Layer()
     flops = load_device(system.device).matrix_flops(chosen.dtype)
@@ -128,10 +128,10 @@ def _ridges(level: SystemLevel, flops: float, layer: Layer) -> Iterator[Ridge]:
 
 
 def _tensor(ridge: float, hidden: int, wide: float) -> float:
-    """The most devices whose layer brings as many operations a byte as the ridge asks for.
+    """The most devices for which a layer's intensity reaches the ridge point.
 
-    Operations fall with 1/t and bytes rise with (t − 1)/t, so that the intensity is c/(t − 1); c is
-    that of two devices.
+    Operations fall with 1/t and bytes rise with (t − 1)/t, so the intensity is c/(t − 1). c is the
+    intensity of two devices.
     """
     sent = _ALL_REDUCES * float(counted("all-reduce", 2).sent) * wide
     of_two = 72 * hidden / 2 / sent

@@ -1,4 +1,4 @@
-"""Compile the shipped YAML documents anew: `python -m perfmodel.compiled`."""
+"""Generate the compiled YAML documents: `python -m perfmodel.compiled`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def documents(kind: Kind) -> Iterator[Path]:
 
 
 def parse(kind: Kind, text: str) -> Any:
-    """The document of a text as its reader has it, which is stricter for all but tables."""
+    """The document of a text as its reader parses it; readers of other kinds than tables are
+    stricter."""
     if kind == "tables":
         return yamltable.parse(text)
     data = yamlfile.parse(text, kind).data

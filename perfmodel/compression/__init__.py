@@ -1,9 +1,9 @@
-"""Weights in fewer bytes: formats, sparsity, smaller networks, and what they do to a step.
+"""Weights in fewer bytes: formats, sparsity, smaller networks, and the time of a step with them.
 
-A `Scheme` (scheme.py) says what a matrix takes in memory and which kernels multiply by it:
-quantised.py has the formats of formats.yaml, squeeze.py SqueezeLLM, semistructured.py 2:4,
-unstructured.py tiled CSL and CSR, structured.py pruned networks. naming.py reads their names,
-network.py puts one into a network, breakeven.py says where one starts or ends to pay.
+A `Scheme` (scheme.py) has the bytes of a matrix and the kernels that multiply by it. quantised.py
+has the formats of formats.yaml, squeeze.py SqueezeLLM, semistructured.py 2:4, unstructured.py tiled
+CSL and CSR, structured.py pruned networks.
 
-What a scheme does to a network's answers is not known here.
+naming.py parses names of schemes, network.py applies one to a network, breakeven.py finds where one
+starts or stops paying off. The accuracy of a compressed network is not modelled.
 """

@@ -1,4 +1,4 @@
-"""Where a scheme starts or ends to pay: sparsity by bytes, and tokens by time."""
+"""Break-even points of a scheme: sparsity by bytes, and tokens by time."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from perfmodel.timing.memory import hbm_rate
 
 
 def least_zeros(dense_bits: float, nonzero_bits: float = NONZERO_BITS) -> float:
-    """Share of zeros from which storing non-zeros takes fewer bytes than a dense format of
-    `dense_bits` a weight: (1 − β)·z = b, so β = 1 − b/z. 0 where it always does."""
+    """Share of zeros from which storing non-zeros takes fewer bytes than a dense format.
+
+    b bits a weight (`dense_bits`) against z bits a non-zero: (1 − β)·z = b, so β = 1 − b/z; 0 if
+    storing non-zeros is always smaller.
+    """
     return max(1.0 - dense_bits / nonzero_bits, 0.0)
 
 
 def balanced_tokens(scheme: Scheme, n: int, k: int, device: Device, multiplied: str) -> float:
     """Tokens of a step at which multiplying takes as long as reading the weights.
 
-    A weight of q bytes is read in q/BW and multiplied by T tokens in 2T/F, so T = q·F/(2·BW).
-    Below, time goes with the bytes, and a format gains its ratio; well above, it gains nothing. BW
-    is what memory gives to a kernel, F the dense peak of the type that is multiplied.
+    A weight of q bytes is read in q/BW seconds and multiplied by T tokens in 2T/F, so T =
+    q·F/(2·BW). With fewer tokens, time is proportional to bytes, and a format gains its ratio of
+    bytes. With many more, it gains nothing. BW is the memory bandwidth that a kernel achieves, F
+    the dense peak of the multiplied type.
     """
     here = machine(device)
     compute = here.multiplied_as(matmul_format(multiplied or PLAIN).compute)

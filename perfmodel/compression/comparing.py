@@ -1,4 +1,4 @@
-"""Schemes beside each other on a device: bytes, time of a decoding step, gain over 16 bits."""
+"""Schemes compared on a device: bytes, time of a decode step, gain over 16 bits."""
 
 from __future__ import annotations
 
@@ -26,31 +26,32 @@ class Compared:
     scheme: str
     """The scheme's name."""
     bits: float
-    """Mean stored bits of a weight of the layers' matrices."""
+    """Mean stored bits of a weight in the layers' matrices."""
     weight_bytes: float
-    """All weights."""
+    """Bytes of all weights."""
     batch: int
     """Sequences of the step, one new token each."""
     seconds: float
-    """Of the step."""
+    """Seconds of the step."""
     low_seconds: float
     """Low end of its 80 % range."""
     high_seconds: float
     """High end."""
     gain: float
-    """Seconds of the same step with 16-bit weights over these."""
+    """Speed-up: seconds of the same step with 16-bit weights over these seconds."""
     byte_gain: float
-    """Bytes of the layers at 16 bits over these: the gain where reading weights is all."""
+    """Bytes of the layers at 16 bits over these bytes: the speed-up if only reading weights
+    counted."""
     balanced_tokens: float
     """Tokens at which multiplying takes as long as reading the weights."""
     limiter: str
-    """Resource that limits most of the step."""
+    """The resource that limits the largest part of the step."""
     fits: bool
-    """Whether weights and cache lie in the device's memory."""
+    """Whether weights and cache fit into the device's memory."""
 
     @property
     def tokens_per_s(self) -> float:
-        """New tokens of all sequences."""
+        """New tokens a second over all sequences."""
         return self.batch / self.seconds
 
 
@@ -62,9 +63,9 @@ def compare(
     context: int,
     head: Scheme | None = None,
 ) -> Iterator[Compared]:
-    """Every scheme at every batch; each sequence has `context` tokens in its cache.
+    """Every scheme at every batch; each sequence has `context` tokens in its KV cache.
 
-    Raises `ProblemError` for an encoder, and where the device cannot multiply by what is stored.
+    Raises `ProblemError` for an encoder, and where the device cannot multiply a format.
     """
     if not any(block.attention.causal for block in network.blocks):
         raise ProblemError(f"{network.name} is an encoder and decodes nothing; name a decoder")
@@ -78,7 +79,7 @@ def compare(
 
 
 def runnable(schemes: Sequence[Scheme], device: Device) -> tuple[list[Scheme], list[str]]:
-    """The schemes that a device can multiply by, and a line for each that it cannot."""
+    """The schemes that a device can multiply, and a line for each one that it cannot."""
     fit, said = [], []
     for scheme in schemes:
         try:

@@ -1,4 +1,4 @@
-"""What a kernel does to make numbers of stored weights, beside reading them."""
+"""The work of a kernel to decode stored weights into numbers, besides reading them."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from perfmodel.timing.constants import default
 from perfmodel.timing.machine import Machine, machine
 
 BANKS = 32
-"""Banks of shared memory, four bytes wide; lanes that read or write together."""
+"""Banks of shared memory, four bytes wide; also lanes that access it together."""
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """Work for one weight, each time that it reaches a unit."""
+    """Work for one weight, each time that it is brought to a unit."""
 
     vector: float = 0.0
-    """Operations of the vector unit: shifts, masks, scales."""
+    """Operations of the vector unit: shifts, masks, scaling."""
     shared: float = 0.0
     """Loads of four bytes from shared memory: look-ups in a table of values."""
 
     def seconds(self, weights: float, device: Device) -> float:
-        """Seconds of the whole chip for so many weights."""
+        """Seconds for `weights` weights, over the whole chip."""
         here = machine(device)
         lanes = here.units * here.vector_ops_per_unit * default()["vector_share"]
         return weights * (self.vector / lanes + self.shared / accesses_per_s(here))
 
 
 def accesses_per_s(here: Machine) -> float:
-    """Accesses of four bytes to shared memory without conflicts, all units together."""
+    """Conflict-free accesses of four bytes to shared memory a second, over all units."""
     return here.units * here.shared_bytes_per_unit / 4.0
 
 
 @lru_cache(maxsize=8)
 def scattered(banks: int = BANKS) -> float:
-    """Turns that as many random accesses as there are banks take: the mean of the fullest bank.
+    """Cycles of as many random accesses as there are banks: the expected load of the fullest bank.
 
     P(no bank has more than j) is n!/nⁿ times the coefficient of xⁿ in (Σ_{i≤j} xⁱ/i!)ⁿ (balls in
-    bins; Kolchin et al. 1978, Random Allocations, chapter 2), and the mean Σ_j P(more than j).
-    3.53 for 32 banks.
+    bins; Kolchin et al. 1978, Random Allocations, chapter 2). The mean is Σ_j P(more than j): 3.53
+    for 32 banks.
     """
     mean = 0.0
     for most in range(banks):

@@ -1,10 +1,10 @@
-"""Names of schemes as people type them.
+"""Names of schemes, as users type them.
 
-fp16  w8a16  w4a16:g64  q4_k_m     a format of formats.yaml, with another group size
-squeeze:3  squeeze:3:0.45%         SqueezeLLM of 3 bits, with outliers kept apart
+fp16  w8a16  w4a16:g64  q4_k_m     a format of formats.yaml, optionally with a group size
+squeeze:3  squeeze:3:0.45%         SqueezeLLM of 3 bits, optionally with sparse outliers
 2:4  2:4:w4a16                     two of every four weights
 csl:0.8  csr:95%                   a share of zeros
-prune:0.25                         a share of heads and inner columns left out
+prune:0.25                         a share of heads and inner columns removed
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.plaintext import quoted
 
 KINDS = ("squeeze:3:0.45%", "2:4", "csl:0.8", "csr:0.95", "prune:0.25")
-"""An example of each scheme that is no format of the table."""
+"""An example of each scheme that is not in the table of formats."""
 
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)(%?)")
 
 
 def scheme(text: str) -> Scheme:
-    """The scheme of a name; raises `ProblemError` or `UnknownName` in one line."""
+    """The scheme with this name. Raises `ProblemError` or `UnknownName`."""
     name = text.strip().lower()
     if name == "2:4" or name.startswith("2:4:"):
         return TwoOfFour(_dense(name[4:] or PLAIN))
@@ -39,7 +39,7 @@ def scheme(text: str) -> Scheme:
 
 
 def _dense(text: str) -> Format:
-    """A format of the table, with another group size where one is said."""
+    """A format of the table, optionally with another group size."""
     kind, *rest = text.split(":")
     try:
         found = quantised.load(kind)
@@ -77,7 +77,7 @@ _MADE: Mapping[str, Callable[[str, list[str]], Scheme]] = {
 
 
 def _share(text: str, said: str) -> float:
-    """A share as 0.8 or 80%."""
+    """A share, written as 0.8 or 80%."""
     found = _SHARE.fullmatch(said)
     if found is None:
         raise ProblemError(f"weight format {quoted(text)}: {quoted(said)} is no share; write 0.8")

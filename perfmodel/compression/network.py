@@ -1,4 +1,4 @@
-"""A network whose layers' matrices are stored by a scheme: its bytes, and how long a pass takes."""
+"""A network whose layers' matrices are stored by a scheme: its bytes, and the time of a pass."""
 
 from __future__ import annotations
 
@@ -25,29 +25,32 @@ _HEAD = "head.weight"
 _LOGITS = "logits"
 _EMBEDDING = "embedding.weight"
 _KEPT = ("router",)
-"""Operations whose weights every scheme leaves alone: few, and others depend on them."""
+"""Operations whose weights no scheme changes: they are few, and their choice affects the others."""
 
 
 @dataclass(frozen=True)
 class Compressed:
-    """A network under a scheme: the matrices of its layers by the scheme, the head by what users of
-    the scheme take for heads, all else at 16 bits."""
+    """A network under a scheme.
+
+    The matrices of its layers are stored by the scheme, the head as users of the scheme usually
+    store it, everything else at 16 bits.
+    """
 
     original: Network
-    """The network that it is made from."""
+    """The network before compression."""
     scheme: Scheme
-    """How matrices are stored."""
+    """The scheme of the layers' matrices."""
     head: Scheme | None = None
-    """How the head's is; None: as the scheme's users do."""
+    """The scheme of the head; None: the usual one for `scheme`."""
 
     @cached_property
     def network(self) -> Network:
-        """What is left of the network."""
+        """The network after compression."""
         return self.scheme.network(self.original)
 
     @cached_property
     def of_head(self) -> Scheme:
-        """How the head's matrix is stored."""
+        """The scheme of the head's matrix."""
         return self.head or Quantised(quantised.load(self.scheme.head))
 
     @cached_property
@@ -57,19 +60,19 @@ class Compressed:
 
     @cached_property
     def bits(self) -> float:
-        """Mean stored bits of a weight of the layers' matrices."""
+        """Mean stored bits of a weight in the layers' matrices."""
         found = list(self.matrices())
         stored = sum(self._bytes(weight) * repeat for weight, repeat in found)
         return 8.0 * stored / sum(weight.elements * repeat for weight, repeat in found)
 
     def matrices(self, setting: Setting | None = None) -> Iterator[tuple[Weight, int]]:
-        """The weights that the scheme is for, with how many layers have one; as a stack joins
-        them."""
+        """The weights that the scheme applies to, joined as the stack joins them, with their number
+        of layers."""
         found = parameters(self.network, setting)
         return (pair for pair in found if _is_stored_by_scheme(pair[0]))
 
     def _bytes(self, weight: Weight) -> float:
-        """Bytes of all of a weight's matrices; a tied embedding is the head."""
+        """Bytes of all matrices of a weight; a tied embedding counts as the head."""
         if _is_stored_by_scheme(weight):
             k, n = weight.shape
             return weight.count * self.scheme.stored_bytes(n, k)
@@ -81,7 +84,7 @@ class Compressed:
     def predict(self, setting: Setting, device: Device) -> NetworkPrediction:
         """A forward pass in 16 bits with the scheme's kernels in place of plain products.
 
-        Raises `ProblemError` where the device cannot multiply by what is stored.
+        Raises `ProblemError` where the device cannot multiply the format.
         """
         for scheme in (self.scheme, self.of_head):
             scheme.check(device)
@@ -109,7 +112,7 @@ def _is_stored_by_scheme(weight: Weight) -> bool:
 
 
 def _replaced(kernel: KernelTime, scheme: Scheme, device: Device) -> Iterable[KernelTime]:
-    """A product's kernels under a scheme, without a harness's start."""
+    """A product's kernels under a scheme, without a benchmark harness's start-up."""
     problem = Matmul(**kernel.prediction.problem)
     if isinstance(scheme, Quantised) and scheme.format.multiplies == problem.dtype:
         return (kernel,)
@@ -130,7 +133,8 @@ def _kernel(before: KernelTime, name: str, found: Prediction, problem: Matmul) -
 
 
 def _family(found: Prediction, problem: Matmul) -> str:
-    """The family of a kernel's errors: a product's by its type, of others the operator's name."""
+    """The family of a kernel's errors: for a product its type, for other kernels the operator's
+    name."""
     if found.algorithm != "matmul":
         return found.algorithm
     dtype = found.problem.get("dtype", problem.dtype)

@@ -32,13 +32,13 @@ class Format:
     """One entry of the table."""
 
     name: str
-    """As the command line calls it."""
+    """Name on the command line."""
     about: str
-    """One line for a person."""
+    """One-line description."""
     bits: float
-    """Bits of a weight by itself."""
+    """Bits of a weight, without scales."""
     source: str
-    """Who defines it."""
+    """Source of the definition."""
     scale_bits: float = 0.0
     """Bits of a group's scales."""
     zero_bits: float = 0.0
@@ -48,21 +48,22 @@ class Format:
     channel_bits: float = 0.0
     """Bits once a column: a scale, or a table of values."""
     multiplies: str = ""
-    """Type that the product runs in; empty: weights are widened to 16 bits."""
+    """Type of the product; empty: weights are dequantised to 16 bits."""
     decode: Decoding = field(default_factory=Decoding)
-    """What makes 16 bits of a stored weight."""
+    """Work of decoding a stored weight to 16 bits."""
     head: str = PLAIN
-    """Format of the head's matrix where the layers have this one."""
+    """Format of the head's matrix if the layers have this one."""
     aliases: tuple[str, ...] = ()
     """Other spellings."""
 
     def bits_at(self, k: int) -> float:
-        """Stored bits a weight of a matrix of k summed rows: b + (scale + zero)/g + column/k."""
+        """Stored bits a weight, for a matrix with k rows (the reduced dimension): b + (scale +
+        zero)/g + column/k."""
         grouped = (self.scale_bits + self.zero_bits) / self.group if self.group else 0.0
         return self.bits + grouped + self.channel_bits / k
 
     def in_groups_of(self, group: int) -> Format:
-        """The same with another group size; raises `ProblemError` where it has no groups."""
+        """The same format with another group size. Raises `ProblemError` if it has no groups."""
         if not self.group:
             raise ProblemError(f"{self.name} has no groups of weights; drop :g{group}")
         if group < 1:
@@ -79,17 +80,17 @@ class Quantised(Scheme):
 
     @property
     def name(self) -> str:
-        """The format's."""
+        """The format's name."""
         return self.format.name
 
     @property
     def about(self) -> str:
-        """The format's."""
+        """The format's description."""
         return self.format.about
 
     @property
     def head(self) -> str:
-        """The format's."""
+        """The format's head."""
         return self.format.head
 
     def stored_bytes(self, n: int, k: int) -> float:
@@ -97,7 +98,7 @@ class Quantised(Scheme):
         return n * k * self.format.bits_at(k) / 8.0
 
     def check(self, device: Device) -> None:
-        """The device needs a rate of the type that is multiplied."""
+        """Raises `ProblemError` where the device has no rate for the multiplied type."""
         multiplied = self.format.multiplies
         if multiplied and multiplied != PLAIN:
             try:
@@ -106,8 +107,8 @@ class Quantised(Scheme):
                 raise ProblemError(f"{self.name} cannot run: {error}") from None
 
     def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
-        """One product: of widened weights with decoding beside its other resources, of narrow ones
-        after a pass that narrows the activations."""
+        """One product. Dequantised weights add decoding beside the other resources; narrow products
+        follow a pass that quantises the activations."""
         if self.format.multiplies:
             return self._native(problem, device)
         m, n, k, batch = (int(problem.sizes()[axis]) for axis in "mnkb")
@@ -127,7 +128,7 @@ class Quantised(Scheme):
 
 
 def load(name: str) -> Format:
-    """The format of this name or alias; raises `UnknownName` with the nearest names."""
+    """The format with this name or alias. Raises `UnknownName` with the nearest names."""
     wanted = name.lower().replace("_", "-")
     for known in _table().values():
         if wanted in (one.replace("_", "-") for one in (known.name, *known.aliases)):

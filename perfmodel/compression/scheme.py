@@ -1,4 +1,4 @@
-"""What every scheme of storing weights has: the bytes of a matrix, and the kernels of a product."""
+"""The interface of a scheme of storing weights: the bytes of a matrix, the kernels of a product."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from perfmodel.networks.network import Network
 from perfmodel.prediction import Prediction
 
 PLAIN_BITS = 16
-"""Bits of a weight that nothing was done to."""
+"""Bits of an uncompressed weight."""
 
 PLAIN = "fp16"
-"""What it is multiplied in."""
+"""Type of products of uncompressed weights."""
 
 
 class Scheme(ABC):
@@ -23,21 +23,21 @@ class Scheme(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """As the command line calls it."""
+        """Name on the command line."""
 
     @property
     @abstractmethod
     def about(self) -> str:
-        """One line for a person."""
+        """One-line description."""
 
     @property
     def head(self) -> str:
-        """Name of the format that the head's matrix is stored in by those who use the scheme."""
+        """Name of the format that users of the scheme usually store the head in."""
         return PLAIN
 
     @abstractmethod
     def stored_bytes(self, n: int, k: int) -> float:
-        """Bytes of a matrix of k summed rows and n columns."""
+        """Bytes of a matrix with k rows (the reduced dimension) and n columns."""
 
     @abstractmethod
     def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
@@ -48,29 +48,29 @@ class Scheme(ABC):
         del device
 
     def network(self, network: Network) -> Network:
-        """The network that is left of one."""
+        """The network after compression."""
         return network
 
     def notes(self, device: Device) -> tuple[str, ...]:
-        """What a reader of its times should know."""
+        """Caveats about its times."""
         del device
         return ()
 
     def bits(self, n: int, k: int) -> float:
-        """Stored bits for each weight of such a matrix, whether that is kept or not."""
+        """Stored bits for each weight of the matrix, zeros included."""
         return 8.0 * self.stored_bytes(n, k) / (n * k)
 
 
 def weight_only(bits: float) -> str:
-    """The type of a product with weights of so many stored bits, to a millionth of a bit."""
+    """The type of a product with weights of `bits` stored bits, to a millionth of a bit."""
     digits = f"{bits:.6f}".rstrip("0")
     return f"w{digits}{'0' if digits.endswith('.') else ''}a16"
 
 
 def beside(found: Prediction, term: str, seconds: float) -> Prediction:
-    """A kernel of which a further resource works `seconds` while the others do.
+    """A kernel with a further resource that works `seconds` concurrently with the rest.
 
-    What the kernel takes beyond its longest resource (start, tail, latency) stays as it was.
+    The kernel's time beyond its longest resource (start, tail, latency) is unchanged.
     """
     rest = found.seconds - found.terms[found.limiter]
     total = max(found.seconds, seconds + rest)

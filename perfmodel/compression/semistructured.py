@@ -1,10 +1,9 @@
-"""2:4 sparsity: of every four weights two are kept, each with the two bits of its place.
+"""2:4 sparsity: two of every four weights are kept, each with a 2-bit index.
 
     bits = (b + 2)/2 + scales:  16 → 9, 9/16 of the bytes;  8 → 5;  4 → 3
 
-Groups and their scales are those of the dense format, by place (Frantar et al. 2408.11743).
-
-The matrix unit multiplies half of k, at twice the dense rate at most (Mishra et al. 2104.08378).
+Groups and scales cover the same positions as in the dense format (Frantar et al. 2408.11743). The
+matrix unit multiplies half of k, at up to twice the dense rate (Mishra et al. 2104.08378).
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ from perfmodel.timing.machine import machine
 from perfmodel.timing.memory import hbm_rate
 
 _PLACE_BITS = 2
-# cuSPARSELt's products are published at 1.2 to 1.8 times the dense ones where the unit limits.
+# cuSPARSELt's published products reach 1.2 to 1.8 times the dense ones where the unit limits.
 _LEAST_GAIN = 1.2
 
 
 @dataclass(frozen=True)
 class TwoOfFour(Scheme):
-    """Half of the weights, of a format that is widened or plain. Raises `ProblemError`."""
+    """Half of the weights, in a dequantised or plain 16-bit format. Raises `ProblemError`."""
 
     format: Format
-    """What the kept ones are stored in."""
+    """Format of the kept weights."""
 
     def __post_init__(self) -> None:
         if self.format.multiplies not in ("", "fp16"):
@@ -48,7 +47,7 @@ class TwoOfFour(Scheme):
 
     @property
     def plain(self) -> bool:
-        """Whether the kept ones are of 16 bits."""
+        """Whether the kept weights are 16 bits wide."""
         return self.format.multiplies == "fp16"
 
     @property
@@ -58,20 +57,20 @@ class TwoOfFour(Scheme):
 
     @property
     def about(self) -> str:
-        """What is kept."""
+        """What is kept, in one line."""
         return f"two of every four weights kept: {self.format.about}"
 
     def _kept_bits(self, k: int) -> float:
-        """Bits of a kept weight, its place, and its part of the scales of two."""
+        """Bits of a kept weight, its index, and the scales of two weights."""
         scales = self.format.bits_at(k) - self.format.bits
         return self.format.bits + _PLACE_BITS + 2.0 * scales
 
     def stored_bytes(self, n: int, k: int) -> float:
-        """Half of the weights, each with its place."""
+        """Half of the weights, each with its index."""
         return n * -(-k // 2) * self._kept_bits(k) / 8.0
 
     def check(self, device: Device) -> None:
-        """The matrix unit has to skip zeros."""
+        """Raises `ProblemError` where the matrix unit cannot skip zeros."""
         if not architecture_of(device).sparse_2_4:
             raise ProblemError(
                 f"{self.name} cannot run: the matrix unit of {device.slug} skips no zeros "
@@ -79,8 +78,8 @@ class TwoOfFour(Scheme):
             )
 
     def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
-        """A product over half of k; what that does not move comes on top: the activations' other
-        half, and the places where weights are plain."""
+        """A product over half of k. Traffic that this leaves out is added: the other half of the
+        activations and, for plain weights, the indices."""
         m, n, k, batch = (int(problem.sizes()[axis]) for axis in "mnkb")
         half = -(-k // 2)
         dtype = "fp16" if self.plain else weight_only(self._kept_bits(k))

@@ -1,4 +1,4 @@
-"""Products with a matrix of which the non-zeros are stored one by one, on the vector unit."""
+"""Products with a sparse matrix whose non-zeros are stored one by one, on the vector unit."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from perfmodel.timing.machine import machine
 from perfmodel.timing.memory import hbm_rate
 
 _SECTOR_BYTES = 32
-# A row's bounds, then an index and a value, then the activations that the index names: each load
-# waits for the one before.
+# Dependent loads: a row's bounds, then an index and a value, then the activations at that index.
 _DEPENDENT_LOADS = 3
 
 
@@ -25,9 +24,9 @@ def sparse_product(
 ) -> Prediction:
     """One kernel of compressed sparse rows: each non-zero reads the m activations of its row.
 
-    Bytes: what is stored, and results. Each non-zero takes 2m operations of the vector unit and
-    ⌈2m/32⌉ sectors of activations, which lie in the L2 (Gale et al., Sputnik, 2006.10901, section
-    5). Rows of a network's outliers are uneven; a balanced split over units is assumed.
+    Bytes: the stored matrix, and results. Each non-zero takes 2m operations of the vector unit and
+    ⌈2m/32⌉ sectors of activations, which are in L2 (Gale et al., Sputnik, 2006.10901, section 5).
+    Rows of a network's outliers are uneven; a balanced split over units is assumed.
     """
     here, constants = machine(device), default()
     like = predict(replace(problem, dtype="fp16"), device)

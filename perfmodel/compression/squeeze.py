@@ -1,9 +1,9 @@
-"""SqueezeLLM (2306.07629): weights as entries of a table a column, outliers kept apart.
+"""SqueezeLLM (2306.07629): weights as entries of a table a column, with sparse outliers.
 
     bits = b + 16·2ᵇ/k + share·(16 + 32) + 32/k
 
-b bits a weight name one of 2ᵇ values of fp16, of which each column has its own; `share` of the
-weights are stored as compressed sparse rows beside it, 16 bits of value and 32 of index, with a
+A weight's b bits select one of 2ᵇ fp16 values; each column has its own table. A `share` of the
+weights is stored separately as compressed sparse rows, with 16 bits of value, 32 of index, and a
 32-bit bound a column (section 4.2).
 """
 
@@ -27,12 +27,12 @@ _LOOK_UP = Decoding(vector=1.0, shared=1.0)
 
 @dataclass(frozen=True)
 class Squeeze(Scheme):
-    """A dense part of table look-ups and a sparse part. Raises `ProblemError`."""
+    """A dense part of table look-ups, and a sparse part. Raises `ProblemError`."""
 
     table_bits: int
-    """Bits that name a value."""
+    """Bits of a weight's table index."""
     sparse: float = 0.0
-    """Share of the weights that are kept apart."""
+    """Share of the weights in the sparse part."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.table_bits <= 8:
@@ -48,7 +48,7 @@ class Squeeze(Scheme):
 
     @property
     def about(self) -> str:
-        """Both parts."""
+        """Both parts, in one line."""
         apart = f", {100.0 * self.sparse:g} % of the weights apart" if self.sparse else ""
         return f"SqueezeLLM: tables of {2**self.table_bits} values a column{apart}"
 
@@ -63,11 +63,11 @@ class Squeeze(Scheme):
         return (self.sparse * n * k * (_VALUE_BITS + _INDEX_BITS) + n * _INDEX_BITS) / 8.0
 
     def stored_bytes(self, n: int, k: int) -> float:
-        """Both parts."""
+        """Bytes of both parts."""
         return n * k * self.dense_bits(k) / 8.0 + self.sparse_bytes(n, k)
 
     def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
-        """The product of the dense part, then that of the sparse one, added to it."""
+        """The product of the dense part, then that of the sparse part, which is added to it."""
         m, n, k, batch = (int(problem.sizes()[axis]) for axis in "mnkb")
         found = predict(replace(problem, dtype=weight_only(self.dense_bits(k))), device)
         weights = float(n * k * batch) * passes_over_weights(found, m)

@@ -1,5 +1,5 @@
-"""Structured pruning: whole heads and columns of inner layers left out. What is left is a smaller
-network, dense as before (Numerical Pruning, 2412.12441), and nothing else changes."""
+"""Structured pruning: whole heads and columns of inner layers removed. The result is a smaller
+dense network (Numerical Pruning, 2412.12441)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from perfmodel.networks.network import Block, Network
 from perfmodel.prediction import Prediction
 
 _COLUMNS = 64
-"""Columns of an inner layer that stay or go together, so that products keep whole tiles."""
+"""Columns of an inner layer that are kept or removed together, so that products keep whole
+tiles."""
 
 
 @dataclass(frozen=True)
 class Pruned(Scheme):
-    """A share of heads and of inner columns left out of every layer. Raises `ProblemError`."""
+    """A share of heads and of inner columns removed from every layer. Raises `ProblemError`."""
 
     share: float
-    """Share that is left out."""
+    """Share that is removed."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.share < 1.0:
@@ -36,11 +37,11 @@ class Pruned(Scheme):
 
     @property
     def about(self) -> str:
-        """What is left out."""
+        """What is removed, in one line."""
         return f"{self.share:.0%} of the heads and inner columns left out"
 
     def stored_bytes(self, n: int, k: int) -> float:
-        """16 bits for each weight that is left."""
+        """16 bits for each remaining weight."""
         return _plain().stored_bytes(n, k)
 
     def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
@@ -57,7 +58,7 @@ class Pruned(Scheme):
         )
 
     def _block(self, block: Block) -> Block:
-        """Groups of heads go with their keys and values."""
+        """Groups of query heads are removed with their keys and values."""
         attention, mlp = block.attention, block.mlp
         together = attention.heads // attention.kv_heads
         kv_heads = self._left(attention.kv_heads, 1)
@@ -67,7 +68,7 @@ class Pruned(Scheme):
         )
 
     def _left(self, count: int, step: int) -> int:
-        """What is left of a count, in whole steps and one at least."""
+        """The remaining count, in whole steps and at least one."""
         return min(count, max(step, round((1.0 - self.share) * count / step) * step))
 
 

@@ -1,12 +1,12 @@
-"""Top-KAST (Jayakumar et al., 2106.03517): training with sparse passes both ways.
+"""Top-KAST (Jayakumar et al., 2106.03517): training with sparse forward and backward passes.
 
-The forward pass uses the D_f largest weights of each matrix, the backward pass writes gradients of
-the D_b ≥ D_f largest. Of the three products of a step the forward one and the input gradient read
-the first set, the weight gradient fills the second (section 2.2):
+The forward pass uses the D_f largest weights of each matrix; the backward pass computes gradients
+of the D_b ≥ D_f largest. Of the three products of a step, forward and input gradient read the first
+set, and the weight gradient fills the second (section 2.2):
 
     operations / dense = (2 D_f + D_b) / 3
 
-All weights stay in memory, on the host at least, since the sets are chosen anew every so often.
+All weights stay in memory, at least on the host, since the sets are chosen again at intervals.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class TopKast:
     forward: float
     """Share of the weights in the forward pass, D_f."""
     backward: float
-    """Share of those that have gradients, D_b."""
+    """Share of the weights that have gradients, D_b."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.forward <= self.backward <= 1.0:
@@ -34,12 +34,14 @@ class TopKast:
 
     @property
     def flops_share(self) -> float:
-        """Operations of a step over those of a dense one."""
+        """Operations of a step over those of a dense step."""
         return (2.0 * self.forward + self.backward) / 3.0
 
     def seconds(self, products_seconds: float, other_seconds: float) -> tuple[float, float]:
-        """(a step on hardware that skips zeros, one on hardware that does not), from the seconds of
-        a dense step's products and of everything else. GPUs without sparse kernels are the second.
+        """Seconds of a step on hardware that skips zeros, and on hardware that does not.
+
+        The arguments are the seconds of a dense step's products and of everything else. GPUs
+        without sparse kernels are the second case.
         """
         return (
             self.flops_share * products_seconds + other_seconds,

@@ -1,9 +1,9 @@
 """Unstructured sparsity: Flash-LLM's tiled CSL, and compressed sparse rows.
 
-Tiled CSL (Xia et al., 2309.10285, section 4.3) stores a non-zero in 32 bits, an fp16 value and its
-place in a tile of 256 × 64 weights, padded to four a tile, and a 32-bit offset a tile. A block
-scatters a tile into shared memory and multiplies it as if it were dense: fewer bytes, no fewer
-operations. With a share β of zeros
+Tiled CSL (Xia et al., 2309.10285, section 4.3) stores a non-zero in 32 bits: an fp16 value and its
+index in a tile of 256 × 64 weights. Non-zeros are padded to four a tile, and each tile has a 32-bit
+offset. A block scatters a tile into shared memory and multiplies it as a dense one: fewer bytes,
+the same operations. With a share β of zeros
 
     bytes / (2nk) = 2(1 − β),      no fewer bytes than b bits a weight while β ≤ 1 − b/32
 """
@@ -23,7 +23,7 @@ from perfmodel.prediction import Prediction
 from perfmodel.timing.machine import machine
 
 NONZERO_BITS = 32
-"""A value and its place in tiled CSL."""
+"""Bits of a value and its index in tiled CSL."""
 _TILE = (256, 64)
 _PADDED_TO = 4
 _OFFSET_BYTES = 4
@@ -53,11 +53,12 @@ class TiledCsl(Scheme):
 
     @property
     def about(self) -> str:
-        """What is stored."""
+        """What is stored, in one line."""
         return f"Flash-LLM's tiled CSL: {1.0 - self.zeros:.0%} of the weights at 32 bits"
 
     def stored_bytes(self, n: int, k: int) -> float:
-        """Non-zeros of each tile, padded, and its offset; those at the rims have fewer."""
+        """Padded non-zeros of each tile, and its offset; tiles at the edges have fewer
+        non-zeros."""
         total = 0.0
         for rows, many in _tiles(n, _TILE[0]):
             for columns, times in _tiles(k, _TILE[1]):
@@ -67,20 +68,21 @@ class TiledCsl(Scheme):
         return total
 
     def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
-        """A product of fewer stored bits; extracting tiles works beside its other resources."""
+        """A product of fewer stored bits; extracting tiles overlaps its other resources."""
         m, n, k, batch = (int(problem.sizes()[axis]) for axis in "mnkb")
         found = predict(replace(problem, dtype=weight_only(self.bits(n, k))), device)
         times = passes_over_weights(found, m) * batch
         return (beside(found, "decode", self._extraction(times * n * k, device)),)
 
     def _extraction(self, weights: float, device: Device) -> float:
-        """Shared memory: zeros written over a tile, two weights an access, then each non-zero
-        stored where it belongs, at random over the banks, then all read by the matrix unit."""
+        """Seconds of shared memory. Zeros are written over a tile, two weights an access; each
+        non-zero is stored at its index, with random bank conflicts; the matrix unit then reads the
+        tile."""
         stores = (1.0 - self.zeros) * scattered()
         return weights * (0.5 + stores + 0.5) / accesses_per_s(machine(device))
 
     def notes(self, device: Device) -> tuple[str, ...]:
-        """How far published kernels stay behind."""
+        """How far published kernels are from the bound."""
         del device
         return (
             "csl: Flash-LLM's own kernels reach 84, 68 and 42 % of the bound by bytes at 70, 80 "
@@ -105,11 +107,11 @@ class Csr(Scheme):
 
     @property
     def about(self) -> str:
-        """What is stored."""
+        """What is stored, in one line."""
         return f"compressed sparse rows: {1.0 - self.zeros:.0%} of the weights with an index"
 
     def stored_bytes(self, n: int, k: int) -> float:
-        """A value and an index a non-zero, and a bound a column."""
+        """Bytes of a value and an index a non-zero, and a bound a column."""
         index = 2 if k <= _NARROW_INDEX else 4
         return (1.0 - self.zeros) * n * k * (_VALUE_BYTES + index) + 4.0 * n
 

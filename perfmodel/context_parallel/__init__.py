@@ -1,13 +1,15 @@
-"""Context parallelism: attention whose sequence several devices share.
+"""Context parallelism: attention over a sequence that is split among devices.
 
     carrier = OverLink(link_of(device, "nvlink")[1])
     predict_context(Attention(1, 32, 8, 131072, 131072, 128, causal=True), device, carrier, ranks=8)
 
-placement.py says which tokens a device holds and counts what a mask leaves of them, calls.py which
-attention problems a device computes, traffic.py what crosses, by the counting rule. clock.py and
-carrier.py have the times of both; ring.py runs a ring step by step, predict.py joins all of it into
-the four ways (ring, gather, ulysses, tree), threshold.py finds where a link hides and where one way
-overtakes another.
+placement.py has each device's tokens and counts the pairs that a mask leaves. calls.py has the
+attention problems of a device, traffic.py the exchanged bytes, by the counting rule. clock.py and
+carrier.py time both.
+
+ring.py simulates a ring step by step. predict.py combines these into four ways (ring, gather,
+ulysses, tree). threshold.py finds the length at which a link is hidden, and the fastest way at each
+length.
 """
 
 from perfmodel.context_parallel.carrier import Carrier, OverLink, OverSystem

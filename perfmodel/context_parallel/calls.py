@@ -1,8 +1,8 @@
-"""The attention problems that a device computes between its queries and the keys of another one.
+"""The attention problems of a device, between its queries and the keys of another device.
 
-A causal mask leaves of two shards nothing, everything, or a triangle; queries that see the same
-whole shards are one call. A device's own tokens are in order, so that its own step is one causal
-call whatever its shards.
+A causal mask between two shards leaves nothing, everything, or a triangle. Queries that see the
+same whole shards share one call. A device's own tokens are in order, so its own step is one causal
+call for any placement.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from perfmodel.errors import ProblemError
 
 
 def calls(problem: Attention, queries: Held, keys: Held) -> tuple[Attention, ...]:
-    """The calls of one step; none where the mask hides every key from every query."""
+    """The calls of one step; empty where the mask hides every key from every query."""
     rows, cells = (sum(shard.count for shard in held) for held in (queries, keys))
     if not problem.causal:
         return (of(problem, rows, cells, causal=False),)
     if queries == keys:
         return (of(problem, rows, cells, causal=True),)
-    whole: dict[tuple[Shard, ...], int] = defaultdict(int)  # keys seen by all → queries
+    whole: dict[tuple[Shard, ...], int] = defaultdict(int)  # keys seen → queries
     found: list[Attention] = []
     for shard in queries:
         seen = tuple(each for each in keys if last_seen(shard, each) >= each.count - 1)
@@ -38,9 +38,9 @@ def calls(problem: Attention, queries: Held, keys: Held) -> tuple[Attention, ...
 
 
 def before(problem: Attention, queries: Held) -> tuple[Attention, ...]:
-    """The calls of queries that find all keys of the sequence on their device.
+    """The calls of queries when their device has all keys of the sequence.
 
-    Raises `ProblemError` for causal queries that do not lie side by side.
+    Raises `ProblemError` for causal queries that are not contiguous.
     """
     if not problem.causal:
         return (of(problem, sum(shard.count for shard in queries), problem.seq_kv, causal=False),)
@@ -53,17 +53,17 @@ def before(problem: Attention, queries: Held) -> tuple[Attention, ...]:
 
 
 def of(problem: Attention, queries: int, keys: int, *, causal: bool) -> Attention:
-    """The problem with so many queries and keys, the last of both aligned."""
+    """The problem with `queries` and `keys`, aligned at their ends."""
     return replace(problem, seq_q=queries, seq_kv=keys, causal=causal)
 
 
 def _triangle(problem: Attention, queries: Shard, keys: Shard) -> Iterator[Attention]:
-    """Calls where each query sees one key more than the one before it, up to all of them."""
+    """Calls where each query sees one key more than the query before, up to all keys."""
     last = last_seen(queries, keys)
-    rows = queries.count - max(-last, 0)  # queries that see any key
+    rows = queries.count - max(-last, 0)  # queries that see at least one key
     if rows <= 0:
         return
-    last = max(last, 0)  # of the first of them
+    last = max(last, 0)  # keys that the first of them sees
     sloped = min(rows, keys.count - last)
     yield of(problem, sloped, last + sloped, causal=True)
     if rows > sloped:

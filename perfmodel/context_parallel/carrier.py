@@ -1,8 +1,7 @@
-"""What carries tensors between devices: a link with bandwidth and latency, or a system's library.
+"""Transport between devices: a link with bandwidth and latency, or the collectives of a system.
 
-Times are arrays of three: predicted, and the low and high end of the range. A link has one time, by
-the α–β model of `perfmodel.timing.exchange`; a system's collectives have the ranges of
-`perfmodel.collectives`.
+Times are arrays of three: predicted, low end, high end. A link has one time, by the α–β model of
+`perfmodel.timing.exchange`. A system's collectives have the ranges of `perfmodel.collectives`.
 """
 
 from __future__ import annotations
@@ -21,29 +20,29 @@ from perfmodel.timing.machine import Link
 
 
 class Carrier(Protocol):
-    """Times of what crosses from device to device."""
+    """Times of exchanges between devices."""
 
     def exchange_seconds(self, exchange: Exchange) -> np.ndarray:
-        """Of one exchange by itself, shape (3,)."""
+        """Seconds of one exchange by itself, shape (3,)."""
         ...
 
     def send_seconds(self, sent_bytes: float) -> np.ndarray:
-        """Of one message from every device of a ring to the next, shape (3,)."""
+        """Seconds of one message from every device of a ring to the next, shape (3,)."""
         ...
 
 
 @dataclass(frozen=True)
 class OverLink:
-    """One link between any two devices."""
+    """One kind of link between any two devices."""
 
     link: Link
-    """Bytes per second of one direction, and seconds a message."""
+    """Bytes per second in one direction, and latency of a message."""
 
     def exchange_seconds(self, exchange: Exchange) -> np.ndarray:
-        """An all-reduce takes its 2⌈log₂ p⌉ steps in two trees, with the bytes of a ring.
+        """An all-reduce takes 2⌈log₂ p⌉ steps in two trees, with the bytes of a ring.
 
-        (Sanders, Speck & Träff, Two-tree algorithms for full bandwidth broadcast, reduction and
-        scan, 2009; with two or three devices a ring has no more steps.)
+        Source: Sanders, Speck & Träff, Two-tree algorithms for full bandwidth broadcast, reduction
+        and scan, 2009. With two or three devices a ring has no more steps.
         """
         taken = timing.seconds(exchange, self.link)
         if exchange.kind == "all-reduce":
@@ -52,27 +51,27 @@ class OverLink:
         return np.full(3, float(taken))
 
     def send_seconds(self, sent_bytes: float) -> np.ndarray:
-        """Latency and bytes over bandwidth."""
+        """Latency, plus bytes over bandwidth."""
         return np.full(3, self.link.latency_seconds + sent_bytes / self.link.bytes_per_s)
 
 
 @dataclass(frozen=True)
 class OverSystem:
-    """The collectives of a system's library."""
+    """The collectives of a system."""
 
     system: System
     """Devices and the links between them."""
     ranks_per_node: int | None = None
-    """Devices of a group in one node; None: nodes are filled."""
+    """Devices of a group in one node; None: nodes are full."""
 
     def exchange_seconds(self, exchange: Exchange) -> np.ndarray:
-        """The collective of that name; a ring's keys as an all-gather of them."""
+        """The collective of the same name; the keys of a ring as an all-gather."""
         op = "all-gather" if exchange.kind == "ring" else exchange.kind
         share = exchange.ranks if op == "all-to-all" else 1  # one rank's buffer
         return self._seconds(op, exchange.tensor_bytes / share, int(exchange.ranks))
 
     def send_seconds(self, sent_bytes: float) -> np.ndarray:
-        """A message between two ranks, in different nodes where a group has several."""
+        """A message between two ranks, in different nodes if the group spans several."""
         inside = self.ranks_per_node or self.system.node_devices
         return self._seconds("send-receive", sent_bytes, 2, near=min(inside, 2))
 

@@ -1,4 +1,5 @@
-"""Times of the kernels on each device, by the time model; each distinct problem is asked once."""
+"""Times of the kernels on each device by the time model; each distinct problem is predicted
+once."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ from perfmodel.predict import predict_arrays
 
 @dataclass(frozen=True)
 class Clock:
-    """Predictions on one device, kept."""
+    """Predictions on one device, cached."""
 
     device: Device
     """Where the kernels run."""
     asked: Mapping[str, Any] = field(default_factory=dict)
-    """What else `perfmodel.predict` is told about attention: implementation, harness …"""
+    """Further options for `perfmodel.predict`: implementation, harness …"""
     known: dict[Problem, np.ndarray] = field(default_factory=dict, compare=False)
-    """Times so far."""
+    """Cache of times."""
 
     def together(self, problems: Sequence[Attention]) -> np.ndarray:
         """Attention problems one after another: predicted, low and high seconds, shape (3,)."""
@@ -31,7 +32,8 @@ class Clock:
         return sum((self.known[each] for each in problems), start=np.zeros(3))
 
     def merging(self, rows: int, cols: int, dtype: str) -> np.ndarray:
-        """A result of `rows` × `cols` in `dtype` added to what is kept in fp32, shape (3,)."""
+        """Adding a result of `rows` × `cols` in `dtype` to an fp32 accumulator; seconds, shape
+        (3,)."""
         if not rows:
             return np.zeros(3)
         merge = Rowwise(
@@ -42,7 +44,8 @@ class Clock:
         return self.known[merge]
 
     def _predict(self, problems: Iterable[Attention]) -> None:
-        """Ask for those that are not known, all alike but for their lengths at once."""
+        """Predict the problems not yet cached; problems that differ only in lengths share one
+        call."""
         alike: dict[Attention, list[Attention]] = defaultdict(list)
         for each in dict.fromkeys(problems):
             if each not in self.known:

@@ -1,4 +1,4 @@
-"""Which tokens of a sequence each device holds, and how many keys its queries see.
+"""Placement of a sequence's tokens on devices, and the keys that queries see.
 
 A shard is tokens at equal distances: first, first + stride, … A device holds one or two:
 
@@ -6,9 +6,9 @@ A shard is tokens at equal distances: first, first + stride, … A device holds 
     zigzag        parts i and 2c − 1 − i of 2c (Llama 3, 2407.21783, section 3.3.2; Megatron-LM)
     striped       tokens i, i + c, i + 2c … (Brandon et al. 2311.09431)
 
-Query f + t·m of a shard that begins at f sees key g + t·n of another one where t·n ≤ f − g + t·m,
-that is n ≤ m + ⌊(f − g)/t⌋: a causal mask between two shards is a band again, shifted, and is
-counted as any other mask.
+Query f + t·m of a shard that begins at f sees key g + t·n of another shard if t·n ≤ f − g + t·m,
+that is n ≤ m + ⌊(f − g)/t⌋. So a causal mask between two shards is a shifted band, and is counted
+like any other mask.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ PLACEMENTS = ("contiguous", "zigzag", "striped")
 
 @dataclass(frozen=True)
 class Shard:
-    """Tokens that a device holds."""
+    """Equally spaced tokens on one device."""
 
     first: int
-    """Place of the first one in the sequence."""
+    """Position of the first one in the sequence."""
     stride: int
-    """From one to the next."""
+    """Distance from one to the next."""
     count: int
-    """How many."""
+    """Number of tokens."""
 
 
 Held = tuple[Shard, ...]
@@ -39,9 +39,9 @@ Held = tuple[Shard, ...]
 
 
 def placed(placement: str, tokens: int, ranks: int) -> tuple[Held, ...]:
-    """What each device holds of a sequence.
+    """Each device's shards of a sequence.
 
-    Raises `UnknownName` for another placement, `ProblemError` for tokens that it cannot deal out.
+    Raises `UnknownName` for another placement, `ProblemError` for a length that does not divide.
     """
     if placement not in PLACEMENTS:
         raise UnknownName("placement of tokens", placement, PLACEMENTS)
@@ -57,7 +57,8 @@ def placed(placement: str, tokens: int, ranks: int) -> tuple[Held, ...]:
 
 
 def check_divides(tokens: int, parts: int, what: str) -> None:
-    """Raise `ProblemError`, with the nearest lengths, where tokens do not divide into parts."""
+    """Raise `ProblemError`, with the nearest valid lengths, where tokens do not divide into
+    parts."""
     if tokens % parts:
         below = tokens - tokens % parts
         nearest = f"{below:,} or {below + parts:,}" if below else f"{parts:,}"
@@ -67,7 +68,8 @@ def check_divides(tokens: int, parts: int, what: str) -> None:
 
 
 def last_seen(queries: Shard, keys: Shard) -> int:
-    """The last key of a shard that its first query sees under a causal mask, from 0; may be < 0.
+    """The last key of a shard that its first query sees under a causal mask, from 0; may be
+    negative.
 
     Each further query sees one more. Raises `ProblemError` for shards of different strides.
     """
@@ -77,7 +79,7 @@ def last_seen(queries: Shard, keys: Shard) -> int:
 
 
 def visible_pairs(queries: Held, keys: Held, *, causal: bool) -> int:
-    """Pairs of a query and a key that it sees, counted from the mask."""
+    """Pairs of a query and a visible key, counted from the mask."""
     total = 0
     for rows in queries:
         for cells in keys:
@@ -91,14 +93,14 @@ def visible_pairs(queries: Held, keys: Held, *, causal: bool) -> int:
 
 
 def imbalance(placement: str, tokens: int, ranks: int, *, causal: bool = True) -> float:
-    """Pairs of the busiest device over their mean, summed over the steps of a ring."""
+    """Pairs of the busiest device over the mean, summed over the steps of a ring."""
     held = placed(placement, tokens, ranks)
     pairs = [sum(visible_pairs(queries, keys, causal=causal) for keys in held) for queries in held]
     return max(pairs) * ranks / sum(pairs)
 
 
 def ring_imbalance(placement: str, tokens: int, ranks: int, *, causal: bool = True) -> float:
-    """Pairs that a ring in step takes time for, over the mean of a device.
+    """Time of a ring in lockstep over the mean work of a device, both in pairs.
 
     In every step all devices wait for the busiest one.
     """

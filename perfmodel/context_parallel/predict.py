@@ -1,13 +1,15 @@
-"""Attention over several devices: ways to share it, each timed from its kernels and its exchanges.
+"""Attention over several devices: four ways, each timed from its kernels and exchanges.
 
-    ring      queries stay, keys and values go round (2310.01889): a send is hidden where computing
+    ring      queries stay, keys and values rotate (2310.01889): a send is hidden where computing
               on a block takes longer
-    gather    keys and values are gathered before (Llama 3, 2407.21783, section 3.3.2), all exposed
-    ulysses   heads in place of tokens, by all-to-alls before and after (2309.14509), all exposed
-    tree      one query each: every device sees its own keys, then sums (2408.04093)
+    gather    keys and values are gathered first (Llama 3, 2407.21783, section 3.3.2), all exposed
+    ulysses   all-to-alls before and after trade tokens for heads (2309.14509), all exposed
+    tree      one query each: every device attends to its own keys, then results are reduced
+              (2408.04093)
 
-Backward the same way: 5 products for 2; in a ring the gradients of keys and values go round with
-them, after a gather they are scattered, with Ulysses outputs and inputs have changed places.
+The backward pass works the same way, with 5 products for 2. In a ring the gradients of keys and
+values rotate with them; after a gather they are scattered. In Ulysses the all-to-alls of inputs and
+outputs are swapped.
 """
 
 from __future__ import annotations
@@ -35,33 +37,33 @@ Steps = list[list[tuple[Attention, ...]]]
 
 @dataclass(frozen=True)
 class ContextPrediction:
-    """One device's time, of the busiest one, and what it exchanges."""
+    """Time of the busiest device, and its exchanges."""
 
     way: str
     """ring, gather, ulysses or tree."""
     placement: str
-    """Which tokens a device holds; empty where the way has no choice."""
+    """Placement of tokens; empty where the way has no choice."""
     ranks: int
-    """Devices that share the sequence."""
+    """Devices that the sequence is split over."""
     seconds: float
-    """Until the last device has ended."""
+    """Seconds until the last device has ended."""
     low_seconds: float
-    """With every kernel and every exchange at the low end of its range."""
+    """Seconds with every kernel and exchange at the low end of its range."""
     high_seconds: float
-    """With all of them at the high end."""
+    """Seconds with every kernel and exchange at the high end of its range."""
     compute_seconds: float
-    """Of `seconds`, attention and merging of the device that has most to do."""
+    """The part of `seconds` for attention and merging on the busiest device."""
     merge_seconds: float
-    """Of these, merging partial results in passes of their own."""
+    """The part of `compute_seconds` for merging partial results in separate passes."""
     exposed_seconds: float
-    """What exchanges and waiting add."""
+    """Seconds that exchanges and waiting add."""
     sent_bytes: float
     """Bytes that each device sends."""
     exchanges: tuple[Exchange, ...]
-    """What it exchanges, by tensor."""
+    """Its exchanges, by tensor."""
 
     def __add__(self, other: ContextPrediction) -> ContextPrediction:
-        """Both one after the other: a forward and a backward pass."""
+        """One after the other, such as a forward and a backward pass."""
         added = {
             name: getattr(self, name) + getattr(other, name)
             for name in ContextPrediction.__dataclass_fields__
@@ -72,7 +74,7 @@ class ContextPrediction:
 
 @dataclass(frozen=True)
 class _Shared:
-    """A problem and how it is shared, of one direction."""
+    """One direction of a problem, and how it is shared."""
 
     problem: Attention
     ranks: int
@@ -96,13 +98,14 @@ def predict_context(
     clock: Clock | None = None,
     asked: Mapping[str, Any] | None = None,
 ) -> ContextPrediction:
-    """Predict attention whose sequence `ranks` devices share.
+    """Predict attention whose sequence is split over `ranks` devices.
 
-    The problem is that of all devices together. `merged` says that kernels merge partial results
-    themselves, `gradient` in which type a ring sends parts of dK and dV, `asked` what else
-    `perfmodel.predict` is told of the kernels; a `clock` keeps predictions from one call to the
-    next. Raises `UnknownName` for another way or placement, `ProblemError` for a problem that
-    cannot be shared so, with what can.
+    The problem is the whole one, over all devices. `merged`: kernels merge partial results
+    themselves. `gradient`: type in which a ring sends partial dK and dV. `asked`: further options
+    of the kernels for `perfmodel.predict`. `clock` caches predictions between calls.
+
+    Raises `UnknownName` for another way or placement, and `ProblemError` for a problem that the way
+    cannot share; the message names one that can.
     """
     if way not in _WAYS:
         raise UnknownName("way to share attention", way, _WAYS)
@@ -134,7 +137,7 @@ def ring_steps(problem: Attention, ranks: int, placement: str) -> Steps:
 
 
 def _ring(shared: _Shared) -> ContextPrediction:
-    """Blocks go round; each step is as long as its computing or its sending."""
+    """Blocks rotate; a step takes the longer of computing and sending."""
     steps = ring_steps(shared.problem, shared.ranks, shared.placement)
     shared.clock.together([call for device in steps for step in device for call in step])
     merging = np.array([[_merging(shared, at, step) for at, step in enumerate(d)] for d in steps])
@@ -152,9 +155,9 @@ def _ring(shared: _Shared) -> ContextPrediction:
 
 
 def _merging(shared: _Shared, step: int, made: tuple[Attention, ...]) -> np.ndarray:
-    """What a step's results take to be added to those of the steps before.
+    """Seconds to add a step's results to those of the steps before.
 
-    Forward the output, rescaled; backward the gradients of queries, and of keys and values.
+    Forward: the output, rescaled. Backward: the gradients of queries, keys and values.
     """
     if step == 0 or shared.merged:
         return np.zeros(3)
@@ -170,7 +173,8 @@ def _merging(shared: _Shared, step: int, made: tuple[Attention, ...]) -> np.ndar
 
 
 def _gather(shared: _Shared) -> ContextPrediction:
-    """All keys first (forward), or the gradients of all keys afterwards (backward)."""
+    """Gather all keys first (forward), or scatter the gradients of all keys at the end
+    (backward)."""
     check_divides(shared.problem.seq_q, shared.ranks, "parts, one a device")
     held = placed(shared.placement, shared.problem.seq_q, shared.ranks)
     times = [shared.clock.together(calls.before(shared.problem, own)) for own in held]
@@ -179,7 +183,7 @@ def _gather(shared: _Shared) -> ContextPrediction:
 
 
 def _ulysses(shared: _Shared) -> ContextPrediction:
-    """Each device has all tokens of its heads; key-value heads are repeated where they are few."""
+    """Each device has all tokens of its heads; too few key-value heads are repeated."""
     problem, ranks = shared.problem, shared.ranks
     check_divides(problem.seq_q, ranks, "parts, one a device")
     repeated = replace(problem, heads_kv=max(problem.heads_kv, ranks))
@@ -189,7 +193,7 @@ def _ulysses(shared: _Shared) -> ContextPrediction:
 
 
 def _tree(shared: _Shared) -> ContextPrediction:
-    """Each device sees its own keys; outputs and statistics are summed over all."""
+    """Each device attends to its own keys; outputs and statistics are reduced over all."""
     check_divides(shared.problem.seq_kv, shared.ranks, "parts, one a device")
     keys = shared.problem.seq_kv // shared.ranks
     own = calls.of(shared.problem, 1, keys, causal=False)
@@ -215,7 +219,7 @@ def _alone(
     computing: np.ndarray,
     crossing: tuple[Exchange, ...],
 ) -> ContextPrediction:
-    """Kernels and exchanges in turn."""
+    """Kernels and exchanges one after the other."""
     carrier = shared.carrier
     waiting = sum((carrier.exchange_seconds(one) for one in crossing), start=np.zeros(3))
     nothing = np.zeros(3)
@@ -247,9 +251,9 @@ def _found(
 
 
 def _check(problem: Attention, way: str, ranks: int) -> None:
-    """Raise `ProblemError` for what no way, or not this one, can share."""
+    """Raise `ProblemError` for a problem that no way, or not this way, can share."""
     if any(isinstance(size, np.ndarray) for size in problem.sizes().values()):
-        raise ProblemError("arrays of problems are not shared at once; ask for one at a time")
+        raise ProblemError("a problem here is one, not an array; predict one at a time")
     if not isinstance(ranks, int) or isinstance(ranks, bool) or ranks < 1:
         raise ProblemError(f"{ranks} devices share a sequence; write a whole number from 1")
     if problem.window is not None and np.any(problem.window):

@@ -1,11 +1,11 @@
-"""A ring of devices, step by step: each works on the keys it has while the next ones arrive.
+"""A ring of devices, step by step: each works on its current keys while the next ones arrive.
 
     start(i, s + 1) = max(end(i, s), arrival at i, arrival at i + 1)
     arrival at i    = max(start(i − 1, s), start(i, s)) + send
 
 Both ends of a transfer post it when they begin step s and wait for it at its end, as the published
-kernels do; so a step takes the longer of computing and sending, and whoever has less to do waits
-for its neighbours. Device i works in step s on the keys of device i − s.
+kernels do. So a step takes the longer of computing and sending, and a device with less work waits
+for its neighbours. In step s, device i works on the keys of device i − s.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Ring:
-    """A ring that has been run; times as (predicted, low, high)."""
+    """The times of a simulated ring, as (predicted, low, high)."""
 
     seconds: np.ndarray
-    """Until the last device has ended, shape (3,)."""
+    """Seconds until the last device has ended, shape (3,)."""
     busy_seconds: np.ndarray
-    """What each device computed, shape (ranks, 3)."""
+    """Seconds of computing of each device, shape (ranks, 3)."""
 
     @property
     def exposed_seconds(self) -> np.ndarray:
-        """Beyond the computing of the busiest device, shape (3,)."""
+        """Seconds beyond the computing of the busiest device, shape (3,)."""
         return np.asarray(self.seconds - self.busy_seconds.max(axis=0))
 
 
 def run(step_seconds: np.ndarray, send_seconds: np.ndarray) -> Ring:
-    """Run a ring: what each device computes in each step, shape (ranks, steps, 3), and a send (3,).
+    """Simulate a ring.
 
-    Nothing is sent in the last step.
+    `step_seconds`: computing of each device in each step, shape (ranks, steps, 3). `send_seconds`:
+    one send, shape (3,). Nothing is sent in the last step.
     """
     ranks, steps, _ = step_seconds.shape
     start = np.zeros((ranks, step_seconds.shape[2]))

@@ -1,8 +1,9 @@
-"""From which length on the link hides, and which way is fastest at which length.
+"""The length from which a ring's link is hidden, and the fastest way at each length.
 
 A step of a ring with r queries and r keys a device computes 4·r²·d operations a query head and
-sends 4·r·d bytes a key-value head (16 bits): the link hides where r ≥ (g/a)·P/B for g of a heads. P
-is what the attention kernel achieves on such a block, by the time model and not by a data sheet.
+sends 4·r·d bytes a key-value head (16 bits). The link is hidden where r ≥ (g/a)·P/B, with g
+key-value heads, a query heads, and B bytes a second. P is the rate of the attention kernel on such
+a block, by the time model and not by a data sheet.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 
 LONGEST = 2**20
-"""Longest block that is tried, in tokens."""
+"""Longest block in the search, in tokens."""
 
-_GRAIN = 64  # tokens; the lengths tried are multiples, a sixteenth of their size apart
+_GRAIN = 64  # tokens; all blocks are multiples; successive ones differ by a sixteenth of their size
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """The shortest block of a ring's step under which its transfer hides."""
+    """The shortest block of a ring's step that hides its transfer."""
 
     block: int
-    """Queries and keys of a device, in tokens; from here on all longer blocks hide."""
+    """Queries and keys of a device, in tokens; all longer blocks hide their transfers too."""
     compute_seconds: float
-    """What a step computes for."""
+    """Seconds of computing in a step."""
     send_seconds: float
-    """What it sends for."""
+    """Seconds of sending in a step."""
     flops_per_s: float
     """Achieved rate of the kernel on that block."""
 
@@ -44,10 +45,10 @@ class Threshold:
 def threshold(
     problem: Attention, device: Device, carrier: Carrier, *, clock: Clock | None = None
 ) -> Threshold:
-    """The shortest block from which on a whole step hides its transfer, to a sixteenth.
+    """The shortest block from which on every step hides its transfer, to a sixteenth.
 
-    The lengths of the problem do not matter. Raises `ProblemError` where not even the longest one
-    hides, as of a link that is slower than the kernel streams keys.
+    The lengths of the problem do not matter. Raises `ProblemError` where not even the longest block
+    hides it, as on a link slower than the rate at which the kernel streams keys.
     """
     times = clock or Clock(device)
     blocks = _lengths()
@@ -67,7 +68,7 @@ def threshold(
 
 
 def _sent(step: Attention) -> float:
-    """Bytes of a block's keys and values, that two devices would exchange."""
+    """Bytes of a block's keys and values, which two devices exchange."""
     pair = replace(step, seq_q=2 * step.seq_q, seq_kv=2 * step.seq_kv)
     return sum(float(one.sent_bytes) for one in exchanged("ring", pair, 2))
 
@@ -86,13 +87,13 @@ class Crossover:
     """All ways at one length."""
 
     tokens: int
-    """Of the whole sequence."""
+    """Tokens of the whole sequence."""
     ways: Mapping[str, ContextPrediction]
     """The ways that can share it, by name."""
 
     @property
     def fastest(self) -> str:
-        """The one that takes least."""
+        """The way with the least time."""
         return min(self.ways, key=lambda way: self.ways[way].seconds)
 
 
@@ -106,9 +107,9 @@ def crossovers(
     placement: str = "zigzag",
     clock: Clock | None = None,
 ) -> tuple[Crossover, ...]:
-    """Every way at every length: a single query over so many keys where the problem has one query.
+    """Every way at every length; for a problem with one query, the lengths are numbers of keys.
 
-    Ways that a problem does not allow are left out. Raises `ProblemError` where none is left.
+    Ways that cannot share the problem are left out. Raises `ProblemError` where none remains.
     """
     times = clock or Clock(device)
     found = []

@@ -1,11 +1,11 @@
-"""What the devices of a group exchange, out of the counting rule.
+"""Exchanges among the devices of a group, derived from the counting rule.
 
-Each way to share attention is a split axis and the axis along which its tensors lie in memory, here
-and nowhere a formula. Forward and backward, tokens in shards on either side:
+Each way is defined by a split axis and the axis along which its tensors are sharded; there are no
+formulas. Forward and backward:
 
-    ring, gather    queries split; K, V (and dK, dV) lie along the keys
-    ulysses         heads split; all else lies along the tokens
-    tree            keys split; O and the statistics of the softmax are summed
+    ring, gather    queries split; K, V (and dK, dV) sharded along the keys
+    ulysses         heads split; all other tensors sharded along the tokens
+    tree            keys split; O and the statistics of the softmax are reduced
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from perfmodel.operators.mesh import crossing
 
 _GRADIENTS = ("dK", "dV")
 
-# Way → the axis that is split, and of each pass the axis that a tensor's shards lie along. The
-# backward pass of a gather and of Ulysses finds its inputs as the forward pass has left them.
+# Way → the split axis, and for each pass the axis along which a tensor is sharded. The backward
+# pass of gather and Ulysses takes its inputs as the forward pass left them.
 _LIES: Mapping[str, tuple[str, Mapping[str, Mapping[str, str]]]] = {
     "ring": (
         "q",
@@ -44,19 +44,19 @@ def exchanged(
 ) -> tuple[Exchange, ...]:
     """Exchanges of one pass of a problem, `problem.direction`, shared among `ranks` devices.
 
-    `gradient` is the type in which parts of dK and dV are sent to be summed; they are computed in
-    the problem's.
+    `gradient` is the type in which partial dK and dV are sent; they are computed in the problem's
+    type.
     """
     axis, lies = _LIES[way]
     stored = {(tensor, axis): along for tensor, along in lies[problem.direction].items()}
-    streams = way != "gather"  # there the kernels begin once all keys have come
+    streams = way != "gather"  # the kernels start once all keys have arrived
     found = crossing(replace(problem, causal=False), {axis: ranks}, stored, fused=streams)
     wider = float(element(gradient).bits / problem.elements()["gradient"].bits)
     return tuple(_wider(one, wider) if one.tensor in _GRADIENTS else one for one in found)
 
 
 def _wider(exchange: Exchange, times: float) -> Exchange:
-    """The same in a type of so many times the bytes, where parts are summed on the way."""
+    """The same exchange with `times` the bytes, if it sums partial results."""
     if exchange.kind != "reduce-scatter":
         return exchange
     return replace(
@@ -67,10 +67,11 @@ def _wider(exchange: Exchange, times: float) -> Exchange:
 
 
 def ring_held_bytes(problem: Attention, ranks: int) -> float:
-    """Bytes of a device in a ring: its queries and output, keys and values in use and on the way.
+    """Bytes of a device in a ring: its queries and output, and keys and values in use and in
+    transit.
 
-    With as many key-value as query heads six blocks, whatever the number of devices (2310.01889,
-    table 1).
+    With as many key-value as query heads these are six blocks for any number of devices
+    (2310.01889, table 1).
     """
     sizes, elements = problem.sizes(), problem.elements()
     heads = sizes["b"] * sizes["g"]

@@ -1,6 +1,6 @@
-"""Embedding tables of recommenders: how popular rows are, what caches hold, where tables lie.
+"""Embedding tables of recommenders: popularity of rows, hit rates of caches, placement of tables.
 
-popularity.py has Zipf's law and the hit rates of caches, bag.py what look-ups move and how long
-they take on one device, placement.py host memory, device memory with a cache, and shards beside
-each other, dlrm.py a whole recommender.
+popularity.py has Zipf's law and the hit rates of caches, bag.py the traffic and time of look-ups on
+one device. placement.py has host memory, device memory with a cache, and sharded tables; dlrm.py a
+whole recommender.
 """

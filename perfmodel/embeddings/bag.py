@@ -1,8 +1,9 @@
-"""Embedding bags: rows of tables picked and summed, and how long that takes on one device.
+"""Embedding bags: rows of tables that are looked up and summed, and their time on one device.
 
-A sample looks up some rows of each table and sums those of a table. Bytes: line·⌈row/line⌉ and 8 of
-an index for each look-up, and the sums. Operations: an addition a number. That is below 1/q
-operations a byte, so memory limits it everywhere (Gupta et al. 2020, 1906.03109).
+A sample looks up some rows of each table and sums them. Bytes: line·⌈row/line⌉ and 8 of an index
+for each look-up, and the sums. Operations: one addition an element. That is below 1/q operations a
+byte for elements of q bytes, so the work is memory-bound everywhere (Gupta et al. 2020,
+1906.03109).
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from perfmodel.timing.memory import hbm_rate
 
 _INDEX_BYTES = 8
 SECTOR_BYTES, LINE_BYTES = 32, 64
-"""What a GPU's memory and a CPU's hand out at least."""
+"""Smallest access to the memory of a GPU and of a CPU, in bytes."""
 
-# A row opens a page of DRAM, which takes as long as moving so many bytes: with four openings in
-# 16 ns of 25 GB/s (HBM2e, a channel) or in 21 ns of 23 GB/s (DDR4-2933) up to 110 of them, partly
-# hidden by other banks. No run of ours stands behind it: the ends are the range.
+# A row opens a page of DRAM, which takes as long as moving this many bytes. With four openings in
+# 16 ns of 25 GB/s (HBM2e, a channel) or in 21 ns of 23 GB/s (DDR4-2933), it is up to 110 bytes,
+# partly hidden by other banks. No measured run supports it: the ends are the range.
 _OPENING_BYTES = (0.0, 64.0, 128.0)
-# Lines that a core waits for at a time (Intel: 12 fill buffers since Skylake), and how long
-# (Cascade Lake, local DRAM: recalled).
+# Cache lines that a core can have outstanding (Intel: 12 fill buffers since Skylake), and their
+# latency (Cascade Lake, local DRAM: recalled).
 _FILL_BUFFERS, _DRAM_SECONDS = 12, 90e-9
 _WARPS = 64
 _START_SECONDS = 1.5e-6
@@ -40,25 +41,25 @@ class Table:
     """One table."""
 
     rows: int
-    """Rows of it."""
+    """Number of rows."""
     lookups: float
     """Rows that a sample looks up, on average."""
 
 
 @dataclass(frozen=True)
 class Bags:
-    """A batch's look-ups in all tables. Raises `ProblemError`."""
+    """A batch's look-ups in all tables. Raises `ProblemError` for sizes below 1."""
 
     batch: int
     """Samples."""
     tables: tuple[Table, ...]
     """Every table."""
     dim: int
-    """Numbers of a row."""
+    """Elements of a row."""
     dtype: str = "fp32"
-    """Their type."""
+    """Type of an element."""
     exponent: float = 1.05
-    """Of Zipf's law, in every table."""
+    """Exponent of Zipf's law, for every table."""
 
     def __post_init__(self) -> None:
         for name in ("batch", "dim"):
@@ -70,32 +71,32 @@ class Bags:
 
     @property
     def row_bytes(self) -> float:
-        """Of one row."""
+        """Bytes of one row."""
         return self.dim * element(self.dtype).bytes
 
     @property
     def lookups(self) -> float:
-        """Of the batch."""
+        """Look-ups of the batch."""
         return self.batch * sum(table.lookups for table in self.tables)
 
     @property
     def table_bytes(self) -> float:
-        """All tables."""
+        """Bytes of all tables."""
         return sum(table.rows for table in self.tables) * self.row_bytes
 
     @property
     def pooled_bytes(self) -> float:
-        """The sums: a row a table and sample."""
+        """Bytes of the sums: one row a table and sample."""
         return self.batch * len(self.tables) * self.row_bytes
 
     @property
     def operations(self) -> float:
-        """An addition for each number looked up."""
+        """Additions: one for each element looked up."""
         return self.lookups * self.dim
 
     @cached_property
     def popularity(self) -> Popularity:
-        """Of all rows of all tables."""
+        """Popularity of all rows of all tables."""
         kinds = Counter(self.tables)
         return mixed(
             [(zipf(one.rows, self.exponent), one.lookups, many) for one, many in kinds.items()]
@@ -103,42 +104,44 @@ class Bags:
 
 
 def fetched_bytes(row_bytes: float, line_bytes: int) -> int:
-    """Bytes that move for a row that starts at a line: line·⌈row/line⌉."""
+    """Bytes that move for a row aligned to a line: line·⌈row/line⌉."""
     return line_bytes * -(-int(row_bytes) // line_bytes)
 
 
 def line_of(device: Device) -> int:
-    """What a device's memory hands out at least."""
+    """Smallest access to a device's memory, in bytes."""
     return LINE_BYTES if device.kind == "cpu" else SECTOR_BYTES
 
 
 @dataclass(frozen=True)
 class BagTime:
-    """How long a batch's look-ups take, in seconds."""
+    """Time of a batch's look-ups, in seconds."""
 
     seconds: float
-    """From the first to the last."""
+    """Seconds in all."""
     low_seconds: float
-    """If opening a page cost nothing."""
+    """Seconds if opening a page were free."""
     high_seconds: float
-    """If it cost twice as much."""
+    """Seconds if opening a page took twice as long."""
     hit: float
-    """Share of the look-ups that the device's cache answers."""
+    """Hit rate of the device's cache: share of the look-ups."""
     terms: dict[str, float]
-    """What each resource takes."""
+    """Seconds of each resource."""
 
     @property
     def limiter(self) -> str:
-        """The longest."""
+        """The resource with the longest time."""
         return max(self.terms, key=self.terms.__getitem__)
 
 
 def bag_time(bags: Bags, device: Device, share: float = 1.0) -> BagTime:
-    """A batch's look-ups with all tables in the device's memory; `share` of the look-ups only.
+    """Time of a batch's look-ups with all tables in the device's memory; of a `share` of the
+    look-ups.
 
-    t = start + max(missed bytes / (rate · row/(row + opening)), all bytes / cache rate, latency ·
-    max(missed rows / rows in flight, 1), additions). The cache is the device's last one, LRU; what
-    it misses crosses it too.
+        t = start + max(missed bytes / (rate · row/(row + opening)), all bytes / cache rate,
+                        latency · max(missed rows / rows in flight, 1), additions)
+
+    The cache is the device's last level, with LRU replacement; misses pass through it too.
     """
     hit = cache_hit(bags, device)
     found = [_terms(bags, device, share, hit, opening) for opening in _OPENING_BYTES]
@@ -148,13 +151,13 @@ def bag_time(bags: Bags, device: Device, share: float = 1.0) -> BagTime:
 
 
 def cache_hit(bags: Bags, device: Device) -> float:
-    """Share of the look-ups that the device's last cache answers; a device without one, none."""
+    """Hit rate of the device's last cache, as a share of the look-ups; 0 without a cache."""
     capacity = machine(device).l2_distinct_bytes if device.l2_capacity_bytes else 0.0
     return bags.popularity.lru_hit(capacity / fetched_bytes(bags.row_bytes, line_of(device)))
 
 
 def random_rate(bags: Bags, device: Device, opening: float = _OPENING_BYTES[1]) -> float:
-    """Bytes a second at which a device's memory delivers rows at random."""
+    """Bytes a second of random rows from a device's memory."""
     row = fetched_bytes(bags.row_bytes, line_of(device))
     return hbm_rate(machine(device), default()) * row / (row + opening)
 
@@ -178,8 +181,8 @@ def _terms(
 
 
 def _in_flight(device: Device, row: int) -> tuple[float, float]:
-    """Seconds that a row waits for, and rows on their way at a time (Little's law): one a warp, or
-    what a core's fill buffers hold."""
+    """Latency of a row in seconds, and rows in flight (Little's law): one a warp, or as many as a
+    core's fill buffers hold."""
     here = machine(device)
     if device.kind == "cpu":
         wait = device.latency_seconds("hbm") or _DRAM_SECONDS
@@ -188,12 +191,12 @@ def _in_flight(device: Device, row: int) -> tuple[float, float]:
 
 
 def equal_tables(count: int, rows: int, lookups: float) -> tuple[Table, ...]:
-    """`count` tables of so many rows, `lookups` of a sample spread over them."""
+    """`count` tables of `rows` rows, with a sample's `lookups` spread evenly over them."""
     if count < 1 or not lookups > 0.0:
         raise ProblemError("give one table or more, and look-ups above 0")
     return tuple(Table(rows, lookups / count) for _ in range(count))
 
 
 def of_sizes(rows: Sequence[int], lookups: Sequence[float]) -> tuple[Table, ...]:
-    """A table for each pair."""
+    """A table for each pair of rows and look-ups."""
     return tuple(Table(size, many) for size, many in zip(rows, lookups, strict=True))

@@ -1,4 +1,4 @@
-"""A recommender: bags, and the dense layers before and after them (`models.yaml`)."""
+"""A recommender: embedding bags, and the dense layers before and after them (`models.yaml`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from perfmodel.hardware import Device
 from perfmodel.predict import predict
 
 Layer = tuple[int, int]
-"""Columns that a product makes, and those that it sums over."""
+"""Columns of a product's output, and its reduced dimension."""
 
 
 @dataclass(frozen=True)
@@ -24,21 +24,21 @@ class Recommender:
     """Tables and dense layers."""
 
     name: str
-    """As the command line calls it."""
+    """Name on the command line."""
     about: str
-    """One line for a person."""
+    """One-line description."""
     source: str
-    """Where its sizes come from."""
+    """Source of its sizes."""
     rows: tuple[int, ...]
     """Rows of each table."""
     lookups: tuple[float, ...]
-    """Rows of each that a sample looks up."""
+    """Rows of each table that a sample looks up."""
     dim: int
-    """Numbers of a row."""
+    """Elements of a row."""
     dtype: str
-    """Their type."""
+    """Type of an element."""
     dense: tuple[Layer, ...]
-    """Products of the bottom, the interaction and the top, in order."""
+    """Products of the bottom network, the interaction and the top network, in order."""
 
     def bags(self, batch: int, exponent: float) -> Bags:
         """The look-ups of a batch."""
@@ -51,7 +51,7 @@ class Recommender:
 
 
 def load(name: str) -> Recommender:
-    """The recommender of this name; raises `UnknownName`."""
+    """The recommender with this name. Raises `UnknownName`."""
     found = _table().get(name)
     if found is None:
         raise UnknownName("recommender", name, _table())

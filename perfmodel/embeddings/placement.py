@@ -1,15 +1,15 @@
-"""Where embedding tables lie, and what a batch's look-ups then take.
+"""Placements of embedding tables, and the time of a batch's look-ups under each.
 
 - `memory`: all tables in the memory of one device, a CPU's or a GPU's.
-- `cached`: in host memory, with the popular rows cached in a GPU's memory; the rest over the link.
-- `sharded`: over the memories of several GPUs, whose sums are exchanged, all to all.
+- `cached`: in host memory, with popular rows cached in a GPU's memory; misses cross the link.
+- `sharded`: over the memories of several GPUs, whose sums are exchanged by an all-to-all.
 
-Against a CPU that has all tables in its memory, a cache in front of a link pays once
+A cache behind a link is faster than a CPU with all tables in its memory once
 
     (1 − hit)/v < 1/BW,      hit > 1 − v/BW
 
-with v the link's bytes a second and BW what the CPU's memory delivers of rows at random. A link
-that is faster than that memory always pays.
+v: bytes a second of the link; BW: bytes a second of random rows from the CPU's memory. A link
+faster than that memory always pays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from perfmodel.hardware import Device, System
 from perfmodel.offload.links import host_bytes_per_s
 
 _LINK_ENDS = (0.8, 1.25)
-"""Ends of a link's time: its documented rate, and three quarters of what copies usually reach."""
+"""Ends of a link's time, as factors: its documented rate, and three quarters of the usual copy
+rate."""
 
 
 @dataclass(frozen=True)
@@ -38,24 +39,24 @@ class Placed:
     """A batch's look-ups under a placement, in seconds."""
 
     placement: str
-    """memory, cached or sharded."""
+    """`memory`, `cached` or `sharded`."""
     device: str
-    """Where look-ups are summed."""
+    """Slug of the device that sums the rows."""
     devices: int
-    """How many of it."""
+    """Number of devices."""
     seconds: float
-    """Of the batch."""
+    """Seconds of the batch."""
     low_seconds: float
     """Low end of the range."""
     high_seconds: float
     """High end."""
     hit: float
-    """Share of the look-ups that need no slower memory: of the device's last cache, or of its
-    memory where tables lie in the host's."""
+    """Share of the look-ups that need no slower memory: hits of the device's last cache or, for
+    tables in host memory, of the device's memory."""
     limiter: str
-    """What takes longest."""
+    """The resource with the longest time."""
     fits: bool
-    """Whether the tables fit where they lie."""
+    """Whether the tables fit into their memory."""
 
 
 def in_memory(bags: Bags, device: Device) -> Placed:
@@ -66,11 +67,11 @@ def in_memory(bags: Bags, device: Device) -> Placed:
 
 
 def cached(bags: Bags, device: Device, host: Device, rows: float, *, pinned: bool = True) -> Placed:
-    """`rows` in the device's memory, the most popular pinned or those asked for last, others from
-    the host's over the link: each missed row whole, at what the link and the host's memory reach.
+    """`rows` rows in the device's memory: pinned popular rows, or the most recently used ones.
 
-    Missed rows land in the device's memory and are summed there as the others are, so that a higher
-    hit rate never takes longer.
+    Misses cross the link as whole rows, at the achieved rate of link and host memory. They are
+    written to the device's memory and summed there like the hits, so a higher hit rate never takes
+    longer.
     """
     popularity = bags.popularity
     hit = popularity.static_hit(rows) if pinned else popularity.lru_hit(rows)
@@ -83,20 +84,20 @@ def cached(bags: Bags, device: Device, host: Device, rows: float, *, pinned: boo
 
 
 def link_seconds(bags: Bags, device: Device, host: Device, missed: float) -> float:
-    """Seconds in which the missed share of the look-ups comes over the link."""
+    """Seconds of the missed share of the look-ups on the link."""
     row = fetched_bytes(bags.row_bytes, line_of(device))
     rate = min(host_bytes_per_s(device), random_rate(bags, host))
     return missed * bags.lookups * row / rate
 
 
 def sharded(bags: Bags, device: Device, system: System, devices: int) -> Placed:
-    """Tables over the memories of several devices: each looks up its share for the whole batch, and
-    sends every other device the sums of that device's samples.
+    """Tables over the memories of several devices, spread evenly by look-ups.
 
-    Tables are spread evenly by look-ups. Raises what `predict_collective` raises.
+    Each device looks up its share for the whole batch, and sends every other device the sums of
+    that device's samples. Raises what `predict_collective` raises.
     """
     if devices < 2:
-        raise ProblemError(f"tables over {devices} device; give 2 or more")
+        raise ProblemError(f"tables are sharded over {devices} device; give 2 or more")
     found = bag_time(bags, device, 1.0 / devices)
     sent = Collective("all-to-all", round(bags.pooled_bytes / devices), devices, dtype=bags.dtype)
     exchange = predict_collective(sent, system)
@@ -110,9 +111,9 @@ def sharded(bags: Bags, device: Device, system: System, devices: int) -> Placed:
 
 
 def break_even_hit(bags: Bags, device: Device, host: Device) -> float:
-    """Hit rate from which a cache on the device beats the host's own memory: 1 − v/BW, 0 at least.
+    """Hit rate above which a cache on the device beats the host's own memory: max(0, 1 − v/BW).
 
-    BW is what the host delivers of rows at random, its cache's hits included.
+    BW is the host's rate for random rows, hits of its cache included.
     """
     whole = bag_time(bags, host).seconds
     over = link_seconds(bags, device, host, 1.0)
@@ -120,7 +121,7 @@ def break_even_hit(bags: Bags, device: Device, host: Device) -> float:
 
 
 Seconds = tuple[float, float, float]
-"""Of something, and both ends of its range."""
+"""Predicted seconds, and both ends of their range."""
 
 _NONE = (0.0, 0.0, 0.0)
 
@@ -136,7 +137,7 @@ def _placed(
     over: Seconds = _NONE,
     then: Seconds = _NONE,
 ) -> Placed:
-    """Look-ups beside what comes over a link, and what follows both."""
+    """Look-ups concurrent with transfers over a link, and the steps that follow both."""
     own = (found.seconds, found.low_seconds, found.high_seconds)
     seconds, low, high = (
         max(one, other) + last for one, other, last in zip(own, over, then, strict=True)

@@ -1,11 +1,11 @@
-"""How often rows are asked for, and how many look-ups a cache of the popular ones answers.
+"""Popularity of rows, and the hit rate of a cache.
 
-Zipf: the row of rank i is asked for in proportion to i^-a. Two caches of C rows:
+By Zipf's law, the row of rank i is looked up in proportion to i^-a. Two caches of C rows:
 
-- static: the C most popular rows are pinned. Of one table, hit = H(C, a) / H(N, a), with H the sum
-  of i^-a up to its first argument.
-- LRU, by Che's approximation (Che, Tung & Wang 2002; Fricker et al. 2012): a row is there if it was
-  asked for within the last τ look-ups, where τ solves Σ (1 − e^(−p τ)) = C. Then
+- static: the C most popular rows are pinned. For one table, hit = H(C, a) / H(N, a), with H(n, a)
+  the sum of i^-a over i = 1 … n.
+- LRU, by Che's approximation (Che, Tung & Wang 2002; Fricker et al. 2012): a row is cached if it
+  was looked up within the last τ look-ups, where τ solves Σ (1 − e^(−p τ)) = C. Then
   hit = Σ p (1 − e^(−p τ)).
 """
 
@@ -18,27 +18,27 @@ import numpy as np
 
 from perfmodel.errors import ProblemError
 
-_EXACT = 2**12  # ranks that are kept one by one; further ones in groups of equal rate
+_EXACT = 2**12  # ranks with a rate of their own; higher ranks are in groups of equal rate
 _GROUPS_A_DOUBLING = 64
 _PRECISION = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class Popularity:
-    """Rows in groups: `counts` rows that are each asked for at `rates` of all look-ups."""
+    """Rows in groups: `counts` rows, each with a share `rates` of all look-ups."""
 
     rates: np.ndarray
-    """Share of the look-ups that go to one row of the group; with the counts they add up to 1."""
+    """Share of the look-ups that go to one row of the group; Σ rates · counts = 1."""
     counts: np.ndarray
-    """Rows of the group."""
+    """Number of rows in the group."""
 
     @property
     def rows(self) -> float:
-        """All rows."""
+        """Number of rows."""
         return float(self.counts.sum())
 
     def static_hit(self, cached: float) -> float:
-        """Share of the look-ups that `cached` pinned rows answer, the most popular ones."""
+        """Hit rate of `cached` pinned rows, the most popular ones."""
         _not_negative(cached)
         order = np.argsort(-self.rates, kind="stable")
         rates, counts = self.rates[order], self.counts[order]
@@ -47,7 +47,7 @@ class Popularity:
         return min(float(np.sum(held * rates)), 1.0)
 
     def lru_hit(self, cached: float) -> float:
-        """Share of the look-ups that a cache of the `cached` rows asked for last answers."""
+        """Hit rate of an LRU cache of `cached` rows."""
         _not_negative(cached)
         if cached >= self.rows:
             return 1.0
@@ -57,7 +57,7 @@ class Popularity:
         return float(np.sum(self.counts * self.rates * there))
 
     def characteristic(self, cached: float) -> float:
-        """τ: look-ups after which a row that was not asked for again is gone, by bisection."""
+        """τ, by bisection: look-ups after which a row that is not looked up again is evicted."""
         low, high = cached, cached
         while self._different(high) < cached and np.isfinite(high):
             low, high = high, 2.0 * high
@@ -67,15 +67,15 @@ class Popularity:
         return high
 
     def _different(self, lookups: float) -> float:
-        """Rows that so many look-ups ask for, on average, each counted once."""
+        """Expected number of distinct rows in `lookups` look-ups."""
         return float(np.sum(self.counts * -np.expm1(-self.rates * lookups)))
 
 
 def zipf(rows: int, exponent: float) -> Popularity:
-    """One table of `rows` by Zipf's law; 0: all alike. Raises `ProblemError`.
+    """One table of `rows` rows by Zipf's law; exponent 0: all rows equal. Raises `ProblemError`.
 
-    Beyond 4,096 ranks, those within a 64th of a doubling share a rate: the integral of x^-a over
-    them, half a rank to either side, which their sum is to a millionth there.
+    Beyond 4,096 ranks, ranks within a 64th of a doubling share a rate. It is the integral of x^-a
+    over them, extended by half a rank on either side; that equals their sum to a millionth.
     """
     if rows < 1:
         raise ProblemError(f"a table of {rows} rows; give 1 or more")
@@ -93,7 +93,7 @@ def zipf(rows: int, exponent: float) -> Popularity:
 
 
 def mixed(parts: Sequence[tuple[Popularity, float, int]]) -> Popularity:
-    """Several kinds of tables: each with look-ups of one such table and how many there are."""
+    """Several kinds of tables: the look-ups of one table and the number of such tables."""
     total = sum(lookups * many for _, lookups, many in parts)
     if not total > 0.0:
         raise ProblemError("no table is looked up; give look-ups of 1 or more")

@@ -1,4 +1,4 @@
-"""File formats by name, and the one door that checks a file of any of them."""
+"""File formats by name, and a check for a file of any of them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class FileFormat:
     """One format."""
 
     about: str
-    """What a file of it describes."""
+    """What a file of the format describes."""
     schema: str
-    """Its JSON Schema of draft 2020-12, a file of the package."""
+    """Its JSON Schema (draft 2020-12), a file of the package."""
     files: tuple[str, ...] = ()
-    """Patterns of names that editors should take for it."""
+    """Patterns of file names that editors should take for this format."""
     keys: frozenset[str] = frozenset()
-    """Keys at the top by which a file is known; empty where files of it are not checked here."""
+    """Top-level keys that identify the format; empty where its files are not checked here."""
     reader: str = ""
-    """`module:function` that reads such a file; it raises what is wrong, or lists it."""
+    """`module:function` that reads such a file; it raises or lists errors."""
 
 
 FORMATS = {
@@ -86,18 +86,18 @@ FORMATS = {
     "runs": FileFormat("rows of the measured-run table", "evidence/records/runs.schema.json"),
     "prediction": FileFormat("what commands write as JSON", "render/prediction.schema.json"),
 }
-"""The formats. One that can be checked has `keys` and a `reader`."""
+"""The formats. A format that can be checked has `keys` and a `reader`."""
 
 
 def find(name: str) -> FileFormat:
-    """The format of that name; raises `UnknownName`."""
+    """The format with this name. Raises `UnknownName`."""
     if name not in FORMATS:
         raise UnknownName("format of files", name, FORMATS)
     return FORMATS[name]
 
 
 def schema(name: str, draft: str = "2020-12") -> dict[str, Any]:
-    """The JSON Schema of a format, of draft "2020-12" or "7"; raises `UnknownName`."""
+    """The JSON Schema of a format, in draft "2020-12" or "7". Raises `UnknownName`."""
     if draft not in ("2020-12", "7"):
         raise UnknownName("draft of JSON Schema", draft, ("2020-12", "7"))
     path = PACKAGE / find(name).schema
@@ -106,27 +106,27 @@ def schema(name: str, draft: str = "2020-12") -> dict[str, Any]:
 
 
 def format_of(path: Path) -> str:
-    """The name of the format that a YAML file is of, by the keys at its top.
+    """The name of a YAML file's format, by its top-level keys.
 
-    Raises `SpecError` for a file that cannot be read, or whose keys are those of no format.
+    Raises `SpecError` for a file that cannot be read, or whose keys match no format.
     """
     from perfmodel.hardware import yamlfile
 
     known = {name: item.keys for name, item in FORMATS.items() if item.keys}
     top = set(_TOP.findall(yamlfile.read(path)))
-    # The format whose keys are there most nearly: a damaged file is still of its format.
+    # Take the format with the best match of keys: a damaged file still has its format.
     share = {name: len(keys & top) / len(keys) for name, keys in known.items()}
     best = max(share, key=lambda name: share[name])
     if not share[best]:
         said = "; ".join(f"{name}: {', '.join(sorted(keys))}" for name, keys in known.items())
-        raise SpecError(f"{path}: a file of no known format, by its keys ({said})")
+        raise SpecError(f"{path}: its keys match no known format ({said})")
     return best
 
 
 def check(path: Path, name: str | None = None) -> list[str]:
-    """What is wrong with a file of a format, a line each; by default the one its keys are of.
+    """Errors in a file, one line each; by default for the format that its keys match.
 
-    Raises `UnknownName` for a format that there is not, or that has no reader.
+    Raises `UnknownName` for an unknown format, or one without a reader.
     """
     checked = {key: item for key, item in FORMATS.items() if item.reader}
     if name is not None and name not in checked:

@@ -1,9 +1,9 @@
-"""A JSON Schema of draft 2020-12 as one of draft-07, which editors' catalogues still ask for.
+"""Converts a JSON Schema of draft 2020-12 into draft-07, which editors' catalogues still require.
 
-The keywords that changed between them (JSON Schema, "Migrating from older drafts"): `$defs` were
-`definitions`, `prefixItems` an array of `items` with `additionalItems` for the rest, and
-`dependentRequired` was `dependencies`. What stands beside a `$ref` is ignored in draft-07, so such
-a reference moves into an `allOf`.
+The keywords that changed (JSON Schema, "Migrating from older drafts"): `$defs` were `definitions`;
+`prefixItems` was an array of `items` with `additionalItems` for the rest; `dependentRequired` was
+`dependencies`. Draft-07 ignores keywords beside a `$ref`, so such a reference moves into an
+`allOf`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from __future__ import annotations
 from typing import Any
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
-# What keywords were called.
+# Old names of keywords.
 _RENAMED = {"$defs": "definitions", "dependentRequired": "dependencies"}
-# Keywords whose values are names to schemas, and those whose values are no schemas at all.
+# Keywords whose values map names to schemas, and keywords whose values are no schemas.
 _NAMED: frozenset[str] = frozenset({"properties", "patternProperties", "$defs"})
 _PLAIN = frozenset({"enum", "const", "default", "examples", "required", "type"})
 
 
 def as_draft07(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema in draft-07, which accepts the same documents."""
+    """The schema in draft-07; it accepts the same documents."""
     return {**_schema({**schema, "$schema": DRAFT})}
 
 
 def _schema(schema: Any) -> Any:
-    """One schema; a truth value, or what is none, stays."""
+    """One schema; a boolean, or anything that is no schema, is unchanged."""
     if isinstance(schema, list):
         return [_schema(item) for item in schema]
     if not isinstance(schema, dict):

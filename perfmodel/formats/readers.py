@@ -1,4 +1,4 @@
-"""What is wrong with a file of a format, where that takes more than reading it."""
+"""Checks of file formats that take more than reading the file."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from perfmodel.timing.libraries import files
 
 
 def hardware(path: Path) -> list[str]:
-    """Every problem of a device's spec, and of the facts by which it differs from its family."""
+    """Every error in a device's spec, and in the facts by which it differs from its
+    architecture."""
     return validate_file(path) or _own_facts(path)
 
 
 def _own_facts(path: Path) -> list[str]:
-    """What is wrong with the facts by which a device differs from its architecture."""
+    """Errors in the facts by which a device differs from its architecture."""
     try:
         architecture_of(load(path.absolute()))
     except SpecError as error:
@@ -26,6 +27,6 @@ def _own_facts(path: Path) -> list[str]:
 
 
 def library(path: Path) -> None:
-    """Read a library's facts beside the shipped ones, as a package's file is read."""
+    """Read a library's facts together with the shipped ones, like a package's file."""
     known = [item for item in files.load().values() if item.name != path.stem]
     files.facts_of([files.document(path, path.stem)], files.entries(known))

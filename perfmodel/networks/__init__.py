@@ -1,7 +1,10 @@
-"""Whole transformers: what they are, and the operators that a pass over them runs.
+"""Transformers: their sizes, and the operators that a pass over one runs.
 
-A `Network` (network.py) is sizes and blocks; presets/ has published ones, huggingface/ reads a
-config.json. A `Stack` (stacks.yaml) says what software makes of a layer. layers/ puts operations
-together, and operations/ write their kernels forward and backward, with the tensors that each
-backward reads; expand.py makes segments of them, one a kind of layer, and predict.py times these.
+A `Network` (network.py) has sizes and blocks. presets/ has published networks; huggingface/ reads a
+config.json. A `Stack` (stacks.yaml) is a software stack: it decides which operations of a layer
+share a kernel.
+
+layers/ builds a layer out of operations. operations/ has the kernels of each operation, forward and
+backward, and the tensors that its backward pass reads. expand.py makes one segment for each kind of
+layer, and predict.py times the segments.
 """

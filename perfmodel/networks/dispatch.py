@@ -1,12 +1,13 @@
-"""The host beside the device: kernels that are launched ahead, and a device that waits for them.
+"""Launch overhead: the host launches kernels ahead of a device that takes them from a queue.
 
-The host makes one launch after another and does not wait; the device takes them from a queue. Of a
-stretch of launches three numbers say everything: the device's seconds D, the host's seconds H, and
-the longest way M that goes along the host up to some launch and along the device from there:
+The host launches without waiting for the device. A stretch of launches needs three numbers: the
+device's seconds D, the host's seconds H, and the critical path M. M is the longest path that
+follows the host up to one launch and the device from there on:
 
     end' = max(end + D, host + M)        host' = host + H
 
-Two stretches after each other are a stretch, and so are r equal ones: (max, +) products.
+Two stretches one after the other are a stretch again, and so are r equal ones. These are products
+in the (max, +) algebra:
 
     D₁₂ = D₁ + D₂    H₁₂ = H₁ + H₂    M₁₂ = max(M₁ + D₂, H₁ + M₂)
     Dᵣ = r·D         Hᵣ = r·H         Mᵣ = M + (r − 1)·max(D, H)
@@ -21,22 +22,22 @@ from functools import reduce
 
 @dataclass(frozen=True)
 class Stretch:
-    """Launches one after another; times in seconds."""
+    """Consecutive launches; times in seconds."""
 
     device_seconds: float = 0.0
-    """All of its kernels and the gaps between them."""
+    """Time of the kernels on the device, with the gaps between them."""
     host_seconds: float = 0.0
-    """All of its launches."""
+    """Time of the launches on the host."""
     latest_seconds: float = 0.0
-    """From its first launch to its last instruction, on a device that waits for nothing else."""
+    """Critical path from the first launch to the end of the last kernel, on an idle device."""
 
     @classmethod
     def of(cls, kernel_seconds: float, launch_seconds: float) -> Stretch:
-        """One kernel: it starts when its launch is made, and takes what it takes."""
+        """One kernel: it starts when its launch is made, and runs for `kernel_seconds`."""
         return cls(kernel_seconds, launch_seconds, launch_seconds + kernel_seconds)
 
     def then(self, other: Stretch) -> Stretch:
-        """This one, and another one after it."""
+        """This stretch followed by another one."""
         return Stretch(
             self.device_seconds + other.device_seconds,
             self.host_seconds + other.host_seconds,
@@ -47,7 +48,7 @@ class Stretch:
         )
 
     def times(self, repeat: int) -> Stretch:
-        """Itself, so many times."""
+        """This stretch `repeat` times in a row."""
         if repeat < 1:
             return Stretch()
         slower = max(self.device_seconds, self.host_seconds)
@@ -59,15 +60,15 @@ class Stretch:
 
     @property
     def steady_seconds(self) -> float:
-        """What each of many equal ones adds: the longer of device and host."""
+        """What each of many equal stretches adds: the longer of device and host time."""
         return max(self.device_seconds, self.host_seconds)
 
     @property
     def seconds(self) -> float:
-        """From the first launch to the last instruction."""
+        """From the first launch to the end of the last kernel."""
         return max(self.device_seconds, self.latest_seconds)
 
 
 def joined(stretches: Iterable[Stretch]) -> Stretch:
-    """Stretches after each other."""
+    """The stretches one after another, as one."""
     return reduce(Stretch.then, stretches, Stretch())

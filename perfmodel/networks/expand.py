@@ -3,8 +3,8 @@
     segments = expand(network, Setting(batch=8, seq=512, training=True))
     segments[1].forward.graph.nodes      # kernels of one layer, forward
 
-What is counted of a network comes from here: parameters are those that its operations own,
-operations and bytes those of its kernels, activations what its operations save.
+Every count of a network is derived from its operations: parameters from the weights that they own,
+FLOPs and bytes from their kernels, activations from the tensors that they save.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from perfmodel.networks.value import Weight
 
 @lru_cache(maxsize=256)
 def expand(network: Network, setting: Setting) -> tuple[Segment, ...]:
-    """The segments of a network in order. Raises `ProblemError` for sizes that devices cannot
-    share, in one line with what would work."""
+    """The segments of a network in order.
+
+    Raises `ProblemError` for sizes that do not divide among the devices; it names sizes that do.
+    """
     if network.positions and setting.past + setting.seq > network.positions:
         raise ProblemError(
             f"{network.name} has {network.positions:,} learned positions, fewer than the "
@@ -51,7 +53,8 @@ def expand(network: Network, setting: Setting) -> tuple[Segment, ...]:
 
 
 def parameters(network: Network, setting: Setting | None = None) -> tuple[tuple[Weight, int], ...]:
-    """Every parameter tensor with how many layers have one; shared ones once."""
+    """Every parameter tensor, with the number of layers that have one; shared tensors count
+    once."""
     sizes = setting or Setting(batch=1, seq=1)
     return tuple(
         (weight, segment.repeat)
@@ -67,8 +70,8 @@ def parameter_count(network: Network) -> int:
 
 
 def active_count(network: Network, *, input_embedding: bool = True) -> int:
-    """Parameters that one token meets: `chosen` of the experts; of the input embedding's table all
-    rows, or none."""
+    """Parameters that one token uses: of the experts, the `chosen` ones; of the input embedding,
+    the whole table, or nothing without `input_embedding`."""
     found = sum(weight.active * repeat for weight, repeat in parameters(network))
     if input_embedding:
         return found
@@ -81,8 +84,8 @@ def active_count(network: Network, *, input_embedding: bool = True) -> int:
 
 
 def _embedding(network: Network, setting: Setting, before: Sequence[Block], name: str) -> Segment:
-    """Tables, their sums, a norm, dropout, of the blocks that follow; those of a decoder behind an
-    encoder share its table."""
+    """The embedding segment: tables, their sum, a norm, dropout. The decoder of an encoder-decoder
+    shares the encoder's table."""
     layer = Layer(network, setting)
     embedding(layer, before[0].attention, shared=name != "embedding")
     return Segment(name, 1, tuple(layer.operations))
@@ -91,7 +94,7 @@ def _embedding(network: Network, setting: Setting, before: Sequence[Block], name
 def _blocks(
     network: Network, setting: Setting, blocks: Sequence[Block], called: str
 ) -> list[Segment]:
-    """A segment for each entry."""
+    """One segment for each entry of the list of blocks."""
     found = []
     for i, one in enumerate(blocks):
         name = called if len(blocks) == 1 else f"{called} {i + 1}"

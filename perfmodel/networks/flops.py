@@ -1,19 +1,18 @@
-"""Model FLOPs of a training token, by the conventions that people report MFU in.
+"""Model FLOPs of a training token, by the conventions in which MFU is reported.
 
-A product of a token with a weight takes two operations forward and four backward, attention 4·s·a·k
-a token and layer forward over s keys of a heads of width k, and twice that backward:
+A matrix product of one token takes 2 operations a weight forward and 4 backward. Attention takes
+4·s·a·k a token and layer forward, and twice that backward: s keys, a heads of width k.
 
-    megatron   6·W + 12·Σ s·a·k        W: weights of products, the head among them, the input
-                                       embedding not (Korthikanti et al., 2205.05198, Eq. 7)
-    causal     6·W + 6·Σ (s + 1)·a·k   the half of the scores that a causal mask leaves
+    megatron   6·W + 12·Σ s·a·k        W: weights of products, with the head and without the input
+                                       embedding (Korthikanti et al., 2205.05198, Eq. 7)
+    causal     6·W + 6·Σ (s + 1)·a·k   only the half of the scores that a causal mask leaves
     palm       6·N + 12·Σ s·a·k        N: all parameters but the input embedding (PaLM, 2204.02311,
                                        appendix B; nanoGPT, torchtitan)
     palm-all   6·N + 12·Σ s·a·k        N with the embeddings (llm-foundry)
-
-    narayanan  8·(W − head) + 6·head + 16·Σ s·a·k   with the forward pass of all layers once more
+    narayanan  8·(W − head) + 6·head + 16·Σ s·a·k   the forward pass of all layers counted twice
                                        (Narayanan et al., 2104.04473, Eq. 3)
 
-Recomputation is in none of the others. Of experts those that a token meets count.
+Only `narayanan` counts recomputation. Of the experts, those that a token is routed to count.
 """
 
 from __future__ import annotations
@@ -29,11 +28,12 @@ CONVENTIONS = {
     "palm": "6 N without the input embedding, attention without a mask (PaLM, appendix B)",
     "palm-all": "6 N with the embeddings, attention without a mask (llm-foundry)",
 }
-"""Every convention, and what it counts."""
+"""Every convention by name, with what it counts."""
 
 
 def flops_per_token(network: Network, seq: int, convention: str = "megatron") -> float:
-    """Operations of one token's forward and backward pass; raises `UnknownName`."""
+    """Operations of one token's forward and backward pass. Raises `UnknownName` for a
+    convention."""
     if convention not in CONVENTIONS:
         raise UnknownName("MFU convention", convention, CONVENTIONS)
     weights = {
@@ -53,7 +53,7 @@ def flops_per_token(network: Network, seq: int, convention: str = "megatron") ->
 
 
 def _multiplied(network: Network) -> int:
-    """Weights of products that one token meets: matrices, and the head's table."""
+    """Weights of products that one token uses: matrices, and the head's table."""
     matrices = sum(
         weight.active * repeat
         for weight, repeat in parameters(network)
@@ -63,12 +63,12 @@ def _multiplied(network: Network) -> int:
 
 
 def _head(network: Network) -> int:
-    """Weights of the product that makes logits, where there is one."""
+    """Weights of the product that makes logits; 0 without a head."""
     return network.vocabulary * network.hidden * (network.head in ("language", "pretraining"))
 
 
 def _scores(of: SelfAttention, seq: int, *, causal: bool) -> float:
-    """Operations a token of both products forward, over three: s·a·(k + v) and the mask's half."""
+    """Multiply-adds of both attention products for one token: s·a·(k + v); half under a mask."""
     reach = of.window or of.chunk
     keys = min(reach, seq) if reach else seq
     seen = (seq + 1) / 2 if causal and of.causal and keys == seq else keys

@@ -1,4 +1,4 @@
-"""What the host spends on a launch (`hosts.yaml`)."""
+"""Host time of a kernel launch (`hosts.yaml`)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ class Host:
     """Host time of one launch, in seconds."""
 
     name: str
-    """As stacks name it."""
+    """Name, as stacks refer to it."""
     forward_seconds: float
-    """In the forward pass, from Python."""
+    """A launch in the forward pass, from Python."""
     backward_seconds: float
-    """In the backward pass, from the autograd engine."""
+    """A launch in the backward pass, from the autograd engine."""
     micro_batch_seconds: float = 0.0
-    """Between two micro-batches, while nothing runs: batches fetched, losses read."""
+    """Between two micro-batches, while the device idles: the host fetches a batch and reads a
+    loss."""
     source: str = ""
     """Where the numbers come from."""
 

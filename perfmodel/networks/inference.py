@@ -1,4 +1,4 @@
-"""Passes of inference as engines run them: captured in a graph, in 16 bits, logits where needed."""
+"""Inference passes as serving engines run them: CUDA graphs, 16 bits, logits only where needed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from perfmodel.networks.setting import Setting
 
 
 def step(batch: int, context: int, *, ends: bool = True) -> Setting:
-    """A decoding step of `batch` sequences of `context` tokens, the new one included; without
-    `ends` the layers alone."""
+    """A decode step of `batch` sequences of `context` tokens, the new one included. Without `ends`
+    it has only the layers, no embedding and no head."""
     return _pass(batch, 1, context - 1, ends)
 
 
 def prompt(batch: int, tokens: int, *, ends: bool = True) -> Setting:
-    """A pass over `tokens` of each of `batch` prompts."""
+    """A prefill pass over `tokens` tokens of each of `batch` prompts."""
     return _pass(batch, tokens, 0, ends)
 
 

@@ -1,8 +1,9 @@
-"""Networks by name: files of the user's own, those that come with perfmodel, those of packages.
+"""Networks by name: the user's own files, those shipped with perfmodel, those of other packages.
 
-presets/ has a file a family, networks/ in a folder of PERFMODEL_PATH files of one's own. A package
-brings networks under the entry point `perfmodel.networks`: a `Network`, the path of a YAML file, or
-a function that returns one of them. What is broken is left out with a warning that names it.
+presets/ has one file a family. A user's files are found under networks/ in each folder of
+PERFMODEL_PATH. A package brings networks under the entry point `perfmodel.networks`: a `Network`,
+the path of a YAML file, or a function that returns either. A broken entry is skipped with a warning
+that names it.
 """
 
 from __future__ import annotations
@@ -24,19 +25,21 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "networks"
-"""The entry point, after `perfmodel.`, and the folder of one's own files."""
+"""The entry point, after `perfmodel.`, and the name of the folder of a user's files."""
 
 
 def names() -> list[str]:
-    """Every name that `load` knows, aliases apart, as files have them: by family and size."""
+    """Every name that `load` knows, without aliases, in the order of the files: by family and
+    size."""
     return [entry.network.name for entry in entries()]
 
 
 def load(name_or_path: str | Path) -> Network:
-    """The network with this name or alias, or in this file (a name with a slash, or ending .yaml).
+    """The network with this name or alias, or in this file (a name with a slash, or ending in
+    .yaml).
 
-    Raises `UnknownName` with the nearest names, or `SpecError` for a file that describes no single
-    network.
+    Raises `UnknownName` with the nearest names, or `SpecError` for a file that does not hold
+    exactly one network.
     """
     text = str(name_or_path)
     if "/" in text or os.sep in text or text.endswith((".yaml", ".yml", ".json")):
@@ -50,7 +53,7 @@ def load(name_or_path: str | Path) -> Network:
 
 
 def entries() -> list[Entry]:
-    """Every network with its aliases; of two with one name the user's own, else the shipped one."""
+    """Every network with its aliases. A user's network replaces a shipped one of the same name."""
     found: dict[str, Entry] = {}
     for place in _places():
         for entry in place:
@@ -59,7 +62,7 @@ def entries() -> list[Entry]:
 
 
 def spellings(entry: Entry) -> tuple[str, ...]:
-    """The name of a network and its aliases, as they are compared."""
+    """The name of a network and its aliases, normalised for comparison."""
     return tuple(normalise(name) for name in (entry.network.name, *entry.aliases))
 
 
@@ -78,7 +81,7 @@ def _single(path: str) -> Network:
 
 
 def _places(wanted: str = "") -> Iterator[Sequence[Entry]]:
-    """Where networks are looked for, in order; of the shipped files the likeliest first."""
+    """The groups of networks to search, in order; of the shipped files the likeliest first."""
     yield _own(tuple(plugins.files(plugins.folders(GROUP))))
     for path in sorted(_files(), key=lambda path: not wanted.startswith(path.stem)):
         yield _shipped(path)
@@ -102,7 +105,7 @@ def _shipped(path: Path) -> Sequence[Entry]:
 
 @lru_cache(maxsize=4)
 def _brought(points: tuple[EntryPoint, ...]) -> Sequence[Entry]:
-    """What other packages bring under names that are free."""
+    """Networks of other packages whose names are not taken."""
     taken = {name for path in _files() for entry in _shipped(path) for name in spellings(entry)}
     found: list[Entry] = []
     for point, loaded in plugins.brought(GROUP):
@@ -110,10 +113,10 @@ def _brought(points: tuple[EntryPoint, ...]) -> Sequence[Entry]:
             for entry in _of_package(loaded):
                 clash = taken.intersection(spellings(entry))
                 if clash:
-                    raise ValueError(f"a network named {min(clash)} is there already")
+                    raise ValueError(f"a network named {min(clash)} exists already")
                 found.append(entry)
                 taken.update(spellings(entry))
-        except Exception as error:  # whatever another package raises must not stop the others
+        except Exception as error:  # an exception in one package must not stop the others
             plugins.leave_out(point, error)
     return found
 

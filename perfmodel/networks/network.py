@@ -1,4 +1,4 @@
-"""What a network is: sizes, blocks in order, embeddings and heads. No batch, no device."""
+"""A network: sizes, blocks in order, embeddings and heads. It has no batch and no device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from perfmodel.errors import ProblemError
 
 Norm = Literal["layernorm", "rmsnorm"]
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "silu")
-"""Activations of the inner layer: the error function's, tanh's approximation of it, relu, silu."""
+"""Activations of the inner layer: gelu by the error function, gelu by its tanh approximation, relu,
+silu."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +22,13 @@ class Latent:
     kv_rank: int
     """Width of the latent that keys and values come from."""
     nope: int
-    """Width of a head's part without rotary positions."""
+    """Columns of a head without rotary positions."""
     rope: int
-    """Width of its part with them, which all heads' keys share."""
+    """Columns of a head with rotary positions; all heads share their keys."""
     value: int
     """Width of a head's values."""
     q_rank: int = 0
-    """Width of the queries' latent; 0: queries come from the hidden state itself."""
+    """Width of the queries' latent; 0: queries are projected from the hidden state directly."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class SelfAttention:
     window: int = 0
     """Nearest keys that a query sees; 0: all."""
     chunk: int = 0
-    """Tokens of a chunk, beyond which none is seen (Llama 4's local layers); 0: no chunks."""
+    """Tokens of a chunk; a token sees only its own chunk (Llama 4's local layers). 0: no chunks."""
     qkv_bias: bool = False
     """Whether the projections of queries, keys and values have a bias."""
     output_bias: bool = False
@@ -55,11 +56,11 @@ class SelfAttention:
     rotary: bool = True
     """Whether queries and keys are rotated by their positions."""
     joined: bool = False
-    """Whether the model's own code has one product for queries, keys and values."""
+    """Whether the published code has one product for queries, keys and values."""
     sinks: bool = False
     """Whether each head has a learned score that takes part in its softmax (gpt-oss)."""
     relative_buckets: int = 0
-    """Learned biases a head by distance (T5), in the first block of a stack; 0: none."""
+    """Learned biases of a head by distance (T5), in the first block of a stack; 0: none."""
     latent: Latent | None = None
     """Latent attention, in place of plain projections."""
 
@@ -95,13 +96,13 @@ class Mlp:
     """
 
     inner: int
-    """Width of the inner layer; of one expert's where there are experts."""
+    """Width of the inner layer; with experts, of one expert."""
     gated: bool = True
     """Whether a second product gates the first."""
     activation: str = "silu"
     """One of `ACTIVATIONS`."""
     bias: bool = False
-    """Whether its products have biases, in experts too."""
+    """Whether its products have biases; with experts, theirs too."""
     experts: int = 0
     """Experts; 0: the layer is dense."""
     chosen: int = 0
@@ -109,11 +110,12 @@ class Mlp:
     shared_inner: int = 0
     """Width of the expert that every token goes to; 0: none."""
     shared_gate: bool = False
-    """Whether a learned gate of one number a token weighs the shared expert (Qwen2-MoE)."""
+    """Whether a learned gate, one number a token, scales the shared expert (Qwen2-MoE)."""
     router_bias: bool = False
-    """Whether each expert has a bias in the choice (DeepSeek-V3) or in the router (gpt-oss)."""
+    """Whether each expert has a bias: in the choice of experts (DeepSeek-V3) or the router
+    (gpt-oss)."""
     capacity: float = 1.0
-    """Rows of the fullest expert over those of an even spread."""
+    """Load imbalance: rows of the fullest expert over the mean."""
 
     def __post_init__(self) -> None:
         _at_least_one("mlp: inner", self.inner)
@@ -135,24 +137,24 @@ class Mlp:
 
 @dataclass(frozen=True)
 class Block:
-    """One layer, or several equal ones: attention and an inner layer, each with a residual."""
+    """One layer or several equal ones: attention and an inner layer, each with a residual sum."""
 
     attention: SelfAttention
-    """Attention of the tokens among themselves."""
+    """Self-attention."""
     mlp: Mlp
     """The inner layer."""
     repeat: int = 1
     """How many layers are like this."""
     norm_after: bool = False
-    """Whether norms follow the residual sums (BERT); else they stand before each part."""
+    """Whether norms follow the residual sums (BERT); otherwise they precede each part."""
     parallel: bool = False
     """Whether attention and inner layer read one norm and are added together (PaLM, Falcon)."""
     own_norm: bool = False
-    """Whether the inner layer of a parallel block has a norm of its own (Falcon-40B, GPT-NeoX)."""
+    """Whether the inner layer of a parallel block has its own norm (Falcon-40B, GPT-NeoX)."""
     sandwich: bool = False
-    """Whether each part has a second norm behind it (Gemma 2 and 3)."""
+    """Whether each part is followed by a second norm (Gemma 2 and 3)."""
     cross: SelfAttention | None = None
-    """Attention to the encoder's output, between the two parts of a decoder's layer."""
+    """Cross-attention to the encoder's output, between the two parts of a decoder layer."""
 
     def __post_init__(self) -> None:
         _at_least_one("block: repeat", self.repeat)
@@ -162,19 +164,18 @@ class Block:
 
 @dataclass(frozen=True)
 class Network:
-    """A transformer. Raises `ProblemError` and `UnknownName`, in one line, for sizes without
-    meaning."""
+    """A transformer. Raises `ProblemError` and `UnknownName` for sizes that make no network."""
 
     name: str
-    """What results call it."""
+    """Name in results."""
     hidden: int
     """Width of the residual stream."""
     vocabulary: int
-    """Tokens that there are; rows of the embedding."""
+    """Size of the vocabulary; rows of the embedding."""
     blocks: tuple[Block, ...]
-    """Layers in order; of an encoder-decoder those of the decoder."""
+    """Layers in order; in an encoder-decoder, the decoder's."""
     encoder: tuple[Block, ...] = ()
-    """Layers of the encoder, where there is one beside."""
+    """Layers of the encoder in an encoder-decoder; else empty."""
     norm: Norm = "rmsnorm"
     """Which norm its layers have."""
     norm_bias: bool = False
@@ -186,9 +187,9 @@ class Network:
     embedding_norm: bool = False
     """Whether a norm follows the embeddings."""
     final_norm: bool = True
-    """Whether a norm stands before the head."""
+    """Whether a norm precedes the head."""
     tied: bool = False
-    """Whether the head has the embedding's weight."""
+    """Whether the head shares the embedding's weight."""
     head: Literal["language", "pretraining", "pooler", "none"] = "language"
     """`language`: logits of every token; `pretraining`: BERT's two heads; `pooler`: BERT's dense
     layer over the first token; `none`."""
@@ -197,13 +198,13 @@ class Network:
     dropout: float = 0.0
     """Share of activations that training drops by default."""
     family: str = ""
-    """Whose code it is: bert, gpt2, llama, ..."""
+    """Family of the code: bert, gpt2, llama, ..."""
     about: str = ""
-    """One line for a person."""
+    """One-line description."""
     source: str = ""
-    """Where its sizes come from."""
+    """Source of its sizes."""
     sizes: Mapping[str, int] = field(default_factory=dict, compare=False)
-    """Published totals to hold it against: `parameters`, `active`."""
+    """Published totals to check against: `parameters`, `active`."""
 
     def __post_init__(self) -> None:
         _at_least_one("hidden", self.hidden)
@@ -220,21 +221,21 @@ class Network:
 
     @property
     def layers(self) -> int:
-        """Layers of the decoder, or of an encoder without one."""
+        """Layers of the decoder; of the encoder in an encoder-only network."""
         return sum(block.repeat for block in self.blocks)
 
 
 def _at_least_one(name: str, value: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ProblemError(f"{name} is {value}; it is a whole number from 1 on")
+        raise ProblemError(f"{name} is {value}; give a whole number of 1 or more")
 
 
 def _not_negative(name: str, value: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ProblemError(f"{name} is {value}; it is a whole number, 0 or more")
+        raise ProblemError(f"{name} is {value}; give a whole number of 0 or more")
 
 
 def _divisors(number: int) -> str:
-    """What divides a count of heads, for complaints."""
+    """The divisors of a count of heads, for error messages."""
     found = [str(one) for one in range(1, number + 1) if number % one == 0]
     return ", ".join(found[-12:])

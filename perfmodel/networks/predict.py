@@ -1,4 +1,4 @@
-"""Network × setting × device → how long its passes take, and where the time goes."""
+"""Network × setting × device → the time of its passes, and its breakdown."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ _HARNESS = "kernel"
 def predict_network(
     network: Network, setting: Setting, device: Device, *, constants: Constants | None = None
 ) -> NetworkPrediction:
-    """Predict a forward pass over a network, and a backward pass where it trains.
+    """Predict a forward pass over a network, and a backward pass in training.
 
-    Every distinct kernel is timed once, alike ones as arrays, each with what the kernels before it
-    left in the caches. Raises what `expand` and `perfmodel.predict.predict` raise.
+    Every distinct kernel is timed once, given what the kernels before it left in the caches.
+    Kernels of one kind are timed together as arrays. Raises what `expand` and
+    `perfmodel.predict.predict` raise.
     """
     if constants is None:
         return _by_default(network, setting, Held(device))
@@ -39,7 +40,7 @@ def predict_network(
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A device by which object it is: plans of a sweep ask for the same one."""
+    """A device compared by identity, as a cache key: the plans of a sweep share one object."""
 
     device: Device
     """The device."""
@@ -87,13 +88,14 @@ def _passes(segments: Sequence[Segment], setting: Setting) -> list[_Entry]:
 
 
 def _asks(graph: Graph, device: Device) -> list[Ask]:
-    """What is asked of each node: with what others of its pass left in the caches."""
+    """The question for each node: its problem, and what earlier kernels of its pass left in the
+    caches."""
     found = touches.reuses(graph, [0.0] * len(graph.nodes), device, again=False)
     return [ask(node, {}, left) for node, left in zip(graph.nodes, found, strict=True)]
 
 
 def _kernel(name: str, kind: str, found: Prediction, node: Node) -> KernelTime:
-    """A node's time without a harness's start, and its range, which goes with it."""
+    """A node's time and range, without a benchmark harness's start-up."""
     seconds = node.repeat * (found.seconds - found.terms["launch"])
     share = seconds / found.seconds
     spread = Spread(

@@ -1,4 +1,4 @@
-"""The answer for a network on a device: kernels, passes, and where the time goes."""
+"""The prediction for a network on a device: kernels, passes, and the breakdown of time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from perfmodel.networks.setting import Setting
 from perfmodel.predict import rank
 from perfmodel.prediction import Prediction
 
-# What operations themselves call the library of products.
+# Operations' own name for the library of products.
 _OWN = ("torch",)
 
 
@@ -29,19 +29,19 @@ class KernelTime:
     """One kernel of a layer."""
 
     name: str
-    """Its operation, and which part of it."""
+    """Its operation, and the part of it."""
     kind: str
     """Its class: matmul, attention, norm, softmax, pointwise, embedding, loss."""
     spread: Spread
-    """Seconds of all its launches in a layer, their range, and the family they belong to."""
+    """Seconds of all its launches in a layer, with their range and kernel family."""
     prediction: Prediction
-    """Everything that is said of one launch."""
+    """The prediction of one launch."""
     launches: int = 1
-    """How often it is launched in a layer."""
+    """Launches in a layer."""
 
     @property
     def seconds(self) -> float:
-        """Of all its launches in a layer."""
+        """Seconds of all its launches in a layer."""
         return self.spread.seconds
 
     def stretch(self, gap_seconds: float, launch_seconds: float) -> Stretch:
@@ -51,7 +51,7 @@ class KernelTime:
 
     @cached_property
     def limiter(self) -> str:
-        """The resource with the longest time, a harness's start aside, as the device calls it."""
+        """The limiting resource, named as on the device; the harness's start does not count."""
         one = self.prediction
         terms = {name: np.array([value]) for name, value in one.terms.items()}
         terms["launch"] = np.zeros(1)
@@ -66,23 +66,23 @@ class PassTime:
     segment: str
     """The segment's name."""
     way: str
-    """forward or backward."""
+    """`forward` or `backward`."""
     repeat: int
-    """Layers."""
+    """Number of layers."""
     kernels: tuple[KernelTime, ...]
-    """Of one layer, in launch order."""
+    """Kernels of one layer, in launch order."""
     gap_seconds: float
-    """Between two kernels."""
+    """Seconds between two kernels."""
     exchanges: tuple[Exchanged, ...] = ()
-    """What devices exchange in it."""
+    """Exchanges among devices in one layer."""
 
     @cached_property
     def kernel_seconds(self) -> float:
-        """Kernels of one layer."""
+        """Seconds of one layer's kernels."""
         return sum(one.seconds for one in self.kernels)
 
     def stretch(self, host: Host) -> Stretch:
-        """All layers, device and host."""
+        """All layers as launches, on device and host."""
         launch = host.forward_seconds if self.way == "forward" else host.backward_seconds
         layer = joined(one.stretch(self.gap_seconds, launch) for one in self.kernels)
         return layer.times(self.repeat)
@@ -93,9 +93,9 @@ class NetworkPrediction:
     """A network's passes on one device. Times in seconds."""
 
     network: Network
-    """What runs."""
+    """The network."""
     setting: Setting
-    """How."""
+    """The setting."""
     device: str
     """The device's slug."""
     passes: tuple[PassTime, ...]
@@ -103,31 +103,31 @@ class NetworkPrediction:
 
     @property
     def host(self) -> Host:
-        """What a launch takes."""
+        """The host's launch times."""
         return load_host(self.setting.stack.host)
 
     def stretch(self, way: str = "") -> Stretch:
-        """The forward passes, the backward ones, or all."""
+        """The forward passes, the backward passes, or all, as launches."""
         return joined(one.stretch(self.host) for one in self.passes if way in ("", one.way))
 
     @property
     def seconds(self) -> float:
-        """From the first launch to the last instruction."""
+        """From the first launch to the end of the last kernel."""
         return self.stretch().seconds
 
     @property
     def forward_seconds(self) -> float:
-        """Of the forward pass by itself."""
+        """Seconds of the forward pass by itself."""
         return self.stretch("forward").seconds
 
     @property
     def backward_seconds(self) -> float:
-        """What the backward pass adds."""
+        """Seconds that the backward pass adds."""
         return self.seconds - self.forward_seconds
 
     @cached_property
     def _range(self) -> tuple[float, float]:
-        """Factors of the kernels' time to the ends of its range."""
+        """Low and high end of the kernels' time, as factors of it."""
         return together(
             Spread(
                 one.spread.family,
@@ -146,16 +146,16 @@ class NetworkPrediction:
 
     @property
     def high_seconds(self) -> float:
-        """High end."""
+        """High end of the 80 % range."""
         return self.seconds * self._range[1]
 
     @property
     def launches(self) -> int:
-        """Kernels of all layers."""
+        """Kernel launches of all layers."""
         return sum(each.repeat * one.launches for each in self.passes for one in each.kernels)
 
     def total(self, of: Callable[[Prediction], float]) -> float:
-        """A count of all kernels of all layers."""
+        """Sum of a count over all kernels of all layers."""
         return sum(
             each.repeat * one.launches * of(one.prediction)
             for each in self.passes
@@ -170,7 +170,7 @@ class NetworkPrediction:
 
     @cached_property
     def bytes(self) -> Mapping[str, float]:
-        """Bytes that cross each level."""
+        """Bytes through each memory level."""
         levels = dict.fromkeys(
             name for each in self.passes for one in each.kernels for name in one.prediction.bytes
         )
@@ -178,26 +178,29 @@ class NetworkPrediction:
 
     @property
     def intensity(self) -> Mapping[str, float]:
-        """Matrix operations over the bytes of each level."""
+        """Arithmetic intensity: matrix operations over the bytes of each level."""
         work = self.flops["matrix"]
         return {name: work / moved for name, moved in self.bytes.items() if moved}
 
     @cached_property
     def limiters(self) -> Mapping[str, float]:
-        """Seconds of kernels by the resource that limits them, the longest first."""
+        """Seconds of kernels by their limiting resource, longest first."""
         found = self.by(lambda _, one: one.limiter)
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
     @property
     def known_device(self) -> str:
-        """How much is known of the device (`perfmodel.timing.knowledge`), by most of the time."""
+        """The level of knowledge about the device (`perfmodel.timing.knowledge`) that most of the
+        time has."""
         found = self.by(lambda _, one: one.prediction.known.device)
         return max(found, key=found.__getitem__)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What was assumed of any kernel, each once; that the names a stack calls its libraries by
-        stand for their usual kernels is no assumption."""
+        """The assumptions of all kernels, each once.
+
+        Library names of a stack that mean the usual kernels are not listed as assumptions.
+        """
         stack = self.setting.stack
         usual = tuple(
             f"implementation '{name}'" for name in (*_OWN, stack.library, stack.flash_kernel)
@@ -221,7 +224,7 @@ class NetworkPrediction:
             )
 
     def by(self, label: Callable[[PassTime, KernelTime], str]) -> dict[str, float]:
-        """Seconds of kernels by a label of theirs."""
+        """Seconds of kernels, grouped by `label`."""
         found: dict[str, float] = defaultdict(float)
         for each in self.passes:
             for one in each.kernels:
@@ -229,7 +232,7 @@ class NetworkPrediction:
         return dict(found)
 
     def by_class(self) -> Mapping[str, float]:
-        """Seconds by class; gaps and what the device waits for its host are `host`."""
+        """Seconds by class; gaps and waits for the host are `host`."""
         found = self.by(lambda _, one: one.kind)
         rest = self.seconds - sum(found.values())
         return {kind: found[kind] for kind in KINDS if kind in found} | {"host": rest}
@@ -271,7 +274,7 @@ def _moved(level: str, one: Prediction) -> float:
 
 
 def _plain(each: PassTime, one: KernelTime) -> dict[str, Any]:
-    """A kernel of a pass in the JSON form: all its launches in a layer together."""
+    """The JSON form of a kernel: all its launches in a layer together."""
     launch = one.prediction
     return {
         "segment": each.segment,

@@ -1,17 +1,17 @@
-"""Networks in YAML: a file as networks, and a network as the text of a file.
+"""Networks in YAML: read a file, and write a network as one.
 
     name: mixtral-8x7b
     source: "Mixtral (2401.04088); config.json"
     hidden: 4096
     vocabulary: 32000
     blocks:
-      - repeat: 32
-        attention: {heads: 32, kv_heads: 8, head_size: 128}
-        mlp: {inner: 14336, experts: 8, chosen: 2}
+    - repeat: 32
+      attention: {heads: 32, kv_heads: 8, head_size: 128}
+      mlp: {inner: 14336, experts: 8, chosen: 2}
 
-Keys are the fields of `network.Network` and its parts; what is left out has the field's default.
+Keys are the fields of `network.Network` and its parts; a missing key takes the field's default.
 Layers that alternate are written as `{repeat: 12, blocks: [one, other]}`. A file of several
-networks has them under `networks`, each below its name and with `aliases`. network.schema.json is
+networks has them under `networks`, each under its name and with `aliases`. network.schema.json is
 the JSON Schema of both (schema.py).
 """
 
@@ -32,10 +32,10 @@ from perfmodel.plaintext import quoted
 SEVERAL = "networks"
 """The key of a file that holds several networks."""
 TOTALS = ("parameters", "active")
-"""What may stand under `sizes`."""
+"""Keys allowed under `sizes`."""
 MOST_BLOCKS = 10_000
-"""Entries of a list of blocks, repeated ones counted as often as they are."""
-_LONGEST = 64  # blocks of a sequence that is looked for when a network is written
+"""Limit on the blocks of a network, repeated ones included."""
+_LONGEST = 64  # longest repeating sequence of blocks that is searched when a network is written
 _MAPPING = "tag:yaml.org,2002:map"
 _STACKS = ("encoder", "blocks")
 _LINES = ("name", "about", "source", "family")  # one line of printable text each
@@ -44,16 +44,16 @@ _FIRST = ("name", "about", "source", "family", "sizes")  # in the order of a wri
 
 @dataclass(frozen=True)
 class Entry:
-    """A network of a file."""
+    """A network in a file, with its aliases."""
 
     network: Network
     """The network."""
     aliases: tuple[str, ...] = ()
-    """Further names of it."""
+    """Its other names."""
 
 
 def read(path: str | Path) -> tuple[Entry, ...]:
-    """The networks of a YAML file; raises `SpecError`, "file:line: message", in one line."""
+    """The networks of a YAML file. Raises `SpecError`: one line, "file:line: message"."""
     text = yamlfile.read(Path(path))
     found = yamltable.compiled("networks", text)
     if found is None:
@@ -62,7 +62,7 @@ def read(path: str | Path) -> tuple[Entry, ...]:
 
 
 def parse(text: str, where: str = "<text>") -> tuple[Entry, ...]:
-    """The networks that a text describes; raises `SpecError` as `read` does."""
+    """The networks in a text. Raises `SpecError` as `read` does."""
     document = yamlfile.parse(text, where)
     try:
         return _networks(document.data)
@@ -71,7 +71,7 @@ def parse(text: str, where: str = "<text>") -> tuple[Entry, ...]:
 
 
 def made_of(data: Mapping[str, Any]) -> Network:
-    """The network in plain data, keys as in YAML; raises `SpecError`."""
+    """The network in plain data, with keys as in YAML. Raises `SpecError`."""
     try:
         return _entry((), data).network
     except _Wrong as wrong:
@@ -79,7 +79,7 @@ def made_of(data: Mapping[str, Any]) -> Network:
 
 
 def text(network: Network) -> str:
-    """The text of a file of one network, which `parse` reads back as an equal one."""
+    """The text of a file of one network; `parse` reads back an equal one."""
     import yaml
 
     class Dumper(yaml.SafeDumper):
@@ -109,7 +109,7 @@ def plain(network: Network) -> dict[str, Any]:
 
 
 class _Wrong(Exception):
-    """What is wrong in a document, and where."""
+    """A fault in a document, and its place."""
 
     def __init__(self, path: Sequence[str | int], said: str) -> None:
         super().__init__(path, said)
@@ -134,7 +134,7 @@ def _networks(data: Mapping[str, Any]) -> tuple[Entry, ...]:
 
 
 def _entry(path: tuple[str, ...], said: Any, name: str | None = None) -> Entry:
-    """The network at a place of a document; its name may stand above it."""
+    """The network at a place of a document; its name may be the key above it."""
     try:
         if not isinstance(said, Mapping):
             raise Misfit("", f"{quoted(str(said))} is no mapping; write hidden: 4096 and so on")
@@ -151,7 +151,7 @@ def _entry(path: tuple[str, ...], said: Any, name: str | None = None) -> Entry:
 
 
 def _checked(network: Network) -> Network:
-    """The network, if its texts are lines and its totals are known ones."""
+    """The network, if its texts are single lines and its totals known keys."""
     for key in _LINES:
         if not getattr(network, key).isprintable():
             raise Misfit(key, "is one line of printable text; drop line ends and the like")
@@ -168,7 +168,7 @@ def _aliases(said: Any) -> tuple[str, ...]:
 
 
 def _blocks(key: str, said: Any) -> tuple[Block, ...]:
-    """The blocks of a list, in which `{repeat: 12, blocks: [...]}` stands for many."""
+    """The blocks of a list, with `{repeat: 12, blocks: [...]}` expanded."""
     if not isinstance(said, list) or not said:
         raise Misfit(key, "is a list of blocks; write - {attention: {...}, mlp: {...}}")
     found: list[Block] = []
@@ -200,7 +200,7 @@ def _several(said: Mapping[str, Any]) -> list[Block]:
 
 
 def _shortened(blocks: tuple[Block, ...]) -> list[Any]:
-    """Blocks as entries, a sequence that comes again at once written once."""
+    """Blocks as entries; a repeating sequence is written once."""
     found: list[Any] = []
     place = 0
     while place < len(blocks):
@@ -212,7 +212,8 @@ def _shortened(blocks: tuple[Block, ...]) -> list[Any]:
 
 
 def _period(blocks: tuple[Block, ...], place: int) -> tuple[int, int]:
-    """Length and repetitions of the sequence from `place` that covers most, the shortest such."""
+    """Length and count of the repeating sequence at `place` that covers most blocks; the shortest
+    wins."""
     best = (1, 1)
     for length in range(1, min((len(blocks) - place) // 2, _LONGEST) + 1):
         once, times = blocks[place : place + length], 1
@@ -224,7 +225,7 @@ def _period(blocks: tuple[Block, ...], place: int) -> tuple[int, int]:
 
 
 def _block(block: Block) -> dict[str, Any]:
-    """A block as an entry: how often first, each part on a line."""
+    """A block as an entry: `repeat` first, each part on one line."""
     found = written(block)
     times = {"repeat": found.pop("repeat")} if "repeat" in found else {}
     return times | {key: _flat(value) for key, value in found.items()}

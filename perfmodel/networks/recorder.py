@@ -22,7 +22,7 @@ KINDS = (
     "bubble",
     "host",
 )
-"""Classes that time is split by, in the order of reports."""
+"""Kernel classes that time is broken down by, in the order of reports."""
 
 
 @dataclass(frozen=True)
@@ -32,20 +32,20 @@ class Exchanged:
     name: str
     """Unique within its segment."""
     kind: str
-    """all-reduce, reduce-scatter, all-gather, all-to-all; ring, ring-gradient: keys and values,
-    and in the backward pass their gradients with them, from device to device."""
+    """all-reduce, reduce-scatter, all-gather, all-to-all, ring, or ring-gradient. A ring passes
+    keys and values from device to device; ring-gradient passes their gradients too."""
     axis: str
     """The mesh axis: tensor, context, expert."""
     tensor_bytes: float
     """Bytes of the whole tensor."""
     before: int
-    """Kernels of the pass that come before it."""
+    """Number of the pass's kernels before it."""
     repeats: int = 1
-    """Rows that stem from one token, of rows that go to experts."""
+    """Rows made of one token, for rows that go to experts."""
 
 
 Operands = Mapping[str, Value | tuple[Value, ...]]
-"""Tensors by the operand that they are; several lie side by side."""
+"""Tensors by operand name; an operand may be several tensors side by side."""
 
 
 @dataclass
@@ -53,25 +53,25 @@ class Recorder:
     """One pass over one segment."""
 
     name: str
-    """What its graph is called."""
+    """Name of its graph."""
     nodes: list[Node] = field(default_factory=list)
     """Kernels in launch order."""
     kinds: list[str] = field(default_factory=list)
-    """The class of each, one of `KINDS`."""
+    """Class of each kernel, one of `KINDS`."""
     exchanges: list[Exchanged] = field(default_factory=list)
-    """What devices exchange between them."""
+    """Exchanges among devices, between the kernels."""
     tensors: dict[str, Tensor] = field(default_factory=dict)
     """Every tensor that a kernel reads or writes, by name."""
     given: dict[str, None] = field(default_factory=dict)
-    """Those that are there before it: activations, gradients, what was saved; in order."""
+    """Inputs of the pass, in order: activations, gradients, saved tensors."""
     weights: dict[str, None] = field(default_factory=dict)
-    """Parameters among them; in order."""
+    """Parameters among the inputs, in order."""
     written: set[str] = field(default_factory=set)
-    """Those that a kernel writes."""
+    """Tensors that a kernel writes."""
     read: set[str] = field(default_factory=set)
-    """Those that a kernel or an exchange reads."""
+    """Tensors that a kernel or an exchange reads."""
     sent: set[str] = field(default_factory=set)
-    """Those that an exchange takes from a kernel to other devices."""
+    """Tensors that a kernel writes and an exchange sends to other devices."""
 
     def run(
         self,
@@ -85,7 +85,8 @@ class Recorder:
         part: Iterable[str] = (),
         repeat: int = 1,
     ) -> None:
-        """A kernel, `repeat` times; operands in `part` are read or written in part only."""
+        """Record a kernel, launched `repeat` times. Operands named in `part` are read or written in
+        part."""
         parts = tuple(part)
         for value in _values(reads):
             if value.name not in self.written and value.name not in self.weights:
@@ -117,22 +118,22 @@ class Recorder:
         *,
         repeats: int = 1,
     ) -> None:
-        """An exchange of x between kernels: what it makes is there as inputs are."""
+        """Record an exchange of x between kernels; its output counts as an input of the pass."""
         self.exchanges.append(Exchanged(name, kind, axis, tensor_bytes, len(self.nodes), repeats))
         if x.name in self.written:
             self.read.add(x.name)
             self.sent.add(x.name)
 
     def weight(self, weight: Weight, dtype: str) -> Value:
-        """A parameter as kernels read it; all of its `count` side by side."""
+        """A parameter as kernels read it, all `count` of it side by side."""
         rows = weight.count * weight.shape[0]
         cols = weight.elements // rows
-        if weight.name not in self.written:  # by a cast
+        if weight.name not in self.written:  # written by a cast
             self.weights[weight.name] = None
         return Value(weight.name, rows, cols, dtype)
 
     def graph(self) -> Graph:
-        """What was recorded, checked; raises what `Graph` raises."""
+        """The recorded graph, checked. Raises what `Graph` raises."""
         outputs = {name for name in self.written if name not in self.read} | self.sent
         weights = tuple(name for name in self.weights if name in self.tensors)
         return Graph(

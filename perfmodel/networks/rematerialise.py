@@ -1,15 +1,15 @@
-"""Rematerialisation: what a layer keeps for its backward pass, and which kernels run again.
+"""Activation recomputation: what a layer keeps for its backward pass, and which kernels run again.
 
-    none          every tensor that the backward pass reads
-    selective     all but what grows with the square of the sequence: scores, weights, their masks
-                  (Korthikanti et al., 2205.05198, section 5); with one fused kernel there is none
-    selective-op  the outputs of attention and of the first, third, ... product (PyTorch's
+    none          keeps every tensor that the backward pass reads
+    selective     drops what grows with the square of the sequence: scores, softmax, their masks
+                  (Korthikanti et al., 2205.05198, section 5); fused attention keeps none of these
+    selective-op  keeps the outputs of attention and of the first, third, ... product (PyTorch's
                   selective checkpointing by torchtitan's policy "op", which saves odd counts)
-    full          the layer's input
-    host          as none, but on the host: nothing stays on the device
+    full          keeps only the layer's input
+    host          keeps what `none` keeps, in host memory: nothing stays on the device
 
-What is kept is read off the operations; what is not kept is computed again by their own forward
-kernels, just before the layer's backward pass.
+The kept tensors are derived from the operations. The rest is recomputed by the operations' own
+forward kernels, just before the layer's backward pass.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ MODES: tuple[str, ...] = get_args(Mode)
 
 
 def mode(name: str) -> Mode:
-    """The mode of that name; raises `UnknownName`."""
+    """The mode with this name. Raises `UnknownName`."""
     if name not in MODES:
         raise UnknownName("recomputation", name, MODES)
     return name  # type: ignore[return-value]
 
 
 def kept(segment: Segment, by: Mode) -> tuple[Value, ...]:
-    """Tensors of one layer that stay on the device until its backward pass."""
+    """Tensors of one layer that stay in device memory until its backward pass."""
     if by == "none" or not segment.block:
         return segment.saved
     if by == "host":
@@ -53,7 +53,7 @@ def kept(segment: Segment, by: Mode) -> tuple[Value, ...]:
 
 
 def kept_bytes(segment: Segment, by: Mode) -> float:
-    """Bytes of these, and of the numbers a row beside them."""
+    """Bytes of the kept tensors, and of the saved statistics of their rows."""
     whole = sum(value.bytes for value in kept(segment, by))
     if by in ("none", "selective") or not segment.block:
         return whole + segment.statistics_bytes
@@ -64,7 +64,7 @@ def kept_bytes(segment: Segment, by: Mode) -> float:
 
 
 def again(segment: Segment, by: Mode) -> tuple[int, ...]:
-    """Kernels of the forward pass that run again before the backward pass, by their place."""
+    """Indices of the forward kernels that run again before the backward pass."""
     names = [node.name for node in segment.forward.recorder.nodes]
     if by in ("none", "host") or not segment.block:
         return ()
@@ -82,14 +82,14 @@ def _unfused(segment: Segment) -> list[UnfusedAttention]:
 
 
 def _cores(segment: Segment) -> Iterable[Value]:
-    """What unfused attention keeps of its scores."""
+    """Scores, softmax and masks that unfused attention saves."""
     for one in _unfused(segment):
         yield from (value for value in one.saves if value.rows == one.score_rows
                     and value.cols == one.seq_kv)  # fmt: skip
 
 
 def _stored(segment: Segment) -> list[Operation]:
-    """Operations whose outputs are kept: attention, and every second product."""
+    """Operations whose outputs `selective-op` keeps: attention, and every second product."""
     products = [one for one in segment.operations if isinstance(one, Linear)]
     attention = [one for one in segment.operations if isinstance(one, AttentionOperation)]
     return [*attention, *products[0::2]]

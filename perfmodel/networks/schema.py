@@ -1,6 +1,6 @@
-"""The JSON Schema of a file of networks, generated from the dataclasses and committed beside them.
+"""The JSON Schema of a network file, generated from the dataclasses and committed beside them.
 
-Editors use it to complete and check such files. After a change of a field, write it again:
+Editors complete and check such files with it. After a change of a field, write it again:
 
     python -c "from perfmodel.networks import schema; schema.write()"
 """
@@ -19,7 +19,7 @@ PATH = Path(__file__).with_name("network.schema.json")
 
 
 def text() -> str:
-    """The schema, as the committed file has it."""
+    """The schema, as in the committed file."""
     network = _network()
     named = {**network, "properties": dict(network["properties"])}
     named["properties"]["aliases"] = array_of({"type": "string"}, "Further names of the network.")
@@ -71,10 +71,10 @@ def _block() -> dict[str, Any]:
 
 
 def _blocks() -> dict[str, Any]:
-    """A list of blocks, some of which stand for several that alternate."""
+    """Schema of a list of blocks, single or alternating."""
     several = {
         "type": "object",
-        "description": "Blocks that alternate, so many times.",
+        "description": "Blocks that alternate, and how many times.",
         "properties": {
             "repeat": {"type": "integer", "minimum": 1, "maximum": MOST_BLOCKS},
             "blocks": {"$ref": "#/$defs/blocks"},

@@ -1,4 +1,4 @@
-"""A segment: operations of one kind of layer, its two passes as graphs, and what it keeps."""
+"""A segment: the operations of one kind of layer, its two passes as graphs, and what it saves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PassGraph:
     """One pass over a segment."""
 
     recorder: Recorder
-    """What was recorded."""
+    """The recorded kernels and exchanges."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -30,27 +30,28 @@ class PassGraph:
 
     @property
     def exchanges(self) -> tuple[Exchanged, ...]:
-        """What devices exchange."""
+        """Exchanges among devices."""
         return tuple(self.recorder.exchanges)
 
     @cached_property
     def graph(self) -> Graph:
-        """Its kernels and tensors, checked."""
+        """The kernels and tensors, checked."""
         return self.recorder.graph()
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Layers that are alike: `repeat` of them, one after another."""
+    """`repeat` equal layers, one after another."""
 
     name: str
     """embedding, block, head; numbered where there are several."""
     repeat: int
-    """How many there are."""
+    """Number of layers."""
     operations: tuple[Operation, ...]
-    """Of one of them, in order."""
+    """Operations of one layer, in order."""
     block: bool = False
-    """Whether it is layers of the stack, which may recompute; else embeddings or a head."""
+    """Whether these are layers of the stack, which may recompute; otherwise embeddings or a
+    head."""
 
     @cached_property
     def forward(self) -> PassGraph:
@@ -62,10 +63,10 @@ class Segment:
 
     @cached_property
     def backward(self) -> PassGraph:
-        """The backward pass of one layer: each operation's, from the last to the first.
+        """The backward pass of one layer: its operations from the last to the first.
 
-        A tensor that several operations read has the sum of their gradients; of one that none of
-        them reads the gradient comes from behind the layer.
+        The gradients of a tensor that several operations read are summed. The gradient of a tensor
+        that no operation of the layer reads comes from the next layer.
         """
         to = Recorder(f"{self.name}, backward")
         whole: set[str] = set()  # inputs that were gathered again
@@ -85,7 +86,7 @@ class Segment:
         return PassGraph(to)
 
     def _sum(self, to: Recorder, of: Value, parts: Sequence[Value]) -> Value:
-        """One gradient of several: a pass for each beyond the first."""
+        """The sum of several gradients: a pass for each after the first."""
         total = parts[0]
         for part in parts[1:]:
             name = f"sum {len(to.nodes)} of d({of.name})"
@@ -96,7 +97,7 @@ class Segment:
         return total
 
     def _gather_again(self, to: Recorder, operation: Operation, whole: set[str]) -> None:
-        """Products whose input is stored in shards need it whole for their weights' gradients."""
+        """Gather sharded inputs of products again, for the gradients of their weights."""
         source = self._sources.get(operation.inputs[0].name) if operation.inputs else None
         if isinstance(operation, Linear) and source is not None and source.name not in whole:
             whole.add(source.name)
@@ -106,7 +107,7 @@ class Segment:
 
     @cached_property
     def _sources(self) -> dict[str, Exchange]:
-        """Gathers by what they make."""
+        """Gathers by the tensor that they make."""
         return {
             one.outputs[0].name: one
             for one in self.operations
@@ -115,7 +116,8 @@ class Segment:
 
     @cached_property
     def saved(self) -> tuple[Value, ...]:
-        """Tensors of one layer that its backward pass reads, each once; gathered ones as shards."""
+        """Tensors of one layer that its backward pass reads, each once; gathered ones as their
+        shards."""
         found: dict[str, Value] = {}
         for operation in self.operations:
             for value in operation.saves:
@@ -126,12 +128,13 @@ class Segment:
 
     @cached_property
     def saved_bytes(self) -> float:
-        """Bytes of these."""
+        """Bytes of the saved tensors of one layer."""
         return sum(value.bytes for value in self.saved)
 
     @cached_property
     def statistics_bytes(self) -> float:
-        """Bytes of a number or two a row that norms and attention keep beside them."""
+        """Bytes of the statistics of rows that norms and attention save, one or two numbers a
+        row."""
         return sum(value.bytes for one in self.operations for value in one.statistics)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""How a network runs: types, stack, batch, and which share of each tensor a device has."""
+"""How a network runs: types, software stack, batch, and each device's share of the tensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.networks.stack import Stack, load
 
 NARROW = ("fp8", "nvfp4")
-"""Types of linear layers alone, between activations of 16 bits."""
+"""Types that only linear layers use; activations stay in 16 bits."""
 DTYPES = ("fp32", "tf32", "fp16", "bf16", *NARROW)
 """Types of the products."""
 
@@ -21,7 +21,7 @@ class Shards:
     tensor: int = 1
     """Devices that heads, inner layers and the vocabulary are split over."""
     sequence: bool = False
-    """Whether those devices split the rows of norms, dropout and residuals too (Korthikanti)."""
+    """Whether those devices also split the rows of norms, dropout and residuals (Korthikanti)."""
     context: int = 1
     """Devices that a sequence's tokens are split over, attention included."""
     expert: int = 1
@@ -32,32 +32,32 @@ class Shards:
 
 @dataclass(frozen=True)
 class Setting:
-    """The circumstances of one pass. Raises `ProblemError` and `UnknownName` in one line."""
+    """Options of one pass. Raises `ProblemError` and `UnknownName`."""
 
     batch: int
     """Sequences of a micro-batch on one device."""
     seq: int
-    """Tokens of each."""
+    """Tokens of each sequence."""
     past: int = 0
-    """Tokens before them, whose keys and values are cached."""
+    """Tokens before them, whose keys and values are in the KV cache."""
     training: bool = False
     """Whether a backward pass follows."""
     dtype: str = "bf16"
     """Type of the products."""
     stack: Stack = field(default_factory=lambda: load("eager"))
-    """What runs it."""
+    """Software stack."""
     attention: str = ""
-    """`unfused`, `flash`, or the name of a fused kernel; empty: the stack's."""
+    """`unfused`, `flash`, or the name of a fused kernel; empty: the stack's choice."""
     dropout: float | None = None
-    """Share dropped in training; None: the network's."""
+    """Dropout rate in training; None: the network's."""
     loss: bool = True
-    """Whether training has its loss inside: cross-entropy, forward and backward."""
+    """Whether training includes the loss: cross-entropy, forward and backward."""
     ends: bool = True
-    """Whether embeddings and head run as well; else the layers alone."""
+    """Whether embeddings and head run too; otherwise only the layers."""
     logits: str = "all"
     """Tokens with logits: `all`, or the `last` of each sequence."""
     shards: Shards = field(default_factory=Shards)
-    """What each device has."""
+    """Each device's share."""
 
     def __post_init__(self) -> None:
         for name in ("batch", "seq"):
@@ -70,7 +70,7 @@ class Setting:
 
     @property
     def tokens(self) -> int:
-        """Tokens of a device and pass."""
+        """Tokens of one pass on one device."""
         return self.batch * self.seq // self.shards.context
 
     @property
@@ -82,7 +82,7 @@ class Setting:
 
     @property
     def multiplied(self) -> str:
-        """Type of products that are not of linear layers: of attention, and of the head."""
+        """Type of products outside linear layers: in attention and the head."""
         return self.data if self.dtype in NARROW else self.dtype
 
     @property
@@ -92,12 +92,12 @@ class Setting:
 
     @property
     def fused_attention(self) -> str:
-        """The fused kernel of attention; empty where it is unfused."""
+        """The fused attention kernel; empty where attention is unfused."""
         said = self.attention or self.stack.attention
         if said == "unfused":
             return ""
         return self.stack.flash_kernel or "flash" if said == "flash" else said
 
     def flash_kernel(self) -> str | None:
-        """The kernel's name for the time model; None: a good library's."""
+        """The kernel's name for the time model; None: a generic good library."""
         return None if self.fused_attention == "flash" else self.fused_attention

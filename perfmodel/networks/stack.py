@@ -14,30 +14,30 @@ from perfmodel.errors import SpecError, UnknownName
 
 @dataclass(frozen=True)
 class Stack:
-    """One software stack; what is not said of it is not so."""
+    """One software stack; a feature that its entry does not name is off."""
 
     name: str
-    """As the command line calls it."""
+    """Name on the command line."""
     about: str
-    """One line for a person."""
+    """One-line description."""
     source: str
-    """Where its facts come from."""
+    """Source of its facts."""
     library: str
-    """What tables call its products and row-wise kernels (`names.yaml`)."""
+    """Library of its products and row-wise kernels, by its name in tables (`names.yaml`)."""
     attention: str = "flash"
     """`unfused`: product, softmax, product; `flash`: one kernel."""
     flash_kernel: str = ""
-    """The fused kernel of attention that it calls; empty: a good library's."""
+    """The fused attention kernel that it calls; empty: a generic good library's."""
     head_copies: bool = False
-    """Whether heads are brought next to each other by copies before and after attention."""
+    """Whether copies change the layout to heads × tokens before attention, and back after it."""
     scale_pass: bool = False
-    """Whether scores are scaled in a pass of their own, and not inside a kernel."""
+    """Whether scores are scaled by a kernel of their own."""
     mask: str = "fused"
     """`pass`: the mask is added in a pass over the scores; `fused`: inside the softmax."""
     joined_products: bool = False
     """Whether queries, keys and values are one product, and gate and up another."""
     joins_maps: bool = False
-    """Whether element-wise maps that follow each other are one kernel."""
+    """Whether consecutive element-wise maps share a kernel."""
     fused_norm: bool = False
     """Whether an RMS norm is one kernel; a layer norm always is."""
     fused_rotary: bool = False
@@ -45,37 +45,37 @@ class Stack:
     fused_dropout_add: bool = False
     """Whether dropout and the residual sum are one kernel."""
     experts_apart: bool = False
-    """Whether products of experts are a kernel for each of them, and not one for all."""
+    """Whether each expert's product is a kernel of its own, instead of one grouped kernel."""
     sends_once: bool = False
-    """Whether a token goes to a node once, however many of its experts are there."""
+    """Whether a token is sent to a node once, for all of its experts there."""
     splits_sequence: bool = False
-    """Whether devices that share a layer split the rows of its norms and residuals unless told
-    otherwise."""
+    """Whether devices that share a layer split the rows of norms and residuals by default (sequence
+    parallelism)."""
     main_gradients: bool = False
-    """Whether products add weight gradients to fp32 sums themselves."""
+    """Whether products accumulate weight gradients into fp32 buffers themselves."""
     autocast: bool = False
-    """Whether weights are kept in fp32 and cast in each forward pass, and norms and losses run in
-    fp32 between casts (torch.amp)."""
+    """Whether weights are fp32 and cast in each forward pass, with norms and losses in fp32
+    (torch.amp)."""
     fused_gate: bool = False
-    """Whether a gate's activation and its product with the other half are one kernel."""
+    """Whether the gate's activation and its product with the other half share a kernel."""
     plain_gelu_new: bool = False
-    """Whether GPT-2's approximation of gelu is the eight plain operators of its Python."""
+    """Whether GPT-2's gelu approximation runs as the eight plain operators of its Python code."""
     masked_logits: bool = False
-    """Whether BERT's language head runs over the masked tokens alone."""
+    """Whether BERT's language head covers only the masked tokens."""
     loss: str = "eager"
     """`eager`: an fp32 copy of the logits and a softmax of it; `parts`: a kernel for
     each step of it in fp32 (Megatron); `fused`: in place; `chunked`: inside
     the head's product, no logits in memory."""
     overlaps_gradients: bool = False
-    """Whether copies sum their gradients while the backward pass goes on."""
+    """Whether copies reduce their gradients during the backward pass."""
     optimiser: str = "fused"
-    """How it runs an optimiser: fused, foreach or multi-tensor."""
+    """Implementation of the optimiser: fused, foreach or multi-tensor."""
     host: str = "eager"
-    """The entry of hosts.yaml that says how long a launch takes."""
+    """Entry of hosts.yaml with its launch times."""
 
 
 def load(name: str) -> Stack:
-    """The stack called `name`; raises `UnknownName` with the nearest names."""
+    """The stack `name`. Raises `UnknownName` with the nearest names."""
     found = _table().get(name.lower())
     if found is None:
         raise UnknownName("stack", name, names())

@@ -1,4 +1,4 @@
-"""What a network is in numbers: parameters by part, and the bytes of keys and values in a cache."""
+"""Sizes of a network: parameters by part, and bytes of the KV cache."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STARTS = {
     "encoder norm": "norms",
 }
 PARTS = tuple(dict.fromkeys((*_STARTS.values(), _OTHER)))
-"""Parts of a network, as operations of its layers are called."""
+"""Parts of a network, by the names of operations."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Part:
     name: str
     """One of `PARTS`."""
     parameters: int
-    """How many it has."""
+    """Number of parameters."""
     active: int
-    """How many of them one token meets."""
+    """Parameters that one token uses."""
 
 
 def parts(network: Network) -> tuple[Part, ...]:
-    """Parameters by part, those that it has: they add up to the network's."""
+    """Parameters by part, without empty parts; they add up to the network's."""
     whole, met = dict.fromkeys(PARTS, 0), dict.fromkeys(PARTS, 0)
     for weight, repeat in parameters(network):
         part = _part(weight.name)
@@ -49,16 +49,19 @@ def parts(network: Network) -> tuple[Part, ...]:
 
 
 def cached_elements(of: SelfAttention) -> int:
-    """Numbers that a layer keeps of one token: its keys and values, or their latent and the rotated
-    part of all heads' keys (DeepSeek-V2, 2405.04434, table 1)."""
+    """Elements that a layer caches for one token: keys and values; or, with latent attention, the
+    latent and the rotary keys that all heads share (DeepSeek-V2, 2405.04434, table 1)."""
     if of.latent is not None:
         return of.latent.kv_rank + of.latent.rope
     return of.kv_heads * (of.score_width + of.value_width)
 
 
 def cache_bytes(network: Network, tokens: int, dtype: str = "bf16") -> float:
-    """Bytes of keys and values of one sequence; a layer with a window or chunks keeps no more
-    tokens than these. 0 for an encoder. Keys of an encoder's output are not among them."""
+    """Bytes of one sequence's KV cache; 0 for an encoder.
+
+    A layer with a window or chunks caches no more tokens than these. Keys of an encoder's output
+    are not included.
+    """
     return element(dtype).bytes * sum(
         repeat * cached_elements(of) * min(tokens, of.window or of.chunk or tokens)
         for of, repeat in _cached(network)
@@ -66,12 +69,12 @@ def cache_bytes(network: Network, tokens: int, dtype: str = "bf16") -> float:
 
 
 def cache_bytes_per_token(network: Network, dtype: str = "bf16") -> float:
-    """The same of one token, before any window is full."""
+    """Bytes of the KV cache for one more token, before any window is full."""
     return cache_bytes(network, 1, dtype)
 
 
 def _cached(network: Network) -> Iterable[tuple[SelfAttention, int]]:
-    """Attention whose tokens come one after another, and in how many layers."""
+    """Causal attentions, each with its number of layers."""
     return ((block.attention, block.repeat) for block in network.blocks if block.attention.causal)
 
 

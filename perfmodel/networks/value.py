@@ -1,4 +1,4 @@
-"""What the operations of a network hand to each other: tensors of rows × columns, and weights."""
+"""Values passed between a network's operations: tensors of rows × columns, and weights."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Value:
 
     @property
     def bytes(self) -> float:
-        """Its bytes."""
+        """Size in bytes."""
         return self.rows * self.cols * element(self.dtype).bytes
 
     def tensor(self) -> Tensor:
-        """As graphs have it."""
+        """The tensor of a graph."""
         return Tensor(self.name, (self.rows, self.cols), self.dtype)
 
 
@@ -42,13 +42,13 @@ class Weight:
     shape: tuple[int, ...]
     """Extents on one device."""
     kind: Literal["matrix", "embedding", "vector"] = "matrix"
-    """What optimisers tell apart."""
+    """Kind that optimisers distinguish."""
     count: int = 1
-    """How many of these there are: experts."""
+    """Number of equal tensors (experts)."""
     chosen: int = 0
-    """How many of them one token meets; 0: all."""
+    """How many of them one token uses; 0: all."""
     expert: bool = False
-    """Whether it is an expert's, which expert parallelism shares out."""
+    """Whether it belongs to an expert, and so is divided by expert parallelism."""
     shared: bool = False
     """Whether another segment owns it: a tied head."""
 

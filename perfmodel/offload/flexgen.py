@@ -1,7 +1,7 @@
-"""FlexGen's own cost model with the constants that it was published with (`flexgen.yaml`).
+"""FlexGen's cost model with its published constants (`flexgen.yaml`).
 
-It is exact: OPT-30B on a T4 at the policy 20, 80, 0, 100, 0, 100 with three parts of 48 gives
-7.136 tokens a second, and FlexGen measured 7.32.
+The port is exact: OPT-30B on a T4 at the policy 20, 80, 0, 100, 0, 100 with three parts of 48 gives
+7.136 tokens a second; FlexGen measured 7.32.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from perfmodel.offload.policy import Policy
 
 @dataclass(frozen=True)
 class Small:
-    """What the host loses with small parts and narrow layers: the factor
+    """Efficiency loss of the host with small parts and narrow layers, as a factor of its rate:
 
     max(least, 1 + both·p·n − part·p − width·n),  p = log₂⁺(64/part), n = log₂⁺(4096/h).
     """
 
     least: float
-    """Floor of the factor."""
+    """Lower limit of the factor."""
     both: float
-    """Of both together."""
+    """Coefficient of p·n."""
     part: float
-    """For each halving of a part below 64 sequences."""
+    """Coefficient of p, for each halving of a part below 64 sequences."""
     width: float
-    """For each halving of a layer below 4096."""
+    """Coefficient of n, for each halving of a layer below 4096."""
 
     def factor(self, part: int, hidden: int) -> float:
-        """The factor on the host's rate."""
+        """The factor of the host's rate."""
         few = max(0.0, math.log2(64.0 / part))
         narrow = max(0.0, math.log2(4096.0 / hidden))
         loss = self.part * few + self.width * narrow - self.both * few * narrow
@@ -46,12 +46,12 @@ class Small:
 
 @dataclass(frozen=True)
 class Fitted:
-    """Rates of one machine: bytes and operations a second."""
+    """Fitted rates of one machine: bytes and operations a second."""
 
     device: str
     """The device's slug."""
     source: str
-    """Where they come from."""
+    """Source."""
     to_device: float
     """Host to device."""
     cache_to_host: float
@@ -61,13 +61,13 @@ class Fitted:
     from_disk: float
     """Disk to host."""
     from_disk_weights_share: float
-    """Share of that which weights reach in decoding."""
+    """Share of `from_disk` that weights reach in decoding."""
     cache_to_disk: float
     """Keys and values to disk in prefill."""
     activations_to_disk: float
     """Activations to disk in prefill."""
     decode_to_disk: float
-    """Either in decoding."""
+    """Keys and values, or activations, to disk in decoding."""
     prefill_products: float
     """Matrix products of prompts."""
     prefill_attention: float
@@ -77,14 +77,14 @@ class Fitted:
     decode_attention: float
     """Attention of single tokens on the device."""
     host_attention: float
-    """The same on the host."""
+    """Attention of single tokens on the host."""
     small: Small
-    """What the host loses with small parts."""
+    """Efficiency loss of the host with small parts."""
     first_comes: bool = True
-    """As its code has it."""
+    """Whether transfers to the device precede all else in decoding, as in FlexGen's code."""
 
     def prefill(self, shape: LayerShape, request: Request, policy: Policy) -> LayerTimes:
-        """The sums of cost_model.py."""
+        """Times of a layer in prefill, by cost_model.py."""
         s, batch = request.prompt, policy.batch
         cache = shape.cache_bytes * (s + 1) * batch
         activations = shape.activation_bytes * s * batch
@@ -101,7 +101,7 @@ class Fitted:
         )
 
     def decode(self, shape: LayerShape, request: Request, policy: Policy) -> LayerTimes:
-        """The sums of cost_model.py."""
+        """Times of a layer in decoding, by cost_model.py."""
         batch = policy.batch
         cache = shape.cache_bytes * request.middle * batch
         activations = shape.activation_bytes * batch
@@ -127,7 +127,7 @@ class Fitted:
 
 
 def load(name: str) -> Fitted:
-    """The rates of this name; raises `UnknownName`."""
+    """The rates with this name. Raises `UnknownName`."""
     found = _table().get(name)
     if found is None:
         raise UnknownName("machine that FlexGen's model was fitted to", name, _table())

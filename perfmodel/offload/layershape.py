@@ -1,4 +1,4 @@
-"""A mean layer in bytes and operations, as offloading sees it."""
+"""A mean layer in bytes and operations, for offloading."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from perfmodel.networks.setting import Setting
 from perfmodel.networks.summary import cached_elements
 
 _BYTES = 2.0
-"""Of every number: all is in 16 bits."""
+"""Bytes of an element: everything is in 16 bits."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of each sequence. Raises `ProblemError`."""
+    """The tokens of each sequence. Raises `ProblemError` for numbers below 1."""
 
     prompt: int
-    """Tokens that come in, s."""
+    """Tokens of the prompt, s."""
     generated: int
-    """Tokens that come out, n."""
+    """Generated tokens, n."""
 
     def __post_init__(self) -> None:
         for name in ("prompt", "generated"):
@@ -30,12 +30,12 @@ class Request:
 
     @property
     def middle(self) -> float:
-        """Cached tokens halfway: s + n/2."""
+        """Mean number of cached tokens in decoding: s + n/2."""
         return self.prompt + self.generated / 2.0
 
     @property
     def tokens(self) -> int:
-        """All of a sequence at its end: s + n."""
+        """Tokens of a sequence at its end: s + n."""
         return self.prompt + self.generated
 
 
@@ -44,7 +44,7 @@ class LayerShape:
     """A mean layer of a network in 16 bits."""
 
     layers: int
-    """How many there are, l."""
+    """Number of layers, l."""
     hidden: int
     """Width of an activation, h."""
     inner: int
@@ -52,35 +52,35 @@ class LayerShape:
     heads: int
     """Query heads."""
     weight_bytes: float
-    """Of one layer."""
+    """Bytes of one layer's weights."""
     cache_bytes: float
-    """Of one token in one layer."""
+    """Bytes of cache for one token in one layer."""
 
     @property
     def activation_bytes(self) -> float:
-        """Of one token."""
+        """Bytes of the activations of one token."""
         return _BYTES * self.hidden
 
     @property
     def product_flops(self) -> float:
-        """Of one token in one layer: two for each weight."""
+        """Operations of the products for one token in one layer: two a weight."""
         return 2.0 * self.weight_bytes / _BYTES
 
     @property
     def pair_flops(self) -> float:
-        """Of a query and a key: scores and values of all heads."""
+        """Operations for one query and key: scores and values of all heads."""
         return 4.0 * self.hidden
 
 
 def four_projections(layers: int, hidden: int, inner: int, heads: int) -> LayerShape:
-    """The layer that FlexGen counts, of OPT without its biases: four projections, two products of
-    the inner layer, and 4h bytes of cache a token."""
+    """FlexGen's layer, OPT without its biases: four projections, two products of the inner layer,
+    and 4h bytes of cache a token."""
     weights = _BYTES * (4.0 * hidden**2 + 2.0 * hidden * inner)
     return LayerShape(layers, hidden, inner, heads, weights, 2.0 * _BYTES * hidden)
 
 
 def of_network(network: Network) -> LayerShape:
-    """The mean layer of a network, and the widest inner layer of one token."""
+    """The mean layer of a network, with the widest inner layer that one token uses."""
     found = parameters(network, Setting(1, 1, ends=False))
     weights = _BYTES * sum(weight.elements * repeat for weight, repeat in found)
     cached = sum(block.repeat * cached_elements(block.attention) for block in network.blocks)

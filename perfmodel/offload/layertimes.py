@@ -1,8 +1,8 @@
-"""How long a layer takes under a policy, from what each way and each machine needs for it.
+"""The time of a layer under a policy, from the times of each transfer direction and machine.
 
-Prefill overlaps three things: what comes to the device (from host and from disk), what leaves it
-(to host and on to disk), and work. Decoding moves the same ways; FlexGen's own code puts what
-comes to the device before the rest, its paper (2303.06865, section 4.3) beside it.
+Prefill overlaps three things: transfers to the device (from host and disk), transfers from it (to
+host and disk), and work. Decoding has the same transfers. FlexGen's code runs the transfers to the
+device before the rest, its paper (2303.06865, section 4.3) beside it.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from perfmodel.offload.policy import Policy
 
 @dataclass(frozen=True)
 class LayerTimes:
-    """Seconds of one layer for a whole block, by what is kept busy."""
+    """Seconds of one layer for a whole block, by resource."""
 
     to_device: Number
-    """From host memory over the link."""
+    """From host memory to the device."""
     to_host: Number
-    """Back over it."""
+    """From the device to host memory."""
     from_disk: Number
-    """Read."""
+    """Reads from disk."""
     to_disk: Number
-    """Written."""
+    """Writes to disk."""
     work: Number
-    """Operators on the device, and those that the host takes over."""
+    """Operators on the device, and those that the host computes."""
 
     def prefill_seconds(self) -> Number:
         """max(in, out, work)."""
         return _longest(self.to_device + self.from_disk, self.to_host + self.to_disk, self.work)
 
     def decode_seconds(self, *, first_comes: bool) -> Number:
-        """in + max(others) where what comes to the device comes first, else max of all."""
+        """in + max(others) where transfers to the device come first; otherwise the max of all."""
         others = _longest(self.to_host, self.from_disk, self.to_disk, self.work)
         return self.to_device + others if first_comes else _longest(self.to_device, others)
 
     def limiter(self) -> str:
-        """What takes longest, of plain numbers."""
+        """The resource with the longest time; for plain numbers."""
         named = {
             "link to device": self.to_device,
             "link to host": self.to_host,
@@ -55,44 +55,44 @@ class LayerTimes:
 
 
 class Rates(Protocol):
-    """Something that knows how long a layer's parts take."""
+    """A source of the times of a layer's parts."""
 
     @property
     def first_comes(self) -> bool:
-        """Whether in decoding what comes to the device comes before the rest."""
+        """Whether transfers to the device precede all else in decoding."""
 
     def prefill(self, shape: LayerShape, request: Request, policy: Policy) -> LayerTimes:
-        """Of all prompt tokens of a block."""
+        """Times for all prompt tokens of a block."""
 
     def decode(self, shape: LayerShape, request: Request, policy: Policy) -> LayerTimes:
-        """Of one token of each sequence, at the mean length of the cache."""
+        """Times for one token of each sequence, at the mean length of the cache."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """How long a block of requests takes under a policy."""
+    """Time of a block of requests under a policy."""
 
     policy: Policy
     """The policy, or policies."""
     request: Request
-    """What is asked of each sequence."""
+    """The tokens of each sequence."""
     prefill: LayerTimes
-    """Of one layer."""
+    """Times of one layer in prefill."""
     decode: LayerTimes
-    """Of one layer and token."""
+    """Times of one layer and token in decoding."""
     prefill_seconds: Number
-    """Of all layers, T_pre·l."""
+    """Seconds of prefill over all layers, T_pre·l."""
     decode_seconds: Number
-    """Of all layers and all tokens but the first, T_gen·(n − 1)·l."""
+    """Seconds of decoding over all layers and all tokens but the first, T_gen·(n − 1)·l."""
 
     @property
     def seconds(self) -> Number:
-        """Of the block."""
+        """Seconds of the block."""
         return self.prefill_seconds + self.decode_seconds
 
     @property
     def tokens_per_s(self) -> Number:
-        """Generated tokens of all sequences over all of its time."""
+        """Generated tokens of all sequences over the block's time."""
         return self.policy.batch * self.request.generated / self.seconds
 
 

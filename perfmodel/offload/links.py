@@ -6,12 +6,12 @@ from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 
 _PINNED_SHARE = 0.8
-"""Share of the documented rate that copies of pinned memory reach: 24 to 26 of 31.5 GB/s on PCIe 4
-x16, 12 to 13 of 15.8 on PCIe 3 (nvbandwidth and FlexGen's fit of 12.89 GiB/s on T4)."""
+"""Share of the documented rate that copies of pinned memory achieve: 24 to 26 of 31.5 GB/s on PCIe
+4 x16, 12 to 13 of 15.8 on PCIe 3 (nvbandwidth and FlexGen's fit of 12.89 GiB/s on T4)."""
 
 
 def host_bytes_per_s(device: Device, host: Device | None = None) -> float:
-    """Bytes a second that copies reach one way, no more than the host's memory delivers.
+    """Achieved bytes a second of copies in one direction, at most the host's memory bandwidth.
 
     Raises `ProblemError` where the device's spec has no link to a host.
     """

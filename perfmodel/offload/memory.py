@@ -1,4 +1,7 @@
-"""What a policy keeps where, at its peak (FlexGen, 2303.06865, appendix A.2; its cost_model.py)."""
+"""Peak memory of a policy on device, host and disk.
+
+Source: FlexGen, 2303.06865, appendix A.2; its cost_model.py.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _SCORE_BYTES = 2.0
 
 @dataclass(frozen=True)
 class Held:
-    """Peak bytes of a policy, the larger of prefill and decoding."""
+    """Peak bytes of a policy: the larger of prefill and decoding."""
 
     device: Number
     """On the device."""
@@ -27,7 +30,7 @@ class Held:
 
 
 def held(shape: LayerShape, request: Request, policy: Policy) -> Held:
-    """What lies at home, and what passes through while a layer runs."""
+    """Data in its place, and buffers of data in transit while a layer runs."""
     prompt = request.prompt
     return Held(
         np.maximum(
@@ -43,15 +46,19 @@ def held(shape: LayerShape, request: Request, policy: Policy) -> Held:
 
 
 def _home(shape: LayerShape, request: Request, policy: Policy, place: int, tokens: int) -> Number:
-    """Weights and cache of all layers, and activations of `tokens` of each sequence."""
+    """Weights and cache of all layers, and activations of `tokens` tokens of each sequence."""
     cache = shape.cache_bytes * request.tokens * policy.batch * policy.cache[place]
     activations = shape.activation_bytes * tokens * policy.batch * policy.activations[place]
     return shape.layers * (shape.weight_bytes * policy.weights[place] + cache) + activations
 
 
 def _prefilling(shape: LayerShape, request: Request, policy: Policy) -> Number:
-    """On the device in prefill: weights of two layers, a part's activations, and the tensors of a
-    layer: nine of the activations' size, the inner one, and the scores of all heads."""
+    """Buffers on the device in prefill: weights of two layers, activations of a part, and
+    temporaries.
+
+    The temporaries of a layer are nine tensors of the activations' size, the inner one, and the
+    scores of all heads.
+    """
     s, part = request.prompt, policy.part
     tensors = part * (
         9.0 * shape.activation_bytes * s
@@ -62,7 +69,7 @@ def _prefilling(shape: LayerShape, request: Request, policy: Policy) -> Number:
 
 
 def _decoding(shape: LayerShape, request: Request, policy: Policy) -> Number:
-    """The same in decoding, with two copies of a part's cache where it lies on the device."""
+    """The same in decoding, with two copies of a part's cache if it is on the device."""
     total, part, on_device = request.tokens, policy.part, policy.cache[_DEVICE]
     tensors = part * (7.0 * shape.activation_bytes + _SCORE_BYTES * shape.inner)
     attended = part * (
@@ -74,14 +81,14 @@ def _decoding(shape: LayerShape, request: Request, policy: Policy) -> Number:
 
 
 def _on_the_way(shape: LayerShape, policy: Policy, tokens: int) -> Number:
-    """Weights of two layers and a part's activations that come from elsewhere."""
+    """Weights of two layers and activations of a part that are not stored on the device."""
     weights = 2.0 * shape.weight_bytes * (1.0 - policy.weights[_DEVICE])
     activations = shape.activation_bytes * tokens * policy.part
     return weights + activations * (1.0 - policy.activations[_DEVICE])
 
 
 def _arriving(shape: LayerShape, policy: Policy, tokens: int) -> Number:
-    """In host memory in prefill: a layer's weights and a part's activations on their way."""
+    """Buffers in host memory in prefill: a layer's weights and a part's activations in transit."""
     activations = shape.activation_bytes * tokens * policy.part
     return shape.weight_bytes * (1.0 - policy.weights[_DEVICE]) + activations * (
         1.0 - policy.activations[_DEVICE]
@@ -89,7 +96,8 @@ def _arriving(shape: LayerShape, policy: Policy, tokens: int) -> Number:
 
 
 def _delegated(shape: LayerShape, request: Request, policy: Policy) -> Number:
-    """In decoding: what comes from disk, and a part's scores, whose attention the host computes."""
+    """Buffers in host memory in decoding: data from disk, and scores of a part whose attention runs
+    on the host."""
     part, total = policy.part, request.tokens
     from_disk = shape.weight_bytes * policy.weights[_DISK]
     from_disk = from_disk + 2.0 * part * (

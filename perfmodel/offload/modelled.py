@@ -1,5 +1,5 @@
-"""FlexGen's sums with this model's rates: operators timed on the device and on its host, copies
-over the device's link. No constant is fitted to offloading."""
+"""FlexGen's equations with this model's rates: operators timed on the device and on its host, and
+copies over the device's link. No constant is fitted to offloading."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perfmodel.offload.layertimes import LayerTimes
 from perfmodel.offload.links import host_bytes_per_s
 from perfmodel.offload.policy import Policy
 
-NO_DISK = "nothing is said of a disk, so nothing can lie there; give its rate"
+NO_DISK = "the policy has data on disk, but there is no disk; give its rate"
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,18 @@ class Disk:
     """A disk behind the host."""
 
     bytes_per_s: float
-    """What it reads, and what it writes."""
+    """Rate of reads and of writes."""
     capacity_bytes: float
-    """What it holds."""
+    """Capacity in bytes."""
 
     def seconds(self, moved: Number) -> Number:
-        """Seconds of so many bytes."""
+        """Seconds to move `moved` bytes."""
         return moved / self.bytes_per_s
 
 
 @dataclass(frozen=True)
 class Modelled:
-    """A network on a device, beside a host that computes attention over the cache that it keeps."""
+    """A network on a device with a host, which computes attention over the cache that it stores."""
 
     network: Network
     """The network."""
@@ -46,12 +46,12 @@ class Modelled:
     host: Device
     """Its host."""
     disk: Disk | None = None
-    """A disk behind the host, where there is one."""
+    """A disk behind the host; None: no disk."""
     first_comes: bool = False
-    """Copies run ahead of the layer that needs them (FlexGen, section 4.3)."""
+    """False: copies are prefetched ahead of the layer that needs them (FlexGen, section 4.3)."""
 
     def prefill(self, shape: LayerShape, request: Request, policy: Policy) -> LayerTimes:
-        """Of all prompt tokens of a block: all of the work is on the device."""
+        """Times for all prompt tokens of a block: all work is on the device."""
         batch, link = policy.batch, host_bytes_per_s(self.device, self.host)
         cache = shape.cache_bytes * request.prompt * batch
         activations = shape.activation_bytes * request.prompt * batch
@@ -68,8 +68,12 @@ class Modelled:
         )
 
     def decode(self, shape: LayerShape, request: Request, policy: Policy) -> LayerTimes:
-        """Of one token of each sequence. Attention runs where the cache lies; what is on disk comes
-        to the host first. Its queries and results cross the link, as large as activations."""
+        """Times for one token of each sequence.
+
+        Attention runs where the cache is stored; cache on disk is read into host memory first.
+        Queries and results of attention on the host cross the link; they have the size of
+        activations.
+        """
         batch, link = policy.batch, host_bytes_per_s(self.device, self.host)
         cache = shape.cache_bytes * request.middle * batch
         activations = shape.activation_bytes * batch
@@ -85,7 +89,7 @@ class Modelled:
         )
 
     def _decoding(self, request: Request, policy: Policy) -> Number:
-        """Work of a part in all layers."""
+        """Work of a part over all layers."""
         setting = step(policy.part, round(request.middle), ends=False)
         here, there = (
             predict_network(self.network, setting, each) for each in (self.device, self.host)
@@ -95,7 +99,7 @@ class Modelled:
         return here.seconds - attended + share * attended + (1.0 - share) * elsewhere
 
     def _from_disk(self, moved: Number) -> Number:
-        """Seconds of the disk; raises `ProblemError` where something lies on none."""
+        """Seconds on the disk. Raises `ProblemError` where data is on disk and there is none."""
         if self.disk is not None:
             return self.disk.seconds(moved)
         if np.any(np.asarray(moved) > 0.5):

@@ -1,8 +1,8 @@
-"""FlexGen's policy (2303.06865): which shares of weights, cache and activations lie where.
+"""FlexGen's policy (2303.06865): the shares of weights, cache and activations in each memory.
 
-A block of `batch` sequences goes through a layer before the next layer's weights are needed, in
-`blocks` parts that each fit on the device. `w`, `c` and `x` are shares of weights, cache and
-activations on device, host and disk; each three add up to 1.
+A block of `batch` sequences finishes a layer before the next layer's weights are needed. It is
+processed in `blocks` parts that each fit on the device. `w`, `c` and `x` are the shares of weights,
+cache and activations on device, host and disk; each three add up to 1.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Shares = tuple[Number, Number, Number]
 
 @dataclass(frozen=True)
 class Policy:
-    """Where everything lies. Shares may be arrays of one length: many policies at once."""
+    """A placement of all data. Shares may be arrays of one length: many policies at once."""
 
     part: int
-    """Sequences that the device works on at a time."""
+    """Sequences that the device processes at a time."""
     blocks: int
-    """Parts of a block, which share a layer's weights while these are there."""
+    """Parts of a block; a layer's weights are loaded once for all of them."""
     weights: Shares
-    """Of the layers' weights."""
+    """Shares of the layers' weights."""
     cache: Shares
-    """Of keys and values."""
+    """Shares of keys and values."""
     activations: Shares
-    """Of what one layer hands to the next."""
+    """Shares of the activations between layers."""
 
     def __post_init__(self) -> None:
         for name in ("part", "blocks"):
@@ -52,8 +52,11 @@ class Policy:
 
 
 def of_percent(part: int, blocks: int, percent: Sequence[float]) -> Policy:
-    """FlexGen's six numbers: weights on device and host, cache there, activations there. The rest
-    is on disk. Raises `ProblemError` where there are not six, or where two are more than 100."""
+    """A policy from FlexGen's six percentages: device and host for weights, for cache, for
+    activations.
+
+    The rest is on disk. Raises `ProblemError` if there are not six, or if a pair exceeds 100.
+    """
     if len(percent) != 6:
         raise ProblemError(
             f"a policy has six numbers, not {len(percent)}: percent of the weights on device and "

@@ -1,7 +1,7 @@
-"""A cache in host memory: how much of it to compute anew from activations (KVPR, 2411.17089).
+"""A KV cache in host memory: how much of it to recompute from activations (KVPR, 2411.17089).
 
-The formulas are in `perfmodel.napkin.recompute`. Here the product's rate is that of the device at
-its size, the link the device's, and the split a whole number of tokens.
+The formulas are in `perfmodel.napkin.recompute`. Here the rate is the device's rate for products of
+that size, the link is the device's, and the split is a whole number of tokens.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _ACTIVATION_BYTES = 2.0
 
 @dataclass(frozen=True)
 class Recompute:
-    """One layer's cache of `batch` sequences of `tokens`, on a device with a link."""
+    """One layer's cache of `batch` sequences of `tokens` tokens, on a device with a link to its
+    host."""
 
     batch: int
     """Sequences, b."""
@@ -35,17 +36,18 @@ class Recompute:
     hidden: int
     """Width of an activation, h."""
     columns: float
-    """Numbers of a token's keys, w; its values have as many. Half of what a latent cache keeps."""
+    """Elements of a token's keys, w; its values have as many. For a latent cache, half of its
+    elements."""
     flops_per_s: float
     """Rate of the products, g."""
     link_bytes_per_s: float
     """Rate of the link, v."""
     cache_width: float = 2.0
-    """Bytes of a cached number, q."""
+    """Bytes of a cached element, q."""
     activation_width: float = _ACTIVATION_BYTES
-    """Bytes of a number of the activations, q_x."""
+    """Bytes of an element of the activations, q_x."""
     weight_bytes: float = 0.0
-    """Weights of the layer that come over the link as well; 0 where they are resident."""
+    """Bytes of the layer's weights that cross the link too; 0 where they are resident."""
 
     def __post_init__(self) -> None:
         for name in ("batch", "tokens", "hidden"):
@@ -53,15 +55,16 @@ class Recompute:
                 raise ProblemError(f"{name} is {getattr(self, name)}; it is 1 or more")
 
     def seconds(self, computed: int) -> float:
-        """Seconds until the layer's keys and values are there, `computed` tokens of them anew.
+        """Seconds until the layer's keys and values are on the device, with `computed` tokens
+        recomputed.
 
-        Weights that come over share the link with the rest of the cache.
+        Streamed weights share the link with the rest of the cache.
         """
         first, product, rest = self._parts(computed)
         return first + max(product, rest)
 
     def _parts(self, computed: int) -> tuple[float, float, float]:
-        """Seconds of activations over the link, of products, and of the rest over the link."""
+        """Seconds of activations on the link, of products, and of the rest on the link."""
         rows, others = self.batch * computed, self.batch * (self.tokens - computed)
         link = self.link_bytes_per_s
         first = formula.activation_seconds(rows, self.hidden, self.activation_width, link)
@@ -71,17 +74,17 @@ class Recompute:
 
     @property
     def gains(self) -> bool:
-        """Whether an activation is smaller than the keys and values made of it."""
+        """Whether an activation is smaller than the keys and values computed from it."""
         return bool(
             formula.gains(self.hidden, self.columns, self.activation_width, self.cache_width)
         )
 
     @property
     def meeting(self) -> float:
-        """Tokens at which computing takes as long as the link needs for the rest, of all tokens.
+        """Tokens at which recomputation takes as long as the link needs for the rest.
 
-        Of resident weights l*; with weights on the link computing has longer,
-        l = (W + 2·b·s·w·q)·g / (2·b·w·(2·h·v + q·g)).
+        With resident weights this is l*. With weights on the link, recomputation has more time: l =
+        (W + 2·b·s·w·q)·g / (2·b·w·(2·h·v + q·g)).
         """
         share = formula.meeting_share(
             self.hidden, self.cache_width, self.flops_per_s, self.link_bytes_per_s
@@ -91,7 +94,7 @@ class Recompute:
 
     @property
     def split(self) -> int:
-        """Tokens to compute anew: the better whole number next to the meeting point, or none."""
+        """Tokens to recompute: the better whole number next to `meeting`, or none."""
         if not self.gains:
             return 0
         below = int(self.meeting)
@@ -99,12 +102,15 @@ class Recompute:
 
     @property
     def time_share(self) -> float:
-        """Time at the split over the time of sending everything."""
+        """Time at the split over the time of sending the whole cache."""
         return self.seconds(self.split) / self.seconds(0)
 
     def pipelined(self, layers: int, computed: int, other_seconds: float = 0.0) -> float:
-        """Seconds of so many layers, each sending while the one before computes; `other_seconds` is
-        the rest of a layer's work. The link goes from layer to layer without a pause."""
+        """Seconds of `layers` layers, each sending while the one before computes.
+
+        `other_seconds` is the rest of a layer's work. The link goes from layer to layer without a
+        pause.
+        """
         first, product, rest = self._parts(computed)
         tasks: list[Task] = []
         for _ in range(layers):
@@ -118,11 +124,11 @@ class Recompute:
         return makespan(tasks)
 
     def best_pipelined(self, other_seconds: float = 0.0) -> int:
-        """Tokens to compute anew where layers overlap: link and products take as long,
+        """Tokens to recompute where layers overlap: link and products take equally long,
 
             (l·h·q_x + 2·(s − l)·w·q)·b/v + W/v = 4·b·l·h·w/g + rest
 
-        or none where that makes the link no shorter. All where products never catch up.
+        None if that does not shorten the time on the link; all if products are always shorter.
         """
         if not self.gains:
             return 0
@@ -143,9 +149,10 @@ def of_network(
     kv_dtype: str = "fp16",
     streamed: bool = False,
 ) -> Recompute:
-    """The split of a network's widest kind of layer on a device with its link.
+    """The split for a network's widest kind of layer, on a device with its link.
 
-    The products' rate is that of all tokens; raises `ProblemError` for a network without a cache.
+    The rate is that of products over all tokens. Raises `ProblemError` for a network without a
+    cache.
     """
     causal = [block.attention for block in network.blocks if block.attention.causal]
     if not causal:

@@ -1,5 +1,5 @@
-"""Tasks on resources: each resource does its own in the order given, one after another, and a task
-waits for those that it needs."""
+"""Tasks on resources. Each resource runs its tasks in the order given, one at a time; a task waits
+for the tasks that it depends on."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Task:
-    """Something that keeps a resource busy."""
+    """A task that occupies a resource."""
 
     resource: str
-    """link, gpu, cpu."""
+    """`link`, `gpu` or `cpu`."""
     seconds: float
-    """How long."""
+    """Duration."""
     after: tuple[int, ...] = ()
-    """Places of the tasks that have to be done before, all of them earlier in the list."""
+    """Indices of the tasks that must end first, all earlier in the list."""
 
 
 def ends(tasks: Sequence[Task]) -> list[float]:
-    """When each task is done."""
+    """End of each task, in seconds."""
     free: dict[str, float] = {}
     found: list[float] = []
     for task in tasks:
@@ -32,5 +32,5 @@ def ends(tasks: Sequence[Task]) -> list[float]:
 
 
 def makespan(tasks: Sequence[Task]) -> float:
-    """When the last is done."""
+    """End of the last task, in seconds."""
     return max(ends(tasks), default=0.0)

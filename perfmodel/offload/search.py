@@ -1,8 +1,8 @@
-"""The policy with the most tokens a second among those that fit.
+"""The fitting policy with the most tokens a second.
 
-FlexGen solves a linear programme for each batch (section 4.3). Here all shares on a grid are looked
-at as arrays, part by part and block by block, which also finds the best of what is no linear
-programme: decoding as the maximum over what overlaps.
+FlexGen solves a linear programme for each batch (section 4.3). Here all shares on a grid are
+evaluated as arrays, for each part and number of blocks. That also handles decoding as a maximum
+over overlapping transfers, which is not linear.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from perfmodel.offload.policy import Policy
 from perfmodel.units import binary
 
 PARTS = (1, 2, 4, 8, 16, 32, 48, 64, 128)
-"""Sequences that the device works on at a time."""
+"""Sequences that the device processes at a time."""
 BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Parts of a block."""
 _STEP, _STEP_WITH_DISK = 0.05, 0.1
@@ -28,14 +28,14 @@ _STEP, _STEP_WITH_DISK = 0.05, 0.1
 
 @dataclass(frozen=True)
 class Room:
-    """Bytes that a policy may take."""
+    """Memory limits of a policy, in bytes."""
 
     device: float
-    """Of the device's memory."""
+    """Device memory."""
     host: float
-    """Of the host's."""
+    """Host memory."""
     disk: float = 0.0
-    """Of the disk."""
+    """Disk."""
 
     def holds(self, shape: LayerShape, request: Request, policy: Policy) -> np.ndarray:
         """Whether each policy fits."""
@@ -53,7 +53,7 @@ def best(
     parts: Sequence[int] = PARTS,
     blocks: Sequence[int] = BLOCKS,
 ) -> Answer:
-    """The fastest policy on the grid that fits; raises `ProblemError` where none does."""
+    """The fastest policy on the grid that fits. Raises `ProblemError` where none does."""
     found: Answer | None = None
     for policies in _grid(parts, blocks, with_disk=room.disk > 0.0):
         fits = room.holds(shape, request, policies)
@@ -70,7 +70,7 @@ def best(
 
 
 def _grid(parts: Sequence[int], blocks: Sequence[int], *, with_disk: bool) -> Iterator[Policy]:
-    """All policies of a part and a number of blocks, as arrays; activations are not on disk."""
+    """All policies for each part and number of blocks, as arrays; activations are never on disk."""
     weights = _simplex(with_disk)
     here, there = np.meshgrid(np.arange(len(weights)), np.arange(len(weights)), indexing="ij")
     w, c = weights[np.ravel(here)], weights[np.ravel(there)]
@@ -83,7 +83,7 @@ def _grid(parts: Sequence[int], blocks: Sequence[int], *, with_disk: bool) -> It
 
 
 def _simplex(with_disk: bool) -> np.ndarray:
-    """Shares on device, host and disk on a grid, a row each."""
+    """Shares on device, host and disk on a grid, one row each."""
     step = _STEP_WITH_DISK if with_disk else _STEP
     ticks = np.round(np.arange(0.0, 1.0 + step / 2, step), 6)
     if not with_disk:
@@ -95,7 +95,7 @@ def _simplex(with_disk: bool) -> np.ndarray:
 
 
 def _one(policies: Policy, i: int) -> Policy:
-    """One policy of arrays of them."""
+    """The i-th policy of arrays of policies."""
     weights, cache, activations = (
         (float(np.asarray(here)[i]), float(np.asarray(there)[i]), float(np.asarray(far)[i]))
         for here, there, far in (policies.weights, policies.cache, policies.activations)

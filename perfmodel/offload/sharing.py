@@ -1,13 +1,13 @@
-"""Work that two machines divide: rows beside each other, layers one after another.
+"""Work divided between two machines: rows in parallel, or layers one after another.
 
-Rows are whatever needs nothing of each other: sequences, heads, experts, samples. With τ seconds
-for all of them on a machine, a share x on the device and the rest on the host take
-max(x·τ_d, (1 − x)·τ_h), least where both take as long:
+Rows are independent items: sequences, heads, experts, samples. A machine takes τ seconds for all of
+them. With a share x on the device and the rest on the host, the time is max(x·τ_d, (1 − x)·τ_h). It
+is least where both take equally long:
 
     x* = (1/τ_d) / (1/τ_d + 1/τ_h)
 
-What crosses the link comes on top, and where that is more than sharing saves, all stays on one of
-them. Layers follow each other, so that their times add up (llama.cpp, `-ngl`).
+Transfers over the link are added. Where they exceed the saving, everything stays on one machine.
+Layers run one after another, so their times add up (llama.cpp, `-ngl`).
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class Shared:
     """Rows divided between a device and its host."""
 
     share: float
-    """Of the device: 0 to 1."""
+    """Share of the device, 0 to 1."""
     seconds: float
-    """Of both, transfers included."""
+    """Seconds of both, with transfers."""
 
 
 def rows(device_seconds: float, host_seconds: float, transfer_seconds: float = 0.0) -> Shared:
-    """The best share of rows on the device; `transfer_seconds` where both have some.
+    """The best share of rows on the device; `transfer_seconds` counts only if both have rows.
 
-    All on one where that is faster. The device's rows are at hand there, the host's here.
+    All rows on one machine if that is faster. Each machine already holds the data of its rows.
     """
     if not device_seconds > 0.0 or not host_seconds > 0.0:
         raise ProblemError("both machines need a time above 0 for all rows")
@@ -47,33 +47,37 @@ def rows(device_seconds: float, host_seconds: float, transfer_seconds: float = 0
 
 
 def experts_touched(experts: int, chosen: int, tokens: int) -> float:
-    """Distinct experts that so many tokens meet under even routing: E·(1 − (1 − k/E)^T). On a host
-    that keeps the experts (KTransformers), only these are read."""
+    """Expected distinct experts of `tokens` tokens under even routing: E·(1 − (1 − k/E)^T).
+
+    A host that stores the experts (KTransformers) reads only these.
+    """
     return experts * (1.0 - (1.0 - chosen / experts) ** tokens)
 
 
 @dataclass(frozen=True)
 class LayerSplit:
-    """Some layers on the device, the rest and their cache on its host: a decoding step."""
+    """A decode step with some layers on the device, the rest and their cache on its host."""
 
     on_device: int
-    """Layers on the device, and with the last of them the head."""
+    """Layers on the device; the head is with the last layer."""
     seconds: float
-    """Of the step."""
+    """Seconds of the step."""
     device_bytes: float
-    """Weights and cache on the device."""
+    """Bytes of weights and cache on the device."""
 
 
 def layers(
     network: Network, device: Device, host: Device, on_device: int, batch: int, context: int
 ) -> LayerSplit:
-    """t = L_d·t_d + L_h·t_h + ends + two crossings of the activations where both have layers.
+    """t = L_d·t_d + L_h·t_h + ends, plus two transfers of the activations if both have layers.
 
-    Embeddings and head run where the last layer does. Raises `ProblemError` for more layers than
-    there are.
+    Embeddings and head run on the machine of the last layer. Raises `ProblemError` for more layers
+    than the network has.
     """
     if not 0 <= on_device <= network.layers:
-        raise ProblemError(f"{on_device} layers on the device; {network.name} has {network.layers}")
+        raise ProblemError(
+            f"{on_device} layers on the device are not 0 to the {network.layers} of {network.name}"
+        )
     shape, share = of_network(network), on_device / network.layers
     last = device if on_device else host
     times = {one.slug: _step(network, one, batch, context) for one in (device, host)}

@@ -1,7 +1,7 @@
-"""Weights that come from host memory each time a layer runs (ZeRO-Inference, Accelerate).
+"""Weights streamed from host memory each time a layer runs (ZeRO-Inference, Accelerate).
 
-A pass cannot be shorter than W/v, the weights over the link. A batch hides that once its own work
-takes as long: B ≥ (W/v)/(t/B).
+A pass takes at least W/v: bytes of weights over the link's rate. A batch of B hides that once its
+own work takes as long: B ≥ (W/v)/(t/B), with t the seconds of work of the batch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST = 2**16
 
 @dataclass(frozen=True)
 class Streaming:
-    """A decoding step of a network whose weights lie in host memory, its cache on the device."""
+    """A decode step of a network with weights in host memory and its cache on the device."""
 
     network: Network
     """The network."""
@@ -30,28 +30,28 @@ class Streaming:
     context: int
     """Tokens of each sequence, the new one included."""
     away: float = 1.0
-    """Share of the layers' weights that come over the link."""
+    """Share of the layers' weights that are streamed."""
 
     @cached_property
     def link_seconds(self) -> float:
-        """Seconds in which the weights come over, the floor of every step."""
+        """Seconds of the weights on the link, the lower bound of every step."""
         shape = of_network(self.network)
         moved = self.away * shape.layers * shape.weight_bytes
         return moved / host_bytes_per_s(self.device)
 
     def work_seconds(self, batch: int) -> float:
-        """Seconds of the step with its weights at hand."""
+        """Seconds of the step with resident weights."""
         return predict_network(self.network, step(batch, self.context), self.device).seconds
 
     def seconds(self, batch: int) -> float:
-        """Seconds of the step: the link and the work beside each other."""
+        """Seconds of the step: the link overlapped with the work."""
         return max(self.link_seconds, self.work_seconds(batch))
 
     @cached_property
     def hiding_batch(self) -> int | None:
-        """The smallest batch whose work takes as long as the link; None where 65,536 does not.
+        """The smallest batch whose work takes as long as the link; None if 65,536 is too small.
 
-        Work grows with the batch, so that halving finds it.
+        Work increases with the batch, so bisection finds it.
         """
         if self.work_seconds(_MOST) < self.link_seconds:
             return None

@@ -1,4 +1,4 @@
-"""Ways to run a network that is larger than its device, as plain rows for a report."""
+"""Ways to run a network larger than its device, as plain rows for a report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 
 
 def policy_row(shape: LayerShape, request: Request, found: Answer, costs: str) -> Row:
-    """A policy: what lies where, how long a block takes, and what it waits for."""
+    """A policy: its placement, the time of a block, and the limiting resource."""
     policy = found.policy
     needs = held(shape, request, policy)
     shares = {
@@ -46,7 +46,7 @@ def policy_row(shape: LayerShape, request: Request, found: Answer, costs: str) -
 def recompute_rows(
     network: Network, device: Device, batches: Sequence[int], contexts: Sequence[int]
 ) -> Iterator[Row]:
-    """KVPR: how much of a cache in host memory to compute anew, a layer at a time."""
+    """KVPR: how much of a cache in host memory to recompute, for one layer."""
     for batch in batches:
         for tokens in contexts:
             made = recompute.of_network(network, device, batch, tokens)
@@ -65,7 +65,7 @@ def recompute_rows(
 def streaming_rows(
     network: Network, device: Device, batches: Sequence[int], contexts: Sequence[int]
 ) -> Iterator[Row]:
-    """Weights over the link in every step."""
+    """Weights streamed over the link in every step."""
     for tokens in contexts:
         made = Streaming(network, device, tokens)
         for batch in batches:
@@ -85,7 +85,7 @@ def streaming_rows(
 def layer_rows(
     network: Network, device: Device, host: Device, batch: int, context: int
 ) -> Iterator[Row]:
-    """Every number of layers on the device, and whether they fit there."""
+    """Every number of layers on the device, and whether they fit."""
     for count in range(network.layers + 1):
         found = sharing.layers(network, device, host, count, batch, context)
         yield {

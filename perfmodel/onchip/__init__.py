@@ -1,6 +1,6 @@
-"""Machines whose memory is on the chip: what they hold, how many it takes, how long a token takes.
+"""Machines with on-chip memory: what they hold, how many are needed, and the time of a token.
 
-holding.py counts devices, watts and money of any device for a network's weights and cache;
-latency.py bounds a decoding step where the network lies in SRAM, streaming.py where its weights
-come from outside.
+holding.py counts devices, watts and money of any device for a network's weights and cache.
+latency.py bounds a decode step with the network in SRAM; streaming.py one with weights from
+outside.
 """

@@ -1,4 +1,4 @@
-"""How many devices hold a network, what they draw, and what they cost at the user's price."""
+"""The number of devices that hold a network, their power, and their cost at the user's price."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class Holding:
     weight_bytes: float
     """All weights."""
     cache_bytes: float
-    """Keys and values of all sequences."""
+    """KV cache of all sequences."""
     capacity_bytes: float
     """Memory of one device."""
     devices: int
-    """Least that hold both."""
+    """Fewest devices that hold both."""
     watts: float | None
-    """Power limit of all, where the spec has one."""
+    """Power limit of all devices; None where the spec has none."""
     price: float | None
-    """Of all, at the price that was given."""
+    """Price of all devices; None without a price."""
 
     @property
     def fits(self) -> bool:
-        """Whether one device holds it."""
+        """Whether one device holds all of it."""
         return self.devices == 1
 
 
 def least_devices(held_bytes: float, device: Device) -> int:
-    """Devices whose memories together hold so many bytes: ⌈bytes / capacity⌉, weights and cache cut
-    as finely as need be."""
+    """Fewest devices that together hold `held_bytes`: ⌈bytes / capacity⌉. Weights and cache may be
+    cut anywhere."""
     if held_bytes <= 0.0:
         raise ProblemError(f"{held_bytes:g} bytes to hold; give more than 0")
     return math.ceil(held_bytes / device.hbm_capacity_bytes)
@@ -53,7 +53,8 @@ def holding(
     kv_dtype: str = "bf16",
     price: float | None = None,
 ) -> Holding:
-    """What a network takes with `batch` sequences of `context` tokens; no cache where that is 0."""
+    """Devices for a network with `batch` sequences of `context` tokens; without a cache if that is
+    0."""
     if price is not None and not price >= 0.0:
         raise ProblemError(f"a price of {price:g}; give 0 or more for one device")
     cached = batch * cache_bytes(network.network, context, kv_dtype) if context else 0.0

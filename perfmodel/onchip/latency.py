@@ -1,16 +1,16 @@
-"""A decoding step of a network that lies in SRAM: bounds from how it may be laid out.
+"""A decode step of a network in SRAM: bounds from two layouts.
 
-On chip, bytes are no wall: 138 GB at 20 PB/s are 7 µs. What is left is distance. Each product
-spreads its input over the cores that hold its matrix and sums their results, √cores hops of a cycle
-each way. Two layouts bound a step of L layers and p products a layer on n devices:
+On chip, bytes are no limit: 138 GB at 20 PB/s take 7 µs. The limit is distance. Each product
+broadcasts its input to the cores that hold its matrix and reduces their results: √cores hops of one
+cycle each way. Two layouts bound a step of L layers and p products a layer on n devices:
 
     spread    every matrix over all cores: hops 2·p·L·√(n·cores), of which 2·p·L·(√n − 1) cross
               from device to device; all arithmetic and SRAM at once
     stacked   every layer on cores of its own: hops 2·p·L·√(n·cores/L), n − 1 of the crossings;
               arithmetic and SRAM of a layer on 1/L of the machine at a time, L times as long in all
 
-Neither is what a vendor's compiler does, which is not public; the range is from the faster of the
-two to `_SOFTWARE` times the slower.
+Vendors' compilers use other layouts, which are not public. The range is from the faster of the two
+to `_SOFTWARE` times the slower.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from perfmodel.networks.expand import active_count
 from perfmodel.networks.summary import cache_bytes
 
 PRODUCTS = 4
-"""Products of a layer that wait for each other: queries to values, output, up, down."""
+"""Products of a layer that depend on each other: queries to values, output, up, down."""
 
 _BYTES = 2.0
 _SOFTWARE = 3.0
 _CROSSING_SECONDS = 1e-6
-"""Of a crossing between devices beyond its bytes: links take 0.5 to 2 µs (recalled)."""
+"""Seconds of a crossing between devices, without its bytes: links take 0.5 to 2 µs (recalled)."""
 
 SPREAD, STACKED = "spread", "stacked"
 
@@ -40,24 +40,24 @@ class Layout:
     """A step under one layout, in seconds."""
 
     name: str
-    """spread or stacked."""
+    """`spread` or `stacked`."""
     fabric: float
-    """Hops across cores."""
+    """Seconds of hops across cores."""
     matrix: float
-    """Arithmetic."""
+    """Seconds of arithmetic."""
     sram: float
-    """Weights and cache from memory."""
+    """Seconds of reading weights and cache from memory."""
     links: float
-    """Activations between devices."""
+    """Seconds of sending activations between devices."""
 
     @property
     def seconds(self) -> float:
-        """Distance, then the longer of arithmetic and memory."""
+        """Distance, plus the longer of arithmetic and memory."""
         return self.fabric + max(self.matrix, self.sram) + self.links
 
     @property
     def limiter(self) -> str:
-        """The longest."""
+        """The resource with the longest time."""
         times = {name: getattr(self, name) for name in ("fabric", "matrix", "sram", "links")}
         return max(times, key=times.__getitem__)
 
@@ -67,21 +67,21 @@ class Latency:
     """Bounds of a step, in seconds."""
 
     layouts: tuple[Layout, ...]
-    """Both, the faster first."""
+    """Both layouts, the faster first."""
 
     @property
     def low_seconds(self) -> float:
-        """The faster layout."""
+        """Seconds of the faster layout."""
         return self.layouts[0].seconds
 
     @property
     def high_seconds(self) -> float:
-        """The slower, and what software loses."""
+        """Seconds of the slower layout, times the loss in software."""
         return _SOFTWARE * self.layouts[-1].seconds
 
     @property
     def seconds(self) -> float:
-        """Their geometric mean: no better guess is honest."""
+        """The geometric mean of both bounds; nothing justifies a better estimate."""
         return math.sqrt(self.low_seconds * self.high_seconds)
 
 
@@ -93,7 +93,7 @@ def is_on_chip(device: Device) -> bool:
 def latency(
     network: Compressed, device: Device, devices: int, *, batch: int = 1, context: int = 1
 ) -> Latency:
-    """Bounds of a decoding step of `batch` sequences of `context` tokens on `devices` of them.
+    """Bounds of a decode step of `batch` sequences of `context` tokens on `devices` devices.
 
     Raises `ProblemError` for a device whose memory is not on the chip.
     """

@@ -1,10 +1,10 @@
-"""Weights that come to a wafer from outside, layer by layer (MemoryX).
+"""Weights streamed to a wafer from outside, layer by layer (MemoryX).
 
-A step takes W/link at least, whatever the batch; arithmetic takes as long from
+A step takes at least W/link, for any batch. Arithmetic takes as long from
 
     B = (W/link) / (2·P/peak)
 
-sequences on, below which the machine waits.
+sequences on; below, the machine waits. W: bytes of weights; P: their number.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from perfmodel.networks.expand import active_count
 
 @dataclass(frozen=True)
 class Streamed:
-    """A step with its weights from outside."""
+    """A step with streamed weights."""
 
     link_seconds: float
-    """All weights over the link: the floor of a step."""
+    """Seconds of all weights on the link: the lower bound of a step."""
     sequence_seconds: float
-    """Arithmetic of one sequence at the peak."""
+    """Seconds of arithmetic for one sequence, at the peak."""
 
     @property
     def hiding_batch(self) -> int:
@@ -33,12 +33,12 @@ class Streamed:
         return math.ceil(self.link_seconds / self.sequence_seconds)
 
     def seconds(self, batch: int) -> float:
-        """Of a step of so many sequences."""
+        """Seconds of a step of `batch` sequences."""
         return max(self.link_seconds, batch * self.sequence_seconds)
 
 
 def streamed(network: Compressed, device: Device, link_bytes_per_s: float) -> Streamed:
-    """A network's weights over a link of so many bytes a second."""
+    """A network's weights over a link of `link_bytes_per_s`."""
     if not link_bytes_per_s > 0.0:
         raise ProblemError(f"a link of {link_bytes_per_s:g} B/s; give more than 0")
     flops = 2.0 * active_count(network.network, input_embedding=False)

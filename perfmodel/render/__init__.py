@@ -1,9 +1,9 @@
-"""Results as text and as charts: each format is one file that only reads results.
+"""Results as text and charts: each format is one file that only reads results.
 
     for text in RENDERERS["table"](report): print(text, end="")
 
-A format gives its text piece by piece, so that a long sweep is never held whole; formats are
-imported when they are asked for.
+A format yields its text piece by piece, so a long sweep is never held in memory. Formats are
+imported on demand.
 """
 
 from __future__ import annotations
@@ -40,6 +40,6 @@ SUFFIXES = {
 }
 
 PEOPLE = ("table", "markdown", "latex")
-"""Formats that people read; the others are data."""
+"""Formats for people; the others are data."""
 
 __all__ = ["PEOPLE", "RENDERERS", "SUFFIXES", "Column", "Renderer", "Report"]

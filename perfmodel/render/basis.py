@@ -1,6 +1,6 @@
-"""What predictions rest on, as notes under their table: exchanges, what is known, what is assumed.
+"""Notes under a table of predictions: exchanges, what is known, what is assumed.
 
-A note that holds for some of the devices names them.
+A note that holds for only some of the devices names them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _exchanged(rows: Sequence[Row]) -> Iterable[str]:
 
 
 def _known(row: Row) -> str:
-    """What is known of device, implementation and harness, and what each word means."""
+    """How much is known of device, implementation and harness, and what each word means."""
     glosses = {"device": _DEVICE, "implementation": _IMPLEMENTATION, "harness": _HARNESS}
     parts = []
     for axis, level in row["known"].items():
@@ -57,7 +57,7 @@ def _known(row: Row) -> str:
 def _of_devices(
     what: str, rows: Sequence[Row], said: Callable[[Row], Iterable[str]]
 ) -> Iterator[str]:
-    """A note for each thing said, with the devices where it is not said of all."""
+    """A note for each distinct text, with the devices unless it holds for all."""
     devices = {row["device"] for row in rows}
     found: dict[str, dict[str, None]] = {}
     for row in rows:

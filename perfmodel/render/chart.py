@@ -1,7 +1,7 @@
-"""A chart: its figure, what it says in words, and the numbers that it draws.
+"""A chart: its figure, its description in words, and its numbers.
 
-A figure is made without pyplot, so nothing is shown and no state is kept; an SVG is the same bytes
-on every run, with its text left as text, a title and a description.
+Figures are made without pyplot, so nothing is shown and no state is kept. An SVG has the same bytes
+on every run, its text as text, a title and a description.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ class Chart:
     """One picture, ready to be written."""
 
     figure: Figure = field(repr=False)
-    """The picture."""
+    """The Matplotlib figure."""
     title: str
-    """One line: what is shown, and of what."""
+    """One line: what is shown, and for what."""
     description: str = field(repr=False)
-    """Sentences that stand for the picture where it cannot be seen."""
+    """Sentences for readers who cannot see the picture."""
     rows: Sequence[Row] = field(default=(), repr=False)
-    """What is drawn, a row a mark or a line, in SI units with the unit in the name."""
+    """The numbers of the chart, one row for each mark or line, in SI units with the unit in the
+    name."""
     caption: Sequence[str] = field(default=(), repr=False)
-    """Sentences below the picture, drawn or not."""
+    """Sentences below the picture; the page decides whether they are drawn."""
     page: Page = field(default_factory=Page, repr=False)
-    """How it is set."""
+    """Layout."""
 
     def _repr_svg_(self) -> str:
         """The picture in a notebook."""
@@ -50,7 +51,8 @@ class Chart:
 def dress(
     figure: Figure, page: Page, palette: Palette, title: str, caption: Sequence[str] = ()
 ) -> None:
-    """Title above and caption below a figure of constrained layout, both from its left edge."""
+    """Draw a title above and a caption below a figure of constrained layout, both at its left
+    edge."""
     from matplotlib import rcParams
 
     width = figure.get_size_inches()[0]
@@ -74,7 +76,7 @@ def dress(
 
 
 def chart_suffix(path: str) -> str:
-    """The suffix that says how a chart is written; raises `OutputError` for another one."""
+    """The suffix of a chart's file. Raises `OutputError` for an unknown one."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise OutputError(f"{path}: a chart is written as {', '.join(SUFFIXES)}; change the name")
@@ -82,7 +84,7 @@ def chart_suffix(path: str) -> str:
 
 
 def save(chart: Chart, path: str | Path) -> None:
-    """Write `chart` whole or not at all; the suffix says how. Raises `OutputError`."""
+    """Write `chart` whole or not at all, in the format of the suffix. Raises `OutputError`."""
     suffix = chart_suffix(str(path))
     if suffix == ".svg":
         with replacing(path) as partial:
@@ -107,7 +109,7 @@ def _write(chart: Chart, target: Any, form: str, metadata: dict[str, Any]) -> No
 
 
 def _svg(chart: Chart) -> str:
-    """SVG that a screen reader can tell: a picture with a title and a description."""
+    """SVG that a screen reader can read: an image with a title and a description."""
     buffer = io.StringIO()
     _write(chart, buffer, "svg", {"Date": None})
     head, root, rest = buffer.getvalue().partition("<svg ")

@@ -1,4 +1,4 @@
-"""Collectives and links as roofs, as reports."""
+"""Reports of collectives and of roofs of links."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perfmodel.render.report import (
 
 
 def report(rows: Sequence[Row], *, terms: bool = False) -> Report:
-    """A line per collective; with `terms` a column for each of its terms."""
+    """One line for each collective; with `terms` a column for each of its terms."""
     columns = [
         text("system", "system"),
         Column("ranks", lambda row: row["problem"]["ranks"], str),
@@ -46,7 +46,7 @@ def report(rows: Sequence[Row], *, terms: bool = False) -> Report:
 
 
 def wall(rows: Sequence[Row], title: str) -> Report:
-    """A line per parallelism and link."""
+    """One line for each parallelism and link."""
     columns = [
         text("system", "system"),
         text("link", "link"),
@@ -60,7 +60,7 @@ def wall(rows: Sequence[Row], title: str) -> Report:
 
 
 def _count(header: str, key: str) -> Column:
-    """A column of counts: whole numbers with thousands apart."""
+    """A column of counts: whole numbers with thousands separators."""
     return Column(header, lambda row: row[key], lambda value: f"{round(value):,}")
 
 
@@ -69,7 +69,7 @@ def _term(name: str) -> Column:
 
 
 def _whole(rows: Sequence[Row]) -> Row:
-    """A row that has every key that some row has."""
+    """A row with every key that any row has."""
     found: dict[str, Any] = dict(rows[0])
     for key in ("terms_us", "problem"):
         found[key] = {name: value for row in rows for name, value in row[key].items()}

@@ -1,4 +1,4 @@
-"""Weight formats beside each other as a report."""
+"""The report of weight formats compared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ACCURACY = "what a format does to the network's answers is not predicted here: m
 def report(
     found: Sequence[Compared], network: str, context: int, notes: Iterable[str] = ()
 ) -> Report:
-    """A line a device, format and batch."""
+    """One line for each device, format and batch."""
     several = len({one.device for one in found}) > 1
     columns = [
         *([text("device", "device")] if several else []),
@@ -41,7 +41,7 @@ def report(
 
 
 def _too_large(found: Sequence[Compared]) -> Iterator[str]:
-    """What weights and cache do not fit, a line a device."""
+    """Devices that cannot hold weights and cache, one line each."""
     by_device: dict[str, list[str]] = {}
     for one in found:
         if not one.fits:

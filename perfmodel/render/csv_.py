@@ -1,7 +1,7 @@
 """CSV: every value of every row, nested names joined by underscores (`terms_us_hbm`).
 
-Numbers are written in full. Text that a spreadsheet would run as a formula has an apostrophe before
-it (`perfmodel.plaintext.csv_cell`), which reading a measured-run table takes off again.
+Numbers are written in full. Text that a spreadsheet would run as a formula gets a leading
+apostrophe (`perfmodel.plaintext.csv_cell`); the reader of measured-run tables removes it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from perfmodel.render.report import Report, Row
 
 
 def render(report: Report) -> Iterator[str]:
-    """A header and a line per row, in the machine's own units."""
+    """A header and a line for each row, in the units of the machine-readable formats."""
     rows = report.rows if report.examples else list(report.rows)
     examples = report.examples or rows
     header = dict.fromkeys(key for row in examples for key in _flat(row))
@@ -35,7 +35,7 @@ def _text(value: str) -> str:
 
 
 def _taken(buffer: io.StringIO) -> str:
-    """What has gathered in `buffer`, which is left empty."""
+    """The contents of `buffer`, which is cleared."""
     text = buffer.getvalue()
     buffer.seek(0)
     buffer.truncate()
@@ -43,7 +43,7 @@ def _taken(buffer: io.StringIO) -> str:
 
 
 def _said(item: Any) -> str:
-    """An item of a list; of a table its members."""
+    """An item of a list as text; of a table, its members."""
     if isinstance(item, dict):
         return " ".join(f"{key}={value}" for key, value in item.items())
     return str(item)

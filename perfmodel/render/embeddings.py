@@ -1,4 +1,4 @@
-"""Embedding look-ups by placement, as a report."""
+"""The report of embedding look-ups by placement."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perfmodel.units import si
 
 
 def report(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Report:
-    """A line a batch, device and placement."""
+    """One line for each batch, device and placement."""
     several = len({row["batch"] for row in rows}) > 1
     pays = any(row["break_even_hit"] is not None for row in rows)
     columns = [

@@ -1,4 +1,4 @@
-"""An explanation as a LaTeX document of its own: the standard article class and amsmath."""
+"""An explanation as a complete LaTeX document, with the standard article class and amsmath."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PREAMBLE = r"""\documentclass{article}
 
 
 def formula(expression: Any) -> str:
-    """A formula in LaTeX's mathematics."""
+    """A formula as LaTeX mathematics."""
     import sympy
 
     plain = sympy.sympify(expression)
@@ -125,5 +125,5 @@ def _numbers(explanation: Explanation, page: KernelPage) -> str:
 
 
 def _ascii(text: str) -> str:
-    """What stands in a verbatim block."""
+    """The text of a verbatim block."""
     return text.replace("·", "*").encode("ascii", "replace").decode()

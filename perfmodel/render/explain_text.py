@@ -1,4 +1,4 @@
-"""An explanation as text, Markdown or JSON: the same lines, laid out for each."""
+"""An explanation as text, Markdown or JSON, with the same lines."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def text(explanation: Explanation) -> Iterator[str]:
 
 
 def markdown(explanation: Explanation) -> Iterator[str]:
-    """Headings, and the bodies as code blocks, so that columns stay columns."""
+    """Headings, and bodies as code blocks, so that columns stay aligned."""
     yield f"## {escaped(_title(explanation))}\n\n"
     yield "\n".join(f"{escaped(line)}  " for line in _head(explanation)) + "\n"
     for number, page in enumerate(explanation.kernels, 1):
@@ -62,7 +62,7 @@ def markdown(explanation: Explanation) -> Iterator[str]:
 
 
 def _fence(lines: list[str]) -> str:
-    """A fence of code that no line ends: three backticks, or more than any line begins with."""
+    """A code fence that no line closes: three backticks, or more than any line begins with."""
     found = (re.match(r"\s*(`*)", line) for line in lines)
     return "`" * max(3, *(len(ticks[1]) + 1 for ticks in found if ticks))
 
@@ -160,7 +160,7 @@ def _optimum(page: KernelPage) -> Iterator[str]:
 
 
 def tile_name(page: KernelPage, axis: str) -> str:
-    """g_q, s_x, or g_r·g_q where a product is settled."""
+    """g_q, s_x, or g_r·g_q where only a product is determined."""
     parts = axis.split("·")
     return "·".join(f"{'g' if part in page.nest.grid else 's'}_{part}" for part in parts)
 

@@ -1,4 +1,4 @@
-"""Values of facts as people read them: tiles as 128x64x128, lists no longer than a cell bears."""
+"""Values of facts as text: tiles as 128x64x128, long lists cut to fit a cell."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from perfmodel.render.report import listed
 from perfmodel.units import seconds
 
-_MOST = 34  # characters of a list
+_MOST = 34  # limit on the characters of a list
 
 
 def shown(value: Any, unit: str) -> str:
-    """A plain value with its unit; empty where there is none.
+    """A value with its unit; empty where there is none.
 
-    Lists and lists by name are cut where they are long, with how many they have: `(12)`.
+    Long lists, and lists by name, are cut and end in their number of items: `(12)`.
     """
     if value is None or value in ([], {}):
         return ""
@@ -34,7 +34,7 @@ def shown(value: Any, unit: str) -> str:
 
 
 def _of(name: str, item: Any) -> str:
-    """What a mapping has under a name; a menu under 0 is one for any size."""
+    """The entry of a mapping under `name`; a menu under 0 applies to any size."""
     items = item if isinstance(item, list) else [item]
     said = listed([_item(each) for each in items], _MOST)
     return said if name == "0" else f"{name}: {said}"

@@ -1,4 +1,4 @@
-"""What stands under a roofline chart: a legend of levels, and the caption in plain words."""
+"""Below a roofline chart: a legend of levels, and the caption in plain words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATUS = {
     "derived": "computed from other facts",
     "unverified": "from memory, unchecked",
 }
-"""Where a number comes from, in words, by its status in a spec."""
+"""The origin of a number in words, by its status in a spec."""
 
 
 def draw(
@@ -37,7 +37,7 @@ def draw(
     caption: Sequence[str],
     palette: Palette,
 ) -> float:
-    """Legend and caption under the panels; the height they take, in inches."""
+    """Draw legend and caption under the panels; returns their height in inches."""
     width, height = figure.get_size_inches()
     lines = [line for said in caption for line in wrapped(said, palette.small, width - 0.2)]
     y = 0.06
@@ -58,7 +58,7 @@ def draw(
 
 
 def _legend(figure: Figure, handles: list[Line2D], y: float, palette: Palette) -> float:
-    """Rows of legend entries starting `y` inches above the bottom; their height."""
+    """Draw rows of legend entries, starting `y` inches above the bottom; returns their height."""
     from matplotlib import rcParams
 
     width, height = figure.get_size_inches()
@@ -86,14 +86,14 @@ def _legend(figure: Figure, handles: list[Line2D], y: float, palette: Palette) -
 
 
 def _across(sizes: Sequence[float], columns: int) -> float:
-    """Width of a legend of so many columns, which Matplotlib fills one after the other."""
+    """Width of a legend with that many columns; Matplotlib fills one column after the other."""
     rows, longer = divmod(len(sizes), columns)
     ends = [rows * i + min(i, longer) for i in range(columns + 1)]
     return sum(max(sizes[start:end]) for start, end in pairwise(ends))
 
 
 def _handles(devices: Sequence[Roofs], kernels: Sequence[Kernel], palette: Palette) -> list[Line2D]:
-    """A level's line and mark; hollow and filled are predicted and measured."""
+    """Legend entries: line and mark of each level; hollow for predicted, filled for measured."""
     from matplotlib.lines import Line2D
 
     drawn: dict[str, set[str]] = {}
@@ -130,7 +130,7 @@ def caption(
     note: str,
     unplaced: Sequence[str] = (),
 ) -> list[str]:
-    """Where each roof comes from, what is missing, and how to read the marks."""
+    """The caption: the origin of each roof, what is missing, and how to read the marks."""
     return [
         *(_sources(device) for device in devices),
         *_missing(devices),
@@ -141,7 +141,7 @@ def caption(
 
 
 def _sources(device: Roofs) -> str:
-    """The roofs of a device by where they come from."""
+    """The roofs of a device, grouped by their origin."""
     by_status: dict[str, list[str]] = {}
     for roof in (*device.compute, *device.levels.values()):
         by_status.setdefault(roof.status, []).append(roof.name)

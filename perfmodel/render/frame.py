@@ -1,4 +1,4 @@
-"""The frame of a log-log panel: where a data point stands in inches, and the other way round."""
+"""Coordinates of a log-log panel: from data to inches and back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Frame:
     """Inches."""
 
     def inches(self, x: float, y: float) -> Place:
-        """Where a data point stands, from the panel's lower left corner."""
+        """The position of a data point, from the panel's lower left corner."""
         return (
             self.width * math.log(x / self.x[0]) / math.log(self.x[1] / self.x[0]),
             self.height * math.log(y / self.y[0]) / math.log(self.y[1] / self.y[0]),
@@ -47,7 +47,7 @@ class Frame:
         return math.atan2(per_decade_y, per_decade_x)
 
     def write(self, axes: Axes, words: str, box: Box, points: float, colour: str) -> None:
-        """`words` in the place that `box` keeps."""
+        """Write `words` into `box`."""
         axes.text(
             *self.data(box.start),
             words,

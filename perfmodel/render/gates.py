@@ -1,8 +1,8 @@
-"""A gated report as other people's machinery reads it: JUnit XML, and annotations of GitHub.
+"""A gated report for CI systems: JUnit XML, and annotations of GitHub.
 
     "".join(FORMATS["junit"](report, verdicts, "runs.csv"))
 
-A line of the report is a test case, which fails where its gate does.
+Each line of the report is a test case, which fails if its gate does.
 """
 
 from __future__ import annotations
@@ -59,4 +59,4 @@ def _property(text: str) -> str:
 
 
 FORMATS: Mapping[str, GateFormat] = {"junit": junit, "github": github}
-"""Formats of `perfmodel compare` beside those of every command."""
+"""Formats of `perfmodel compare` besides those of every command."""

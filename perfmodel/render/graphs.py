@@ -1,4 +1,4 @@
-"""Predicted graphs as a report: a line a node or an operator, and one for the whole."""
+"""The report of predicted graphs: one line for each node or operator, and a total."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GAPS, _WAITING, _ALL = "gaps", "waiting", "all"
 
 
 def data(found: Sequence[GraphPrediction]) -> Report:
-    """Everything, a document a graph and device."""
+    """All data, one document for each graph and device."""
     rows = [one.as_dict() for one in found]
     return Report("graphs", rows, [], examples=rows)
 
@@ -62,7 +62,7 @@ def _range(row: Row) -> str:
 
 
 def _rows(found: GraphPrediction, by: str) -> Iterator[Row]:
-    """The lines of one graph, which add up to the last."""
+    """The lines of one graph; the last is their sum."""
     alike: dict[str, list[NodePrediction]] = {}
     for node in found.nodes:
         alike.setdefault(node.name if by == "node" else node.operator, []).append(node)
@@ -124,7 +124,7 @@ def _row(
 
 
 def _sentence(found: GraphPrediction) -> str:
-    """What is alive at once, and whether it fits."""
+    """The peak of live memory, and whether it fits."""
     parts = [
         f"{binary(held)} of {'memory' if level == 'hbm' else level}"
         for level, held in found.footprints.items()

@@ -1,8 +1,8 @@
-"""The chart of docs/accuracy.md: errors of each kind of run, left out of the fit and in it.
+"""The chart of docs/accuracy.md: errors of each kind of run, left out of the fit and included.
 
     python -m perfmodel.render.heldout docs/accuracy.md --output docs/images/accuracy.svg
 
-Drawn from the first table of the page, so that both say the same.
+It is drawn from the first table of the page, so that both agree.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from perfmodel.validation.wording import IN_SAMPLE, errors, worst
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ROW = 0.27  # inches a kind of run
+_ROW = 0.27  # inches for each kind of run
 _TITLE = "How far predictions are off, by kind of run"
 _CAPTION = (
     "Left out: by constants that were fitted without the run's source, framework, implementation, "
@@ -29,7 +29,7 @@ _CAPTION = (
 
 
 def heldout_chart(rows: Sequence[Mapping[str, str]], page: Page | None = None) -> Chart:
-    """Median and 90th percentile of every kind of run, the worst predicted at the bottom.
+    """Median and 90th percentile for every kind of run, the worst predicted at the bottom.
 
     `rows` are those of the page's first table: `line`, `in sample`, `without its ...`, each with a
     cell `median / 90th percentile`.
@@ -46,7 +46,7 @@ def heldout_chart(rows: Sequence[Mapping[str, str]], page: Page | None = None) -
 
 
 def _errors(row: Mapping[str, str]) -> Row:
-    """What is drawn of a line of the table, each |ln(predicted / measured)|."""
+    """The numbers drawn for a line of the table, each |ln(predicted / measured)|."""
     left, tail = worst(row)
     median, p90 = errors(row[IN_SAMPLE])
     return {
@@ -59,7 +59,7 @@ def _errors(row: Mapping[str, str]) -> Row:
 
 
 def _fill(axes: Axes, rows: Sequence[Row], palette: Palette) -> None:
-    """Two lines a kind, each from the median to the 90th percentile."""
+    """Two lines for each kind, from the median to the 90th percentile."""
     looks = (
         ("left_out", "left out", -0.17, palette.blue),
         ("in_sample", "in sample", 0.17, palette.grey),

@@ -13,7 +13,7 @@ SCHEMA_VERSION = 1
 
 
 def render(report: Report) -> Iterator[str]:
-    """One document; rows are written as they come, a line each."""
+    """One document; rows are written as they come, one line each."""
     head = {"schema_version": SCHEMA_VERSION, **report.head}
     yield _text(head)[:-1] + f', "{report.name}": ['
     separator = "\n"
@@ -24,11 +24,11 @@ def render(report: Report) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(_plain(value), allow_nan=False)  # ASCII: whatever carries it
+    return json.dumps(_plain(value), allow_nan=False)  # ASCII, which every encoding can carry
 
 
 def _plain(value: Any) -> Any:
-    """`value` with null for what JSON has no number for."""
+    """`value` with null for numbers that JSON lacks."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,8 +1,8 @@
-"""Places for text on a panel where it covers neither marks nor other text.
+"""Positions for text on a panel where it covers neither marks nor other text.
 
-Everything is measured in inches from the panel's lower left corner, so that the same chart reads
-well at any size. Text, marks and lines are oriented boxes; two boxes are apart if some direction
-separates their projections (the separating axis theorem, for which the sides of both suffice).
+All lengths are in inches from the panel's lower left corner, so that a chart reads well at any
+size. Text, marks and lines are oriented boxes. Two boxes are apart if their projections on some
+direction are separate (separating axis theorem; the directions of both boxes' sides suffice).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 
 Place = tuple[float, float]
 
-_TALL = 1.3  # height of a line of text over its type's size, with the air that it needs
-_AIR = 0.5  # width kept free after a text, over its type's size
-_CROSSED = 1.0  # what a label costs for each line that it crosses
-_LATER = 0.1  # what it costs for each place that was offered before
-_LEAST = 0.01  # inches across that a line is taken for
+_TALL = 1.3  # height of a line of text over its font size, with margin
+_AIR = 0.5  # free width after a text, over its font size
+_CROSSED = 1.0  # cost of a label for each line that it crosses
+_LATER = 0.1  # cost of a label for each position offered before it
+_LEAST = 0.01  # assumed width of a line in inches
 
 
 @lru_cache(maxsize=4096)
 def text_inches(text: str, points: float) -> float:
-    """Length of `text` set in type of `points`."""
+    """Length of `text` at a font size of `points`."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
@@ -49,16 +49,16 @@ def wrapped(text: str, points: float, inches: float) -> list[str]:
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle, given by the middle line along its length."""
+    """A rectangle, given by the centre line along its length."""
 
     start: Place
-    """Where the middle line starts."""
+    """Start of the centre line."""
     length: float
-    """Length of the middle line."""
+    """Length of the centre line."""
     height: float
     """Extent across it."""
     angle: float = 0.0
-    """Of the middle line, in radians."""
+    """Angle of the centre line, in radians."""
 
     def corners(self) -> np.ndarray:
         """The four corners, of shape (4, 2)."""
@@ -70,19 +70,19 @@ class Box:
 
 
 def text_box(text: str, points: float, start: Place, angle: float = 0.0) -> Box:
-    """What a line of `text` covers with the air after it; its middle line starts at `start`."""
+    """The box of a line of `text` with its margin; its centre line starts at `start`."""
     length = text_inches(text, points) + _AIR * points / 72
     return Box(start, length, _TALL * points / 72, angle)
 
 
 def line_box(start: Place, end: Place) -> Box:
-    """What a straight line covers."""
+    """The box of a straight line."""
     angle = math.atan2(end[1] - start[1], end[0] - start[0])
     return Box(start, math.dist(start, end), _LEAST, angle)
 
 
 def mark_box(middle: Place, size: float) -> Box:
-    """What a mark of `size` inches covers."""
+    """The box of a mark of `size` inches."""
     return Box((middle[0] - size / 2, middle[1]), size, size)
 
 
@@ -106,7 +106,7 @@ def overlaps(box: Box, others: np.ndarray) -> np.ndarray:
 
 
 class Places:
-    """What is taken on one panel of `width` × `height` inches, and where the next text may go."""
+    """Occupied areas of one panel of `width` × `height` inches, and positions for the next text."""
 
     def __init__(self, width: float, height: float) -> None:
         self._size = width, height
@@ -114,23 +114,23 @@ class Places:
         self._lines = np.empty((0, 4, 2))
 
     def take(self, box: Box) -> None:
-        """Keep a place: no text will cover it."""
+        """Reserve an area: no text will cover it."""
         self._taken = np.concatenate([self._taken, box.corners()[None]])
 
     def cross(self, lines: Iterable[Box]) -> None:
-        """Lines that text had better not cross."""
+        """Add lines that text should avoid crossing."""
         found = [box.corners() for box in lines]
         self._lines = np.concatenate([self._lines, *(item[None] for item in found)])
 
     def best(self, offered: Sequence[Box]) -> Box | None:
-        """The free place that costs least, which is taken from then on; None where none is free.
+        """The free position of least cost, which is then reserved; None if none is free.
 
-        Earlier ones are preferred, and those that cross fewer lines.
+        Earlier positions are preferred, and positions that cross fewer lines.
         """
         least, chosen = math.inf, None
         for i, box in enumerate(offered):
             cost = _LATER * i
-            if cost >= least:  # all that follow cost more
+            if cost >= least:  # all later positions cost more
                 break
             if self._free(box):
                 cost += _CROSSED * float(overlaps(box, self._lines).sum())

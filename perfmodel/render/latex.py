@@ -1,7 +1,7 @@
-"""LaTeX: the columns for people as a table of booktabs, to be put into a paper as it is.
+"""LaTeX: the columns of the table as a booktabs table, ready for a paper.
 
-Needs `\\usepackage{booktabs}`. Nothing is measured or aligned beyond left and right, so that the
-table survives any class; the title is its caption and the notes stand below it.
+Needs `\\usepackage{booktabs}`. Columns are aligned only left or right, so the table works in any
+document class. The title is its caption, and the notes follow below.
 """
 
 from __future__ import annotations
@@ -35,6 +35,6 @@ def render(report: Report) -> Iterator[str]:
 
 
 def _line(cells: list[str]) -> str:
-    # A cell that begins with a bracket would be read as an option of the line end before it.
+    # LaTeX would read a cell that begins with a bracket as an option of the preceding line end.
     written = [f"{{}}{cell}" if cell.startswith("[") else cell for cell in map(escaped, cells)]
     return " & ".join(written) + " \\\\\n"

@@ -1,8 +1,8 @@
-"""Which columns of a table a terminal has room for, and in how many characters.
+"""Which columns of a table fit on a terminal, and at which width.
 
-Columns of rank 0 are always there. The others come by their rank, as long as they fit, each in its
-briefest form; what room is then left goes to full forms, and last to columns whose cells are broken
-into lines. Where not even rank 0 fits there is no such table.
+Columns of rank 0 are always shown. The others follow by rank while they fit, each in its briefest
+form. Remaining room goes to full forms, and last to columns whose cells are broken into lines. If
+not even rank 0 fits, there is no table.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Form:
     """One way to write a column."""
 
     field: int
-    """Where its cells are among all cells of a row."""
+    """Index of its cells among all cells of a row."""
     least: int
-    """Characters that it needs: of its longest cell, or of a line where cells are broken."""
+    """Minimum characters: of its longest cell, or of a line where cells are broken."""
     most: int
     """Characters of its longest cell."""
 
@@ -31,9 +31,9 @@ class Shape:
     """A column as it can be written."""
 
     rank: int
-    """Where there is no room, the highest ranks go first; 0 always stays."""
+    """Without room, the highest ranks are dropped first; 0 always stays."""
     forms: Sequence[Form]
-    """Ways to write it, from the briefest to the full one."""
+    """Forms, from the briefest to the full one."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +41,22 @@ class Place:
     """A column that is shown."""
 
     column: int
-    """Its number among all columns."""
+    """Index among all columns."""
     field: int
-    """Which form of its cells is shown."""
+    """Index of the form of its cells."""
     width: int
     """Characters."""
 
 
 def whole(shapes: Sequence[Shape]) -> list[Place]:
-    """Every column in full, as wide as it has to be."""
+    """Every column in full, at its longest cell's width."""
     return [
         Place(i, shape.forms[-1].field, shape.forms[-1].least) for i, shape in enumerate(shapes)
     ]
 
 
 def fitted(shapes: Sequence[Shape], room: int) -> list[Place] | None:
-    """The columns that `room` characters hold, in their order; None where rank 0 does not fit."""
+    """The columns that fit into `room` characters, in their order; None if rank 0 does not fit."""
     chosen = {i: shape.forms[0] for i, shape in enumerate(shapes) if shape.rank == 0}
     if _width(chosen) > room:
         return None
@@ -72,7 +72,7 @@ def fitted(shapes: Sequence[Shape], room: int) -> list[Place] | None:
 
 
 def _widened(chosen: Mapping[int, Form], room: int) -> list[Place]:
-    """The columns in order; what is left of `room` goes to those that are broken into lines."""
+    """The columns in order; remaining `room` goes to columns that are broken into lines."""
     left = room - _width(chosen)
     found = []
     for i in sorted(chosen):

@@ -1,4 +1,4 @@
-"""Markdown: the columns for people as a table that GitHub and notebooks understand."""
+"""Markdown: the columns of the table in the form that GitHub and notebooks read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MARKS = re.compile(r"[\\`*\[\]|]")
 
 
 def render(report: Report) -> Iterator[str]:
-    """Title, header, a line per row, notes."""
+    """Title, header, one line for each row, notes."""
     if report.title:
         yield f"**{escaped(report.title)}**\n\n"
     columns = report.columns
@@ -26,7 +26,7 @@ def render(report: Report) -> Iterator[str]:
 
 
 def escaped(text: str) -> str:
-    """`text` as Markdown that shows it: no HTML, links, emphasis, code or cells in it."""
+    """`text` as literal Markdown: no HTML, links, emphasis, code or cells in it."""
     return _MARKS.sub(r"\\\g<0>", printable(text).translate(_HTML))
 
 

@@ -1,7 +1,8 @@
 """Kernels on a roofline panel: marks, ranges, trajectories, and labels at the points.
 
-A kernel stands once per level of memory, at one height; the mark's shape is the level's. Kernels of
-one label are joined in the order of their sizes, others are joined across the levels.
+A kernel has a mark for each level of memory, all at one height; the shape of the mark is the
+level's. Kernels of one label are joined in the order of their sizes; others are joined across
+levels.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from perfmodel.render.rooflines import LOOKS, Panel
 from perfmodel.render.roofs import Kernel
 
 WARNING = "\u26a0"
-_RINGS = (1.0, 1.7, 2.7, 4.0, 6.0, 9.0)  # distances of a label from its mark, the nearest first
-_BETWEEN = 4  # rings of labels that stand between the ends of a trajectory
-_NEAR = 0.1  # inches of the nearest, at the default size
-_LED = 2.0  # from this ring on a line leads from the label to its mark
+_RINGS = (1.0, 1.7, 2.7, 4.0, 6.0, 9.0)  # distances of a label from its mark, nearest first
+_BETWEEN = 4  # rings of labels between the ends of a trajectory
+_NEAR = 0.1  # inches to the nearest label, at the default size
+_LED = 2.0  # from this ring on, a line leads from the label to its mark
 _POINT = 1 / 72  # inches
 
 
 def shown(panel: Panel, kernel: Kernel) -> dict[str, float]:
-    """Intensities of a kernel at the levels drawn."""
+    """Intensities of a kernel at the drawn levels."""
     return {
         level: x
         for level in panel.device.levels
@@ -32,7 +33,7 @@ def shown(panel: Panel, kernel: Kernel) -> dict[str, float]:
 
 
 def keep(panel: Panel, kernels: Iterable[Kernel]) -> None:
-    """Keep the places of all marks and warning signs, before any text is placed."""
+    """Reserve the areas of all marks and warning signs before any text is placed."""
     for kernel in kernels:
         for level, x in shown(panel, kernel).items():
             at = panel.frame.inches(x, kernel.flops_per_s)
@@ -45,7 +46,7 @@ def keep(panel: Panel, kernels: Iterable[Kernel]) -> None:
 
 
 def lines(panel: Panel, kernels: Sequence[Kernel]) -> Iterator[Box]:
-    """What joins marks, and the ranges: labels had better not cross them."""
+    """Lines that join marks, and ranges: labels should avoid crossing them."""
     inches = panel.frame.inches
     for kernel in kernels:
         xs = list(shown(panel, kernel).values())
@@ -63,7 +64,7 @@ def lines(panel: Panel, kernels: Sequence[Kernel]) -> Iterator[Box]:
 def _trajectories(
     panel: Panel, kernels: Iterable[Kernel]
 ) -> Iterator[tuple[str, list[tuple[float, float]]]]:
-    """A level and the points of kernels of one label at it, in the order of their sizes."""
+    """For each level, the points of kernels of one label, in the order of their sizes."""
     series: dict[tuple[str, bool, str], list[tuple[float, float]]] = {}
     for kernel in kernels:
         for level, x in shown(panel, kernel).items() if kernel.at else ():
@@ -73,7 +74,7 @@ def _trajectories(
 
 
 def draw(panel: Panel, kernels: Sequence[Kernel]) -> None:
-    """Ranges, what joins the marks, and the marks."""
+    """Draw ranges, lines between marks, and marks."""
     palette = panel.palette
     outermost = next(iter(panel.device.levels))
     for level, points in _trajectories(panel, kernels):
@@ -100,7 +101,7 @@ def draw(panel: Panel, kernels: Sequence[Kernel]) -> None:
 
 
 def _bar(panel: Panel, kernel: Kernel) -> None:
-    """The range of a prediction, at the outermost level."""
+    """Draw the range of a prediction at the outermost level."""
     levels = shown(panel, kernel)
     if not levels or not kernel.low_flops_per_s or not kernel.high_flops_per_s:
         return
@@ -119,12 +120,12 @@ def _bar(panel: Panel, kernel: Kernel) -> None:
 
 
 def _size(panel: Panel, level: str) -> float:
-    """Points across a mark."""
+    """Width of a mark, in points."""
     return LOOKS[level].size * panel.palette.line / 1.2 * 1.15
 
 
 def _marks(panel: Panel, kernel: Kernel) -> None:
-    """A kernel's marks, the inner levels' below: they are the larger ones."""
+    """Draw a kernel's marks, those of inner levels below: they are larger."""
     name = f"{'measured' if kernel.measured else 'predicted'}-{kernel.name}"
     for level, x in reversed(shown(panel, kernel).items()):
         panel.axes.plot(
@@ -160,9 +161,9 @@ def _warned(panel: Panel, kernel: Kernel) -> bool:
 
 
 def label(panel: Panel, kernels: Sequence[Kernel]) -> Iterator[str]:
-    """Names and shares of roof at the points; the names that have no place.
+    """Write names and shares of the roof at the points; yields the names without room.
 
-    The ends of a trajectory first, so that they are named whatever stands between.
+    The ends of a trajectory come first, so that they are always named.
     """
     lasts = {(k.label, k.measured): k for k in kernels}
     ordered = sorted(kernels, key=lambda k: lasts[k.label, k.measured] is not k)
@@ -189,10 +190,10 @@ def label(panel: Panel, kernels: Sequence[Kernel]) -> Iterator[str]:
 
 
 def _texts(panel: Panel, kernel: Kernel, *, last: bool, known: bool) -> Iterator[str]:
-    """What may stand at a point, the longest first: all of it at the end of a trajectory."""
+    """Candidate texts for a point, longest first; the end of a trajectory gets the full text."""
     roof, _ = panel.device.bound(kernel)
     share = f"{panel.device.share(kernel):.0%} of {roof.name}"
-    if kernel.measured and known:  # the name stands at the prediction
+    if kernel.measured and known:  # the name is written at the prediction
         by = f"{kernel.by} measured" if kernel.by else "measured"
         yield from (f"{by}: {share}", by)
     elif kernel.at and not last:
@@ -205,7 +206,7 @@ def _texts(panel: Panel, kernel: Kernel, *, last: bool, known: bool) -> Iterator
 def _around(
     panel: Panel, words: str, at: Place, rings: Sequence[float]
 ) -> Iterator[tuple[Box, float]]:
-    """Places around a mark and their distances, near ones first."""
+    """Positions around a mark with their distances, nearest first."""
     palette = panel.palette
     length = text_inches(words, palette.label)
     half = 0.65 * palette.label * _POINT
@@ -227,7 +228,7 @@ def _around(
 
 
 def _lead(panel: Panel, at: Place, box: Box, level: str) -> None:
-    """A thin line from a mark to the nearest end of its label."""
+    """Draw a thin line from a mark to the nearest end of its label."""
     ends = (box.start[0], box.start[0] + box.length / 2, box.start[0] + box.length)
     near = min(ends, key=lambda x: abs(x - at[0]))
     side = box.height / 2 if box.start[1] < at[1] else -box.height / 2

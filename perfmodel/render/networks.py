@@ -1,4 +1,4 @@
-"""Predicted networks as a report: a line a class, a layer or an operator, and one for the whole."""
+"""The report of predicted networks: one line for each class, layer or operator, and a total."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOST = "host"
 
 
 def data(found: Sequence[NetworkPrediction]) -> Report:
-    """Everything, a document a network and device."""
+    """All data, one document for each network and device."""
     rows = [one.as_dict() for one in found]
     return Report("networks", rows, [], examples=rows)
 
@@ -68,7 +68,7 @@ def _label(by: str, each: PassTime, one: KernelTime) -> str:
 
 
 def _rows(found: NetworkPrediction, by: str) -> Iterator[Row]:
-    """The lines of one network, which add up to the last."""
+    """The lines of one network; the last is their sum."""
     groups: dict[str, list[tuple[PassTime, KernelTime]]] = {}
     for each in found.passes:
         for one in each.kernels:
@@ -114,7 +114,7 @@ def _row(
 
 
 def _sentence(found: NetworkPrediction) -> str:
-    """Range and split between the passes, and what limits most of it."""
+    """The range, the split between the passes, and the main limiter."""
     ends = f"{micros(found.low_seconds * 1e6)} to {micros(found.high_seconds * 1e6)}"
     first, *_ = found.limiters.items()
     said = f"{found.device}: {micros(found.seconds * 1e6)} ({ends})"
@@ -127,7 +127,7 @@ def _sentence(found: NetworkPrediction) -> str:
 
 
 def points(found: NetworkPrediction) -> list[Kernel]:
-    """A point on a roofline for each class that has arithmetic: its rate, and its FLOP per byte."""
+    """A roofline point for each class that has arithmetic: its rate, and its FLOP per byte."""
     groups: dict[str, list[tuple[PassTime, KernelTime]]] = {}
     for each in found.passes:
         for one in each.kernels:

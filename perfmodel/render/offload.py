@@ -1,4 +1,4 @@
-"""Ways to run a network that is larger than its device, as reports."""
+"""Reports of ways to run a network that is larger than its device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from perfmodel.units import seconds
 
 
 def policies(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Report:
-    """A line a policy."""
+    """One line for each policy."""
     columns = [
         Column("sequences", lambda row: f"{row['blocks']} x {row['part']}"),
         Column("weights", lambda row: _shares(row, "weights"), number=False),
@@ -42,7 +42,7 @@ _PLACES = (
 
 
 def recompute(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Report:
-    """A line a batch and context."""
+    """One line for each batch and context."""
     columns = [
         integer("batch", "batch"),
         integer("context", "context"),
@@ -56,7 +56,7 @@ def recompute(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Rep
 
 
 def streaming(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Report:
-    """A line a batch and context."""
+    """One line for each batch and context."""
     columns = [
         integer("batch", "batch"),
         integer("context", "context"),
@@ -71,7 +71,7 @@ def streaming(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Rep
 
 
 def layers(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Report:
-    """A line a number of layers."""
+    """One line for each number of layers."""
     columns = [
         integer("on device", "on_device"),
         integer("on host", "on_host"),

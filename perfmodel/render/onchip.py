@@ -1,4 +1,4 @@
-"""What holds a network, and how long a token takes there, as a report."""
+"""The report of devices that hold a network, and of the time of a token on them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perfmodel.units import si
 
 
 def report(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Report:
-    """A line a device."""
+    """One line for each device."""
     columns = [
         text("device", "device"),
         Column("weights", lambda row: row["weight_bytes"], lambda value: si(value, "B")),

@@ -1,7 +1,7 @@
-"""The page that a chart is drawn on: its style, its size, its title, and what stands below it.
+"""The layout of a chart: its style, size, title, and caption.
 
-A style is a Matplotlib style file in `perfmodel/render/styles`; sizes of type and distances follow
-its `font.size`, colours its cycle.
+A style is a Matplotlib style file in `perfmodel/render/styles`. Font sizes and distances scale with
+its `font.size`; colours come from its cycle.
 """
 
 from __future__ import annotations
@@ -15,29 +15,30 @@ from perfmodel.errors import ProblemError, UnknownName
 
 STYLES = ("default", "paper", "talk", "dark")
 WIDE = {"paper": 7.0, "talk": 13.3}
-"""Styles that set a chart's width, and what they set for panels side by side; the others leave it
-to the chart."""
-_BODY = 8.0  # points of the default style, which distances are given for
+"""Styles that fix a chart's width, and the width for panels side by side; other styles leave it to
+the chart."""
+_BODY = 8.0  # font size of the default style in points, for which distances are given
 
 
 @dataclass(frozen=True)
 class Page:
-    """How a chart is set. Lengths in inches; None leaves the choice to the style or the chart."""
+    """The layout of a chart. Lengths in inches; None leaves the choice to the style or the
+    chart."""
 
     style: str = "default"
     """One of `STYLES`."""
     title: str | None = None
-    """In place of the chart's own title; an empty text for none."""
+    """Replaces the chart's own title; an empty text for none."""
     width: float | None = None
-    """Width of the whole picture; its height keeps the proportion unless it is given too."""
+    """Width of the whole picture; without a height, the proportions are kept."""
     height: float | None = None
     """Height of the whole picture."""
     captioned: bool | None = None
-    """Whether the caption is drawn; None for all styles but paper and talk, which have no room."""
+    """Whether the caption is drawn; None: in all styles except paper and talk, which lack room."""
     dpi: int = 200
     """Dots an inch, of a .png."""
     transparent: bool = False
-    """Whether the ground is left out."""
+    """Whether the background is transparent."""
 
     def __post_init__(self) -> None:
         """Raise `UnknownName` for another style, `ProblemError` for lengths out of reason."""
@@ -55,13 +56,13 @@ class Page:
         return self.style not in WIDE if self.captioned is None else self.captioned
 
     def titled(self, own: str) -> str:
-        """The title: the one asked for, else the chart's `own`."""
+        """The title: the given one, else the chart's `own`."""
         return own if self.title is None else self.title
 
     def size(self, width: float, height: float, *, columns: int = 1) -> tuple[float, float]:
-        """Inches of a chart that is `width` × `height` in the default style.
+        """Size in inches of a chart that is `width` × `height` in the default style.
 
-        `columns` is how many panels stand side by side. To be asked inside `styled`.
+        `columns` is the number of panels side by side. Call it inside `styled`.
         """
         if self.width is None and self.style in WIDE:
             from matplotlib import rcParams
@@ -77,7 +78,7 @@ class Page:
 
 @contextmanager
 def styled(page: Page) -> Iterator[Palette]:
-    """Matplotlib's parameters of the page's style, for as long as the context lasts."""
+    """Matplotlib's parameters of the page's style, for the duration of the context."""
     from matplotlib import rc_context
 
     with rc_context():
@@ -95,7 +96,7 @@ def _use(name: str) -> None:
 
 @dataclass(frozen=True)
 class Palette:
-    """The colours of a style by name, and the sizes that follow from its type."""
+    """The colours of a style by name, and the sizes that follow from its font."""
 
     blue: str
     """Blue, as Matplotlib names colours."""
@@ -110,17 +111,17 @@ class Palette:
     sky: str
     """Sky, as Matplotlib names colours."""
     ink: str
-    """Axes and text."""
+    """Colour of axes and text."""
     grey: str
-    """What stands back."""
+    """Colour of secondary elements."""
     ground: str
-    """What everything stands on."""
+    """Colour of the background."""
     faint: str
-    """Grids and what is only there to guide the eye."""
+    """Colour of grids and guide lines."""
     body: float
-    """Points of the style's type."""
+    """Font size of the style, in points."""
     line: float
-    """Points of the style's lines."""
+    """Line width of the style, in points."""
 
     @property
     def cycle(self) -> tuple[str, ...]:
@@ -132,22 +133,22 @@ class Palette:
 
     @property
     def scale(self) -> float:
-        """How much larger than in the default style everything is."""
+        """Scale relative to the default style."""
         return self.body / _BODY
 
     @property
     def label(self) -> float:
-        """Points of labels inside a chart."""
+        """Font size of labels inside a chart, in points."""
         return 0.875 * self.body
 
     @property
     def small(self) -> float:
-        """Points of captions and of what is labelled by the way."""
+        """Font size of captions and minor labels, in points."""
         return 0.8125 * self.body
 
 
 def palette() -> Palette:
-    """The palette of the style in force."""
+    """The palette of the active style."""
     from matplotlib import rcParams
 
     cycle = [_hex(value) for value in rcParams["axes.prop_cycle"].by_key()["color"]]

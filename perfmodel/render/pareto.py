@@ -1,4 +1,4 @@
-"""A Pareto front of two quantities: marks on a staircase, what they beat pale behind them."""
+"""A Pareto front of two quantities: marks on a staircase, dominated rows pale behind them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from perfmodel.units import seconds, si
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_NAMED = 6  # marks with their name on the chart; more would cover each other
+_NAMED = 6  # limit on named marks; more would cover each other
 _MARKERS = "os^DvPXp"
 _NAMES = {
     "time_us": "Time",
@@ -30,10 +30,10 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Front:
-    """The rows of a front in two quantities, and others that they beat."""
+    """The rows of a front in two quantities, and rows that they dominate."""
 
     operator: str
-    """What was swept."""
+    """The operator of the sweep."""
     x: str
     """A column of the sweep."""
     y: str
@@ -43,7 +43,7 @@ class Front:
     others: Sequence[Row] = ()
     """All rows, or an even sample of them."""
     matched: int = 0
-    """How many rows there are in all."""
+    """Number of rows in all."""
 
     def points(self, rows: Sequence[Row]) -> np.ndarray:
         """Both quantities of `rows`, of shape (n, 2)."""
@@ -54,9 +54,9 @@ class Front:
 def pareto_chart(
     front: Front, identity: Sequence[str] = ("device",), page: Page | None = None
 ) -> Chart:
-    """The front, a colour and a shape a device; `identity` are the columns that name a row.
+    """The front, with a colour and shape for each device; `identity` are columns that name a row.
 
-    Raises `ProblemError` where there is no row, or a quantity is no column of the rows.
+    Raises `ProblemError` without rows, or if a quantity is no column of the rows.
     """
     from matplotlib.figure import Figure
 
@@ -74,7 +74,7 @@ def pareto_chart(
         figure = Figure(figsize=page.size(5.4, 4.0), layout="constrained")
         axes = figure.add_subplot()
         _frame(axes, front, points)
-        if np.all(np.diff(points[:, 1]) < 0):  # several fronts in one chart have no staircase
+        if np.all(np.diff(points[:, 1]) < 0):  # a chart of several fronts has no staircase
             axes.step(*points.T, where="post", color=palette.grey, zorder=2, gid="front")
         _marks(axes, front, ordered, palette)
         axes.margins(0.08, 0.12)
@@ -88,7 +88,7 @@ def pareto_chart(
 
 
 def _marks(axes: Axes, front: Front, ordered: Sequence[Row], palette: Palette) -> None:
-    """The front, and behind it what it beats."""
+    """Draw the front, and dominated rows behind it."""
     points = front.points(ordered)
     names = [str(row["device"]) for row in (*ordered, *front.others)]
     looks = _looks(palette, list(dict.fromkeys(names)))
@@ -107,7 +107,7 @@ def _named(name: str) -> str:
 
 
 def _said(front: Front) -> str:
-    """How many rows the front beats."""
+    """Number of rows that the front dominates, in words."""
     count = len(front.rows)
     rest = max(front.matched - count, 0)
     beats = f"{count:,} of {max(front.matched, count):,} cases are beaten by none in both"
@@ -124,7 +124,7 @@ def _looks(palette: Palette, devices: list[str]) -> dict[str, tuple[str, str]]:
 
 
 def _others(axes: Axes, front: Front, looks: dict[str, tuple[str, str]], palette: Palette) -> None:
-    """What the front beats, pale."""
+    """Draw the dominated rows, pale."""
     for device, (colour, marker) in looks.items():
         mine = [row for row in front.others if row["device"] == device and _finite(front, row)]
         kept = {str(row["device"]) for row in front.rows}
@@ -140,14 +140,14 @@ def _finite(front: Front, row: Row) -> bool:
 
 
 def _rows(front: Front, ordered: Sequence[Row]) -> list[Row]:
-    """What is drawn: a row a mark."""
+    """The drawn numbers: one row for each mark."""
     found: list[Row] = [{"what": "front", **row} for row in ordered]
     others = [{"what": "sampled", **row} for row in front.others if _finite(front, row)]
     return [*found, *others]
 
 
 def _frame(axes: Axes, front: Front, points: np.ndarray) -> None:
-    """Log axes where a quantity spans much, with units on the ticks."""
+    """Log axes where a quantity spans a wide range, with units on the ticks."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     beaten = front.points([row for row in front.others if _finite(front, row)])
@@ -165,7 +165,7 @@ def _frame(axes: Axes, front: Front, points: np.ndarray) -> None:
 
 
 def _ticks(axes: Axes) -> None:
-    """Ticks at 1, 2 and 5 where a log axis spans little."""
+    """Ticks at 1, 2 and 5 where a log axis spans a narrow range."""
     from matplotlib.ticker import LogLocator
 
     for axis, ends in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
@@ -187,7 +187,7 @@ def _name(
     identity: Sequence[str],
     palette: Palette,
 ) -> None:
-    """Write what some marks are beside them: the ends of the front, and some between."""
+    """Write the names of some marks beside them: the ends of the front, and some between."""
     if not identity:
         return
     last = len(rows) - 1
@@ -195,7 +195,7 @@ def _name(
     middle = axes.transAxes.transform((0.5, 0.5))[0]
     for i in sorted({round(i) for i in np.linspace(0, last, min(_NAMED, len(rows)))}):
         said = " ".join(f"{name}={rows[i][name]}" for name in identity)
-        # Away from the nearer edge, and above the staircase or below it, clear of its steps.
+        # Away from the nearer edge, and above or below the staircase, clear of its steps.
         left = places[i, 0] <= middle
         axes.annotate(
             said,

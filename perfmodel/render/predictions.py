@@ -1,4 +1,4 @@
-"""Predictions as a report: what varies in columns, what does not in the title."""
+"""The report of predictions: varying fields in columns, common ones in the title."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def report(
     why: Sequence[str] = (),
     tile: Sequence[str] = (),
 ) -> Report:
-    """A line per prediction; `varying` are the problem's fields that differ between them.
+    """One line for each prediction; `varying` are the problem's fields that differ.
 
-    `follows` maps a field to another one that it always equals; `examples` are rows that together
-    have every key; `why` are sentences that stand first below the table, and `tile` dimensions of a
-    tile that the user has set.
+    `follows` maps a field to another one that it always equals. `examples` are rows that together
+    have every key. `why` are sentences that come first below the table. `tile` are the dimensions
+    of a tile that the user has set.
     """
     return Report(
         "predictions",
@@ -50,7 +50,7 @@ def report(
 def terms(
     rows: Iterable[Row], examples: Sequence[Row], varying: Sequence[str], why: Sequence[str] = ()
 ) -> Report:
-    """Every term of every prediction, to stand below their `report`."""
+    """Every term of every prediction, to follow their `report`."""
     from perfmodel.render import terms as all_terms
 
     many = {
@@ -62,7 +62,8 @@ def terms(
 
 
 def labels(rows: Sequence[Row], varying: Sequence[str]) -> list[str]:
-    """What tells predictions apart: device, kernel (or schedule), what varies, else the tile."""
+    """Labels that distinguish predictions: device, kernel (or schedule), varying fields, else the
+    tile."""
 
     def label(row: Row, kernel: str) -> str:
         problem = row["problem"]
@@ -92,7 +93,8 @@ def _who(examples: Sequence[Row], varying: Sequence[str]) -> list[Column]:
 
 
 def _kernel(examples: Sequence[Row]) -> Column:
-    """What runs: the library's kernel and its schedule, on a narrow terminal one of the two."""
+    """Columns of the library's kernel and its schedule; on a narrow terminal only one of the
+    two."""
 
     def both(row: Row) -> str:
         kernel, schedule = row.get("implementation"), row["schedule"]
@@ -124,14 +126,14 @@ def _range(row: Row) -> str:
 
 
 def _work(row: Row) -> float:
-    """Operations that a rate is quoted in: the papers' convention where there is one."""
+    """Operations for the shown rate: by the papers' convention if there is one."""
     flops = row["flops"]
     work: float = row["useful_flops"] or flops["matrix"] or flops["vector"] + flops["special"]
     return work
 
 
 def _memory(row: Row) -> str:
-    """What lies in the device's own memory, and what lies elsewhere."""
+    """Bytes in the device's own memory, and bytes elsewhere."""
     beyond = (
         f" + {binary(held)} {name}" for name, held in row["footprints"].items() if name != "hbm"
     )
@@ -146,7 +148,7 @@ def _limiter(row: Row) -> str:
 
 
 def _limiter_colour(row: Row) -> str:
-    """Green for the units that compute, cyan for memory, yellow for what is overhead."""
+    """Green for compute units, cyan for memory, yellow for overhead."""
     limiter = row["limiter"]
     if limiter in _UNITS:
         return "green"
@@ -154,7 +156,7 @@ def _limiter_colour(row: Row) -> str:
 
 
 def _called(rows: Sequence[Row]) -> dict[str, str]:
-    """What to call each level of memory in a header: by its name on the devices shown."""
+    """Headers of the memory levels: their names on the devices shown."""
     names: dict[str, list[str]] = {}
     for row in rows:
         for level, name in row["levels"].items():

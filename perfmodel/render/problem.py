@@ -13,14 +13,14 @@ _OTHERS = {
     "head_dim_v": "head_dim",
     "seq_q": "seq",
 }
-"""Sizes that are left out where they equal another one."""
+"""Sizes that are omitted if they equal another one."""
 
 
 def spoken(operator: str, fields: Mapping[str, Any]) -> str:
-    """An operator with the fields of its problem that say something.
+    """An operator with the fields of its problem that matter.
 
-    What is off, zero, not given, or forward is left out, and so is a size of keys that equals that
-    of queries.
+    Fields that are off, zero, not given, or forward are omitted; so is a size of keys that equals
+    that of queries.
     """
     first = f"{operator} {fields.get('dtype') or ''}".strip()
     direction = _DIRECTIONS.get(str(fields.get("direction")), "")
@@ -39,6 +39,6 @@ def _parts(fields: Mapping[str, Any]) -> Iterator[str]:
             yield words
             continue
         pair = next((key for key, first in _OTHERS.items() if first == name), None)
-        if pair is not None and fields.get(pair) == value:  # one size of both
+        if pair is not None and fields.get(pair) == value:  # a single size for both
             words = words.removesuffix(" q")
         yield f"{words} {value}"

@@ -1,4 +1,4 @@
-"""What was asked for in a list and cannot be: said beside what can."""
+"""Impossible entries of a list, which are reported beside the results of the others."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from perfmodel.errors import ProblemError
 from perfmodel.render.report import Row
 
 Refused = Sequence[tuple[str, str]]
-"""Words of each, and why it cannot be."""
+"""A label for each, and the reason."""
 
 SHOWN = 8
-"""As many are said in full."""
+"""Limit on the entries that are listed in full."""
 
 
 def lines(refused: Refused) -> list[str]:
@@ -23,12 +23,12 @@ def lines(refused: Refused) -> list[str]:
 
 
 def head(refused: Refused, what: str) -> Row:
-    """What stands beside the rows in JSON."""
+    """Members beside the rows in JSON."""
     return {"refused": [{what: words, "reason": reason} for words, reason in refused]}
 
 
 def all_of(refused: Refused) -> ProblemError:
-    """The error where none can be: the first reason, and how many more there are."""
+    """The error if all are impossible: the first reason, and the number of further ones."""
     words, reason = refused[0]
     if len(refused) == 1:
         return ProblemError(reason)

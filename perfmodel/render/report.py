@@ -1,4 +1,4 @@
-"""A result ready to be shown: rows of plain values, and which of them people want to see."""
+"""A result ready to be shown: rows of plain values, and the columns for people."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ class Column:
     header: str
     """Its heading."""
     get: Callable[[Row], Any]
-    """Finds the value in a row; None: there is none."""
+    """Returns the value of a row; None: there is none."""
     show: Callable[[Any], str] = str
-    """Writes the value."""
+    """Formats the value."""
     number: bool = True
-    """Whether its cells stand to the right."""
+    """Whether its cells are aligned to the right."""
     wrap: int = 0
-    """A table in a pipe breaks cells of more characters into lines of whole words; 0 never does."""
+    """In a pipe, longer cells are broken into lines of at most this many characters; 0: never."""
     fold: int = 0
-    """A terminal may break its cells into lines of so many characters or more; 0 never does."""
+    """On a terminal, cells may be broken into lines of at least this many characters; 0: never."""
     rank: int = 0
-    """Where a terminal has no room for all columns, the highest ranks go first; 0 always stays."""
+    """If a terminal lacks room, the highest ranks are dropped first; 0 always stays."""
     brief: Column | None = None
-    """The same in fewer characters, for a narrow terminal."""
+    """A shorter form for a narrow terminal."""
     style: Callable[[Row], str] | None = None
-    """How a terminal shows the cell, as rich writes styles ("bold", "yellow"); "" is plain."""
+    """Style of a cell on a terminal, in rich's syntax ("bold", "yellow"); "" is plain."""
 
     def cell(self, row: Row) -> str:
-        """The text of this column in `row`, on one line; a dash where there is no value."""
+        """The text of this column in `row`, on one line; a dash for no value."""
         value = self.get(row)
         missing = value is None or value == "" or value != value
         return "-" if missing else printable(self.show(value))
@@ -51,15 +51,15 @@ class Report:
     rows: Iterable[Row]
     """The rows; they may be a stream."""
     columns: Sequence[Column]
-    """What people see of them."""
+    """Columns of the formats for people."""
     title: str = ""
     """A line above the table."""
     head: Row = field(default_factory=dict)
-    """What stands beside the rows in JSON."""
+    """Members beside the rows in JSON."""
     notes: Sequence[str] = ()
     """Lines under the table."""
     examples: Sequence[Row] = ()
-    """Rows that together have every key: the header of CSV; empty: all rows have."""
+    """Rows that together have every key, for the header of CSV; empty: each row has all keys."""
 
 
 def text(header: str, key: str, *, wrap: int = 0, fold: int = 0, rank: int = 0) -> Column:
@@ -70,7 +70,7 @@ def text(header: str, key: str, *, wrap: int = 0, fold: int = 0, rank: int = 0) 
 
 
 def listed(items: Sequence[str], most: int) -> str:
-    """Items of a list that `most` characters hold, at least one; then how many there are."""
+    """As many items as fit into `most` characters, at least one; then the total number."""
     whole = ", ".join(items)
     if len(whole) <= most or len(items) < 2:
         return whole
@@ -100,12 +100,12 @@ def fixed(header: str, key: str, digits: int = 3, *, rank: int = 0) -> Column:
 
 
 def micros(value: float) -> str:
-    """Microseconds with the prefix that suits them: 1234 is "1.23 ms"."""
+    """Microseconds with a suitable prefix: 1234 gives "1.23 ms"."""
     return seconds(value / 1e6)
 
 
 def around(row: Row) -> str:
-    """A row's range as what its ends are below and above the time: -14% +30%; "" without one."""
+    """A row's range as the distances of its ends from the time: -14% +30%; "" without a range."""
     if row["low_us"] is None:
         return ""
     low, high = (row[end] / row["time_us"] - 1 for end in ("low_us", "high_us"))
@@ -113,12 +113,12 @@ def around(row: Row) -> str:
 
 
 def quantity(unit: str) -> Callable[[float], str]:
-    """Writes SI numbers of `unit` with a decimal prefix."""
+    """Formats SI numbers of `unit` with a decimal prefix."""
     return lambda value: si(value, unit)
 
 
 def ratio(value: float) -> str:
-    """A ratio such as an intensity, in three digits and never in exponents: 0.25, 12.3, 4096."""
+    """A ratio such as an intensity, to three digits and without exponents: 0.25, 12.3, 4096."""
     return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
 
 

@@ -1,9 +1,9 @@
-"""Hierarchical rooflines: one panel a device, a diagonal a memory level, a kernel once per level.
+"""Hierarchical rooflines: one panel for each device, a diagonal for each memory level.
 
-A level has a colour, a line style and a shape of mark; hollow is predicted, filled is measured. A
-thin line joins the marks of one kernel, so that marks close together show poor reuse between those
-levels (Yang, Kurth & Williams 2020). A mark above its roof gets a warning sign: it is a wrong
-number, never a win.
+A kernel has one mark for each level. A level has a colour, a line style and a shape of mark; hollow
+marks are predicted, filled ones measured. A thin line joins the marks of one kernel: marks close
+together show poor reuse between those levels (Yang, Kurth & Williams 2020). A mark above its roof
+gets a warning sign, because it means a wrong number.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST = 24
-"""Kernels on one chart; more would cover each other."""
-_BOLD = 1.12  # width of bold type over that of plain type
+"""Limit on the kernels of one chart; more would cover each other."""
+_BOLD = 1.12  # width of bold text over that of plain text
 
 
 def roofline_chart(
@@ -42,17 +42,17 @@ def roofline_chart(
     note: str = "",
     page: Page | None = None,
 ) -> Chart:
-    """One panel per device with the kernels that ran, or would run, on it.
+    """One panel per device, with the predicted and measured kernels on it.
 
-    `title` says what they compute, `note` ends the caption. Raises `ProblemError` for more kernels
-    than `MOST`, for a kernel without arithmetic, for no device, and for a page that is too small.
+    `title` names the problem, `note` ends the caption. Raises `ProblemError` for more kernels than
+    `MOST`, for a kernel without arithmetic, for no device, and for a page that is too small.
     """
     page = page or Page()
     _check(devices, kernels)
     with styled(page) as palette:
         said = page.titled(title)
         figure, unplaced = _drawn(devices, kernels, said, note, page, palette, ())
-        if unplaced:  # said in the caption, which takes room
+        if unplaced:  # named in the caption, which then needs more room
             figure, unplaced = _drawn(devices, kernels, said, note, page, palette, unplaced)
     return Chart(
         figure,
@@ -94,7 +94,7 @@ def _drawn(
     palette: Palette,
     known: Sequence[str],
 ) -> tuple[Figure, list[str]]:
-    """The figure, and the labels that found no place; `known` are those that the caption names."""
+    """The figure, and the labels without room; `known` are those that the caption names."""
     from matplotlib.figure import Figure
 
     rows, columns = grid(len(devices))
@@ -119,7 +119,7 @@ def _drawn(
 
 
 def _title(figure: Figure, title: str, palette: Palette) -> float:
-    """What is computed, above all panels; the height it takes, in inches."""
+    """Draw the title above all panels; returns its height in inches."""
     from matplotlib import rcParams
 
     if not title:
@@ -192,7 +192,7 @@ def _limits(
 
 
 def _panel(panel: Panel, kernels: Sequence[Kernel]) -> list[str]:
-    """Roofs, marks and labels of one device; the labels that found no place."""
+    """Draw roofs, marks and labels of one device; returns the labels without room."""
     _axes(panel.axes, panel.device.title, panel.frame)
     special = panel.device.special(kernels)
     low, high = panel.frame.y
@@ -236,7 +236,7 @@ def _sentences(devices: Sequence[Roofs], kernels: Sequence[Kernel]) -> Iterator[
 
 
 def _rows(devices: Sequence[Roofs], kernels: Sequence[Kernel]) -> Iterator[Row]:
-    """What is drawn: a row a roof, and a row a mark."""
+    """The drawn numbers: one row for each roof and each mark."""
     for device in devices:
         special = device.special(kernels_of(device, kernels))
         for roof in (*device.compute, *([special] if special else [])):

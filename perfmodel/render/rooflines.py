@@ -1,7 +1,7 @@
-"""The roofs on a panel: ceilings, diagonals and ridge points, each with its label on the line.
+"""The roofs of a panel: ceilings, diagonals and ridge points, each labelled on its line.
 
-A level of memory has a colour and a line style of its own, so that greyscale tells them apart; a
-published peak is a thin line beside the thick one of what was measured.
+Each memory level has its own colour and line style, so that greyscale distinguishes them too. A
+published peak is a thin line beside the thick one of the measured value.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Look:
-    """How a level of memory is drawn."""
+    """The look of a memory level."""
 
     colour: str
-    """Name of a colour of the palette."""
+    """Name of a palette colour."""
     dashes: Any
     """Line style of its diagonal."""
     marker: str
     """Shape of a kernel's mark at this level."""
     size: float
-    """Of the mark, over the palette's line: inner levels are larger, so that all can be seen where
-    they coincide."""
+    """Size of the mark, relative to the palette's line. Inner levels are larger, so that coinciding
+    marks are all visible."""
 
 
 LOOKS: Mapping[str, Look] = {
@@ -45,13 +45,13 @@ LOOKS: Mapping[str, Look] = {
     "network": Look("sky", (0, (8, 3)), "h", 4.6),
     "host": Look("grey", (0, (3, 3)), "p", 4.6),
 }
-_THIN = 0.5  # width of a published peak over that of what was measured
-_LIFT = 0.095  # inches from a line to the middle of its label, at the default size
+_THIN = 0.5  # line width of a published peak over that of a measured value
+_LIFT = 0.095  # inches from a line to the centre of its label, at the default size
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One device's panel while it is drawn."""
+    """One device's panel during drawing."""
 
     axes: Axes
     """Its axes."""
@@ -60,7 +60,7 @@ class Panel:
     frame: Frame
     """Limits and size."""
     places: Places
-    """Where labels stand."""
+    """Occupied areas."""
     palette: Palette
     """Its colours."""
 
@@ -70,12 +70,12 @@ class Panel:
 
     @property
     def lift(self) -> float:
-        """Inches from a line to the middle of its label."""
+        """Inches from a line to the centre of its label."""
         return _LIFT * self.palette.scale
 
 
 def lines(panel: Panel, compute: tuple[Roof, ...]) -> Iterator[Box]:
-    """What the roofs cover, so that labels keep clear of them."""
+    """The boxes of the roofs, which labels avoid."""
     device, frame = panel.device, panel.frame
     innermost = max(roof.value for roof in device.levels.values())
     for roof in compute:
@@ -90,9 +90,9 @@ def lines(panel: Panel, compute: tuple[Roof, ...]) -> Iterator[Box]:
 
 
 def ridges(panel: Panel) -> Iterator[str]:
-    """A dotted line and a number where diagonals meet ceilings; the numbers without a place.
+    """Draw dotted lines and numbers at ridge points; yields the numbers without room.
 
-    The outermost level is shown at every matrix ceiling, the others at the highest.
+    The outermost level is shown at every matrix ceiling, other levels at the highest.
     """
     device, frame, palette = panel.device, panel.frame, panel.palette
     outermost = next(iter(device.levels))
@@ -127,7 +127,7 @@ def ridges(panel: Panel) -> Iterator[str]:
 
 
 def ceilings(panel: Panel, compute: tuple[Roof, ...]) -> Iterator[str]:
-    """Horizontal lines from the innermost diagonal to the right; the labels without a place."""
+    """Draw ceilings from the innermost diagonal to the right; yields labels without room."""
     device, frame, palette = panel.device, panel.frame, panel.palette
     innermost = max(roof.value for roof in device.levels.values())
     for roof in compute:
@@ -157,7 +157,7 @@ def ceilings(panel: Panel, compute: tuple[Roof, ...]) -> Iterator[str]:
 
 
 def _along(panel: Panel, roof: Roof, start: float) -> Iterator[tuple[str, list[Place]]]:
-    """Places for the label of a ceiling: above the line from the right, then below it."""
+    """Positions for the label of a ceiling: above the line from the right, then below it."""
     frame = panel.frame
     left = frame.inches(start, roof.value)[0]
     above = frame.inches(start, roof.highest)[1] + panel.lift
@@ -169,7 +169,7 @@ def _along(panel: Panel, roof: Roof, start: float) -> Iterator[tuple[str, list[P
 
 
 def diagonals(panel: Panel) -> Iterator[str]:
-    """Bandwidths, each ending at the highest ceiling; the labels without a place."""
+    """Draw bandwidths up to the highest ceiling; yields labels without room."""
     device, frame, palette = panel.device, panel.frame, panel.palette
     for level, roof in device.levels.items():
         _diagonal(panel, roof.value, device.top.value, level, palette.line, f"level-{level}")
@@ -198,7 +198,7 @@ def _diagonal(
 
 
 def _beside(panel: Panel, roof: Roof) -> Iterator[tuple[str, list[Place]]]:
-    """Places for the label of a diagonal, from the left: above the line, then below it."""
+    """Positions for the label of a diagonal, from the left: above the line, then below it."""
     frame, top = panel.frame, panel.device.top.value
     sine, cosine = math.sin(frame.angle), math.cos(frame.angle)
     for words in dict.fromkeys((roof.label, roof.brief, roof.name)):
@@ -224,7 +224,7 @@ def _labelled(
     colour: str,
     offered: Iterator[tuple[str, list[Place]]],
 ) -> Iterator[str]:
-    """Write the longest of the texts offered that has a place; else say which roof has none."""
+    """Write the longest candidate text that has room; yields the name of a roof without a label."""
     points = panel.palette.label
     for words, places in offered:
         place = panel.places.best([text_box(words, points, at, angle) for at in places])

@@ -1,4 +1,4 @@
-"""The roofs of one device: compute ceilings and memory diagonals, each with where it comes from."""
+"""The roofs of one device: compute ceilings and memory diagonals, each with its origin."""
 
 from __future__ import annotations
 
@@ -14,55 +14,55 @@ from perfmodel.units import si
 LEVELS = ("hbm", "llc", "l2", "shared")
 """Levels of a device's own memory, from memory inwards."""
 LINKS = ("peer", "network", "host")
-"""Levels beyond it, drawn where a kernel crosses them."""
+"""Levels outside the device, drawn if a kernel crosses them."""
 
 GENERIC = {"hbm": "memory", "llc": "LLC", "l2": "L2", "shared": "shared memory"}
-"""What to call a level of several devices that have another name for it each."""
+"""Name of a level if several devices have different names for it."""
 
 
 @dataclass(frozen=True)
 class Roof:
-    """A line that no kernel crosses: FLOP/s of a unit, or bytes/s of a memory level."""
+    """An upper bound: FLOP/s of a unit, or bytes/s of a memory level."""
 
     name: str
-    """What stands on the line: fp16 matrix, HBM3."""
+    """Name on the line: fp16 matrix, HBM3."""
     value: float
-    """Where the line is: what was measured, else the published peak."""
+    """The measured value, else the published peak."""
     unit: str
     """FLOP/s or B/s."""
     status: str
-    """Where `value` comes from, as in a spec."""
+    """Origin of `value`, as in a spec."""
     datasheet: float | None = None
-    """The published peak, where `value` was measured."""
+    """The published peak, if `value` was measured."""
     types: tuple[str, ...] = ()
-    """Of a matrix unit, the types that run at this rate."""
+    """For a matrix unit, the types that run at this rate."""
 
     @property
     def highest(self) -> float:
-        """The peak, whichever of the two it is."""
+        """The higher of measured value and published peak."""
         return max(self.value, self.datasheet or 0.0)
 
     @property
     def label(self) -> str:
-        """Name, value and unit, as it stands on the line."""
+        """Name, value and unit, as on the line."""
         peak = f" (peak {si(self.datasheet, self.unit)})" if self.datasheet else ""
         return f"{self.brief}{peak}"
 
     @property
     def brief(self) -> str:
-        """The label where there is little room."""
+        """A shorter label for little room."""
         return f"{self.name} {si(self.value, self.unit)}"
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel on one device: a point of a roofline for each memory level.
+    """One kernel on one device: a roofline point for each memory level.
 
-    Kernels of one `label` that differ in `at` are joined to a trajectory.
+    Kernels of one `label` with different `at` are joined into a trajectory.
     """
 
     label: str
-    """What tells it from other kernels: the schedule, the type."""
+    """Label that distinguishes it from other kernels: the schedule, the type."""
     device: str
     """Slug of the device."""
     flops_per_s: float
@@ -70,26 +70,26 @@ class Kernel:
     intensity: Mapping[str, float]
     """FLOP per byte at each memory level."""
     measured: bool = False
-    """Whether it was measured; else it is predicted."""
+    """Whether it was measured; otherwise it is predicted."""
     matrix: bool = True
-    """Whether the matrix unit does its work; the vector unit else."""
+    """Whether the matrix unit does its work; otherwise the vector unit does."""
     dtype: str = ""
-    """Type of the matrix unit's operands; empty for the highest ceiling drawn."""
+    """Type of the matrix unit's operands; empty: the highest drawn ceiling applies."""
     at: str = ""
-    """The size by which it stands in its trajectory: "4096"."""
+    """Its size in a trajectory: "4096"."""
     of: str = ""
-    """What `at` is a size of: "seq"."""
+    """Name of that size: "seq"."""
     by: str = ""
-    """Of a measured kernel, the implementation that ran."""
+    """For a measured kernel, its implementation."""
     low_flops_per_s: float | None = None
     """The lower end of the range of its rate."""
     high_flops_per_s: float | None = None
     """The upper end of the range of its rate."""
     flops_per_special: float | None = None
-    """Operations for each special function, where it has any."""
+    """Operations for each special function; None: no special functions."""
 
     def ran(self, flops_per_s: float, by: str) -> Kernel:
-        """The same kernel as an implementation was measured to run it."""
+        """The same kernel with the measured rate of an implementation."""
         return replace(
             self,
             flops_per_s=flops_per_s,
@@ -108,7 +108,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Roofs:
-    """Everything that bounds a kernel on one device."""
+    """All bounds of kernels on one device."""
 
     device: str
     """Slug of the device."""
@@ -121,9 +121,9 @@ class Roofs:
     levels: Mapping[str, Roof]
     """Bandwidth of each memory level."""
     special_per_s: float | None = None
-    """Special functions a second, of all units together."""
+    """Special functions a second, over all units."""
     missing: tuple[str, ...] = field(default=())
-    """Levels that the spec has, but no bandwidth of."""
+    """Levels of the spec without a bandwidth."""
 
     @property
     def compute(self) -> tuple[Roof, ...]:
@@ -136,14 +136,14 @@ class Roofs:
         return max(self.compute, key=lambda roof: roof.value)
 
     def ceiling(self, kernel: Kernel) -> Roof:
-        """The compute ceiling that a kernel is under: its type's, else the highest of its unit."""
+        """The compute ceiling of a kernel: its type's, else the highest of its unit."""
         if kernel.matrix and self.matrix:
             mine = [roof for roof in self.matrix if kernel.dtype in roof.types]
             return max(mine or self.matrix, key=lambda roof: roof.highest)
         return max(self.vector or self.matrix, key=lambda roof: roof.highest)
 
     def bound(self, kernel: Kernel) -> tuple[Roof, float]:
-        """The lowest peak above a kernel at its intensities, and the FLOP/s that it allows."""
+        """The lowest peak for a kernel at its intensities, and the FLOP/s that it allows."""
         top = self.ceiling(kernel)
         found = [(top, top.highest)]
         for level, roof in self.levels.items():
@@ -153,19 +153,19 @@ class Roofs:
         return min(found, key=lambda item: item[1])
 
     def share(self, kernel: Kernel) -> float:
-        """A kernel's rate over what the lowest peak above it allows."""
+        """A kernel's rate over the rate that the lowest peak allows."""
         return kernel.flops_per_s / self.bound(kernel)[1]
 
     def above(self, kernel: Kernel, tolerance: float = 0.01) -> bool:
-        """Whether a kernel lies above its roof at some level: a sign of a wrong number."""
+        """Whether a kernel is above its roof at some level, which means a wrong number."""
         return self.share(kernel) > 1 + tolerance
 
     def special(self, kernels: Sequence[Kernel]) -> Roof | None:
-        """The special-function unit as a ceiling in FLOP/s, where it is one for all `kernels`.
+        """The special-function unit as a ceiling in FLOP/s, if one ceiling suits all `kernels`.
 
-        A kernel of F operations and E special functions runs at R · F / E at most, on a unit that
-        gives R a second. None where kernels differ in F / E by more than a tenth, or where the
-        ceiling is so high that nothing comes near it.
+        A kernel of F operations and E special functions runs at most at R · F / E on a unit with R
+        special functions a second. None if kernels differ in F / E by more than a tenth, or if no
+        kernel comes near the ceiling.
         """
         ratios = [k.flops_per_special for k in kernels if k.flops_per_special]
         if not self.special_per_s or len(ratios) < len(kernels) or not ratios:
@@ -178,10 +178,10 @@ class Roofs:
 
 
 def roofs(device: Device, dtypes: Sequence[str], levels: Sequence[str] = LEVELS) -> Roofs:
-    """The roofs of `device` for these matrix types and those of the memory levels that it has.
+    """The roofs of `device` for these matrix types, and for those of the memory levels that it has.
 
-    Types whose rates are equal share a ceiling. Raises `ProblemError` for a type that the device
-    has no rate for, and `UnknownName` for an unknown level.
+    Types with equal rates share a ceiling. Raises `ProblemError` for a type without a rate on the
+    device, and `UnknownName` for an unknown level.
     """
     known = (*LEVELS, *LINKS)
     for level in levels:
@@ -207,10 +207,10 @@ def roofs(device: Device, dtypes: Sequence[str], levels: Sequence[str] = LEVELS)
 
 
 def _matrix(device: Device, dtypes: Sequence[str]) -> tuple[Roof, ...]:
-    """One ceiling per rate; fp32 and fp64 without a matrix rate are the vector unit's business.
+    """One ceiling for each rate; fp32 and fp64 without a matrix rate belong to the vector unit.
 
-    Types of one peak run on the same lanes: the best that was measured of any of them is the
-    ceiling of all, so that fp16 and bf16 of a chip have one roof.
+    Types with one peak run on the same lanes. Their ceiling is the best measured value of any of
+    them, so fp16 and bf16 of a chip share one roof.
     """
     by_rate: dict[float, list[str]] = {}
     for dtype in dict.fromkeys(dtypes):
@@ -233,16 +233,17 @@ def _matrix(device: Device, dtypes: Sequence[str]) -> tuple[Roof, ...]:
 
 
 def _vector(device: Device) -> tuple[Roof, ...]:
-    """The fp32 vector unit, where the spec has it."""
+    """The fp32 vector unit, if the spec has it."""
     rates = {str(name): fact for name, fact in device.compute.vector.items()}
     fact = rates.get("fp32")
     return () if fact is None else (Roof("fp32 vector", fact.si, "FLOP/s", fact.status),)
 
 
 def _level(device: Device, name: str) -> Roof | None:
-    """The bandwidth of a level: measured where it was, with the datasheet's beside it.
+    """The bandwidth of a level: the measured value if any, with the published one beside it.
 
-    Of the memory next to a unit the documented width, which loops of loads alone come near.
+    For the memory next to a unit it is the documented width, which only loops of pure loads come
+    near.
     """
     level = device.level(name)
     if level is None:

@@ -1,4 +1,4 @@
-"""Predicted against measured time, log-log, one colour a group, with a band of ±20 %."""
+"""Predicted against measured time, log-log, one colour for each group, with a band of ±20 %."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BAND = 0.2
-_GROUPS = 8  # colours there are; the smallest groups share the last one
+_GROUPS = 8  # number of colours; the smallest groups share the last one
 _MARKERS = "os^DvPXp"
-_NAMED = 3  # outliers that are named
+_NAMED = 3  # number of named outliers
 _MICRO = 1e-6
 
 
@@ -32,11 +32,10 @@ def scatter_chart(
 ) -> Chart:
     """Rows of a predicted table, coloured by the column `by`.
 
-    `measured` and `predicted` are its columns of microseconds.
-
-    The legend gives each group's number of rows and median error |predicted/measured - 1|; the rows
-    that miss most have a number, which the caption explains. Raises `TableError` where the column
-    is missing or no row is predicted.
+    `measured` and `predicted` are its columns of microseconds. The legend gives each group's number
+    of rows and median error |predicted/measured - 1|. The rows with the largest errors are
+    numbered, and the caption names them. Raises `TableError` if the column is missing or no row is
+    predicted.
     """
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -73,7 +72,7 @@ def scatter_chart(
 
 
 def _outliers(table: pd.DataFrame) -> list[int]:
-    """Places of the rows that miss most, if by more than half."""
+    """Indices of the rows with the largest errors, if these exceed a factor of 1.5."""
     misses = np.abs(np.log(table["predicted_us"] / table["measured_us"]))
     misses = np.asarray(misses, dtype=float)
     worst = np.argsort(-misses, kind="stable")[:_NAMED]
@@ -81,7 +80,7 @@ def _outliers(table: pd.DataFrame) -> list[int]:
 
 
 def _explained(table: pd.DataFrame, outliers: list[int]) -> list[str]:
-    """What the numbered rows are: their place in the table, the kernel, and by how much."""
+    """Names of the numbered rows: row number in the table, kernel, and error."""
     said = []
     for number, i in enumerate(outliers, 1):
         row = table.iloc[i]
@@ -93,7 +92,7 @@ def _explained(table: pd.DataFrame, outliers: list[int]) -> list[str]:
 
 
 def _number(axes: Axes, row: pd.Series[float], number: int, palette: Palette) -> None:
-    """The number of an outlier, on the side of its mark that is away from the diagonal."""
+    """Write the number of an outlier, on the side of its mark away from the diagonal."""
     below = row["predicted_us"] < row["measured_us"]
     axes.annotate(
         str(number),
@@ -113,7 +112,7 @@ def _error(rows: pd.DataFrame) -> str:
 
 
 def _rows(table: pd.DataFrame, by: str) -> Iterator[dict[str, Any]]:
-    """What is drawn: a row a dot."""
+    """The drawn numbers: one row for each dot."""
     for _, row in table.iterrows():
         yield {
             by: str(row[by]),
@@ -123,7 +122,7 @@ def _rows(table: pd.DataFrame, by: str) -> Iterator[dict[str, Any]]:
 
 
 def _groups(values: pd.Series[str]) -> dict[str, np.ndarray]:
-    """Rows of each value, the most frequent first; what has no colour left goes together."""
+    """Rows of each value, most frequent first; values without a colour of their own are merged."""
     counts = values.value_counts()
     kept = list(counts.index)
     rest: list[str] = []

@@ -23,7 +23,7 @@ _DASHED = (0, (4, 2))
 
 @dataclass(frozen=True)
 class Sweep:
-    """Both schedules on one device over sequence lengths. All numbers are of one sequence."""
+    """Both schedules on one device over sequence lengths, for one sequence."""
 
     device: str
     """Slug of the device."""
@@ -32,15 +32,15 @@ class Sweep:
     standard_seconds: np.ndarray
     """Time of the standard schedule."""
     tiled_seconds: np.ndarray
-    """Time of the tiled one."""
+    """Time of the tiled schedule."""
     standard_bytes: np.ndarray
     """Memory that the standard schedule needs."""
     tiled_bytes: np.ndarray
-    """Memory that the tiled one needs."""
+    """Memory that the tiled schedule needs."""
     capacity_bytes: float
     """Memory of the device."""
     measured: tuple[tuple[str, str, np.ndarray, np.ndarray], ...] = ()
-    """Runs to set beside them: schedule, kernel, lengths, seconds."""
+    """Measured runs to compare: schedule, kernel, lengths, seconds."""
 
     @property
     def fits(self) -> np.ndarray:
@@ -101,7 +101,7 @@ def _sentence(sweep: Sweep) -> str:
 
 
 def _rows(sweeps: Sequence[Sweep]) -> Iterator[Row]:
-    """What is drawn: a row a device and length, and a row a measured run."""
+    """The drawn numbers: one row for each device and length, and for each measured run."""
     for sweep in sweeps:
         for i, length in enumerate(sweep.lengths):
             yield {
@@ -190,7 +190,7 @@ def _times(axes: Axes, sweep: Sweep, palette: Palette, *, first: bool) -> None:
 
 
 def _common_limits(axes: Sequence[Axes], sweeps: Sequence[Sweep]) -> None:
-    """One range of times for all panels, with room for their legends."""
+    """One range of times for all panels, with room for legends."""
     times = [line for s in sweeps for line in (s.standard_seconds[s.fits], s.tiled_seconds)]
     times += [seconds for sweep in sweeps for *_, seconds in sweep.measured]
     values = np.concatenate(times)
@@ -219,7 +219,7 @@ def _speed_ups(axes: Axes, sweeps: Sequence[Sweep], palette: Palette) -> None:
 
 
 def _memory(axes: Axes, sweeps: Sequence[Sweep], palette: Palette) -> None:
-    """Quadratic against linear, with what the devices hold."""
+    """Memory of both schedules, and the capacities of the devices."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     sweep = sweeps[0]

@@ -1,4 +1,4 @@
-"""Served networks as tables: loads, and what fits."""
+"""Tables of served networks: loads, and what fits."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ KINDS = ("matmul", "attention", "norm", "pointwise", "embedding", "communication
 
 
 def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Report:
-    """A load a row; with `terms` the time between tokens by class. What all rows have in common
-    stands in the title, and classes of less than a hundredth of the time have no column."""
+    """One row for each load; with `terms` the time between tokens by class.
+
+    Values that all rows share are in the title. Classes below a hundredth of the time have no
+    column.
+    """
     rows = [_row(one, terms=terms) for one in loads]
     common = {key: value for key, value in rows[0].items() if all(r[key] == value for r in rows)}
     columns = [text(key, key) for key in _FORMS if key not in common]
@@ -48,12 +51,12 @@ def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Re
 
 
 def _counts(kind: str, rows: Sequence[Row]) -> bool:
-    """Whether a class is a hundredth of the time between tokens anywhere."""
+    """Whether a class is at least a hundredth of the time between tokens in any row."""
     return any(row.get(f"token_{kind}_ms", 0.0) >= 0.01 * row["tpot_ms"] for row in rows)
 
 
 def _said(first: Served, common: Row) -> str:
-    """The network, and what all rows have in common."""
+    """The network, and the values that all rows share."""
     words = [first.of.network.name]
     words += [f"{key} {common[key]}" for key in ("weights", "cache") if key in common]
     words += [str(common[key]) for key in ("device", "engine") if key in common]
@@ -66,7 +69,7 @@ def _said(first: Served, common: Row) -> str:
 
 
 def _notes(loads: Sequence[Served], *, terms: bool) -> list[str]:
-    """What a reader has to know of the numbers."""
+    """Notes on how to read the numbers."""
     found = {
         f"{one.of.engine.name}: no host time is known of it; its kernels' time alone"
         for one in loads
@@ -77,7 +80,7 @@ def _notes(loads: Sequence[Served], *, terms: bool) -> list[str]:
 
 
 def size_name(loads: Sequence[Served]) -> str:
-    """What the size of a load is called."""
+    """The name of a load's size."""
     return {"static batch": "batch", "concurrency": "clients", "rate": "requests/s"}.get(
         loads[0].kind, "load"
     )
@@ -93,7 +96,7 @@ def _row(one: Served, *, terms: bool) -> Row:
 
 
 def _title(of: Sequence[Deployment]) -> str:
-    """What is served, in which formats; a cache's goes by the engine."""
+    """What is served, with the formats of weights and cache."""
     weights = " or ".join(dict.fromkeys(one.weights for one in of))
     caches = " or ".join(dict.fromkeys(one.cache_type for one in of))
     return f"{of[0].network.name}, weights {weights}, cache {caches}"
@@ -112,7 +115,7 @@ def _ranged(header: str, key: str) -> Column:
 
 
 def _short(value: float) -> str:
-    """Three digits, and never an exponent."""
+    """Three digits, without an exponent."""
     return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
 
 
@@ -133,7 +136,7 @@ def fitting_batch_report(
 def fitting_context_report(
     of: Sequence[Deployment], batches: Sequence[int], refused: Refused = ()
 ) -> Report:
-    """Tokens of each of so many sequences that fit."""
+    """Tokens of each sequence that fit, for each batch."""
 
     def answer(one: Deployment, has: Memory, size: int) -> tuple[int, float]:
         most = fitting_context(one, size, has=has)

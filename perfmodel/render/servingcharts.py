@@ -1,4 +1,4 @@
-"""Served networks as charts: throughput against latency, and time between tokens by operation."""
+"""Charts of served networks: throughput against latency, and time between tokens by operation."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _APART = (
 
 
 def pareto_chart(loads: Sequence[Served], page: Page | None = None) -> Chart:
-    """Tokens/s of a device against tokens/s that each request sees; a line a device and engine, a
-    point a load."""
+    """Tokens/s of a device against the tokens/s that each request sees; a line for each device and
+    engine, a point for each load."""
     from matplotlib.figure import Figure
 
     page = page or Page()
@@ -57,7 +57,8 @@ def pareto_chart(loads: Sequence[Served], page: Page | None = None) -> Chart:
 
 
 def operator_chart(loads: Sequence[Served], page: Page | None = None) -> Chart:
-    """Time between tokens by class of operation: a panel a device and engine, a bar a load."""
+    """Time between tokens by class of operation: a panel for each device and engine, a bar for each
+    load."""
     from matplotlib.figure import Figure
 
     page = page or Page()
@@ -92,7 +93,7 @@ def operator_chart(loads: Sequence[Served], page: Page | None = None) -> Chart:
 
 
 def _classes(one: Served) -> dict[str, float]:
-    """Seconds of a time between tokens, by class; those that are no hundredth of it left out."""
+    """Seconds of a time between tokens, by class; classes below a hundredth are omitted."""
     found = one.load.token.by_kind(one.place)
     return {kind: took for kind, took in found.items() if took >= 0.01 * sum(found.values())}
 

@@ -24,7 +24,7 @@ _STYLES: dict[str, Any] = {"best fusion": (0, (1, 1.2)), "one kernel a step": (0
 
 
 def figure(slopes: Slopes, *, title: str = "", page: Page | None = None) -> Chart:
-    """The chart; `title` says the problem. Raises `ProblemError` without a point."""
+    """The chart; `title` names the problem. Raises `ProblemError` without a point."""
     from matplotlib.figure import Figure
 
     finite = [c.moved_bytes[np.isfinite(c.moved_bytes)] for c in slopes.curves]
@@ -39,7 +39,7 @@ def figure(slopes: Slopes, *, title: str = "", page: Page | None = None) -> Char
         _curves(axes, slopes, palette)
         low = min(min(v.min() for v in finite if len(v)), float(slopes.bound_bytes.min()))
         high = max(v.max() for v in finite if len(v))
-        # Room above the curves for the names of the levels, below for the bound.
+        # Room above the curves for the names of the levels, and below for the bound.
         axes.set_ylim(low / 1.7, high * 3.0)
         _levels(axes, slopes, palette)
         _finish(axes, slopes)
@@ -58,7 +58,7 @@ def _sentence(slopes: Slopes) -> str:
 
 
 def _rows(slopes: Slopes) -> Iterator[Row]:
-    """What is drawn: a row a capacity."""
+    """The drawn numbers: one row for each capacity."""
     for i, capacity in enumerate(slopes.capacity_bytes):
         row: dict[str, Any] = {"capacity_bytes": float(capacity)}
         for curve in slopes.curves:
@@ -89,13 +89,14 @@ def _curves(axes: Axes, slopes: Slopes, palette: Palette) -> None:
 
 
 def _short(name: str) -> str:
-    """The theorem without its formula; an order of magnitude says so."""
+    """The theorem's name without its formula; a bound by order of magnitude is marked as one."""
     head, _, rest = name.partition(":")
     return f"order, {head}" if "of order" in rest else head
 
 
 def _levels(axes: Axes, slopes: Slopes, palette: Palette) -> None:
-    """A thin line at each level of the device, named at the top; near ones share a name."""
+    """A thin line at each level of the device, named at the top; levels close together share a
+    name."""
     low, high = slopes.capacity_bytes[[0, -1]]
     shown = [(v, n) for n, v in sorted(slopes.levels.items(), key=lambda item: item[1])]
     merged: list[tuple[float, str]] = []

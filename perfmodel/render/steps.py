@@ -1,4 +1,4 @@
-"""Training steps as reports: one with its classes and its memory, or a line a plan."""
+"""Reports of training steps: one step with its classes and memory, or one line for each plan."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _AXES = {
     "global_batch": "global-batch",
     "recompute": "recompute",
 }
-"""What a grid of plans may vary, with its name in a table."""
+"""Axes of a grid of plans, with their names in a table."""
 _ALWAYS = frozenset({"devices", "zero", "micro_batch", "global_batch", "recompute"})
-"""What a title says whatever its value is."""
+"""Fields that a title always includes."""
 
 
 def data(found: Sequence[Step], refused: Refused) -> Report:
-    """Everything, a document a plan; plans that cannot be laid out with their reasons."""
+    """All data, one document for each plan; impossible plans with their reasons."""
     rows = [one.as_dict() for one in found]
     return Report("steps", rows, [], head=refused_head(refused, "plan"), examples=rows)
 
 
 def single(step: Step, convention: str) -> Report:
-    """One step: a line a class, then a line a kind of memory."""
+    """One step: a line for each class, then a line for each kind of memory."""
     rows: list[dict[str, Any]] = [
         {"part": "time", "what": name, "time_us": seconds * 1e6, "share": seconds / step.seconds}
         for name, seconds in sorted(step.classes.items(), key=lambda item: -item[1])
@@ -96,7 +96,7 @@ def title(step: Step) -> str:
 
 
 def notes(step: Step, convention: str) -> list[str]:
-    """Time with its range, rate, MFU, what limits it, and whether it fits."""
+    """Time with its range, rate, MFU, main limiter, and whether it fits."""
     ends = f"{micros(step.low_seconds * 1e6)} to {micros(step.high_seconds * 1e6)}"
     each = step.tokens_per_second_per_device
     found = [
@@ -110,7 +110,7 @@ def notes(step: Step, convention: str) -> list[str]:
 
 
 def fit(step: Step) -> str:
-    """Whether the fullest device holds it."""
+    """Whether it fits into the fullest device's memory."""
     held = step.memory
     if held.capacity_bytes is None:
         return f"holds {binary(held.total_bytes)}; the device's capacity is not in its spec"
@@ -120,9 +120,9 @@ def fit(step: Step) -> str:
 
 
 def several(found: Sequence[Step], refused: Refused, convention: str) -> Report:
-    """A line a plan, as given: what varies in columns, what does not in the title.
+    """One line for each plan in order; varying fields in columns, common ones in the title.
 
-    Plans that cannot be laid out stand below, with what would work.
+    Impossible plans are listed below, with numbers that would work.
     """
     rows = [_row(step, convention) for step in found]
     varying = [name for name in _AXES if len({row[name] for row in rows}) > 1]
@@ -140,13 +140,13 @@ def several(found: Sequence[Step], refused: Refused, convention: str) -> Report:
 
 
 def _axis(name: str) -> Column:
-    """A column of what tells the plans apart; some follow from the others."""
+    """A column for a field that distinguishes plans; some follow from the others."""
     rank = 2 if name in ("data", "global_batch") else 0
     return (text if name in ("device", "recompute") else integer)(_AXES[name], name, rank=rank)
 
 
 def _shared_title(found: Sequence[Step], varying: Sequence[str]) -> str:
-    """Network, device and what all plans have in common, but for axes of one device."""
+    """Network, device and fields that all plans share, without axes of one device."""
     step, plan = found[0], found[0].plan
     same = {
         head: getattr(plan, name)

@@ -1,4 +1,5 @@
-"""Answers of a sweep as a report: what tells rows apart, what was asked for, time and limiter."""
+"""The report of a sweep's answer: columns that distinguish rows, queried quantities, time,
+limiter."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _SHOWN = ("time_us", "low_us", "high_us", "limiter", "device")
 
 
 def report(answer: Answer, operator: str, identity: Sequence[str], asked: Sequence[str]) -> Report:
-    """A line per row; `identity` tells rows apart, `asked` are the quantities of the question."""
+    """One line for each row; `identity` distinguishes rows, `asked` are the queried quantities."""
     columns = [_plain(name) for name in identity]
     wanted = (full_name(name.strip()) for name in asked)
     known = answer.rows[0] if answer.rows else {}

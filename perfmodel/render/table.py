@@ -1,9 +1,11 @@
-"""A table as text: as wide as it needs to be in a pipe, fitted to the width of a terminal.
+"""A table as text: full width in a pipe, fitted to the width of a terminal.
 
-Columns stand two spaces apart, numbers to the right, a rule below the header. A pipe gets every
-column in full. A terminal gets the columns that fit (`perfmodel.render.layout`) and is told which
-do not; where not even the first do, each row is a block with a line per column. No cell is ever
-cut. Cells wait in a temporary file until all widths are known: memory does not grow with the table.
+Columns are two spaces apart, numbers aligned right, with a rule below the header. A pipe gets every
+column in full. A terminal gets the columns that fit (`perfmodel.render.layout`), and a note names
+the rest. If not even the first columns fit, each row is a block with a line for each column.
+
+No cell is ever cut. Cells are stored in a temporary file until all widths are known, so memory does
+not grow with the table.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from perfmodel.plaintext import printable
 from perfmodel.render.layout import GAP, Form, Place, Shape, fitted, whole
 from perfmodel.render.report import Column, Report, Row
 
-_IN_MEMORY = 2**24  # bytes of cells held in memory before a temporary file takes over
-_END = "\t"  # between cells on their way: no cell has one, since it does not print
-_LEAST = 12  # characters of a value at a terminal that is narrower than one
+_IN_MEMORY = 2**24  # bytes of cells held in memory before a temporary file is used
+_END = "\t"  # separator of stored cells: no cell contains it, since it is not printable
+_LEAST = 12  # characters of a value on a terminal that is narrower than one
 _UNBROKEN = "\N{NO-BREAK SPACE}"
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=[kMGTPEµmn]?i?(?:B|s|FLOP|OP|exp|Hz|W)\b)")
-_MARKS = "._/+"  # a long name goes on in the next line after one of these
+_MARKS = "._/+"  # a long name may be broken after one of these
 _BRIEFER = "a pipe, --format csv or a wider terminal has all"
 
 
@@ -62,7 +64,7 @@ def _laid_out(report: Report, width: int | None, *, coloured: bool) -> Iterator[
 
 
 class _Cells:
-    """The cells of all rows in a file, and how wide each field of them is.
+    """The cells of all rows in a file, and the width of each field.
 
     A row has its full cells, then its brief ones, then (in colour) the style of each column.
     """
@@ -77,7 +79,7 @@ class _Cells:
         self._most = [_cell_width(header) for header in self.headers]
 
     def add(self, row: Row) -> None:
-        """Keep the cells of a row."""
+        """Store the cells of a row."""
         texts = [field.cell(row) for field in self._fields]
         for i, text in enumerate(texts):
             self._most[i] = max(self._most[i], _cell_width(text))
@@ -96,7 +98,8 @@ class _Cells:
         return row[len(self._fields) :] if self.coloured else self._unstyled
 
     def shapes(self, *, folded: bool) -> list[Shape]:
-        """The forms of each column, the briefest first; `folded` as a terminal breaks cells."""
+        """The forms of each column, briefest first; `folded`: cells may be broken, as on a
+        terminal."""
         found = []
         for i, column in enumerate(self.columns):
             forms = [self._form(i, folded)]
@@ -152,7 +155,7 @@ def _blocks(cells: _Cells, width: int) -> Iterator[str]:
 
 
 def _text(text: str, width: int | None, style: str) -> Iterator[str]:
-    """A title or a note: a line in a pipe, lines of whole words at a terminal."""
+    """A title or note: one line in a pipe, lines of whole words on a terminal."""
     if not text:
         return
     shown = printable(text)
@@ -162,7 +165,7 @@ def _text(text: str, width: int | None, style: str) -> Iterator[str]:
 
 
 def _broken(text: str, width: int, indent: str = "", *, whole: bool = True) -> list[str]:
-    """Lines of words; one that is longer than a line stays whole, or goes on in the next."""
+    """Lines of words; a word longer than a line stays whole or is broken."""
     if _cell_width(text) <= width:
         return [text]
     if not whole:
@@ -178,7 +181,7 @@ def _broken(text: str, width: int, indent: str = "", *, whole: bool = True) -> l
 
 
 def _parted(word: str, width: int) -> str:
-    """A word that is longer than a line in parts that are not, if it can be after a mark."""
+    """A word longer than a line, broken after a mark where possible."""
     parts = []
     while len(word) > width:
         end = max(word.rfind(mark, 0, width) for mark in _MARKS) + 1 or width
@@ -188,7 +191,7 @@ def _parted(word: str, width: int) -> str:
 
 
 def _cell_width(text: str) -> int:
-    """Characters that a terminal shows `text` in."""
+    """Width of `text` on a terminal, in characters."""
     return len(text) if text.isascii() else _wide()(text)
 
 
@@ -199,7 +202,7 @@ def _wide() -> Callable[[str], int]:
 
 
 def _painted(text: str, style: str) -> str:
-    """`text` in a style of rich ("bold", "yellow"); plain where there is none."""
+    """`text` in a style of rich ("bold", "yellow"); plain without a style."""
     if not style or not text:
         return text
     from rich.style import Style

@@ -1,4 +1,4 @@
-"""The columns of a kind of measured table as a report: meaning, unit, default, spellings."""
+"""The report of a measured table's columns: meaning, unit, default, spellings."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from perfmodel.render.report import Column, Report, Row, listed, text
 
 
 def report(kind: str, rows: Sequence[Row]) -> Report:
-    """A line per column; `rows` are `perfmodel.evidence.tables.reference` as plain values."""
+    """One line for each column; `rows` are `perfmodel.evidence.tables.reference` as plain
+    values."""
     return Report("columns", rows, _COLUMNS, f"columns of {kind} tables", {"kind": kind})
 
 
 def _meaning(row: Row) -> str:
-    """What a column says, with its unit."""
+    """The meaning of a column, with its unit."""
     return f"{row['about']} ({row['unit']})" if row["unit"] else str(row["about"])
 
 

@@ -1,6 +1,6 @@
-"""Every term of predictions as a table: units, memory levels, start, each with what it does.
+"""Every term of predictions as a table: units, memory levels, start, each with its work.
 
-A line per term that is not zero, so that each column has one kind of quantity.
+One line for each term that is not zero, so that each column has one kind of quantity.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PARTS: Mapping[str, Mapping[str, str]] = {
     },
     "chip": {"power": "units at the power limit"},
 }
-"""The parts of a kernel's time and their terms; what is nowhere here is a level of memory."""
+"""The parts of a kernel's time and their terms; any other term is a memory level."""
 
 _OF = {term: part for part, terms in PARTS.items() for term in terms}
 _ABOUT = {term: about for terms in PARTS.values() for term, about in terms.items()}
@@ -38,12 +38,12 @@ _LEVEL = "traffic"
 
 
 def report(rows: Iterable[Row], who: Sequence[Column], notes: Sequence[str]) -> Report:
-    """The terms of each prediction in `rows`; the columns `who` tell predictions apart."""
+    """The terms of each prediction in `rows`; the columns `who` distinguish predictions."""
     return Report("terms", _lines(rows), [*map(_of_case, who), *_COLUMNS], notes=notes)
 
 
 def _of_case(column: Column) -> Column:
-    """A column of a prediction, for a line of it."""
+    """A column of a prediction, for one of its lines."""
     brief = _of_case(column.brief) if column.brief else None
     return replace(column, get=lambda line: column.cell(line["case"]), show=str, brief=brief)
 
@@ -55,7 +55,7 @@ def _lines(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _grid(row: Row) -> Iterator[Row]:
-    """How the work is cut."""
+    """How the work is divided into blocks."""
     if row["tile"]:
         tile = " ".join(f"{axis}={_count(size)}" for axis, size in row["tile"].items())
         yield {"case": row, "part": "grid", "resource": "tile", "about": tile}
@@ -92,7 +92,7 @@ def _count(value: float) -> str:
 
 
 def _present(line: Row, key: str) -> float | None:
-    """A number, None where it is zero: a dash says that there is none."""
+    """A number; None for zero, which is shown as a dash."""
     return line.get(key) or None
 
 

@@ -1,4 +1,4 @@
-"""A pipeline as a chart: a row a stage, its passes in colours, bubble where the row is grey."""
+"""A pipeline as a chart: one row for each stage, its passes in colours, bubbles in grey."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from perfmodel.training.pipeline import Event, Timeline
     from perfmodel.training.pipeline.task import Pass
 
-# Of each pass a light shade for the first chunk and a dark one for the last; light ones bear black
-# numbers. Hues of the default style's palette.
+# For each pass, a light shade for the first chunk and a dark one for the last; bars in light shades
+# have black numbers. Hues are those of the default style's palette.
 _SHADES: dict[Pass, tuple[str, str]] = {
     "F": ("#BFDDF0", "#0072B2"),
     "B": ("#BFE6D9", "#00805B"),
@@ -34,8 +34,8 @@ _CALLED: dict[Pass, str] = {
     "W": "backward: weights",
     "BW": "backward",
 }
-_ROW = 0.8  # height of a bar, of a row of 1
-_NUMBER = 0.75  # size of a micro-batch's number over that of the style's type
+_ROW = 0.8  # height of a bar, where a row is 1
+_NUMBER = 0.75  # font size of a micro-batch's number over the style's font size
 
 _Bar = tuple[
     float, float, float, float, str, int
@@ -82,7 +82,7 @@ def timeline_chart(found: Timeline, page: Page | None = None) -> Chart:
 
 
 def _bars(event: Event, chunks: int) -> list[_Bar]:
-    """A bar for each task; two that are joined lie one above the other."""
+    """A bar for each task; the bars of joined tasks are one above the other."""
     found: list[_Bar] = []
     tall = _ROW / len(event.tasks)
     for place, task in enumerate(event.tasks):
@@ -103,7 +103,7 @@ def _shade(name: Pass, chunk: int, chunks: int) -> str:
 
 
 def _rows(axes: Axes, found: Timeline, palette: Palette) -> None:
-    """A grey strip behind each stage over the whole step: what shows of it is bubble."""
+    """A grey strip behind each stage over the whole step: its visible parts are bubbles."""
     start = float(found.first_seconds.min())
     for stage in range(found.schedule.stages):
         axes.broken_barh(
@@ -116,7 +116,7 @@ def _rows(axes: Axes, found: Timeline, palette: Palette) -> None:
 
 
 def _draw(axes: Axes, bars: Sequence[_Bar]) -> None:
-    """The bars, one collection a colour, height and row."""
+    """Draw the bars, one collection for each colour, height and row."""
     alike: dict[tuple[float, float, str], list[tuple[float, float]]] = defaultdict(list)
     for start, length, low, tall, colour, _ in bars:
         alike[low, tall, colour].append((start, length))
@@ -151,7 +151,7 @@ def _title(found: Timeline) -> str:
 
 
 def _key(axes: Axes, found: Timeline, palette: Palette) -> None:
-    """What the colours mean, between title and rows."""
+    """The legend of colours, between title and rows."""
     from matplotlib.patches import Patch
 
     used = {task.name for stage in found.schedule.tasks for task in stage}
@@ -178,7 +178,7 @@ def _key(axes: Axes, found: Timeline, palette: Palette) -> None:
 
 
 def _numbers(axes: Axes, bars: Sequence[_Bar], points: float) -> None:
-    """Micro-batches' numbers on bars that are wide and high enough."""
+    """Write micro-batch numbers on bars that are large enough."""
     box = axes.get_window_extent()
     dpi = axes.figure.dpi
     low, high = axes.get_xlim()
@@ -201,7 +201,7 @@ def _numbers(axes: Axes, bars: Sequence[_Bar], points: float) -> None:
 
 
 def _is_light(colour: str) -> bool:
-    """Whether black is easier to read on it than white (relative luminance, roughly)."""
+    """Whether black text is more readable on it than white (approximate relative luminance)."""
     from matplotlib.colors import to_rgb
 
     red, green, blue = to_rgb(colour)

@@ -1,7 +1,7 @@
-"""What-ifs as a table and as a tornado chart: which hardware number decides the time.
+"""What-ifs as a table and as a tornado chart: the hardware numbers that decide the time.
 
 The chart adds the times of all cases. A bar goes from the time with the number halved to the time
-with it doubled; the widest is on top, changes that were asked for stand below.
+with it doubled. The widest bar is on top; requested changes follow below.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from perfmodel.units import seconds
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ROW = 0.235  # inches a bar
-_FAR = 1.5  # a bar that is longer than this share of the time is cut and says how long it is
+_ROW = 0.235  # inches for each bar
+_FAR = 1.5  # a bar longer than this share of the time is cut and labelled with its length
 
 
 def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str, str]) -> Report:
-    """A line per case and hardware number, and per case and change.
+    """One line for each case and hardware number, and for each case and change.
 
-    `varying` are the problem's fields that differ between the cases, `follows` maps a field to
+    `varying` are the problem's fields that differ between the cases; `follows` maps a field to
     another one that it always equals.
     """
     rows = [row for item in found for row in item.rows()]
@@ -89,10 +89,10 @@ def _limiters(row: Row, called: Mapping[str, str]) -> str:
 
 
 def tornado_chart(found: Sequence[WhatIf], page: Page | None = None) -> Chart:
-    """The tornado of all cases together; the height follows the bars.
+    """The tornado of all cases together; its height depends on the number of bars.
 
-    Numbers that move nothing are named in the caption. Raises `ProblemError` where there is no
-    case, and for more than one device.
+    Numbers without an effect are named in the caption. Raises `ProblemError` without a case, and
+    for more than one device.
     """
     from matplotlib.figure import Figure
 
@@ -129,7 +129,7 @@ def tornado_chart(found: Sequence[WhatIf], page: Page | None = None) -> Chart:
 def _fill(
     axes: Axes, bars: Sequence[Bar], effects: Sequence[tuple[str, float]], palette: Palette
 ) -> None:
-    """The bars from above, each with its elasticity, and the changes below them."""
+    """Draw the bars from the top, each with its elasticity, and the changes below them."""
     for place, bar in enumerate(bars):
         _draw(axes, place, *bar[1:3], palette)
         axes.text(
@@ -161,7 +161,7 @@ def _caption(still: Sequence[Bar]) -> list[str]:
 
 
 def _sentence(bars: Sequence[Bar]) -> str:
-    """What each number is worth, in words."""
+    """The elasticity of each number, in words."""
     said = [f"{name}: halved {halved:+.0%}, doubled {doubled:+.0%}"
             for name, halved, doubled, _ in bars]  # fmt: skip
     return f"Change of time. {'; '.join(said)}."
@@ -172,7 +172,7 @@ def _total(parts: Sequence[np.ndarray]) -> float:
 
 
 def _cases(found: Sequence[WhatIf]) -> str:
-    """The one case, or what all cases have in common and how many there are."""
+    """The single case, or the number of cases and what they share."""
     fields = [row["problem"] for item in found for row in item.rows()]
     first = fields[0]
     alike = {name: value for name, value in first.items()
@@ -246,7 +246,7 @@ def _draw(axes: Axes, place: int, halved: float, doubled: float, palette: Palett
 
 
 def _mark(axes: Axes, place: int, share: float, palette: Palette) -> None:
-    """A change that was asked for: its bar and its number."""
+    """Draw a requested change: its bar and its number."""
     if math.isfinite(share):
         axes.barh(place, share, height=0.62, color=palette.green, gid=f"change-{place}")
     axes.annotate(

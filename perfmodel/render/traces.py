@@ -1,4 +1,4 @@
-"""A predicted trace as a report: a line a module, a class, an operator or a kernel."""
+"""The report of a predicted trace: one line for each module, class, operator or kernel."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from perfmodel.tracing.trace import Trace
 from perfmodel.units import binary, si
 
 _GAPS, _WAITING, _ALL = "gaps", "waiting", "all"
-_SHOWN = 8  # operators named in a note; the rest is counted
+_SHOWN = 8  # limit on operators named in a note; the rest are only counted
 
 
 def _module(item: Operation, _: NodePrediction) -> str:
-    """The path of the module, layers of a list being one line."""
+    """The path of the module; the layers of a list share one line."""
     return re.sub(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)", "*", item.module) or "(itself)"
 
 
@@ -31,7 +31,7 @@ BY: dict[str, Callable[[Operation, NodePrediction], str]] = {
 
 
 def report(found: Trace, predicted: Sequence[GraphPrediction], by: str = "module") -> Report:
-    """Lines of all devices, which add up to the last of each; notes say what is estimated."""
+    """Lines of all devices, with a total for each; notes list estimated operators."""
     rows = [row for one in predicted for row in _rows(found, one, by)]
     several = len(predicted) > 1
     columns = [
@@ -79,7 +79,7 @@ def _head(found: Trace) -> dict[str, Any]:
 
 
 def _notes(found: Trace) -> list[str]:
-    """What is counted by its bytes alone, and what nothing is known of."""
+    """Operators that are counted by their bytes alone, and unknown operators."""
     notes = []
     for said, names in (
         ("counted by their bytes alone", found.estimated),

@@ -1,4 +1,4 @@
-"""Plans by memory and speed: what recomputation, shards and micro-batches trade."""
+"""Plans by memory and speed: the trade-off of recomputation, shards and micro-batches."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MARKERS = "osD^vP*X"
 
 
 def tradeoff_chart(found: Sequence[Step], page: Page | None = None) -> Chart:
-    """A point a plan: memory of its fullest device against tokens/s a device.
+    """A point for each plan: memory of its fullest device against tokens/s a device.
 
-    Colours are recomputation, shapes numbers of devices, of each device apart. The line joins
-    plans that no other beats in both. Raises `ProblemError` where there is no plan.
+    Colours show recomputation, shapes the kind and number of devices. The line joins plans that no
+    other plan dominates. Raises `ProblemError` without a plan.
     """
     from matplotlib.figure import Figure
 
@@ -75,7 +75,7 @@ def tradeoff_chart(found: Sequence[Step], page: Page | None = None) -> Chart:
 
 
 def _front(axes: Axes, found: Sequence[Step], palette: Palette) -> None:
-    """Plans that no other beats in memory and speed."""
+    """The line of plans that no other plan dominates in memory and speed."""
     ordered = sorted(found, key=lambda one: (one.memory.total_bytes, -one.tokens_per_second))
     best: list[Step] = []
     for step in ordered:
@@ -92,7 +92,7 @@ def _front(axes: Axes, found: Sequence[Step], palette: Palette) -> None:
 
 
 def _capacity(axes: Axes, found: Sequence[Step], palette: Palette) -> None:
-    """What each device has."""
+    """The memory capacity of each device."""
     for room in sorted({step.memory.capacity_bytes or 0.0 for step in found} - {0.0}):
         axes.axvline(room / _GIB, color=palette.ink, linewidth=0.65 * palette.line, linestyle="--")
         axes.annotate(
@@ -107,7 +107,7 @@ def _capacity(axes: Axes, found: Sequence[Step], palette: Palette) -> None:
 
 
 def _legend(axes: Axes, modes: Sequence[str], groups: Sequence[str], palette: Palette) -> None:
-    """Colours and shapes, outside of the points."""
+    """The legend of colours and shapes, outside of the points."""
     from matplotlib.lines import Line2D
 
     def key(label: str, colour: str, shape: str) -> Line2D:

@@ -1,6 +1,6 @@
 """The memory-wall chart: growth of operations, memory and interconnects, with today's devices.
 
-Everything is relative to the first product of its series, as in the published figure; filled marks
+Everything is relative to the first product of its series, as in the published figure. Filled marks
 are the figure's points, hollow ones the shipped devices, lines the fits to the figure's points.
 """
 
@@ -26,15 +26,15 @@ NAMED = {
               "h100-sxm": "H100", "b200": "B200"},
     "dram": {"v100-sxm2": "V100", "a100-sxm4-80gb": "A100", "h100-sxm": "H100", "b200": "B200"},
 }  # fmt: skip
-"""Devices that are named on the chart; all names would cover each other."""
+"""Devices with a name on the chart; all names would cover each other."""
 _FAR = 10.0
-"""A device this many times above its trend is an outlier, and is named too."""
+"""A device this many times above its trend is an outlier, and is also named."""
 _SPAN = 10.0
-"""Years that points span, at least, for growth in twenty years to follow from them."""
+"""Minimum span of points, in years, from which growth in twenty years is extrapolated."""
 
 
 def report(devices: Sequence[Point] = ()) -> Report:
-    """A line per series: fitted and published growth in two years, and in twenty."""
+    """One line for each series: fitted and published growth in two years, and in twenty."""
     rows = [_row(found, "figure", PUBLISHED[name]) for name, found in fits().items()]
     for name in LABELS:
         mine = [point for point in devices if point.series == name]
@@ -103,7 +103,7 @@ def trend_chart(devices: Sequence[Point] = (), page: Page | None = None) -> Char
 
 
 def outliers(devices: Sequence[Point]) -> list[tuple[Point, float]]:
-    """Devices whose operations lie `_FAR` times above the trend, and how many times."""
+    """Devices whose operations are `_FAR` times above the trend, with that ratio."""
     trend = fits()["flops"]
     ratios = ((p, p.value / trend.at(p.year)) for p in devices if p.series == "flops")
     return [(point, ratio) for point, ratio in ratios if ratio > _FAR]
@@ -115,7 +115,7 @@ def _outlying(devices: Sequence[Point]) -> list[str]:
 
 
 def _rows(devices: Sequence[Point]) -> Iterator[Row]:
-    """What is drawn: a row a point."""
+    """The drawn numbers: one row for each point."""
     for source, found in (("figure", [p for name in LABELS for p in series(name)]),
                           ("device", devices)):  # fmt: skip
         for point in found:
@@ -164,7 +164,8 @@ def _marks(
 
 
 def _names(axes: Axes, found: Sequence[Point], base: float, palette: Palette) -> None:
-    """Names above the marks and to their left, away from the lines; of outliers beside them."""
+    """Names above and to the left of the marks, away from the lines; names of outliers beside
+    them."""
     far = {point.name for point, _ in outliers(found)}
     for point in found:
         known = NAMED.get(point.series, {}).get(point.name)

@@ -1,4 +1,4 @@
-"""Why a prediction takes as long as it does, in words: the notes under a table of predictions."""
+"""Why a prediction takes its time, in words: the notes under a table of predictions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from perfmodel.hardware.levels import LINKS
 from perfmodel.render.report import Row, micros
 
 ONE_BY_ONE = 4
-"""Cases that each have their own sentences; of more, those of one kernel share one."""
+"""Up to this many cases have sentences of their own; of more, cases of one kernel share one."""
 
-GROUPS = 6  # kernels on devices that are told of where cases share a sentence
+GROUPS = 6  # limit on kernels and devices that are described where cases share a sentence
 
 TERMS: Mapping[str, str] = {
     "matrix": "matrix products",
@@ -26,13 +26,14 @@ TERMS: Mapping[str, str] = {
     "launch": "the launch",
     "included": "what else the harness times",
 }
-"""What to call a term in a sentence; levels of memory have the device's own names."""
+"""Names of terms in sentences; memory levels have the device's own names."""
 
-_LESS = ("latency", "floor")  # of these numbers, less is better
+_LESS = ("latency", "floor")  # numbers of which less is better
 
 
 def sentences(row: Row, why: Why) -> str:
-    """Two sentences: limiter and runner-up with their shares; the floor, and what would help."""
+    """Two sentences: limiter and runner-up with their shares; the lower bound, and what would
+    help."""
     times, limiter, second = row["terms_us"], row["limiter"], row["runner_up"]
     said = (
         f"Limited by {_called(row, limiter)}: {micros(times[limiter])} of the "
@@ -48,7 +49,7 @@ def sentences(row: Row, why: Why) -> str:
 
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
-    """What limits the cases of each kernel on each device."""
+    """The limiters of the cases of each kernel on each device."""
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(f"{row['device']} {kernel(row)}", []).append(row)
@@ -59,12 +60,12 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def kernel(row: Row) -> str:
-    """What runs: a library's kernel, or the schedule where none is known."""
+    """The library's kernel, or the schedule where none is known."""
     return str(row.get("implementation") or row["schedule"])
 
 
 def _limits(rows: Sequence[Row]) -> str:
-    """What limits cases of one kernel, and how near the next term comes."""
+    """What limits the cases of one kernel, and how close the next term is."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(row["limiter"], []).append(row)
@@ -92,7 +93,7 @@ def _called(row: Row, term: str) -> str:
 
 
 def _behind(share: float) -> str:
-    """How much shorter the runner-up is, of which it takes `share` of the limiter's time."""
+    """How much shorter the runner-up is; it takes `share` of the limiter's time."""
     less = f"{1 - share:.0%}"
     return "as long" if less in ("0%", "-0%") else f"{less} shorter"
 
@@ -117,7 +118,7 @@ def _floor(row: Row, why: Why) -> Iterator[str]:
 
 
 def _help(why: Why) -> Iterator[str]:
-    """What 10 % of the most helpful hardware numbers would save."""
+    """The saving by 10 % more of the most helpful hardware numbers."""
     gains = [
         f"10% {'less' if item.number.endswith(_LESS) else 'more'} {item.number} would save "
         f"{item.saves:.1%}"
@@ -128,7 +129,7 @@ def _help(why: Why) -> Iterator[str]:
 
 
 def told(rows: Sequence[Row], labels: Sequence[str], whys: Sequence[Why]) -> list[str]:
-    """The notes: a case each where they are few, with the reasons in `whys`; else by kernel."""
+    """The notes: one for each case if there are few, with the reasons in `whys`; else by kernel."""
     if len(rows) > ONE_BY_ONE:
         return [f"why: {line}" for line in summary(rows)]
     several = len(rows) > 1

@@ -33,9 +33,9 @@ def bandwidth_chart(
     caption: str = "",
     page: Page | None = None,
 ) -> Chart:
-    """Bytes per second of each stream over the working set of all cores together, log-log.
+    """Bytes per second of each stream over the working set of all cores, log-log.
 
-    `levels` are (name, bytes) of the caches. Raises `TableError` where no stream was measured.
+    `levels` are (name, bytes) of the caches. Raises `TableError` without a measured stream.
     """
     names = [name for name in ("read", "copy", "triad") if curves.get(name)]
     if not names:
@@ -71,7 +71,7 @@ def _chart(
     caption: str,
     page: Page,
 ) -> Chart:
-    """`quantity` is the unit of what is measured, and its name."""
+    """`quantity` is the unit and the name of the measured quantity."""
     from matplotlib.figure import Figure
 
     unit, axis = quantity
@@ -106,7 +106,7 @@ def _chart(
 
 
 def _ticks(axes: Axes, unit: str) -> None:
-    """Powers of two below, 1-2-5 steps at the side, with their units."""
+    """Powers of two on the x axis, 1-2-5 steps on the y axis, with their units."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 
     low, high = axes.get_xlim()

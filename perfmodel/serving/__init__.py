@@ -1,8 +1,8 @@
-"""Serving: from one step of a network to requests, and what fits beside the weights.
+"""Serving: the time of one step of a network, requests made of steps, and the memory for the cache.
 
-A *step* runs T tokens of B sequences through a network: a prompt, one token of each sequence, or
-both. Its time is that of its kernels and exchanges, of the gaps between launches, and of the
-engine's host:
+A *step* runs T tokens of B sequences through a network: a prefill, one decoded token of each
+sequence, or both. Its time is the sum of its kernels and exchanges, of the gaps between launches,
+and of the engine's host time:
 
     t(T, B, S) = Σ kernels + Σ gaps + Σ exchanges + host(engine, B)
 
@@ -11,7 +11,8 @@ engine's host:
     for one in serve(steps, "concurrency", [1, 8, 64], isl=1024, osl=1024):
         print(one.metric("ttft_ms"), one.metric("tpot_ms"))
 
-Start at `deployment` (what is served, on what), `engine` (what is known of engines: engines/), and
-`steps` (what a step takes). `requests` makes loads of steps and `served` what users see of them;
-`memory` says what fits, `speculative` and `disaggregated` what drafts and separate pools change.
+Start at `deployment` (the network, the devices, the formats), `engine` (facts about engines:
+engines/) and `steps` (the time of a step). `requests` makes loads of steps, `served` the metrics
+that users see. `memory` has the capacity; `speculative` and `disaggregated` model drafts and
+separate pools.
 """

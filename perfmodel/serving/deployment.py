@@ -1,4 +1,4 @@
-"""A network on devices under an engine: what is served, on what, in which formats."""
+"""A deployment: a network on devices under an engine, with formats of weights and cache."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from perfmodel.serving.engine import Engine
 from perfmodel.serving.weights import WeightFormat, weight_format
 
 _NARROW = ("fp8", "fp8_block", "nvfp4")
-"""Products of checkpoints that come with an fp8 cache, under engines that have one."""
+"""Product formats whose checkpoints come with an fp8 cache, under engines that support one."""
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """Raises `ProblemError` and `UnknownName` in one line for what cannot be served so."""
+    """A network on devices. Raises `ProblemError` and `UnknownName` for what cannot be served."""
 
     network: Network
-    """What is served."""
+    """The network."""
     device: Device
-    """Each of the devices."""
+    """The device; all devices are equal."""
     engine: Engine
-    """What runs it."""
+    """The engine."""
     weights: str = "bf16"
     """Format of the layers' weights (`weights.FORMATS`)."""
     cache: str = ""
-    """Type of cached keys and values; empty: the engine's."""
+    """Type of the KV cache; empty: the engine's."""
     tensor: int = 1
     """Devices that share each layer."""
     pipeline: int = 1
-    """Stages that layers are split into."""
+    """Pipeline stages that layers are split into."""
     expert: int = 1
-    """Copies that share the experts among them; each has tokens of its own."""
+    """Copies that the experts are split over; each copy has tokens of its own."""
     data: int = 1
     """Copies of the network, each with requests of its own."""
     system: System | None = None
-    """What joins the devices; None: the usual system of the device."""
+    """The system that joins the devices; None: the device's default system."""
 
     def __post_init__(self) -> None:
         for name in ("tensor", "pipeline", "expert", "data"):
@@ -80,7 +80,7 @@ class Deployment:
 
     @property
     def devices(self) -> int:
-        """Devices in all."""
+        """Number of devices in all."""
         return self.tensor * self.pipeline * self.data
 
     @cached_property
@@ -90,7 +90,7 @@ class Deployment:
 
     @cached_property
     def product(self) -> str:
-        """Format that the layers' products run in."""
+        """Format of the layers' products."""
         found = self.format
         runs = matmul_format(found.product).compute in self.device.matrix_types
         return found.product if runs or not found.widened else found.widened
@@ -102,22 +102,22 @@ class Deployment:
 
     @property
     def cache_type(self) -> str:
-        """Type of cached keys and values."""
+        """Type of the KV cache."""
         narrow = self.engine.cache.narrow and self.product in _NARROW
         return self.cache or ("fp8" if narrow else self.dtype)
 
     @cached_property
     def fabric(self) -> System:
-        """What joins the devices."""
+        """The system that joins the devices."""
         return self.system or systems.usual(self.device)
 
     @property
     def shards(self) -> Shards:
-        """What each device has of a layer."""
+        """Each device's share of a layer."""
         return Shards(tensor=self.tensor, expert=self.expert, expert_tensor=self.expert == 1)
 
     def setting(self, tokens: int) -> Setting:
-        """A pass of so many tokens, each of which could be a sequence of its own."""
+        """A pass of `tokens` tokens, each of which may be a sequence of its own."""
         return Setting(
             batch=tokens,
             seq=1,
@@ -129,7 +129,7 @@ class Deployment:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells its steps from those of another one."""
+        """A key that is equal for deployments with equal steps."""
         return (
             self.network, id(self.device), self.engine, self.weights, self.cache_type,
             self.tensor, self.pipeline, self.expert, id(self.system),

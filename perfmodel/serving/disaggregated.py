@@ -1,13 +1,13 @@
-"""Prompts and tokens on separate devices: how many of each, and what the cache's way costs.
+"""Disaggregated serving: prefill and decode on separate devices, and the transfer of the cache.
 
-A copy that only runs prompts serves 1 / t_prompt(ISL) requests a second, one that only decodes
-n / (OSL · step(n)). Pools are balanced where both rates are equal:
+A copy that only prefills serves 1 / t_prompt(ISL) requests a second. A copy that only decodes
+serves n / (OSL · step(n)). Pools are balanced where both rates are equal:
 
     prefill copies / decode copies = rate_decode / rate_prefill
 
-Each request's cache moves once, KV(ISL) bytes over the network, layer by layer beside the prompt:
-the first token of the second pool waits for the last layer's share, and a link that is slower than
-the prompts bounds the rate.
+Each request's cache moves once, KV(ISL) bytes over the network, layer by layer during the prefill.
+The first token of the decode pool waits for the last layer's share. A link slower than the prefill
+bounds the rate.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ class Pools:
     """A balanced pair of pools."""
 
     prefill_share: float
-    """Copies for prompts, of all."""
+    """Prefill copies, as a share of all."""
     ttft_seconds: float
-    """A prompt by itself."""
+    """Seconds of a prefill by itself."""
     tpot_seconds: float
-    """Between tokens, of a full copy that only decodes."""
+    """Seconds between tokens, of a full copy that only decodes."""
     resident: int
-    """Requests of such a copy."""
+    """Requests of a decode copy."""
     transfer_seconds: float
-    """The cache's way from one pool to the other."""
+    """Seconds of the cache's transfer from one pool to the other."""
     requests_per_s: float
-    """Of a copy, both pools together."""
+    """Requests a second of a copy, over both pools."""
     output_tokens_per_s_per_device: float
-    """The same in tokens."""
+    """Output tokens a second of a device, over both pools."""
 
 
 def pools(prefill: Steps, decode: Steps, isl: int, osl: int) -> Pools:
-    """Pools in balance, of steps of a deployment each; they may have different devices or shards.
+    """Balanced pools. Each takes steps of its own deployment, so devices and shards may differ.
 
     Raises `ProblemError` where not one request fits.
     """

@@ -1,9 +1,9 @@
-"""What an engine does with a network (`engines/*.yaml`): kernels, host time, exchanges, batching.
+"""Facts about an inference engine (`engines/*.yaml`): kernels, host time, exchanges, batching.
 
-A file an engine; each fact with a source. Numbers that were read off published runs stand in
-`fitted`, at most `MOST_FITTED` an engine, and none of them belongs to a device. Files of the user's
-own lie in engines/ of a folder in PERFMODEL_PATH; packages bring folders under the entry point
-`perfmodel.engines`.
+Each engine has a file; each fact has a source. Numbers that were fitted to published runs are
+listed in `fitted`, at most `MOST_FITTED` an engine, and none of them is for one device. A user's
+own files are found under engines/ in each folder of PERFMODEL_PATH. Packages bring folders under
+the entry point `perfmodel.engines`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from perfmodel.hardware.catalogue import normalise
 from perfmodel.networks import hosts, stack
 
 MOST_FITTED = 3
-"""Constants of an engine that may come from measured runs."""
+"""Limit on the constants of an engine that are fitted to measured runs."""
 GROUP = "engines"
-"""The entry point, after `perfmodel.`, and the folder of one's own files."""
+"""The entry point, after `perfmodel.`, and the name of the folder of a user's files."""
 FOLDER = Path(__file__).with_name(GROUP)
 """The shipped files."""
 _MICRO = 1e-6
@@ -32,53 +32,54 @@ _MICRO = 1e-6
 
 @dataclass(frozen=True)
 class Host:
-    """What the host does once a step, while the device waits."""
+    """Host time of a step, during which the device waits."""
 
     step_us: Annotated[float, "us"] = 0.0
-    """Of any step: requests scheduled, inputs prepared, tokens sampled and read back."""
+    """For any step: scheduling, preparing inputs, sampling, reading tokens back."""
     sequence_us: Annotated[float, "us"] = 0.0
-    """More for each sequence of the step."""
+    """Added for each sequence of the step."""
     sharing_us: Annotated[float, "us"] = 0.0
-    """More in a step of several devices: processes that tell each other what to run."""
+    """Added in a step on several devices, whose processes synchronise."""
     request_us: Annotated[float, "us"] = 0.0
-    """Once a request, before its first step: tokens made of text, a connection."""
+    """Once a request, before its first step: tokenisation, a connection."""
     client_us: Annotated[float, "us"] = 0.0
-    """For each client of a step that tokens are streamed to, while the device goes on."""
+    """For each client that tokens are streamed to; the device does not wait for it."""
     source: str = ""
-    """Where they come from."""
+    """Source."""
 
 
 @dataclass(frozen=True)
 class Kernels:
-    """Kernels that it calls, by name (`timing/libraries/names.yaml`); empty: a good library's."""
+    """Names of its kernels (`timing/libraries/names.yaml`); empty: a generic good library's."""
 
     prefill: str = ""
     """Attention of prompts."""
     decode: str = ""
-    """Attention of one token a sequence."""
+    """Attention of decoding, one token a sequence."""
     weight_only: str = ""
-    """Products with weights that are widened first."""
+    """Products whose weights are dequantised first (weight-only quantisation)."""
     reread: float = 0.0
-    """Share of the cache that decoding reads again for each further query head of a group, where
-    its kernel has no form for groups."""
+    """Share of the cache that decoding reads again for each further query head of a group, if its
+    kernel does not support grouped heads."""
     source: str = ""
-    """Where the names come from."""
+    """Source of the names."""
 
 
 @dataclass(frozen=True)
 class Cache:
-    """How keys and values are kept."""
+    """The KV cache."""
 
     block: int = 1
-    """Tokens of a block: a sequence takes whole ones."""
+    """Tokens of a block; a sequence occupies whole blocks."""
     share: float = 0.9
-    """Share of memory that the engine takes."""
+    """Share of memory that the engine uses."""
     of: Literal["memory", "free"] = "memory"
-    """Of all memory, weights included, or of what weights and activations leave."""
+    """What `share` is of: all memory, weights included, or memory left by weights and
+    activations."""
     narrow: bool = False
-    """Whether the cache is fp8 where the weights are fp8 or nvfp4 and nothing else is said."""
+    """Whether the cache is fp8 by default where the weights are fp8 or nvfp4."""
     source: str = ""
-    """Where the numbers come from."""
+    """Source of the numbers."""
 
     def __post_init__(self) -> None:
         if self.block < 1:
@@ -89,22 +90,22 @@ class Cache:
 
 @dataclass(frozen=True)
 class Batching:
-    """Which tokens a step may hold."""
+    """Limits on the tokens of a step, and how requests join it."""
 
     tokens: int = 8192
-    """Most tokens of a step."""
+    """Maximum tokens of a step."""
     sequences: int = 256
-    """Most sequences of a step."""
+    """Maximum sequences of a step."""
     continuous: bool = True
-    """Whether requests enter and leave between steps; else a batch runs from start to end."""
+    """Whether requests join and leave between steps; otherwise a batch runs from start to end."""
     mixed: bool = False
-    """Whether prompts run beside tokens of other requests; else on their own, before those."""
+    """Whether prefill and decode share a step; otherwise prefill runs alone, and first."""
     chunked: bool = False
-    """Whether a prompt may be split over steps."""
+    """Whether a prompt may be split over steps (chunked prefill)."""
     held: int = 0
-    """Places that requests which have ended still hold, of as many as there are clients."""
+    """Slots that finished requests still hold, if there are more clients than that."""
     source: str = ""
-    """Where the numbers come from."""
+    """Source of the numbers."""
 
 
 @dataclass(frozen=True)
@@ -112,39 +113,39 @@ class Engine:
     """An inference engine."""
 
     name: str
-    """As the command line calls it."""
+    """Name on the command line."""
     about: str
-    """One line for a person."""
+    """One-line description."""
     version: str
-    """Releases that the facts hold for."""
+    """Releases that the facts are for."""
     stack: str
-    """Which operations share a kernel (`networks/stacks.yaml`)."""
+    """Software stack, which decides what operations share a kernel (`networks/stacks.yaml`)."""
     source: str
-    """Where its facts come from, those apart that say so themselves."""
+    """Source of its facts, except those with a source of their own."""
     aliases: tuple[str, ...] = ()
-    """Further names."""
+    """Other names."""
     until: str = ""
-    """First release that is another engine's (`after`); empty: the latest are its own."""
+    """First release that another entry (`after`) describes; empty: none."""
     after: str = ""
-    """The engine of later releases."""
+    """The entry for later releases."""
     residual_norm: bool = True
-    """Whether a residual sum and the norm that follows are one kernel."""
+    """Whether a residual sum and the following norm share a kernel."""
     cache_write: bool = True
-    """Whether rotary positions and the cache's write are one kernel; else the write is its own."""
+    """Whether rotary positions and the write to the cache share a kernel."""
     prefill: str = "graph"
-    """How the kernels of a prompt are launched (`networks/hosts.yaml`)."""
+    """Launch times of a prefill's kernels (`networks/hosts.yaml`)."""
     all_reduce: str = "nccl"
-    """Whose all-reduce devices run (`collectives`)."""
+    """Library of the all-reduce (`collectives`)."""
     host: Host = field(default_factory=Host)
-    """The host's work."""
+    """Host time."""
     kernels: Kernels = field(default_factory=Kernels)
     """Names of kernels."""
     cache: Cache = field(default_factory=Cache)
-    """Keys and values."""
+    """The KV cache."""
     batching: Batching = field(default_factory=Batching)
-    """Steps."""
+    """Batching."""
     fitted: tuple[str, ...] = ()
-    """Numbers that were read off published runs: host.step_us, kernels.reread ..."""
+    """Numbers that were fitted to published runs: host.step_us, kernels.reread ..."""
 
     def __post_init__(self) -> None:
         if len(self.fitted) > MOST_FITTED:
@@ -157,17 +158,18 @@ class Engine:
             raise UnknownName("library of collectives", self.all_reduce, libraries())
 
     def host_seconds(self, sequences: Any, *, shared: bool) -> Any:
-        """What the device waits for in a step of so many sequences, `shared` by several devices."""
+        """Seconds that the device waits for the host in a step of `sequences`; `shared` by several
+        devices."""
         host = self.host
         more = host.sharing_us if shared else 0.0
         return (host.step_us + more + host.sequence_us * sequences) * _MICRO
 
     def client_seconds(self, clients: Any) -> Any:
-        """The least that a step takes whose tokens are streamed to so many clients."""
+        """Minimum seconds of a step whose tokens are streamed to `clients`."""
         return self.host.client_us * clients * _MICRO
 
     def constant(self, name: str) -> float:
-        """A number by its dotted name; raises `UnknownName`."""
+        """A number by its dotted name. Raises `UnknownName`."""
         part, _, key = name.partition(".")
         value = getattr(getattr(self, part, None), key, None)
         if not isinstance(value, int | float):
@@ -175,7 +177,7 @@ class Engine:
         return float(value)
 
     def having(self, values: Mapping[str, float]) -> Engine:
-        """The same with other numbers, by dotted names."""
+        """A copy with other numbers, by dotted names."""
         found = self
         for name, value in values.items():
             part, _, key = name.partition(".")
@@ -184,14 +186,14 @@ class Engine:
 
     @property
     def request_seconds(self) -> float:
-        """The host's work once a request."""
+        """Host seconds once a request."""
         return self.host.request_us * _MICRO
 
 
 def load(name: str) -> Engine:
-    """The engine of this name or alias: the user's own, else the shipped one, else a package's.
+    """The engine with this name or alias: the user's own, else the shipped one, else a package's.
 
-    Raises `UnknownName` with the nearest ones.
+    Raises `UnknownName` with the nearest names.
     """
     wanted = normalise(name)
     for one in every():
@@ -201,19 +203,19 @@ def load(name: str) -> Engine:
 
 
 def names() -> list[str]:
-    """Every engine that `load` knows, aliases apart."""
+    """Every engine that `load` knows, without aliases."""
     return list(dict.fromkeys(one.name for one in every()))
 
 
 def every() -> Iterator[Engine]:
-    """Every engine in the order in which `load` looks; of two with one name the first is meant."""
+    """Every engine in the order in which `load` searches; the first of a name is used."""
     yield from _others(tuple(plugins.files(plugins.folders(GROUP))))
     yield from engines().values()
     yield from _others(tuple(plugins.files(plugins.packages(GROUP))))
 
 
 def released(name: str, version: str) -> Engine:
-    """The engine that a release of it is: of a version before `until` the older one."""
+    """The engine of a release: versions before `until` use this entry, later ones `after`."""
     found = load(name)
     while version:
         older = next((one for one in engines().values() if one.after == found.name), None)
@@ -225,18 +227,18 @@ def released(name: str, version: str) -> Engine:
 
 @lru_cache(maxsize=1)
 def engines() -> Mapping[str, Engine]:
-    """The engines that come with the package, by name."""
+    """The shipped engines, by name."""
     return {one.name: one for one in map(read, plugins.files([FOLDER]))}
 
 
 @lru_cache(maxsize=8)
 def _others(paths: tuple[Path, ...]) -> Sequence[Engine]:
-    """The engines of files that are not ours; what is broken is left out with a warning."""
+    """The engines of other files; a broken file is skipped with a warning."""
     return tuple(plugins.readable(paths, read))
 
 
 def read(path: Path) -> Engine:
-    """The engine of a file; raises `SpecError` with the key and what to write."""
+    """The engine of a file. Raises `SpecError` with the key and its correction."""
     try:
         document = dict(yamltable.read(path))
         name = document.pop("engine")
@@ -255,7 +257,7 @@ def _spellings(one: Engine) -> Iterator[str]:
 
 
 def _order(version: str) -> tuple[int, ...]:
-    """A version's leading numbers: 0.5.1.post1 is (0, 5, 1)."""
+    """A version's leading numbers: 0.5.1.post1 gives (0, 5, 1)."""
     found = []
     for part in version.split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]

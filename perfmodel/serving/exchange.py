@@ -15,7 +15,7 @@ KIND = "communication"
 
 
 def times(of: Deployment, steps: Sequence[Sequence[Exchange]]) -> Times | None:
-    """Times of the exchanges of steps, which all have the same ones; None where there are none."""
+    """Times of the exchanges of steps that all have the same ones; None where there are none."""
     if not steps[0]:
         return None
     rows = [_row(of, [step[i] for step in steps]) for i in range(len(steps[0]))]
@@ -26,7 +26,7 @@ def times(of: Deployment, steps: Sequence[Sequence[Exchange]]) -> Times | None:
 
 
 def send(of: Deployment, tensor_bytes: np.ndarray) -> Times:
-    """From stage to stage of a pipeline."""
+    """Sends from one pipeline stage to the next."""
     problem = Collective("send-receive", np.ceil(tensor_bytes).astype(np.int64), 2, 2)
     found = predict_collective(problem, of.fabric)
     line = Line("send-receive", KIND, KIND, 1)
@@ -36,7 +36,7 @@ def send(of: Deployment, tensor_bytes: np.ndarray) -> Times:
 
 
 def _row(of: Deployment, alike: Sequence[Exchange]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Seconds, low and high of one exchange in several steps."""
+    """Seconds, low and high ends of one exchange in several steps."""
     one = alike[0].one
     ranks = of.tensor if one.axis == "tensor" else of.expert
     near = min(ranks, max(of.fabric.node_devices // (1 if one.axis == "tensor" else of.tensor), 1))

@@ -1,13 +1,14 @@
 """Kernels of one step on one device, as an engine runs the layers of a network.
 
-The layers are those of `networks.expand`. What an engine does otherwise is done here: a residual
-sum and the norm behind it are one kernel, products read quantised weights, keys and values are
-written to a cache. Attention stands apart (`attention`): its time goes with the tokens that are
-cached, all other time with the tokens of the step.
+The layers are those of `networks.expand`, with the engine's changes: a residual sum and the
+following norm share a kernel, products read quantised weights, keys and values are written to a
+cache. Attention is separate (`attention`), since its time depends on the cached tokens. All other
+time depends on the tokens of the step.
 
-Latent attention decodes in the latent (DeepSeek-V2, 2405.04434, appendix C): the product that makes
-keys and values of the latent is absorbed, q·Wᵁᴷ before attention and ·Wᵁⱽ behind it, a product a
-head, and all heads read one head of kv_rank + rope elements, of which the values are the first.
+Latent attention decodes in the latent space (DeepSeek-V2, 2405.04434, appendix C). The product that
+makes keys and values of the latent is absorbed: q·Wᵁᴷ before attention and ·Wᵁⱽ after it, one
+product a head. All heads read one head of kv_rank + rope elements; the values are its first kv_rank
+elements.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ class Kernel:
     """A kernel of a step."""
 
     name: str
-    """The operation, unique among those of a segment."""
+    """Name of the operation, unique within its segment."""
     segment: str
     """The segment that it belongs to."""
     kind: str
     """Its class: matmul, norm, pointwise, embedding."""
     launches: int
-    """How often a step launches it: layers, and times a layer."""
+    """Launches in a step: layers times launches a layer."""
     asked: Ask
-    """What is asked of the operator model."""
+    """The question for the operator model."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,13 @@ class Exchange:
     """An exchange of a step."""
 
     one: Exchanged
-    """What is exchanged in a layer."""
+    """The exchange in one layer."""
     repeat: int
-    """Layers."""
+    """Number of layers."""
 
 
 def kernels(of: Deployment, tokens: int) -> Iterator[Kernel]:
-    """Kernels of embedding, layers and head over so many tokens, attention left out."""
+    """Kernels of embedding, layers and head over `tokens` tokens, without attention."""
     for segment in expand(_merged(of.network), of.setting(tokens)):
         graph = segment.forward.graph
         left = touches.reuses(graph, [0.0] * len(graph.nodes), of.device, again=False)
@@ -79,14 +80,15 @@ def exchanges(of: Deployment, tokens: int) -> Iterator[Exchange]:
 
 
 def absorbed(of: Deployment, latent: Latent, heads: int, tokens: int) -> tuple[Matmul, Matmul]:
-    """What takes the place of the product that makes keys and values, in decoding."""
+    """The two products that replace the product of keys and values in decoding."""
     into = Matmul(tokens, latent.kv_rank, latent.nope, heads, of.dtype)
     return into, Matmul(tokens, latent.value, latent.kv_rank, heads, of.dtype)
 
 
 @lru_cache(maxsize=64)
 def _merged(network: Network) -> Network:
-    """The network with layers that are alike next to each other: the time of a step is a sum."""
+    """The network with equal layers grouped; a step's time is a sum, so their order does not
+    matter."""
     kinds: dict[Block, int] = {}
     for block in network.blocks:
         alike = replace(block, repeat=1)
@@ -96,7 +98,7 @@ def _merged(network: Network) -> Network:
 
 
 def _sums(segment: Segment) -> frozenset[str]:
-    """Norms that read what a residual sum or the layer before leaves: one kernel with it."""
+    """Norms that share a kernel with a residual sum, of this layer or of the layer before."""
     made = {
         tensor
         for node in segment.forward.graph.nodes
@@ -114,7 +116,7 @@ def _sums(segment: Segment) -> frozenset[str]:
 
 
 def _run(of: Deployment, segment: Segment, node: Node, kind: str) -> Node:
-    """The node as the engine runs it."""
+    """The node with the engine's changes."""
     problem = node.problem
     joins = of.engine.residual_norm and segment.block and node.name.startswith("residual")
     if joins and isinstance(problem, Rowwise):  # reads both, writes the sum and its norm
@@ -129,7 +131,7 @@ def _run(of: Deployment, segment: Segment, node: Node, kind: str) -> Node:
 
 
 def _writes(of: Deployment, segment: Segment, tokens: int) -> Iterator[Kernel]:
-    """The cache's write, where it is a kernel of its own: keys and values of the step's tokens."""
+    """The write of the step's keys and values to the cache, if it is a kernel of its own."""
     if of.engine.cache_write or not segment.block:
         return
     for node, kind in zip(segment.forward.graph.nodes, segment.forward.kinds, strict=True):

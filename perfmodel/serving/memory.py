@@ -1,12 +1,14 @@
-"""What lies in a device's memory, and how many sequences fit beside it.
+"""The memory of a device, and how many sequences fit beside the weights.
 
     cache room = share · memory − weights − reserve      (share of all memory: vLLM, SGLang)
     cache room = share · (memory − weights − reserve)    (share of what is left: TensorRT-LLM)
 
-A sequence keeps keys and values of its tokens in whole blocks, of a layer with a window no more
-than that window's. Makers call 2³⁰ bytes of memory a gigabyte: to its driver the 80 GB of an H100
-are 79.6 GiB. Sizes of the reserve are what runtimes were seen to take, recalled from memory:
-the CUDA context, buffers of exchanges, captured graphs; activations are counted.
+A sequence keeps keys and values of its tokens in whole blocks; a layer with a window keeps at most
+the window's. Makers call 2³⁰ bytes of memory a gigabyte: the driver reports 79.6 GiB for the 80 GB
+of an H100.
+
+The reserve is the CUDA context, buffers of exchanges, captured graphs, and activations. Activations
+are counted. The other sizes are typical of runtimes, recalled from memory.
 """
 
 from __future__ import annotations
@@ -27,17 +29,17 @@ from perfmodel.units import binary
 
 _GIB = 2**30
 CONTEXT_BYTES = 0.5 * _GIB
-"""CUDA context and libraries of a device."""
+"""CUDA context and libraries on a device."""
 BUFFERS_BYTES = 0.5 * _GIB
-"""Buffers of exchanges among devices."""
+"""Communication buffers on a device."""
 GRAPHS_BYTES = 1.0 * _GIB
-"""Captured graphs of decode steps."""
+"""CUDA graphs of decode steps."""
 _MOST_TENSOR = 64
-"""Devices that share a layer, beyond which none are proposed."""
+"""Largest tensor parallelism that messages propose."""
 _SCALES_BITS = 32
-"""A scale and a zero of each token and head, of integer caches (KIVI, 2402.02750)."""
+"""Bits of scale and zero of each token and head, in integer caches (KIVI, 2402.02750)."""
 _LONGEST = 2**24
-"""Tokens beyond which no context is asked after."""
+"""Limit of the search for a context, in tokens."""
 
 
 @dataclass(frozen=True)
@@ -45,37 +47,37 @@ class Memory:
     """Bytes of one device."""
 
     total_bytes: float
-    """What it has."""
+    """Memory of the device."""
     share: float
-    """Share that the engine takes."""
+    """Share that the engine uses."""
     of_free: bool
-    """Whether of what weights and reserve leave; else of all memory."""
+    """Whether `share` is of what weights and reserve leave; otherwise of all memory."""
     weights_bytes: float
     """Weights of the fullest stage."""
     context_bytes: float
-    """The runtime."""
+    """CUDA context and libraries."""
     buffers_bytes: float
-    """Exchanges."""
+    """Communication buffers."""
     graphs_bytes: float
-    """Captured graphs."""
+    """CUDA graphs."""
     activations_bytes: float
-    """The largest step's activations and logits."""
+    """Activations and logits of the largest step."""
 
     @property
     def reserve_bytes(self) -> float:
-        """All but weights and cache."""
+        """Everything except weights and cache."""
         return self.context_bytes + self.buffers_bytes + self.graphs_bytes + self.activations_bytes
 
     @property
     def cache_bytes(self) -> float:
-        """Room for keys and values; 0 where the weights do not fit."""
+        """Room for the KV cache; 0 where the weights do not fit."""
         taken = self.weights_bytes + self.reserve_bytes
         if self.of_free:
             return max(self.share * (self.total_bytes - taken), 0.0)
         return max(self.share * self.total_bytes - taken, 0.0)
 
     def terms(self) -> Mapping[str, float]:
-        """Bytes by what they are for; they add up to the whole memory."""
+        """Bytes by use; they add up to the whole memory."""
         known = {
             "weights": self.weights_bytes,
             "context": self.context_bytes,
@@ -88,7 +90,7 @@ class Memory:
 
 
 def memory(of: Deployment, *, share: float | None = None, reserve: float | None = None) -> Memory:
-    """The memory of a device; `reserve` bytes stand for all of the reserve where it is given."""
+    """The memory of a device; `reserve` replaces the reserve, in bytes."""
     cache = of.engine.cache
     captured = of.engine.prefill != of.setting(1).stack.host or of.setting(1).stack.host == "graph"
     said = (
@@ -107,7 +109,7 @@ def memory(of: Deployment, *, share: float | None = None, reserve: float | None 
 
 
 def weight_bytes(of: Deployment) -> float:
-    """Weights of a device: its share of each layer of a stage, and of embedding and head."""
+    """Weights on one device: its share of a stage's layers, of the embedding and of the head."""
     layers, ends = Fraction(0), []
     for weight, repeat in parameters(of.network, of.setting(1)):
         size = weight.elements * stored_bits(weight, of.format) / 8
@@ -122,8 +124,8 @@ def weight_bytes(of: Deployment) -> float:
 
 
 def activation_bytes(of: Deployment) -> float:
-    """Live tensors of the largest step: the residual stream, one layer's widest pair, logits in
-    fp32 of a token of each sequence."""
+    """Live tensors of the largest step: the residual stream, the two widest tensors of one layer,
+    and fp32 logits of a token of each sequence."""
     network, batching = of.network, of.engine.batching
     tokens = min(batching.tokens, 16384)
     inner = max(block.mlp.inner * max(block.mlp.chosen, 1) for block in network.blocks)
@@ -133,8 +135,8 @@ def activation_bytes(of: Deployment) -> float:
 
 
 def sequence_bytes(of: Deployment, tokens: int, *, shared: int = 0) -> float:
-    """Keys and values of a sequence on the fullest device; the first `shared` tokens are another
-    one's."""
+    """KV cache of a sequence on the fullest device, without its first `shared` tokens (a shared
+    prefix)."""
     stage = -(-of.network.layers // of.pipeline) / of.network.layers
     return stage * sum(
         block.repeat
@@ -145,7 +147,7 @@ def sequence_bytes(of: Deployment, tokens: int, *, shared: int = 0) -> float:
 
 
 def token_bytes(of: Deployment) -> float:
-    """Keys and values of one token, of all layers and devices of a copy together."""
+    """KV cache of one token, over all layers and devices of a copy."""
     return sum(
         block.repeat * cached_elements(block.attention) * element_bytes(of, block.attention)
         for block in of.network.blocks
@@ -153,14 +155,15 @@ def token_bytes(of: Deployment) -> float:
 
 
 def element_bytes(of: Deployment, kind: SelfAttention) -> float:
-    """Bytes of a cached number, its share of scales included."""
+    """Bytes of a cached element, with its share of scales."""
     type_ = element(of.cache_type)
     scaled = type_.name.startswith("int")
     return type_.bytes + (_SCALES_BITS / 8 / kind.score_width if scaled else 0.0)
 
 
 def _kept_bytes(of: Deployment, kind: SelfAttention) -> float:
-    """Bytes of a token and layer on one device: where devices are more than heads, copies."""
+    """Bytes of a token and layer on one device. With more devices than heads, heads are
+    replicated."""
     if kind.latent is not None:
         return cached_elements(kind) * element_bytes(of, kind)
     heads = max(kind.kv_heads // of.tensor, 1)
@@ -168,7 +171,7 @@ def _kept_bytes(of: Deployment, kind: SelfAttention) -> float:
 
 
 def _kept(of: Deployment, kind: SelfAttention, tokens: int, *, whole: bool = False) -> int:
-    """Tokens that a layer keeps, in whole blocks; of a prefix the blocks that are full."""
+    """Tokens that a layer keeps, in blocks: rounded up, or down for a shared prefix (`whole`)."""
     block = of.engine.cache.block
     reach = kind.window or kind.chunk or tokens
     held = min(tokens, reach)
@@ -178,7 +181,8 @@ def _kept(of: Deployment, kind: SelfAttention, tokens: int, *, whole: bool = Fal
 def fitting_batch(
     of: Deployment, tokens: int, *, shared: int = 0, has: Memory | None = None
 ) -> int:
-    """Sequences of so many tokens that fit, at most the engine's; 0 where the weights do not."""
+    """Sequences of `tokens` tokens that fit, at most the engine's limit; 0 where the weights do not
+    fit."""
     has = has or memory(of)
     each = sequence_bytes(of, tokens, shared=shared)
     once = sequence_bytes(of, shared) if shared else 0.0
@@ -202,7 +206,7 @@ def fitting_context(of: Deployment, batch: int, *, has: Memory | None = None) ->
 
 
 def check_weights(of: Deployment) -> None:
-    """Raises `ProblemError` where weights and reserve leave nothing."""
+    """Raises `ProblemError` where weights and reserve leave no room for a cache."""
     has = memory(of)
     if has.cache_bytes <= 0.0:
         raise ProblemError(
@@ -213,13 +217,13 @@ def check_weights(of: Deployment) -> None:
 
 
 def _more(of: Deployment) -> str:
-    """The fewest devices, of twice as many at a time, that leave room for a cache, as an option."""
+    """An option with the fewest devices, by doubling, that leave room for a cache."""
     tensor = 2 * of.tensor
     while tensor <= _MOST_TENSOR:
         try:
             if memory(replace(of, tensor=tensor)).cache_bytes > 0.0:
                 return f"--tp {tensor}, or "
-        except ProblemError:  # heads do not divide, or no system joins so many
+        except ProblemError:  # heads do not divide, or no system has so many devices
             break
         tensor *= 2
     return ""

@@ -1,12 +1,13 @@
-"""From steps to requests: what users see of a load.
+"""From steps to requests: latency and rates of a load.
 
     static batch     TTFT = prefill(B · ISL), TPOT = Σ decode(B, ISL + j) / (OSL − 1)
     full load        n resident requests, of which n / OSL are replaced in each step
     closed loop      c clients, each with its next request when the last one ends
     open loop        λ requests a second; n = λ · (TTFT + OSL · step(n)) resident (Little)
 
-The time of a decode step is nearly linear in the tokens that are cached, so that three of them and
-Simpson's rule are the sum over all of a request's steps.
+TTFT: seconds to the first token; TPOT: seconds between tokens; ISL and OSL: input and output tokens
+of a request. The time of a decode step is nearly linear in the cached tokens, so Simpson's rule
+over three steps gives the sum over all steps of a request.
 """
 
 from __future__ import annotations
@@ -23,39 +24,39 @@ from perfmodel.serving.times import Times
 _HALVINGS = 30
 _SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
 ROUNDS = 10
-"""Requests of a client: what benchmarks of a given concurrency usually send."""
+"""Requests of a client: the usual number in benchmarks of a given concurrency."""
 PAIR = 2
-"""Prompts that enter a step together where clients are out of step but have equal requests."""
+"""Prompts that join a step together, for clients out of phase with equal requests."""
 KNEE = 0.95
-"""Share of the largest rate from which on waiting times grow without a bound."""
+"""Share of the largest rate above which waiting times diverge."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """Requests as arrays, one place a load."""
+    """Requests as arrays with one entry a load."""
 
     isl: np.ndarray
-    """Tokens of a prompt."""
+    """Tokens of a prompt (ISL)."""
     osl: np.ndarray
-    """Tokens that are made."""
+    """Output tokens (OSL)."""
     resident: np.ndarray
-    """Requests that are served at a time, by each copy."""
+    """Concurrent requests of each copy."""
     ttft: np.ndarray
     """Seconds to the first token."""
     tpot: np.ndarray
     """Seconds between tokens."""
     requests_per_s: np.ndarray
-    """Requests that end, by each copy."""
+    """Completed requests a second of each copy."""
     prompt: Times
-    """What the first token waits for."""
+    """The step that the first token waits for."""
     token: Times
-    """What each further token waits for."""
+    """The step that each further token waits for."""
     seconds: np.ndarray
-    """Seconds of a request from its start to its last token; of a static batch all of it."""
+    """Seconds of a request from its start to its last token; for a static batch, of the batch."""
 
 
 def decoding(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Times:
-    """The mean step of `batch` sequences from their second token to their last."""
+    """The mean decode step of `batch` sequences, from their second token to their last."""
     last = np.maximum(isl + osl - 2, isl)
     past = np.stack([isl, (isl + last) / 2.0, last], axis=1).reshape(-1)
     return steps.decode(np.repeat(batch, 3), past).mean(_SIMPSON)
@@ -64,8 +65,8 @@ def decoding(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) 
 def static(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
     """Batches that start and end together.
 
-    Of a batch that does not reside at once an engine with continuous batching runs as much as fits,
-    then the rest; any other one refuses it: `ProblemError`.
+    If a batch does not fit, an engine with continuous batching runs what fits, then the rest. Any
+    other engine refuses it with `ProblemError`.
     """
     batch, isl, osl = _together(batch, isl, osl)
     resident = _resident(steps, batch, isl, osl)
@@ -81,7 +82,7 @@ def static(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) ->
 
 
 def _wave(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
-    """Sequences that reside together from start to end."""
+    """Sequences that are resident together from start to end."""
     prompt = steps.prefill(batch, isl)
     token = decoding(steps, batch, isl, osl)
     ttft = prompt.total + steps.of.engine.request_seconds
@@ -104,7 +105,7 @@ def _resident(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray)
 
 
 def steady(steps: Steps, resident: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
-    """Requests of all ages: each step ends resident / OSL of them and begins as many."""
+    """Steady state with requests of all ages: each step ends resident / OSL and starts as many."""
     resident, isl, osl = _together(resident, isl, osl)
     prompt, step = _cycle(steps, resident, isl, osl, np.ones_like(osl))
     ttft = prompt.total + step.total / 2.0 + steps.of.engine.request_seconds
@@ -114,12 +115,12 @@ def steady(steps: Steps, resident: np.ndarray, isl: np.ndarray, osl: np.ndarray)
 
 
 def closed(steps: Steps, clients: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
-    """So many clients with `ROUNDS` requests each of one length, the first of all at once.
+    """`clients` clients with `ROUNDS` equal requests each; all of them start at once.
 
-    An engine that runs prompts before anything else keeps its clients in step: each round begins
-    with all of their prompts, and the mean first token waits for half of those steps. One that has
-    prompts beside the tokens of others spreads them out after the first round, down to `PAIR` a
-    step. Clients that do not fit wait as long as Little's law says.
+    An engine that runs prefill first keeps its clients in phase: each round starts with all of
+    their prompts, and the mean first token waits for half of those steps. An engine that mixes
+    prefill and decode spreads the prompts out after the first round, down to `PAIR` a step. Clients
+    that do not fit wait by Little's law.
     """
     steps = steps.streaming()
     clients, isl, osl = _together(clients, isl, osl)
@@ -147,10 +148,10 @@ def closed(steps: Steps, clients: np.ndarray, isl: np.ndarray, osl: np.ndarray) 
 def _cycle(
     steps: Steps, resident: np.ndarray, isl: np.ndarray, osl: np.ndarray, together: np.ndarray
 ) -> tuple[Times, Times]:
-    """What prompts that enter together take, and the mean time between tokens.
+    """The step of prompts that join together, and the mean time between tokens.
 
-    Of OSL steps resident / (OSL · prompts) hold prompts, whole ones as far as a step has room for
-    their tokens: beside those of others, or on their own.
+    Of OSL steps, resident / (OSL · prompts) hold prompts. A step holds whole prompts as far as its
+    tokens allow, together with decoding or alone.
     """
     batching = steps.of.engine.batching
     past = isl + osl / 2.0
@@ -167,16 +168,16 @@ def _cycle(
 
 
 def full(steps: Steps, isl: np.ndarray, osl: np.ndarray) -> Load:
-    """As many requests as fit."""
+    """As many concurrent requests as fit."""
     _, isl, osl = _together(1, isl, osl)
     return steady(steps, _most_of(steps, isl, osl), isl, osl)
 
 
 def open_loop(steps: Steps, rate: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
-    """So many requests a second of each copy, whoever waits.
+    """`rate` requests a second for each copy, in an open loop.
 
-    Raises `ProblemError` for a rate beyond what can be served, and near it, where waiting times
-    depend on chance: with the largest rate, the knee.
+    Raises `ProblemError` for a rate above the knee, `KNEE` of the largest rate, where waiting times
+    depend on chance. The message names the limit.
     """
     steps = steps.streaming()
     rate, isl, osl = _together(rate, isl, osl)
@@ -194,7 +195,8 @@ def open_loop(steps: Steps, rate: np.ndarray, isl: np.ndarray, osl: np.ndarray) 
 
 
 def _check_rate(steps: Steps, rate: float, top: float) -> None:
-    """Complain of a rate, of all copies, at which waits grow or depend on chance."""
+    """Raise `ProblemError` for a rate, over all copies, at which waits diverge or depend on
+    chance."""
     if rate > top:
         raise ProblemError(
             f"{rate:.4g} requests a second are more than the {top:.4g} that {steps.of.devices} x "
@@ -208,7 +210,7 @@ def _check_rate(steps: Steps, rate: float, top: float) -> None:
 
 
 def _most(steps: Steps, isl: int, osl: int) -> int:
-    """Requests that reside at a time, at half of their output on average."""
+    """Maximum concurrent requests, with half of their output on average."""
     found = fitting_batch(steps.of, isl + osl // 2)
     if not found:
         raise ProblemError(

@@ -1,6 +1,6 @@
-"""Rows of a serving-run table as deployments and loads, and their metrics of what is predicted.
+"""Rows of a serving-run table as deployments and loads, and the predicted metric of each row.
 
-Rows of one deployment and kind of load are predicted together, as arrays.
+Rows with equal deployment and kind of load are predicted together, as arrays.
 """
 
 from __future__ import annotations
@@ -28,44 +28,44 @@ from perfmodel.training.runnetwork import network_of
 
 Row = Mapping[str, Any]
 MEMORY = "memory_gb"
-"""The metric that is no time."""
+"""The metric of memory, the only one that is not a time or rate."""
 _GIGA = 1e9
 SIZES = {"static batch": "batch", "concurrency": "concurrency", "rate": "rate", "full": ""}
-"""Kinds of load, and the column of their size."""
+"""Kinds of load, and the column that has their size."""
 _SIZES = (
     "network", "hidden", "layers", "heads", "kv_heads", "head_dim", "inner", "vocabulary", "gated",
     "tied", "experts", "experts_chosen", "expert_inner", "shared_experts", "dense_layers",
 )  # fmt: skip
 _SHORT = {"int4": "int4-g128"}
 _RELEASED = {"gpt_oss": "mxfp4"}
-"""Formats of released checkpoints that are not 16 bits wide, by family."""
+"""Formats of released checkpoints that are not 16 bits wide, by model family."""
 _CHUNK = re.compile(r"prompt chunk (\d+)")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a row asks for."""
+    """The deployment, load and metric of a row."""
 
     deployment: Deployment
-    """What is served, on what."""
+    """The deployment."""
     load: str
     """One of `SIZES`."""
     size: float
-    """Sequences, clients, or requests a second; 0 of a full load."""
+    """Sequences, clients, or requests a second; 0 for a full load."""
     isl: int
-    """Tokens of a prompt."""
+    """Tokens of a prompt (ISL)."""
     osl: int
-    """Tokens that are made."""
+    """Output tokens (OSL)."""
     metric: str
     """One of `served.METRICS`, or `MEMORY`."""
     per_device: bool
-    """Whether a rate is of one device; else of all."""
+    """Whether a rate is for one device; otherwise for all."""
     assumed: tuple[str, ...] = ()
-    """What was filled in, each in a few words."""
+    """Assumptions for empty cells, a few words each."""
 
 
 def asked(row: Row) -> Asked:
-    """What a row asks for. Raises `ProblemError` and `UnknownName` for what is missing."""
+    """What a row asks for. Raises `ProblemError` and `UnknownName` for missing or unknown cells."""
     said: list[str] = []
 
     def usual(name: str, value: Any, why: str = "not said") -> Any:
@@ -108,7 +108,7 @@ def _deployment(row: Row, usual: Any) -> Deployment:
 
 
 def _engine(row: Row) -> Engine:
-    """The engine of a row's release; prompts in chunks where its notes say so."""
+    """The engine of a row's release, with chunked prefill where the row's notes name it."""
     version = "" if _missing(row, "engine_version") else str(row["engine_version"])
     early = "llm-inference-bench" in str(row.get("source") or "")  # of the summer of 2024
     found = released(str(row["engine"]), version or ("0.5" if early else ""))
@@ -138,11 +138,11 @@ class Answers:
         return self._steps[bare.key].under(of.engine)
 
     def values(self, rows: Sequence[Asked]) -> list[Value | str]:
-        """The metric of each row, or why there is none."""
+        """The metric of each row, or the reason why there is none."""
         return [self._value(*pair) for pair in zip(rows, self.served(rows), strict=True)]
 
     def served(self, rows: Sequence[Asked]) -> list[Served | str]:
-        """The load of each row, or why it cannot be served."""
+        """The load of each row, or the reason why it cannot be served."""
         groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for i, row in enumerate(rows):
             groups[(row.deployment.key, row.load)].append(i)
@@ -163,7 +163,8 @@ class Answers:
         return value.times(1.0 / row.deployment.devices) if rate and row.per_device else value
 
     def _group(self, rows: Sequence[Asked]) -> list[Served | str]:
-        """Of rows of one deployment and load: together, or one by one where one is refused."""
+        """Loads of rows with equal deployment and kind: together, or one by one where one is
+        refused."""
         size, isl, osl = (
             np.array([getattr(row, name) for row in rows], dtype=float)
             for name in ("size", "isl", "osl")
@@ -179,7 +180,7 @@ class Answers:
 
 
 def _bare(engine: Engine) -> Engine:
-    """What kernels and exchanges depend on, of an engine."""
+    """The parts of an engine that kernels and exchanges depend on."""
     plain = Engine(engine.name, "", "", engine.stack, "")
     kernels = replace(engine.kernels, reread=0.0)
     return replace(
@@ -189,7 +190,7 @@ def _bare(engine: Engine) -> Engine:
 
 
 def _memory(row: Asked) -> Value:
-    """Gigabytes of all that lies in a device."""
+    """Gigabytes of all memory in use on a device."""
     has = memory(row.deployment)
     cache = row.size * sequence_bytes(row.deployment, row.isl + row.osl)
     total = (has.weights_bytes + has.reserve_bytes + cache) / _GIGA

@@ -1,6 +1,6 @@
-"""The JSON Schema of an engine's file, generated from the dataclasses and committed beside them.
+"""The JSON Schema of an engine file, generated from the dataclasses and committed beside them.
 
-Editors use it to complete and check such files. After a change of a fact, write it again:
+Editors complete and check such files with it. After a change of a field, write it again:
 
     python -c "from perfmodel.serving import schema; schema.write()"
 """
@@ -17,7 +17,7 @@ PATH = Path(__file__).with_name("engine.schema.json")
 
 
 def text() -> str:
-    """The schema, as the committed file has it."""
+    """The schema, as in the committed file."""
     found = object_of(Engine, without=("name",))
     found["properties"] = {
         "engine": {"type": "string", "description": "What the engine is called."},

@@ -1,4 +1,4 @@
-"""What users see of a load: first token, time between tokens, rates, each with its range.
+"""Metrics of a load, each with its range: first token, time between tokens, rates.
 
 serve(Steps(deployment), "concurrency", [1, 8, 64], isl=1024, osl=1024)
 """
@@ -20,13 +20,13 @@ from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import Times
 
 LOADS = ("static batch", "concurrency", "rate", "full")
-"""Kinds of load: a batch that starts and ends together, clients, requests a second, all that fits.
-"""
+"""Kinds of load: a batch that starts and ends together, concurrent clients, requests a second, all
+that fits."""
 METRICS = (
     "ttft_ms", "tpot_ms", "e2e_ms", "output_tokens_per_s", "total_tokens_per_s",
     "input_tokens_per_s",
 )  # fmt: skip
-"""What is said of a load."""
+"""Metrics of a load."""
 _MILLI, _MICRO = 1e3, 1e6
 
 
@@ -41,12 +41,12 @@ class Value(NamedTuple):
     """High end."""
 
     def times(self, factor: float) -> Value:
-        """In another unit."""
+        """The value and its range times `factor`."""
         return Value(*(each * factor for each in self))
 
     @property
     def inverse(self) -> Value:
-        """Of a time the rate."""
+        """The rate for a time."""
         return Value(1.0 / self.value, 1.0 / self.high, 1.0 / self.low)
 
 
@@ -55,31 +55,31 @@ class Served:
     """One load of a deployment."""
 
     of: Deployment
-    """What is served, on what."""
+    """The deployment."""
     kind: str
     """One of `LOADS`."""
     size: float
-    """Sequences, clients or requests a second, over all copies; 0 of a full load."""
+    """Sequences, clients or requests a second, over all copies; 0 for a full load."""
     load: Load
-    """Loads that were predicted together."""
+    """All loads that were predicted together."""
     place: int
-    """Which of them this is."""
+    """The index of this load among them."""
     spread: Spread
-    """What engines add to ranges."""
+    """What the engine adds to ranges."""
 
     @property
     def isl(self) -> int:
-        """Tokens of a prompt."""
+        """Tokens of a prompt (ISL)."""
         return int(self.load.isl[self.place])
 
     @property
     def osl(self) -> int:
-        """Tokens that are made."""
+        """Output tokens (OSL)."""
         return int(self.load.osl[self.place])
 
     @property
     def resident(self) -> float:
-        """Requests that each copy works on at a time."""
+        """Concurrent requests of each copy."""
         return float(self.load.resident[self.place])
 
     @property
@@ -91,7 +91,7 @@ class Served:
         }
 
     def metric(self, name: str) -> Value:
-        """One of `METRICS`, of the whole system; raises `UnknownName`."""
+        """One of `METRICS`, for the whole system. Raises `UnknownName`."""
         if name not in METRICS:
             raise UnknownName("metric", name, METRICS)
         ttft, tpot = float(self.load.ttft[self.place]), float(self.load.tpot[self.place])
@@ -110,7 +110,7 @@ class Served:
         return seconds.inverse.times(self._rate(name) * self.of.data)
 
     def _rate(self, name: str) -> float:
-        """Tokens a second of one copy; an engine of one sequence is timed while it decodes."""
+        """Tokens a second of one copy; an engine of one sequence is timed only while it decodes."""
         load, i = self.load, self.place
         if name == "input_tokens_per_s" and self.kind == "static batch":
             return self.resident * self.isl / float(load.ttft[i])
@@ -133,7 +133,7 @@ class Served:
         return max(found, key=lambda kind: found[kind])
 
     def terms(self) -> Mapping[str, Mapping[str, float]]:
-        """Microseconds by operation of the first token's and a further token's steps."""
+        """Microseconds by operation of the first token's step and of a further token's step."""
         return {"prompt": self._terms(self.load.prompt), "token": self._terms(self.load.token)}
 
     def _terms(self, times: Times) -> dict[str, float]:
@@ -183,10 +183,10 @@ def serve(
     *,
     spread: Spread | None = None,
 ) -> list[Served]:
-    """Loads of one kind, predicted together; sizes are of all copies.
+    """Loads of one kind, predicted together; sizes are over all copies.
 
-    Raises `UnknownName` for another kind of load, `ProblemError` for what does not fit or cannot be
-    served.
+    Raises `UnknownName` for another kind of load, `ProblemError` for a load that does not fit or
+    cannot be served.
     """
     if kind not in LOADS:
         raise UnknownName("load", kind, LOADS)

@@ -1,8 +1,8 @@
-"""The range of what is said of requests: the operators', and what engines add (`spread.yaml`).
+"""The range of a serving metric: the operators' range, widened by the engine's (`spread.yaml`).
 
     ln(high / value)² = ln(operators' high / value)² + width²
 
-Operators err apart from engines, so half-widths add by their squares.
+Errors of operators and engines are independent, so their half-widths add in quadrature.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from pathlib import Path
 from perfmodel import yamltable
 
 GROUPS = ("first", "pace fitted", "pace unfitted")
-"""Metrics whose errors have one cause: first tokens, whose queues depend on clients; the pace of
-decoding under engines whose host was fitted, and under others."""
+"""Groups of metrics whose errors have one cause. `first`: first tokens, whose queues depend on
+the clients; `pace fitted` and `pace unfitted`: decoding under engines with and without a fitted
+host."""
 _FIRST = ("ttft_ms", "input_tokens_per_s")
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Half-widths in ln by group."""
+    """Half-widths by group, as natural logarithms."""
 
     widths: Mapping[str, float]
-    """What is added to the operators' half-widths."""
+    """Half-widths that are added to the operators'."""
 
     @classmethod
     def none(cls) -> Spread:
@@ -34,7 +35,7 @@ class Spread:
         return cls(dict.fromkeys(GROUPS, 0.0))
 
     def around(self, group: str, value: float, low: float, high: float) -> tuple[float, float]:
-        """The ends of the range of a value of a group whose operators say low to high."""
+        """The ends of the range of a value in a group; `low` and `high` are the operators'."""
         width = self.widths[group]
         return (
             value * math.exp(-math.hypot(math.log(value / low), width)),
@@ -44,13 +45,13 @@ class Spread:
 
 @lru_cache(maxsize=1)
 def default() -> Spread:
-    """The widths that come with the package."""
+    """The shipped widths."""
     found = yamltable.read(Path(__file__).with_name("spread.yaml"))["widths"]
     return Spread({name: float(width) for name, width in found.items()})
 
 
 def group_of(metric: str, *, fitted: bool) -> str:
-    """The group of a metric under an engine whose host was fitted, or was not."""
+    """The group of a metric under an engine whose host is `fitted` or not."""
     if metric in _FIRST:
         return "first"
     return "pace fitted" if fitted else "pace unfitted"

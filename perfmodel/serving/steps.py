@@ -1,4 +1,4 @@
-"""Steps of a deployment: what a prompt, a token of each sequence, and both together take.
+"""Steps of a deployment: prefill, decode of a token of each sequence, and both together.
 
 steps = Steps(deployment)
 steps.decode(np.array([1, 64]), np.array([1024, 4096])).total      # seconds of two steps
@@ -36,7 +36,7 @@ _SHARED_KEYS = "k rope of all heads"
 
 
 class Steps:
-    """Raises what `perfmodel.predict.predict` raises, for a format that a device cannot run."""
+    """Times of steps. Raises what `perfmodel.predict.predict` raises for an unsupported format."""
 
     def __init__(self, of: Deployment, *, streams: bool = False) -> None:
         self.of, self.streams = of, streams
@@ -50,17 +50,17 @@ class Steps:
     # -- whole steps ---------------------------------------------------------------------------
 
     def decode(self, batch: np.ndarray, past: np.ndarray) -> Times:
-        """A token of each of `batch` sequences, each with `past` tokens cached."""
+        """One token of each of `batch` sequences, each with `past` tokens cached."""
         batch, past = np.broadcast_arrays(np.asarray(batch, float), np.asarray(past, float))
         parts = [self.layers(batch), self.head(batch), self.decoding(batch, past)]
         return self._whole(parts, batch, batch, prompt=False)
 
     def prefill(self, prompts: np.ndarray, tokens: np.ndarray, past: np.ndarray | int = 0) -> Times:
-        """`tokens` of each of so many prompts, behind `past` that are cached.
+        """Prefill of `tokens` tokens of each of `prompts` prompts, after `past` cached tokens.
 
-        A step holds no more tokens than the engine's most: more prompts take several steps, and a
-        prompt that is longer several as well where the engine splits prompts. Pieces of equal size
-        see half of the others on average, and attention is linear in what is seen.
+        A step holds at most the engine's limit of tokens. More prompts take several steps; so does
+        a longer prompt where the engine splits prompts. Equal pieces attend to half of the prompt
+        on average, and attention is linear in the tokens that it reads.
         """
         prompts, tokens, past = np.broadcast_arrays(
             np.asarray(prompts, float), np.asarray(tokens, float), np.asarray(past, float)
@@ -77,7 +77,8 @@ class Steps:
         self, batch: np.ndarray, past: np.ndarray, prompts: np.ndarray, tokens: np.ndarray,
         before: np.ndarray,
     ) -> Times:  # fmt: skip
-        """A token of each of `batch` sequences beside `tokens` of each of so many prompts."""
+        """One token of each of `batch` sequences together with `tokens` of each of `prompts`
+        prompts."""
         batch, past, prompts, tokens, before = np.broadcast_arrays(
             *(np.asarray(value, float) for value in (batch, past, prompts, tokens, before))
         )
@@ -91,7 +92,7 @@ class Steps:
         return self._whole(parts, work, batch + prompts, prompt=True)
 
     def verify(self, batch: np.ndarray, past: np.ndarray, tokens: int) -> Times:
-        """`tokens` of each sequence at once, each behind its cache: drafts that are checked."""
+        """`tokens` of each sequence at once, after its cache: the verification of drafts."""
         batch, past = np.broadcast_arrays(np.asarray(batch, float), np.asarray(past, float))
         each = np.full_like(batch, tokens)
         parts = [self.layers(batch * tokens), self.head(batch * tokens)]
@@ -101,7 +102,7 @@ class Steps:
     def _whole(
         self, parts: list[Times], tokens: np.ndarray, sequences: np.ndarray, *, prompt: bool
     ) -> Times:
-        """Kernels with gaps, launches, sends between stages, and the engine's host."""
+        """Kernels with gaps, launches, sends between stages, and the engine's host time."""
         found = beside(parts)
         launches = sum(line.launches for line in found.lines if line.kind != exchange.KIND)
         gaps = launches * self.gap_seconds
@@ -123,22 +124,22 @@ class Steps:
         return beside(made)
 
     def under(self, engine: Engine) -> Steps:
-        """The same with other numbers of the engine's host, batching and rereads."""
+        """The same steps with other numbers of the engine's host, batching and rereads."""
         return self._sharing(Steps(replace(self.of, engine=engine)))
 
     def streaming(self) -> Steps:
-        """The same with tokens that are streamed to clients."""
+        """The same steps with tokens streamed to clients."""
         return self._sharing(Steps(self.of, streams=True))
 
     def _sharing(self, other: Steps) -> Steps:
-        """Another one that keeps and finds what is predicted already where this one does."""
+        """Make another object share the predictions of this one, where they agree."""
         other._layers, other._heads = self._layers, self._heads
         other._decoding, other._prompts = self._decoding, self._prompts
         return other
 
     @cached_property
     def _kinds(self) -> dict[SelfAttention, int]:
-        """Every kind of attention, and layers that have it."""
+        """Every kind of attention, with the number of layers that have it."""
         found: dict[SelfAttention, int] = {}
         for block in self.of.network.blocks:
             found[block.attention] = found.get(block.attention, 0) + block.repeat
@@ -151,15 +152,15 @@ class Steps:
     # -- parts of a step -----------------------------------------------------------------------
 
     def layers(self, tokens: np.ndarray) -> Times:
-        """Embedding and layers over so many tokens, attention apart, exchanges among them."""
+        """Embedding, layers and their exchanges over `tokens` tokens, without attention."""
         return _interpolated(tokens, self._layers, self._fill_layers)
 
     def head(self, rows: np.ndarray) -> Times:
-        """Final norm and logits of so many tokens."""
+        """Final norm and logits of `rows` tokens."""
         return _interpolated(rows, self._heads, self._fill_heads)
 
     def decoding(self, batch: np.ndarray, past: np.ndarray) -> Times:
-        """Attention of one token of each sequence, between knots of both sizes."""
+        """Attention of one token of each sequence, interpolated in batch and cache length."""
         low, high, way = around(batch)
         near, far, along = around(np.maximum(past, 1))
         corners = [(low, near), (high, near), (low, far), (high, far)]
@@ -175,7 +176,7 @@ class Steps:
         return found.times(self._rereads(found.lines))
 
     def _rereads(self, lines: tuple[Line, ...]) -> np.ndarray:
-        """Factors of attention's lines: what a group's heads read again."""
+        """Factor of each line of attention for the cache that grouped heads read again."""
         groups = iter([kind.heads // kind.kv_heads for kind in self._kinds])
         again = self.of.engine.kernels.reread
         return np.array([
@@ -184,7 +185,7 @@ class Steps:
         ])  # fmt: skip
 
     def prompts(self, prompts: np.ndarray, tokens: np.ndarray, past: np.ndarray) -> Times:
-        """Attention of prompts; a share of a prompt takes that share of one's time."""
+        """Attention of prompts; a fraction of a prompt takes that fraction of its time."""
         whole = np.maximum(np.round(prompts), 1).astype(int).tolist()
         sizes = (np.maximum(np.round(tokens), 1).astype(int).tolist(), past.astype(int).tolist())
         keys = list(zip(whole, *sizes, strict=True))
@@ -206,7 +207,7 @@ class Steps:
         self._fill(rows, self._heads, head=True)
 
     def _fill(self, sizes: list[int], into: dict[int, Times], *, head: bool) -> None:
-        """Predict the layers, or the head, at some numbers of tokens: all in one call."""
+        """Predict the layers, or the head, at several numbers of tokens in one call."""
         steps = [
             [one for one in kernels(self.of, size) if (one.segment == HEAD) == head]
             for size in sizes
@@ -240,7 +241,7 @@ class Steps:
             self._decoding[key] = found.at(np.array([i]))
 
     def _attention(self, batch: np.ndarray, seq: np.ndarray, past: np.ndarray) -> Iterator[Times]:
-        """Attention of every kind of layer; prompts (seq > 1) and tokens that follow apart."""
+        """Attention of every kind of layer; prefill (seq > 1) and decode separately."""
         decoding = bool(np.all(seq == 1) and np.all(past > 0))
         for of, repeat in self._kinds.items():
             names = self.of.engine.kernels
@@ -295,7 +296,7 @@ def _problem(
 def _interpolated(
     sizes: np.ndarray, known: dict[int, Times], fill: Callable[[list[int]], None]
 ) -> Times:
-    """Times at sizes, between those at knots."""
+    """Times at sizes, interpolated between knots."""
     low, high, way = around(np.maximum(sizes, 1))
     wanted = sorted({*low.astype(int).tolist(), *high.astype(int).tolist()})
     missing = [size for size in wanted if size not in known]
@@ -307,7 +308,7 @@ def _interpolated(
 
 
 def _joined(parts: list[Times]) -> Times:
-    """Steps of equal lines next to each other."""
+    """Steps with equal lines, concatenated."""
     first = parts[0]
     if len(parts) == 1:
         return first

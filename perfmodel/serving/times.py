@@ -1,4 +1,4 @@
-"""Times of steps by operation: a table of operations × steps, which adds up and interpolates."""
+"""Times of steps by operation: a table of operations × steps, which adds and interpolates."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import numpy as np
 from perfmodel.graph.spread import Spread, together
 
 HOST = "host"
-"""Kind and family of what no kernel takes: gaps, and the engine's host."""
+"""Kind and family of time outside kernels: gaps, and the engine's host."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """What a row of the table is of."""
+    """The label of a row of the table."""
 
     name: str
     """The operation."""
     kind: str
     """Its class: matmul, attention, norm, pointwise, communication, host."""
     family: str
-    """Operators whose errors have one cause (`graph.spread`)."""
+    """Family of operators whose errors have one cause (`graph.spread`)."""
     launches: float = 0.0
-    """Kernels that a step launches."""
+    """Kernel launches in a step."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Times:
     """Seconds of operations (rows) in steps (columns), with their 80 % ranges."""
 
     lines: tuple[Line, ...]
-    """Of the rows."""
+    """Labels of the rows."""
     seconds: np.ndarray
-    """Predicted."""
+    """Predicted seconds, shape (operations, steps)."""
     low: np.ndarray
-    """Low ends."""
+    """Low ends, same shape."""
     high: np.ndarray
-    """High ends."""
+    """High ends, same shape."""
 
     @classmethod
     def exactly(cls, line: Line, seconds: np.ndarray) -> Times:
@@ -58,24 +58,25 @@ class Times:
         )
 
     def times(self, weights: np.ndarray | float) -> Times:
-        """Each step so many times."""
+        """Each step scaled by its weight."""
         return self._each(lambda values: values * weights)
 
     def mean(self, weights: np.ndarray) -> Times:
-        """One step a group, of groups of len(weights) neighbours, each with its weight."""
+        """Weighted means over groups of len(weights) consecutive steps."""
         shape = (len(self.lines), -1, len(weights))
         return self._each(lambda values: values.reshape(shape) @ weights)
 
     def at(self, index: np.ndarray) -> Times:
-        """Some of the steps."""
+        """The steps at `index`."""
         return self._each(lambda values: values[:, index])
 
     def between(self, below: np.ndarray, above: np.ndarray, share: np.ndarray) -> Times:
-        """Steps that lie between two of these, at a share of the way."""
+        """Linear interpolation between steps `below` and `above`; `share` is the weight of
+        `above`."""
         return self._each(lambda v: v[:, below] * (1.0 - share) + v[:, above] * share)
 
     def added(self, other: Times) -> Times:
-        """Steps of equal operations, one after the other."""
+        """Sums step by step; both have equal rows."""
         return Times(
             self.lines,
             self.seconds + other.seconds,
@@ -84,7 +85,7 @@ class Times:
         )
 
     def beside(self, other: Times) -> Times:
-        """Operations of both, step by step."""
+        """Rows of both, for the same steps."""
         return Times(
             (*self.lines, *other.lines),
             np.concatenate([self.seconds, other.seconds]),
@@ -93,11 +94,11 @@ class Times:
         )
 
     def plus(self, other: Times) -> Times:
-        """Operations of both, step by step, those of one name as one."""
+        """Rows of both, for the same steps; equal labels are merged."""
         return self.beside(other).merged()
 
     def merged(self) -> Times:
-        """Rows of one name as one row."""
+        """Rows of equal labels summed into one."""
         names = list(dict.fromkeys((one.name, one.kind, one.family) for one in self.lines))
         if len(names) == len(self.lines):
             return self
@@ -123,7 +124,7 @@ class Times:
         return found
 
     def range(self, i: int = 0) -> tuple[float, float]:
-        """Factors from a step's seconds to the ends of its operators' range."""
+        """Low and high end of a step's range, as factors of its seconds."""
         kept = [k for k, line in enumerate(self.lines) if line.family != HOST]
         total = float(self.total[i])
         device = float(self.seconds[kept, i].sum())
@@ -143,5 +144,5 @@ class Times:
 
 
 def beside(parts: Sequence[Times]) -> Times:
-    """Operations of all of them, step by step."""
+    """Rows of all parts, for the same steps."""
     return reduce(Times.beside, parts)

@@ -1,7 +1,7 @@
-"""Formats of weights: bits that are stored, and the product that reads them.
+"""Formats of weights: the stored bits, and the product that reads them.
 
-Products of the layers read the format; embeddings, router and head stay at 16 bits, as in released
-checkpoints. Norms and biases are 16 bits always.
+Products of the layers use the format. Embeddings, router, head, norms and biases stay at 16 bits,
+as in released checkpoints.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ class WeightFormat:
     """How the weights of a layer's products are stored."""
 
     name: str
-    """As the command line calls it."""
+    """Name on the command line."""
     product: str
     """Format of its products (`algorithms.matmul.FORMATS`)."""
     bits: Fraction
-    """Bits of a weight, its share of scales and zeros included."""
+    """Bits of a weight, with its share of scales and zeros."""
     widened: str = ""
-    """Format of the products on a device without a rate for it: weights are widened first."""
+    """Format of the products on a device without a rate for `product`; weights are dequantised
+    first."""
     note: str = ""
-    """What the product leaves out of the format."""
+    """What the product's timing leaves out of the format."""
 
     @property
     def wide(self) -> bool:
@@ -57,12 +58,12 @@ FORMATS: Mapping[str, WeightFormat] = {
         WeightFormat("mxfp4", "mxfp4", _integer(4, 32, 8), "w4a16"),
     )
 }
-"""Every format by name; gpt-fast's int4 has a 16-bit scale and zero for each 32 weights, and
+"""Every format by name. gpt-fast's int4 has a 16-bit scale and zero for each 32 weights;
 llama.cpp's Q4_K_M mixes blocks of 4.5 and 6.56 bits."""
 
 
 def weight_format(name: str) -> WeightFormat:
-    """The format of this name; raises `UnknownName` with the nearest ones."""
+    """The format with this name. Raises `UnknownName` with the nearest names."""
     found = FORMATS.get(name.lower())
     if found is None:
         raise UnknownName("format of weights", name, FORMATS)
@@ -70,7 +71,7 @@ def weight_format(name: str) -> WeightFormat:
 
 
 def quantised(weight: Weight) -> bool:
-    """Whether a format is this parameter's: matrices of layers, but no router."""
+    """Whether the format applies to this parameter: matrices of layers, except routers."""
     return weight.kind == "matrix" and not weight.name.startswith("router")
 
 

@@ -1,8 +1,8 @@
-"""Bytes of activations that a step holds, read off what each layer keeps.
+"""Bytes of activations of a training step, derived from what each layer keeps.
 
 layers that wait for their backward pass   Σ kept(layer) × micro-batches in flight
-the layer whose backward pass runs         what it computed again, and its own temporaries
-logits                                     the head's tensors × micro-batches whose loss waits
+the layer in its backward pass             recomputed tensors, and its own temporaries
+logits                                     the head's tensors × micro-batches before backward
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ class Activations:
     """Bytes on one device."""
 
     kept: float
-    """What the layers keep, of all micro-batches in flight."""
+    """Kept by the layers, for all micro-batches in flight."""
     working: float
-    """What one layer computed again and holds beside it while its backward pass runs."""
+    """Recomputed tensors and temporaries of one layer during its backward pass."""
     logits: float
-    """Logits, what the loss keeps of them, and their gradient."""
+    """Logits, what the loss saves of them, and their gradient."""
     host: float = 0.0
-    """What lies on the host meanwhile."""
+    """Kept in host memory."""
 
     @property
     def total(self) -> float:
-        """The most that is there at once: the head's backward pass comes first, when every layer
-        is kept; a layer's own temporaries come after."""
+        """The peak on the device: kept tensors, plus the larger of `working` and `logits`. The
+        head's backward pass comes first, while every layer is kept; the temporaries of other layers
+        come later."""
         return self.kept + max(self.working, self.logits)
 
 
@@ -42,8 +43,11 @@ def activations(
     in_flight: float = 1.0,
     losses_in_flight: float = 1.0,
 ) -> Activations:
-    """What the given layers of one device hold, each segment with its number of layers there;
-    `in_flight` micro-batches wait at once, `losses_in_flight` of them behind the head."""
+    """Activations of the given layers on one device.
+
+    Each segment comes with its number of layers there. `in_flight` micro-batches are kept at once,
+    `losses_in_flight` of them have passed the head.
+    """
     mode = rematerialise.mode(plan.recompute)
     left = plan.recompute_layers
     kept = working = logits = host = 0.0
@@ -64,7 +68,7 @@ def activations(
 
 
 def _temporary(segment: Segment) -> float:
-    """The most that a layer's backward pass holds beyond what the forward pass kept."""
+    """Peak bytes of a layer's backward pass, above what the forward pass kept."""
     graph = segment.backward
     if not graph.recorder.nodes:
         return 0.0

@@ -1,4 +1,4 @@
-"""How fast networks and steps are predicted: rows for the benchmark table."""
+"""Speed of predictions of networks and training steps: rows of the benchmark table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PLANS = [
 
 
 def bench_steps() -> list[Row]:
-    """A pass of GPT-3 that no earlier one helps, and plans a minute of processor time."""
+    """A cold pass of GPT-3, and plans a minute of processor time."""
     network, device = library.load(NETWORK), load(DEVICE)
     alone = [
         _spent(partial(predict_network, network, Setting(batch=batch, seq=2048), device))

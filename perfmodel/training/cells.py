@@ -1,4 +1,4 @@
-"""The cells of a row of a training-run table: empty ones, whole numbers, what is usual."""
+"""The cells of a row of a training-run table: empty ones, whole numbers, defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Row = Mapping[str, Any]
 
 
 class Cells:
-    """The cells of a row, and what was filled in for empty ones."""
+    """The cells of a row, and the defaults that replaced empty ones."""
 
     def __init__(self, row: Row) -> None:
         self.row = row
@@ -27,14 +27,14 @@ class Cells:
         return None if self.missing(name) else int(self.row[name])
 
     def needed(self, name: str) -> int:
-        """A whole number that has to be there; raises `ProblemError`."""
+        """A required whole number. Raises `ProblemError` where the cell is empty."""
         found = self.whole(name)
         if found is None:
-            raise ProblemError(f"no {name} is said; fill the column")
+            raise ProblemError(f"{name} is empty; fill the column")
         return found
 
     def usual(self, name: str, value: Any, why: str) -> Any:
-        """A cell, or what it usually is, which is taken down with the reason."""
+        """A cell, or its default `value`, which is recorded with the reason."""
         if not self.missing(name):
             return self.row[name]
         self.assumed.append(f"{name} {value} ({why})")

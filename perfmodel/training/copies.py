@@ -1,13 +1,14 @@
-"""Copies of a model (data parallelism): what they exchange of weights and gradients, and when.
+"""Data parallelism: which weights and gradients copies of a model exchange, and when.
 
     ZeRO 0      gradients summed once a step: all-reduce
     ZeRO 1, 2   gradients to the device that owns them, weights back: reduce-scatter, all-gather
     ZeRO 3      weights gathered for each layer's forward pass and again for its backward pass,
                 gradients scattered after it, in every micro-batch (FSDP, 2304.11277, section 3)
 
-Under ZeRO 3 a layer's gather runs beside the layer before it. Where the stack sums gradients while
-the backward pass goes on, the last micro-batch's layers hide the sums of the layers behind them;
-elsewhere all gradients follow the last one. What runs beside computing slows it (`overlap`).
+Under ZeRO 3 a layer's gather overlaps the layer before it. Some stacks reduce gradients during the
+backward pass: layers of the last micro-batch then overlap the reductions of the layers behind them.
+In other stacks all reductions follow the last layer. Overlapped communication slows the kernels
+beside it (`overlap`).
 """
 
 from __future__ import annotations
@@ -24,45 +25,49 @@ from perfmodel.training.overlap import Work, together_seconds
 from perfmodel.training.plan import Plan
 from perfmodel.training.precision import Precision
 
-# Share of the units that a collective's kernels hold (Calculon, Isaev et al., SC 2023, section 3:
+# Share of the units that a collective's kernels occupy (Calculon, Isaev et al., SC 2023, section 3:
 # 15 % for NVLink, 2 % for InfiniBand).
 FABRIC_UNITS = 0.15
 NETWORK_UNITS = 0.02
 
 Layers = Sequence[tuple[Segment, int]]
-"""Layers of one device: each kind with its number."""
+"""Layers of one device: each kind with its number of layers."""
 
 
 @dataclass(frozen=True)
 class Copies:
-    """The exchanges of one plan's copies."""
+    """The exchanges among the copies of one plan."""
 
     plan: Plan
-    """Which plan."""
+    """The plan."""
     links: Fabric
-    """What lies between them."""
+    """The links between the copies."""
     precision: Precision
     """Types of weights and gradients."""
     overlaps: bool
-    """Whether the stack sums gradients beside the backward pass."""
+    """Whether the stack reduces gradients during the backward pass."""
     host_bytes_per_s: float | None = None
     """One direction of the link to the host's memory; None where the device's spec has none."""
     layers: dict[tuple[str, str, bool], Stretch] = field(default_factory=dict, compare=False)
-    """Layers that were timed: segment, pass, whether of the last micro-batch."""
+    """Cache of timed layers by segment, pass, and whether the micro-batch is the last."""
 
     @property
     def sharded(self) -> bool:
-        """Whether weights lie in shards."""
+        """Whether weights are stored in shards."""
         return self.plan.zero == 3
 
     @property
     def _gradient_width(self) -> float:
-        """Bytes of a gradient on the link: those it is kept in; FSDP's go in the products' type."""
+        """Bytes of a gradient on the link: of the type it is kept in; under FSDP, of the products'
+        type."""
         return self.plan.data_bytes if self.sharded else self.precision.gradient_bytes
 
     def _seconds(self, op: str, layers: Layers, width: float) -> float:
-        """An exchange of weights or gradients of layers, `width` bytes each: an expert's among the
-        devices that have it, all others' among those that have the layer."""
+        """Seconds of an exchange of the layers' weights or gradients, `width` bytes each.
+
+        An expert's weights are exchanged among the devices that hold that expert, other weights
+        among all devices with the layer.
+        """
         held = {"data": 0, "expert-data": 0}
         for segment, repeat in layers:
             for weight in segment.weights:
@@ -79,15 +84,15 @@ class Copies:
         return self._seconds(op, layers, self._gradient_width)
 
     def gather_seconds(self, segment: Segment) -> float:
-        """One layer's weights, where they lie in shards."""
+        """Gather of one layer's weights, under ZeRO 3."""
         return self._gathered([(segment, 1)]) if self.sharded else 0.0
 
     def reduce_seconds(self, segment: Segment) -> float:
-        """One layer's gradients."""
+        """Reduction of one layer's gradients."""
         return self._reduced([(segment, 1)])
 
     def beside(self, layer: Stretch, transfer_seconds: float) -> Stretch:
-        """A layer's work with a transfer that runs while it does."""
+        """A layer with a transfer that overlaps it."""
         if transfer_seconds <= 0.0:
             return layer
         near = self.links.ranks("data")[1] > 1
@@ -102,7 +107,7 @@ class Copies:
         )
 
     def offload_seconds(self, segment: Segment) -> float:
-        """What a layer keeps, to the host or back, where it is kept there.
+        """Copy of a layer's kept activations to the host or back, where they are kept there.
 
         Raises `ProblemError` where the device has no link to a host.
         """
@@ -116,19 +121,20 @@ class Copies:
         return (segment.saved_bytes + segment.statistics_bytes) / self.host_bytes_per_s
 
     def forward(self, layer: Stretch, segment: Segment) -> Stretch:
-        """A layer's forward pass, with the gather of the one after it beside it."""
+        """A layer's forward pass, overlapped by the gather of the next layer."""
         gathered = self.beside(layer, self.gather_seconds(segment))
         return _beside_copy(gathered, self.offload_seconds(segment))
 
     def backward(self, layer: Stretch, segment: Segment, *, last: bool) -> Stretch:
-        """A layer's backward pass: gathers and sums beside it, where there are some."""
+        """A layer's backward pass, overlapped by gathers and reductions if any."""
         beside = self.gather_seconds(segment)
         if self.sharded or (last and self.overlaps):
             beside += self.reduce_seconds(segment)
         return _beside_copy(self.beside(layer, beside), self.offload_seconds(segment))
 
     def exit_seconds(self, layers: Layers) -> float:
-        """What follows the last backward pass: sums of gradients, weights back to their copies."""
+        """Exchanges after the last backward pass: reductions of gradients, gathers of updated
+        weights."""
         first = layers[0][0]
         if self.sharded:
             return self.reduce_seconds(first)
@@ -137,8 +143,8 @@ class Copies:
 
 
 def _beside_copy(layer: Stretch, copy_seconds: float) -> Stretch:
-    """A layer beside which a copy engine moves what it keeps: the longer of the two, since the
-    engine holds no units."""
+    """A layer beside which a copy engine moves activations: the longer of the two, because the
+    engine occupies no units."""
     more = max(copy_seconds - layer.device_seconds, 0.0)
     return replace(
         layer,

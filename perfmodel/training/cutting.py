@@ -1,9 +1,11 @@
 """Steps of an update cut into kernels, each a declared algorithm.
 
-One kernel a step, or as few as their dependences allow: what reads a sum over an axis that the sum
-was taken along waits for it, and so is in a later kernel; sums along different axes go through a
-tensor differently, and so do not share one. What a kernel makes goes to memory where a later one
-reads it, where it is the weight or a state, and where no step reads it.
+A style has one kernel a step, or as few as the dependences allow. A step that reads a sum needs
+that sum complete, so it goes into a later kernel. Sums along different axes need different loop
+orders, so they do not share a kernel.
+
+A kernel writes a tensor to memory in three cases: a later kernel reads it, it is the weight or a
+state, or no step reads it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from perfmodel.training.launching import Style
 from perfmodel.training.update import COPY, GRADIENTS, WEIGHTS, Rule, Stage, Types, listed, place
 
 ELEMENTS, CHUNKS, CHUNK = "p", "c", "e"
-"""Axes of steps over all tensors: their elements, or chunks of these and the elements of one."""
+"""Axes of steps over all tensors: elements, chunks of elements, elements of one chunk."""
 
 Steps = Mapping[str, Mapping[str, Any]]
 
@@ -29,13 +31,13 @@ class Kernel:
     """Steps of an update that share a kernel."""
 
     name: str
-    """Its step, or its first and its last."""
+    """The name of its step, or of its first and last one."""
     declaration: Declaration
     """What it computes; its parameters are the extents of its axes."""
 
     @cached_property
     def lists(self) -> int:
-        """Lists of tensors that it walks side by side."""
+        """Number of tensor lists that it goes through in parallel."""
         algorithm = self.declaration.algorithm
         whole = [
             part for part in algorithm.tensors.values() if set(part.axes) == set(algorithm.axes)
@@ -45,7 +47,7 @@ class Kernel:
 
     @cached_property
     def work(self) -> tuple[Any, ...]:
-        """What it costs, whatever its tensors are called: equal where kernels take equal time."""
+        """Its cost, without the names of tensors: equal for kernels that take equal time."""
         algorithm = self.declaration.algorithm
 
         def kind(name: str) -> tuple[Any, ...]:
@@ -61,7 +63,7 @@ class Kernel:
 
 
 def kernels(rule: Rule, stage: Stage, types: Types, style: Style) -> tuple[Kernel, ...]:
-    """The kernels of a stage, in order; none of a product."""
+    """The kernels of a stage, in order; empty for a product."""
     steps = dict(stage.steps)
     apart = False
     if types.copy is not None and stage.weights_to is not None:
@@ -88,7 +90,7 @@ def _makers(steps: Steps) -> dict[str, str]:
 
 
 def _ordered(steps: Steps) -> list[str]:
-    """Steps in an order in which every tensor is made before it is read."""
+    """Steps in topological order: every tensor is made before it is read."""
     makers = _makers(steps)
     done: dict[str, None] = {}
 
@@ -105,7 +107,7 @@ def _ordered(steps: Steps) -> list[str]:
 
 
 def _fewest(steps: Steps) -> list[list[str]]:
-    """As few groups as the sums allow."""
+    """As few groups of steps as the sums allow."""
     makers = _makers(steps)
     level: dict[str, int] = {}
     groups: dict[tuple[int, tuple[str, ...]], list[str]] = {}
@@ -138,9 +140,10 @@ def _axes(stage: Stage, steps: Steps) -> dict[str, tuple[str, ...]]:
 
 
 def _merged(steps: Steps, outputs: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The steps of one kernel with its maps, which share their axes, as one: as many operations.
+    """The steps of one kernel, with maps that share their axes merged into one of as many
+    operations.
 
-    No map of a kernel reads a sum that is taken in it, so that all maps may come first.
+    No map of a kernel reads a sum that the same kernel makes, so all maps may come first.
     """
     maps = {name: step for name, step in steps.items() if "map" in step}
     sums = {name: dict(step) for name, step in steps.items() if name not in maps}
@@ -158,12 +161,12 @@ def _merged(steps: Steps, outputs: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _span(names: Sequence[str]) -> str:
-    """What to call several steps together."""
+    """A name for several steps together."""
     return names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}"
 
 
 def _outputs(rule: Rule, steps: Steps, own: Steps) -> list[str]:
-    """What a kernel of some of the steps leaves in memory."""
+    """What a kernel with steps `own` leaves in memory."""
     held = {state.name for state in rule.states} | {WEIGHTS, GRADIENTS, COPY}
     final: dict[str, str] = {}
     for name in _makers(steps):

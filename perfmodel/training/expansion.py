@@ -22,8 +22,8 @@ from perfmodel.training.parameter import Parameter
 from perfmodel.training.update import COPY, GRADIENTS, WEIGHTS, Rule, Stage, Types, place
 
 CHUNK_ELEMENTS = 2048
-"""Elements that leave one part of a sum: four for each of a block's 512 threads, what they hold at
-once (MultiTensorApply.cuh, kILP and kBlockSize)."""
+"""Elements of one partial sum: four for each of a block's 512 threads, what they hold at once
+(MultiTensorApply.cuh, kILP and kBlockSize)."""
 
 cut_stage = lru_cache(maxsize=256)(kernels)
 
@@ -37,29 +37,29 @@ class Work:
     problem: Problem
     """What one launch computes."""
     repeat: int
-    """Launches in a step that has it."""
+    """Launches in a step of training that has it."""
     share_of_steps: Fraction = Fraction(1)
-    """In how many of the steps it is done: 1/f where it is every f steps."""
+    """Share of steps that have it: 1/f if it runs every f steps."""
 
     @property
     def schedule(self) -> str:
-        """How it is timed: all of a kernel's steps in one, a product as its library does."""
+        """Its schedule: one kernel for all steps, or the library's for a product."""
         return "fused" if "fused" in operator_of(self.problem).schedules else "auto"
 
     @property
     def bytes(self) -> float:
-        """Bytes that all launches of a step move, on the average over steps."""
+        """Bytes that all launches of a step move, averaged over steps."""
         return float(compulsory_bytes(self.problem)) * self.repeat * float(self.share_of_steps)
 
     @property
     def flops(self) -> float:
-        """Operations of matrix products, likewise."""
+        """Operations of matrix products a step, averaged over steps."""
         return float(self.problem.flops()) * self.repeat * float(self.share_of_steps)
 
 
 @dataclass(frozen=True)
 class _Launch:
-    """A `Work`, with what tells whether two take equal time."""
+    """A `Work`, with a key that is equal for launches of equal time."""
 
     name: str
     problem: Problem
@@ -70,18 +70,18 @@ class _Launch:
 
 @dataclass(frozen=True)
 class Expansion:
-    """One rule's work for the tensors that it takes."""
+    """The work of one rule for the tensors that it applies to."""
 
     rule: Rule
     """The update."""
     pieces: tuple[Parameter, ...]
-    """The tensors, cut where the rule cuts them."""
+    """The tensors, cut as the rule says."""
     types: Types
-    """In which types they lie."""
+    """Their types."""
     style: Style
-    """How kernels go through them."""
+    """How kernels go through the tensors."""
     settings: Mapping[str, Any]
-    """What expressions may name beside the sizes of a tensor."""
+    """Names that expressions may use besides the sizes of a tensor."""
 
     def launches(self) -> Iterator[_Launch]:
         """All of its kernels, in order."""
@@ -94,9 +94,10 @@ class Expansion:
                 yield from self._by_tensor(stage)
 
     def transient_bytes(self) -> float:
-        """Bytes of temporaries between the kernels of steps over all tensors, at the most.
+        """Peak bytes of temporaries between the kernels of steps over all tensors.
 
-        A kernel of many tensors leaves those of all of them; one of a single tensor its own.
+        A kernel over many tensors leaves temporaries of all of them; a kernel over one tensor, its
+        own.
         """
         sizes = [piece.elements for piece in self.pieces]
         total = sum(piece.elements * piece.count for piece in self.pieces)
@@ -105,7 +106,7 @@ class Expansion:
         return elements * max((self._live_bytes(stage) for stage in stages), default=0.0)
 
     def _live_bytes(self, stage: Stage) -> float:
-        """Bytes an element of what one kernel leaves for another, at the most."""
+        """Peak bytes an element of the temporaries between kernels."""
         held = {WEIGHTS, GRADIENTS, COPY, *(state.name for state in self.rule.states)}
         cut = cut_stage(self.rule, stage, self.types, self.style)
         life: dict[str, tuple[int, int]] = {}
@@ -126,9 +127,9 @@ class Expansion:
         )
 
     def _over_all(self, stage: Stage) -> Iterator[_Launch]:
-        """Kernels that go through the elements of all tensors, in as few launches as they hold.
+        """Kernels over the elements of all tensors, in as few launches as their arguments hold.
 
-        Launches are of equal size, but for the last, which also has what is left.
+        Launches are of equal size, except the last one, which also has the remainder.
         """
         tensors = [(piece.elements, piece.count) for piece in self.pieces]
         total = sum(size * count for size, count in tensors)
@@ -145,7 +146,7 @@ class Expansion:
                     yield self._launch(kernel, extents, repeat, Fraction(1))
 
     def _by_tensor(self, stage: Stage) -> Iterator[_Launch]:
-        """Kernels that each go through one tensor, or through a matrix made of it."""
+        """Kernels that each process one tensor, or a matrix made of it."""
         for values, repeat, share in self._tensors(stage):
             axes = {axis: evaluate(text, values) for axis, text in (stage.axes or {}).items()}
             for kernel in cut_stage(self.rule, stage, self.types, self.style):
@@ -160,7 +161,8 @@ class Expansion:
             yield _Launch(stage.name, problem, repeat, share, (m, n, k, stage.dtype))
 
     def _tensors(self, stage: Stage) -> Iterator[tuple[Mapping[str, Any], int, Fraction]]:
-        """Sizes of each tensor and side, runs of the stage for all like it, and in which steps."""
+        """For each tensor and side: its sizes, runs of the stage over all equal ones, and share of
+        steps."""
         for piece, side in product(self.pieces, stage.sides or (None,)):
             values = {**self.settings, **sizes(piece)}
             if side is not None:
@@ -178,15 +180,15 @@ class Expansion:
 
 
 def sizes(piece: Parameter) -> dict[str, int]:
-    """What expressions of a tensor's sizes may name."""
+    """The names of a tensor's sizes in expressions."""
     m, n = piece.rows, piece.columns
     return {"m": m, "n": n, "p": piece.elements, "s": min(m, n), "l": max(m, n)}
 
 
 def _extents(kernel: Kernel, elements: int) -> dict[str, int]:
-    """Extents of a kernel's axes over so many elements.
+    """Extents of a kernel's axes over `elements`.
 
-    Chunks are of equal size, so that fewer elements than there are chunks are counted too many.
+    Chunks are of equal size, so the elements counted exceed `elements` by less than one a chunk.
     """
     chunks = ceil_div(elements, CHUNK_ELEMENTS)
     known = {ELEMENTS: elements, CHUNKS: chunks, CHUNK: ceil_div(elements, chunks)}

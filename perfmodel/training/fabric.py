@@ -1,9 +1,9 @@
-"""The links under a plan: which ranks of a system each mesh axis joins, and what exchanges take.
+"""The links of a plan: the ranks that each mesh axis joins, and the time of exchanges.
 
-Axes lie on a system from the inside outwards as Megatron-LM lays them (parallel_state.py): tensor,
-context, data (with the experts inside it, and around these `expert-data`, their copies), pipeline.
-An axis of r ranks at a stride of s devices has as many of its ranks in a node of G devices as fit
-there: G / s, at least one and at most r.
+Axes are placed on a system from the inside outwards, as Megatron-LM does (parallel_state.py):
+tensor, context, data, pipeline. The experts are inside data; their copies are the axis
+`expert-data`. An axis of r ranks at a stride of s devices has G / s of its ranks in a node of G
+devices, at least one and at most r.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ROUND = ("all-gather", "reduce-scatter")
 
 
 class Taken(NamedTuple):
-    """What one exchange takes, in seconds, with its range."""
+    """Time of one exchange in seconds, with its range."""
 
     seconds: float
     """Predicted."""
@@ -30,24 +30,24 @@ class Taken(NamedTuple):
 
 
 Ask = Callable[[str, float, int, int], Taken]
-"""Operation, bytes of the whole tensor, ranks, ranks of them in one node → what it takes."""
+"""(operation, bytes of the whole tensor, ranks, ranks in one node) → time."""
 
 
 @dataclass(frozen=True)
 class Fabric:
-    """Exchanges of a plan. One device has none, and `ask` is never called."""
+    """Exchanges of a plan. A plan on one device has none, and `ask` is never called."""
 
     plan: Plan
-    """Whose axes."""
+    """The plan whose axes these are."""
     node_devices: int = 1
-    """Devices of a node."""
+    """Devices in a node."""
     ask: Ask | None = None
-    """What exchanges take on the system."""
+    """Time of an exchange on the system."""
     asked: dict[tuple[str, float, str], Taken] = field(default_factory=dict, compare=False)
-    """Answers so far."""
+    """Cache of answers."""
 
     def ranks(self, axis: str) -> tuple[int, int]:
-        """Ranks of an axis, and those of them in one node."""
+        """Ranks of an axis, and how many of them are in one node."""
         plan = self.plan
         inner = plan.expert <= plan.data
         inside = {
@@ -66,8 +66,8 @@ class Fabric:
         return ranks, near
 
     def take(self, op: str, tensor_bytes: float, axis: str) -> Taken:
-        """What an exchange along an axis takes."""
-        if op == "ring-gradient":  # keys and values once more, and their gradients with them
+        """Time of an exchange along an axis."""
+        if op == "ring-gradient":  # keys and values once more, with their gradients
             once, back = (self.take(each, tensor_bytes, axis) for each in _ROUND)
             return Taken(*(a + b for a, b in zip(once, back, strict=True)))
         op = "all-gather" if op == "ring" else op  # as many bytes over the same links
@@ -84,14 +84,15 @@ class Fabric:
         return self.asked[key]
 
     def seconds(self, one: Exchanged) -> float:
-        """What an exchange between kernels of a layer takes."""
+        """Seconds of an exchange between kernels of a layer."""
         return self.between(one).seconds
 
     def between(self, one: Exchanged) -> Taken:
         """The same with its range.
 
-        K experts of a token that are spread evenly over N nodes lie in N·(1 − (1 − 1/N)^K) of them
-        on average; where a token goes to a node once, so many rows cross the network and not K.
+        K experts of a token, spread evenly over N nodes, are on N·(1 − (1 − 1/N)^K) of them on
+        average. Where a token is sent to a node once, that many rows cross the network instead of
+        K.
         """
         moved = one.tensor_bytes
         if one.repeats > 1 and self.plan.setting.stack.sends_once:

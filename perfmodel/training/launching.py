@@ -1,4 +1,4 @@
-"""How many kernels go through a list of tensors, and which optimiser implementations do so how."""
+"""Launches over a list of tensors, and the optimiser implementations that make them."""
 
 from __future__ import annotations
 
@@ -14,28 +14,31 @@ class Style:
     """How an implementation runs an update over many tensors."""
 
     name: str
-    """What a plan calls it."""
+    """Name in a plan."""
     about: str
-    """One line for a person."""
+    """One-line description."""
     passes: Literal["fewest", "each"]
-    """Steps of one kernel: as many as dependences allow, or one."""
+    """Steps in one kernel: as many as the dependences allow, or one."""
     copy: Literal["within", "apart"]
-    """Whether the copy of the weights in another type is written by the update's last kernel."""
+    """Whether the update's last kernel also writes the weights' copy in another type, or a separate
+    one."""
     source: str
-    """Where that is said."""
+    """Source."""
     chunk: int | None = None
-    """Elements that one thread block goes through; None where a kernel takes one tensor."""
+    """Elements that one thread block processes; None where a kernel takes one tensor."""
     blocks: int = 0
-    """Thread blocks, so chunks, that the arguments of a launch hold."""
+    """Thread blocks (chunks) that the arguments of one launch hold."""
     tensors: tuple[int, ...] = ()
-    """Tensors that they hold, by the number of lists of tensors: the first is for one list."""
+    """Tensors that the arguments hold, by the number of lists; the first entry is for one list."""
 
     def launches(self, elements: Iterable[tuple[int, int]], lists: int) -> int:
-        """Launches over tensors, in order: pairs of the elements of one and of how many there are.
+        """Launches over tensors, in order; a pair is the elements of a tensor and the number of
+        such tensors.
 
-        A launch ends where its blocks are full, even within a tensor, or its tensors are; what is
-        left of a cut tensor is the first of the next launch (multi_tensor_apply.cuh). `lists` are
-        those that a kernel walks side by side: weights, gradients, each state, the copy.
+        A launch ends when it has no room for another block, even within a tensor, or for another
+        tensor. A tensor that was cut continues as the first of the next launch
+        (multi_tensor_apply.cuh). `lists` counts the lists that a kernel goes through in parallel:
+        weights, gradients, each state, the copy.
         """
         if self.chunk is None:
             return sum(count for _, count in elements)

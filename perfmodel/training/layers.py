@@ -1,4 +1,4 @@
-"""Layers of a step as stretches of work: forward, backward, and what runs again before it."""
+"""Layers of a step as stretches of launches: forward, backward, and recomputation."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class LayerWork:
     """One layer of a segment: its kernels by pass, and the exchanges among them."""
 
     segment: Segment
-    """What it is."""
+    """The layer's segment."""
     forward: PassTime
     """Its forward pass."""
     backward: PassTime | None
     """Its backward pass; None where nothing trains."""
     again: tuple[int, ...]
-    """Kernels of the forward pass that run again, by their place."""
+    """Indices of the forward kernels that recomputation runs again."""
     repeat: int
-    """Layers like it that run the same."""
+    """Number of equal layers."""
 
     def stretch(self, way: str, host: Host, exchange: ExchangeSeconds) -> Stretch:
-        """One layer's forward pass, backward pass, or what runs `again`."""
+        """One layer's forward pass, backward pass, or recomputation (`again`)."""
         if way == "again":
             return _stretch(self.forward, host.forward_seconds, exchange, set(self.again))
         each = self.forward if way == "forward" else self.backward
@@ -44,14 +44,14 @@ class LayerWork:
         return _stretch(each, launch, exchange)
 
     def exchanged(self, exchange: ExchangeSeconds) -> float:
-        """Seconds that kernels wait for exchanges in both passes and what runs again."""
+        """Seconds that kernels wait for exchanges in both passes and recomputation."""
         found = _waits(self.forward, exchange)
         if self.backward is not None:
             found += _waits(self.backward, exchange)
         return found + _waits(self.forward, exchange, set(self.again))
 
     def kernels(self) -> Iterable[tuple[KernelTime, int]]:
-        """Every kernel of one layer and step, with how often it runs."""
+        """Every kernel of one layer and step, with its number of runs."""
         places = set(self.again)
         for i, one in enumerate(self.forward.kernels):
             yield one, 1 + (i in places)
@@ -63,7 +63,8 @@ class LayerWork:
 def _stretch(
     each: PassTime, launch: float, exchange: ExchangeSeconds, places: set[int] | None = None
 ) -> Stretch:
-    """Kernels of one layer, those at `places` only, with the exchanges between them."""
+    """Kernels of one layer with the exchanges between them; with `places`, only the kernels
+    there."""
     parts: list[Stretch] = []
     exchanges = _between(each, places)
     around, ring = _ring(each, exchange)
@@ -79,7 +80,7 @@ def _stretch(
 
 
 def _waits(each: PassTime, exchange: ExchangeSeconds, places: set[int] | None = None) -> float:
-    """Seconds of exchanges between kernels, or between those at `places` only."""
+    """Seconds of exchanges between kernels; with `places`, only up to the kernels there."""
     around, ring = _ring(each, exchange)
     found = sum(exchange(one) for one in _between(each, places))
     return found + (ring if places is None or around in places else 0.0)
@@ -92,9 +93,12 @@ def _between(each: PassTime, places: set[int] | None) -> list[Exchanged]:
 
 
 def _ring(each: PassTime, exchange: ExchangeSeconds) -> tuple[int, float]:
-    """The kernel that a ring of keys and values goes round beside (2310.01889, section 3), and the
-    seconds by which the ring is longer: attention's, or the last one where no kernel has all of it
-    and nothing hides the ring."""
+    """The kernel that overlaps a ring of keys and values (2310.01889, section 3), and the seconds
+    by which the ring is longer.
+
+    It is the attention kernel. Where attention is not one kernel nothing hides the ring: the result
+    is the last kernel, and all of the ring's seconds.
+    """
     seconds = sum(exchange(one) for one in each.exchanges if one.kind.startswith("ring"))
     for i, one in enumerate(each.kernels):
         if one.kind == "attention":
@@ -103,7 +107,7 @@ def _ring(each: PassTime, exchange: ExchangeSeconds) -> tuple[int, float]:
 
 
 def layers(found: NetworkPrediction, segments: Sequence[Segment], plan: Plan) -> list[LayerWork]:
-    """The layers of a prediction, in order; those that recompute apart from those that do not."""
+    """The layers of a prediction, in order; layers that recompute are separate from the rest."""
     forward = {one.segment: one for one in found.passes if one.way == "forward"}
     backward = {one.segment: one for one in found.passes if one.way == "backward"}
     left = plan.recompute_layers

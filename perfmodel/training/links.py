@@ -1,4 +1,4 @@
-"""A plan on a system: its fabric, with collectives timed as the library would run them."""
+"""The fabric of a plan on a system, with collectives timed as the library would run them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from perfmodel.training.plan import Plan
 
 
 def fabric(plan: Plan, device: Device, system: System | None = None) -> Fabric:
-    """The fabric of a plan on a system, or on the usual one of the device.
+    """The fabric of a plan on a system, or on the device's default system.
 
-    Raises `ProblemError` for more devices than the system joins.
+    Raises `ProblemError` for more devices than the system has.
     """
     if plan.devices == 1:
         return Fabric(plan)

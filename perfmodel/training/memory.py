@@ -3,9 +3,9 @@
     weights, gradients, master weights, optimiser states, copies     by recipe and ZeRO stage
     activations, logits                                              by what layers keep
     gathered weights                                                 layers of FSDP that are whole
-    buffers, context, fragmentation                                  what no tensor of the model is
+    buffers, context, fragmentation                                  memory outside tensors
 
-Each is a line of its own, in bytes.
+Each kind is a line of its own, in bytes.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from perfmodel.training.precision import Precision
 from perfmodel.training.sharding import model_states
 from perfmodel.training.weightupdate import parameters_of
 
-# What a process holds on a device before any tensor: the driver's context with the kernels of
+# Memory of a process on a device before any tensor. The driver's context with the kernels of
 # PyTorch's libraries, as nvidia-smi shows it beside the allocator's own count (0.4 to 0.6 GiB since
-# CUDA 11), and the workspace of cuBLAS (32 MiB a handle on Hopper, 8 MiB before: PyTorch,
+# CUDA 11); and the workspace of cuBLAS (32 MiB a handle on Hopper, 8 MiB before: PyTorch,
 # CUDABlas.cpp).
 CONTEXT_BYTES = 512 * 2**20
 WORKSPACE_BYTES = 32 * 2**20
-# Channels and buffers of NCCL, a communicator (NCCL_BUFFSIZE 4 MiB, both ways, of 16 to 32
+# Channels and buffers of one NCCL communicator (NCCL_BUFFSIZE 4 MiB, both ways, of 16 to 32
 # channels).
 COMMUNICATOR_BYTES = 2 * 4 * 2**20 * 24
-# How far the caching allocator's peak lies from the sum of the tensors: blocks of 2 MiB and 20 MiB
-# leave 4 to 10 % unused (PyTorch, CUDACachingAllocator.cpp); frameworks free some tensors early.
+# Ratio of the caching allocator's peak to the sum of the tensors. Blocks of 2 MiB and 20 MiB leave
+# 4 to 10 % unused (PyTorch, CUDACachingAllocator.cpp); frameworks free some tensors early.
 _RANGE = (0.92, 1.12)
 
 
@@ -42,39 +42,39 @@ class Memory:
     """Bytes on the fullest device."""
 
     lines: Mapping[str, float]
-    """By kind; kinds of nothing are left out."""
+    """Bytes by kind, without empty kinds."""
     capacity_bytes: float | None
-    """What the device has; None where its spec does not say."""
+    """Memory of the device; None where its spec has none."""
 
     @cached_property
     def total_bytes(self) -> float:
-        """All of it."""
+        """Sum over all kinds."""
         return sum(self.lines.values())
 
     @cached_property
     def allocated_bytes(self) -> float:
-        """What an allocator of tensors counts: without context and communicators."""
+        """Bytes that an allocator of tensors counts: without context and communicators."""
         apart = ("context", "communicators")
         return sum(held for name, held in self.lines.items() if name not in apart)
 
     @property
     def low(self) -> float:
-        """Low end of the 80 % range, as a share of the whole."""
+        """Low end of the 80 % range, as a share of the total."""
         return _RANGE[0]
 
     @property
     def high(self) -> float:
-        """High end."""
+        """High end of the 80 % range, as a share of the total."""
         return _RANGE[1]
 
     @property
     def fits(self) -> bool:
-        """Whether the device holds it."""
+        """Whether it fits into the device's memory."""
         return self.capacity_bytes is None or self.total_bytes <= self.capacity_bytes
 
     @property
     def lacking_bytes(self) -> float:
-        """What it does not hold."""
+        """Bytes missing from the device's memory."""
         return max(self.total_bytes - (self.capacity_bytes or self.total_bytes), 0.0)
 
 
@@ -86,8 +86,10 @@ def memory(
     in_flight: float = 1.0,
     losses_in_flight: float = 1.0,
 ) -> Memory:
-    """What one device holds of layers, each segment with its number of layers there; `in_flight`
-    micro-batches wait at once, `losses_in_flight` of them behind the head."""
+    """Memory of layers on one device; each segment comes with its number of layers there.
+
+    `in_flight` micro-batches are kept at once, `losses_in_flight` of them have passed the head.
+    """
     weights = [(w, count) for one, count in parts for w in one.weights if not w.shared]
     held = activations(parts, plan, in_flight, losses_in_flight)
     lines = {
@@ -112,8 +114,11 @@ def _elements(weights: _Weights) -> int:
 
 
 def _states(weights: _Weights, plan: Plan, precision: Precision) -> dict[str, float]:
-    """Weights, gradients, master weights and states: of experts' weights those devices share them
-    out that have the same expert, of others all copies."""
+    """Weights, gradients, master weights and states.
+
+    Experts' weights are sharded over the devices with the same expert, other weights over all
+    copies.
+    """
     lines = dict.fromkeys(("weights", "gradients", "master weights", "optimiser states"), 0.0)
     for expert, shards in ((False, plan.copies), (True, plan.expert_copies)):
         some = [one for one in weights if one[0].expert is expert]
@@ -128,8 +133,8 @@ def _states(weights: _Weights, plan: Plan, precision: Precision) -> dict[str, fl
 
 
 def _gathered(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float:
-    """Weights of the layer at work and of the one fetched ahead, whole, in the products' type; and
-    the gradients of one layer before they are scattered (FSDP)."""
+    """FSDP: whole weights of the current layer and of the prefetched one, in the products' type;
+    and the gradients of one layer before they are scattered."""
     if plan.zero < 3 or plan.copies == 1:
         return 0.0
     sizes = [
@@ -142,5 +147,5 @@ def _gathered(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float:
 
 
 def _communicators(plan: Plan) -> int:
-    """Groups of devices that a device belongs to."""
+    """Number of communicators (groups of devices) that a device belongs to."""
     return sum(getattr(plan, axis) > 1 for axis in ("tensor", "pipeline", "data", "context"))

@@ -1,4 +1,4 @@
-"""What a training-run table measures, of a predicted step: by metric, in the metric's unit."""
+"""The metrics of a training-run table, computed from a predicted step in the metric's unit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.training.cells import Row
 from perfmodel.training.step import Step
 
-# The words by which tables say how operations are counted, and the convention that is meant.
+# How tables name a way of counting operations, and the convention that they mean.
 _CONVENTIONS = {
     "narayanan": "narayanan",
     "korthikanti": "megatron",
@@ -22,14 +22,15 @@ _CONVENTIONS = {
 
 
 def convention_of(row: Row) -> str:
-    """How a row counts operations. Raises `ProblemError` where it does not say."""
+    """The convention by which a row counts operations. Raises `ProblemError` where its cell is
+    empty."""
     said = str(row.get("convention") or "").lower()
     for words, name in _CONVENTIONS.items():
         if words in said:
             return name
     if "page counts" in said:  # Megatron-LM halves causal attention since 2025
         return "causal" if "bridge" in str(row.get("software")).lower() else "megatron"
-    raise ProblemError("no convention of FLOPs is said; fill the column, or give times")
+    raise ProblemError("the convention of FLOPs is empty; fill the column, or give times")
 
 
 def _device_hours(step: Step, row: Row, seconds: float) -> float:
@@ -64,7 +65,7 @@ METRICS = (*_METRICS, "peak_gib")
 
 
 def value(step: Step, row: Row) -> tuple[float, float, float]:
-    """What a row's metric is of a step, with its range. Raises `UnknownName` for another metric."""
+    """A row's metric of a step, with its range. Raises `UnknownName` for another metric."""
     name = str(row["metric"])
     if name == "peak_gib":
         held = step.memory.allocated_bytes / 2**30

@@ -21,34 +21,35 @@ _STAGE = ("name", "steps", "axes", "along", "gemm", "type", "sides", "repeat", "
 
 @dataclass(frozen=True)
 class Setting:
-    """A whole number that an optimiser's expressions name."""
+    """A whole number that an optimiser's expressions use by name."""
 
     name: str
-    """What a plan calls it."""
+    """Name in a plan."""
     value: int
-    """Its usual value."""
+    """Default value."""
     meaning: str
-    """One line."""
+    """Meaning, in one line."""
     source: str
-    """Who says so."""
+    """Source."""
     least: int = 1
-    """The least that it may be."""
+    """Smallest allowed value."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What is declared of an optimiser."""
+    """The declaration of an optimiser."""
 
     name: str
-    """What a plan calls it."""
+    """Name in a plan."""
     about: str
-    """One line for a person."""
+    """One-line description."""
     source: str
     """Paper and code."""
     rules: tuple[Rule, ...]
-    """Updates; the first that takes a tensor is that of it, and the last takes any."""
+    """Updates. Each tensor takes the first rule that applies to it; the last rule applies to
+    any."""
     settings: tuple[Setting, ...] = ()
-    """Whole numbers that may be changed."""
+    """Whole numbers that a user may change."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def document() -> Document:
 
 
 def read(path: Path) -> Document:
-    """The table of a file, checked; raises `PerfmodelError` in one line saying what is wrong."""
+    """The table of a file, checked. Raises `PerfmodelError` with the fault."""
     try:
         table = yamltable.read(path)
         if table["version"] != VERSION:
@@ -112,7 +113,7 @@ def _entry(name: str, said: Mapping[str, Any], others: Mapping[str, Entry]) -> E
 
 
 def _rules(said: Mapping[str, Any], others: Mapping[str, Entry]) -> Iterator[Rule]:
-    """A rule, or those of another optimiser for the same kinds of tensors."""
+    """A rule, or the rules of another optimiser for the same kinds of tensors."""
     if "as" not in said:
         yield _rule(said)
         return
@@ -143,7 +144,7 @@ def _rule(said: Mapping[str, Any]) -> Rule:
 def _stage(said: Mapping[str, Any]) -> Stage:
     _known(said, (*_STAGE, "source"))
     if ("steps" in said) == ("gemm" in said):
-        raise ValueError("a stage has either steps or gemm")
+        raise ValueError("a stage has either steps or gemm, not both")
     axes = said.get("axes")
     return Stage(
         name=str(said.get("name", "")),

@@ -1,14 +1,14 @@
-"""Optimisers: what they keep of a tensor by its shape, and their update as problems to be timed.
+"""Optimisers: the states that they keep of a tensor, and their update as problems to time.
 
     adamw = load("adamw")
     adamw.state_bytes(parameters, precision)
     for work in adamw.problems(parameters, precision, style="foreach"):
         one = predict(work.problem, device, schedule=work.schedule)
-        one.seconds * work.repeat * work.share_of_steps  # on the average over steps
+        one.seconds * work.repeat * work.share_of_steps  # averaged over steps
 
-Each is declared in optimisers.yaml, which optimiserfile.py reads, as stages of steps and products
-(update.py). cutting.py makes kernels of the steps, expansion.py problems of the kernels. Bytes are
-those that the counting rule finds.
+optimisers.yaml declares each optimiser as stages of steps and products (update.py);
+optimiserfile.py reads it. cutting.py makes kernels of the steps, expansion.py problems of the
+kernels. The counting rule gives the bytes.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ from perfmodel.training.update import Rule
 __all__ = ["Optimiser", "Work", "clippings", "load", "names", "styles"]
 
 STYLE = "multi-tensor"
-"""The style of an update of which nothing is said."""
+"""The default style of an update."""
 UNCLIPPED = "none"
 """No clipping."""
 TOKENS = "tokens"
-"""The size that statistics over the tokens of a step have."""
+"""Size in expressions: the tokens of a step, which statistics are taken over."""
 
 
 @dataclass(frozen=True)
 class Optimiser:
-    """How weights are updated."""
+    """An optimiser: how weights are updated."""
 
     entry: Entry
-    """What is declared of it."""
+    """Its declaration."""
     given: Mapping[str, int] = field(default_factory=dict)
-    """Settings that differ from the declared ones."""
+    """Settings that differ from the declared defaults."""
 
     @property
     def name(self) -> str:
-        """What a plan calls it."""
+        """Name in a plan."""
         return self.entry.name
 
     @property
     def about(self) -> str:
-        """One line for a person."""
+        """One-line description."""
         return self.entry.about
 
     @property
@@ -76,7 +76,7 @@ class Optimiser:
         return any(TOKENS in named(text) for rule in self.entry.rules for text in rule.expressions)
 
     def state_bytes(self, parameters: Iterable[Parameter], precision: Precision) -> float:
-        """Bytes of all states of the parameters; moments are of the precision's type."""
+        """Bytes of all states of the parameters; moments have the precision's type."""
         total: float = sum(
             evaluate(state.elements, {**self.settings, **sizes(piece)})
             * element(state.type or precision.states).bytes
@@ -96,11 +96,11 @@ class Optimiser:
         clip: str = UNCLIPPED,
         tokens: int | None = None,
     ) -> tuple[Work, ...]:
-        """Every kernel of one update, in order, those of equal time together.
+        """Every kernel of one update, in order, with kernels of equal time together.
 
-        `style` is one of `styles`, `clip` one of `clippings`; `tokens` of the step are what K-FAC
-        takes its statistics over. Raises `UnknownName` for another style or clipping, and
-        `ProblemError` where tokens are needed and not given.
+        `style` is one of `styles`, `clip` one of `clippings`. `tokens` is the number of tokens of a
+        step, over which K-FAC takes its statistics. Raises `UnknownName` for another style or
+        clipping, and `ProblemError` if tokens are needed and not given.
         """
         listed = tuple(parameters)
         expansions = self._expansions(listed, precision, style, tokens)
@@ -115,16 +115,17 @@ class Optimiser:
     def traffic_bytes(
         self, parameters: Iterable[Parameter], precision: Precision, **how: Any
     ) -> float:
-        """Bytes that one update moves, on the average over steps; `how` as for `problems`."""
+        """Bytes that one update moves, averaged over steps; `how` as for `problems`."""
         return sum(work.bytes for work in self.problems(parameters, precision, **how))
 
     def transient_bytes(
         self, parameters: Iterable[Parameter], precision: Precision, *, style: str = STYLE
     ) -> float:
-        """Bytes of temporaries that kernels leave for one another, at the most.
+        """Peak bytes of temporaries between the kernels.
 
-        One optimiser kernel after another frees what it took, so that the largest rule's is the
-        most. Those of steps over all tensors are counted, not those of one matrix at a time.
+        Kernels of one rule free their temporaries before the next rule, so the largest rule
+        decides. Temporaries of steps over all tensors are counted, those of steps over one matrix
+        at a time are not.
         """
         expansions = self._expansions(tuple(parameters), precision, style, tokens=1)
         return max((each.transient_bytes() for each in expansions), default=0.0)
@@ -134,7 +135,7 @@ class Optimiser:
     ) -> list[Expansion]:
         if self.needs_tokens and tokens is None:
             raise ProblemError(
-                f"{self.name} takes statistics over the tokens of a step; say how many there are"
+                f"{self.name} takes statistics over the tokens of a step; give their number"
             )
         if style not in styles():
             raise UnknownName("style of an optimiser", style, styles())
@@ -147,7 +148,8 @@ class Optimiser:
     def _taken(
         self, parameters: Iterable[Parameter]
     ) -> Iterator[tuple[Rule, tuple[Parameter, ...]]]:
-        """Every rule that takes some tensors, with these, cut as it cuts them."""
+        """Every rule that applies to some of the tensors, with these tensors, cut as the rule
+        says."""
         listed = [(self._rule_of(parameter), parameter) for parameter in parameters]
         for i, rule in enumerate(self.entry.rules):
             pieces = tuple(
@@ -160,7 +162,7 @@ class Optimiser:
                 yield rule, pieces
 
     def _rule_of(self, parameter: Parameter) -> int:
-        """Which rule takes a tensor: the last takes any."""
+        """Index of the rule for a tensor; the last rule applies to any."""
         for i, rule in enumerate(self.entry.rules):
             fewest = evaluate(rule.fewest, self.settings)
             if parameter.kind in rule.kinds and parameter.elements >= fewest:
@@ -184,15 +186,15 @@ def styles() -> Mapping[str, Style]:
 
 
 def clippings() -> tuple[str, ...]:
-    """Ways of clipping by the global norm: not, with a kernel that scales, or folded."""
+    """Ways of clipping by the global norm: none, a scaling kernel, or folded into the update."""
     return (UNCLIPPED, *document().clipping)
 
 
 def load(name: str, **settings: int) -> Optimiser:
-    """The optimiser of this name, some of its settings changed: load("adam-8bit", block=256).
+    """The optimiser `name` with some settings changed: load("adam-8bit", block=256).
 
-    Raises `UnknownName` for another name or setting and `ProblemError` for a setting that is no
-    whole number, or one below its least.
+    Raises `UnknownName` for another name or setting, and `ProblemError` for a setting that is not a
+    whole number, or is below its least value.
     """
     wanted = "-".join(name.lower().replace("_", " ").split())
     if wanted not in document().optimisers:

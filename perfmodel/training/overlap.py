@@ -1,21 +1,21 @@
-"""Communication beside computing: what it hides under, and what each costs the other.
+"""Overlap of communication and computing: how much is hidden, and how each slows the other.
 
-A collective's kernels hold a share σ of the units, and its bytes pass through the device's memory.
-While both run, a kernel that needs a share u of the units' time and m of the memory's is left
+A collective's kernels occupy a share σ of the units, and its bytes pass through the device's
+memory, of whose bandwidth it takes a share μ. A kernel that needs a share u of the units' time and
+m of the memory's runs beside it at
 
     pace = min(1, (1 − σ)/u, (1 − μ)/m)
 
-of its speed, with μ the share of the memory's bandwidth that the transfer takes. A transfer is
-paced by its link and keeps its own speed. When it ends the kernel has the device to itself again,
-so that t₁ of computing beside t₂ of communication take
+of its full speed. The transfer is limited by its link and keeps its own speed. When the transfer
+ends, the kernel has the device to itself again. So t₁ of computing beside t₂ of communication take
 
     max(t₂, t₁ + (1 − pace)·t₂),    never less than either, nor more than both in turn.
 
-Where the transfer lasts throughout, computing takes t₁/(1 − σ), and where the kernel is bound by
-memory the bytes of both add up (both are measured in Rashidi et al., ACE, 2007.00156).
+Where the transfer lasts throughout, computing takes t₁/(1 − σ). Where the kernel is memory-bound,
+the bytes of both add up. Both cases are measured in Rashidi et al., ACE, 2007.00156.
 
-Longer sequences are two queues, of computing and of transfers, each in order: a layer waits until
-so many transfers have ended, a transfer until so many layers have. `run` plays them through.
+A longer sequence has two queues, layers to compute and transfers, each in order. A layer waits for
+a number of transfers, a transfer for a number of layers. `run` simulates both queues.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ from perfmodel.errors import ProblemError
 
 @dataclass(frozen=True)
 class Work:
-    """A kernel, some kernels, or a transfer, as if alone on the device."""
+    """A kernel, several kernels, or a transfer, as if alone on the device."""
 
     seconds: Number
-    """How long it takes alone."""
+    """Seconds that it takes alone."""
     unit_share: Number
-    """Share of the units' time that it needs: 1 for a product, of a collective what it holds."""
+    """Share of the units' time that it needs: 1 for a product; for a collective the share it
+    occupies."""
     memory_share: Number = 0.0
-    """Share of the bandwidth of the device's memory that it takes."""
+    """Share of the device's memory bandwidth that it takes."""
 
     def __post_init__(self) -> None:
         _check("seconds", self.seconds, sys.float_info.max)
@@ -49,24 +50,25 @@ class Work:
     def moving(
         cls, seconds: float, hbm_bytes: float, hbm_bytes_per_s: float, unit_share: float
     ) -> Work:
-        """Work that moves so many bytes to and from a memory of that bandwidth."""
+        """Work that moves `hbm_bytes` to and from a memory of this bandwidth."""
         share = hbm_bytes / (seconds * hbm_bytes_per_s) if seconds else 0.0
         return cls(seconds, unit_share, min(share, 1.0))
 
     def part(self, share: float) -> Work:
-        """A share of it, alike in all else."""
+        """A share of the work: its seconds are scaled."""
         return replace(self, seconds=self.seconds * share)
 
 
 def pace(compute: Work, transfer: Work) -> Number:
-    """Speed that is left to computing beside a transfer, from 0 to 1; numbers or arrays."""
+    """Speed of computing beside a transfer, relative to computing alone, 0 to 1; numbers or
+    arrays."""
     units = _left(1 - transfer.unit_share, compute.unit_share)
     memory = _left(1 - transfer.memory_share, compute.memory_share)
     return minimum(units, memory)
 
 
 def together_seconds(compute: Work, transfer: Work) -> Number:
-    """Seconds until both have ended, begun at the same time; numbers or arrays."""
+    """Seconds until both have ended when both start at once; numbers or arrays."""
     slowed = compute.seconds + (1 - pace(compute, transfer)) * transfer.seconds
     return maximum(transfer.seconds, slowed)
 
@@ -78,7 +80,7 @@ class Layer:
     work: Work
     """What is computed."""
     needs: int = 0
-    """How many transfers of the other queue have to have ended."""
+    """Number of transfers that must end before it starts."""
 
 
 @dataclass(frozen=True)
@@ -88,40 +90,40 @@ class Transfer:
     work: Work
     """What crosses the link."""
     after: int = 0
-    """How many layers of the other queue have to have ended."""
+    """Number of layers that must end before it starts."""
 
 
 @dataclass(frozen=True)
 class Overlapped:
-    """Both queues from their begin until the last of both has ended."""
+    """Both queues from the start until the last of both has ended."""
 
     seconds: float
-    """How long it took."""
+    """Seconds in all."""
     compute_seconds: float
-    """All computing, as if alone."""
+    """Seconds of all computing, as if alone."""
     transfer_seconds: float
-    """All transfers, as if alone."""
+    """Seconds of all transfers, as if alone."""
     waiting_seconds: float
-    """Of `seconds`, those in which nothing was computed."""
+    """The part of `seconds` in which nothing was computed."""
 
     @property
     def exposed_seconds(self) -> float:
-        """What the transfers add to computing: waiting, and computing that is slower."""
+        """Seconds that the transfers add to computing: waiting, and slower kernels."""
         return self.seconds - self.compute_seconds
 
     @property
     def slowed_seconds(self) -> float:
-        """What computing took longer because units and memory were shared."""
+        """Seconds that shared units and memory add to computing."""
         return max(self.exposed_seconds - self.waiting_seconds, 0.0)  # -1e-16 by rounding
 
     @property
     def hidden_seconds(self) -> float:
-        """Seconds of transfers that cost nothing."""
+        """Seconds of transfers that add nothing."""
         return self.transfer_seconds - self.exposed_seconds
 
 
 def run(layers: Sequence[Layer], transfers: Sequence[Transfer]) -> Overlapped:
-    """Play both queues through.
+    """Simulate both queues.
 
     Raises `ProblemError` where a layer and a transfer wait for each other.
     """
@@ -156,10 +158,10 @@ def run(layers: Sequence[Layer], transfers: Sequence[Transfer]) -> Overlapped:
 
 
 def prefetched(layers: Sequence[Work], gathers: Sequence[Work], *, ahead: int = 1) -> Overlapped:
-    """Layers whose weights are gathered, `ahead` layers before they are used (FSDP, forward).
+    """Layers whose weights are gathered `ahead` layers before their use (FSDP, forward).
 
-    The gather of layer i + 1 runs under layer i where `ahead` is 1; of the first layer nothing
-    hides it. Raises `ProblemError` where there is not one gather a layer.
+    With `ahead` of 1, the gather of layer i + 1 overlaps layer i; the first gather is exposed.
+    Raises `ProblemError` unless there is one gather a layer.
     """
     _check_equal("gathers", gathers, layers)
     queue = [Layer(work, i + 1) for i, work in enumerate(layers)]
@@ -172,8 +174,8 @@ def gathered_and_reduced(
 ) -> Overlapped:
     """Backward of layers whose weights are gathered and whose gradients are scattered (FSDP).
 
-    In the order of the backward pass. A layer's gradients leave as soon as it has ended, behind the
-    gather that was asked for before. Raises `ProblemError` where the lengths differ.
+    Layers are in the order of the backward pass. A layer's gradients are sent when it has ended,
+    after the gathers queued before. Raises `ProblemError` where the lengths differ.
     """
     _check_equal("gathers", gathers, layers)
     _check_equal("reductions", reductions, layers)
@@ -191,18 +193,18 @@ def gathered_and_reduced(
 def reduced_in_buckets(layers: Sequence[Work], buckets: Sequence[tuple[int, Work]]) -> Overlapped:
     """Backward of layers whose gradients are reduced bucket by bucket (data parallel, ZeRO 0–2).
 
-    `buckets` are the layers that have to have ended before each can leave, and its reduction
-    (`fill_buckets` has the first of both). The last bucket is what nothing hides.
+    `buckets` has, for each bucket, the layers that must end before it can be sent, and its
+    reduction. `fill_buckets` computes the first. The last bucket is exposed.
     """
     return run([Layer(work) for work in layers], [Transfer(w, after) for after, w in buckets])
 
 
 def fill_buckets(gradient_bytes: Sequence[float], bucket_bytes: float) -> list[tuple[int, float]]:
-    """Layers after which a bucket is full, and its bytes; layers in the order of backward.
+    """For each bucket, the layers after which it is full, and its bytes; layers in backward order.
 
-    A bucket closes once it holds `bucket_bytes`, and the last one with what is left (PyTorch's
-    distributed data parallel, Li et al. 2006.15704, section 3.2.2). Raises `ProblemError` for a
-    bucket of nothing.
+    A bucket closes once it holds `bucket_bytes`; the last one holds the rest (PyTorch's distributed
+    data parallel, Li et al. 2006.15704, section 3.2.2). Raises `ProblemError` for a bucket of no
+    bytes.
     """
     if not bucket_bytes > 0:
         raise ProblemError(f"a bucket of {bucket_bytes:g} bytes never fills; write bytes above 0")
@@ -217,16 +219,16 @@ def fill_buckets(gradient_bytes: Sequence[float], bucket_bytes: float) -> list[t
 
 
 def in_turn(layers: Sequence[Work], transfers: Sequence[Work]) -> Overlapped:
-    """Each layer's result crosses before the next layer begins (tensor parallel): all exposed."""
+    """Each layer's result is sent before the next layer starts (tensor parallel): all exposed."""
     _check_equal("transfers", transfers, layers)
     queue = [Layer(work, i) for i, work in enumerate(layers)]
     return run(queue, [Transfer(work, i + 1) for i, work in enumerate(transfers)])
 
 
 def tiled(product: Work, transfer: Work, tiles: int) -> Overlapped:
-    """A product whose result leaves tile by tile (asynchronous tensor parallelism, Flux).
+    """A product whose result is sent tile by tile (asynchronous tensor parallelism, Flux).
 
-    At most (tiles − 1)/tiles of the transfer hide: the last tile's has nothing to hide under.
+    At most (tiles − 1)/tiles of the transfer are hidden: the last tile's transfer is exposed.
     Raises `ProblemError` for less than one tile.
     """
     if tiles < 1:
@@ -237,7 +239,7 @@ def tiled(product: Work, transfer: Work, tiles: int) -> Overlapped:
 
 
 def _left(free: Number, needed: Number) -> Number:
-    """Share of its speed that a need of `needed` has of what is free; 1 where it needs nothing."""
+    """free / needed, at most 1; 1 where nothing is needed."""
     return minimum(1.0, free / maximum(needed, 1e-300))
 
 

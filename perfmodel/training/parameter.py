@@ -1,4 +1,4 @@
-"""A weight tensor of a network, as an optimiser sees it: its shape and what it is."""
+"""A weight tensor of a network as an optimiser sees it: its shape and kind."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from perfmodel.errors import ProblemError, UnknownName
 
 Kind = Literal["matrix", "embedding", "vector"]
 KINDS: tuple[str, ...] = get_args(Kind)
-"""What a parameter may be: the weights of a product; a table of rows that are looked up, or the
-head that is one; biases and the weights of norms."""
+"""Kinds of parameters: weights of a product; tables whose rows are looked up, or a head; biases and
+the weights of norms."""
 
 
 @dataclass(frozen=True)
 class Parameter:
     """`count` weight tensors of one shape.
 
-    Raises `ProblemError` for a shape that is none, `UnknownName` for another kind.
+    Raises `ProblemError` for an invalid shape, `UnknownName` for another kind.
     """
 
     name: str
-    """What messages call it."""
+    """Name in messages."""
     shape: tuple[int, ...]
     """Extents: of a matrix rows first (outputs of the product), then columns (its inputs)."""
     kind: Kind = "matrix"
-    """What the tensor is, since optimisers treat these apart."""
+    """Its kind, since optimisers treat kinds differently."""
     count: int = 1
-    """How many tensors of this shape and kind there are."""
+    """Number of tensors of this shape and kind."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -50,16 +50,18 @@ class Parameter:
 
     @property
     def rows(self) -> int:
-        """Rows m of the m x n matrix that an optimiser sees: 1 of a vector."""
+        """Rows m of the m × n matrix that an optimiser sees; 1 for a vector."""
         return self.shape[0] if len(self.shape) > 1 else 1
 
     @property
     def columns(self) -> int:
-        """Columns n: all extents after the first together, as optimisers flatten a convolution."""
+        """Columns n: the product of all extents after the first, as optimisers flatten a
+        convolution."""
         return self.elements // self.rows
 
     def blocks(self, longest: int) -> tuple[Parameter, ...]:
-        """The blocks of at most so many rows and columns that it is cut into, equal ones as one."""
+        """The blocks of at most `longest` rows and columns that it is cut into; equal blocks as one
+        entry."""
         if max(self.rows, self.columns) <= longest:
             return (self,)
         parts = [

@@ -1,4 +1,4 @@
-"""A plan: how a training step is laid out over devices, micro-batches and memory."""
+"""A plan: how a training step is distributed over devices and micro-batches."""
 
 from __future__ import annotations
 
@@ -14,54 +14,54 @@ from perfmodel.networks.stack import load as load_stack
 
 @dataclass(frozen=True)
 class Plan:
-    """One training step. Raises `ProblemError` and `UnknownName` in one line."""
+    """One training step. Raises `ProblemError` and `UnknownName`."""
 
     seq: int
     """Tokens of a sequence."""
     micro_batch: int = 1
-    """Sequences of a device and pass."""
+    """Sequences of one pass on one device."""
     accumulation: int = 1
-    """Micro-batches of a device and step."""
+    """Micro-batches of one step on one device (gradient accumulation)."""
     tensor: int = 1
     """Devices that share heads, inner layers and the vocabulary."""
     sequence: bool = False
-    """Whether those split the rows of norms and residuals too."""
+    """Whether those devices also split the rows of norms and residuals (sequence parallelism)."""
     pipeline: int = 1
-    """Devices that layers are split over."""
+    """Pipeline stages that layers are split over."""
     chunks: int = 1
-    """Pieces of the network that a pipeline's device has."""
+    """Chunks of the network on one pipeline stage."""
     data: int = 1
-    """Copies of all that, each with sequences of its own."""
+    """Copies of the model, each with sequences of its own (data parallelism)."""
     context: int = 1
-    """Devices that a sequence's tokens are split over."""
+    """Devices that a sequence's tokens are split over (context parallelism)."""
     expert: int = 1
     """Devices, among those of `data`, that experts are split over."""
     zero: int = 0
-    """What copies share out (ZeRO): 1 optimiser states, 2 gradients, 3 weights too (FSDP)."""
+    """What copies shard (ZeRO): 1 optimiser states, 2 gradients too, 3 weights too (FSDP)."""
     recompute: str = "none"
-    """What runs again in the backward pass (`perfmodel.networks.rematerialise`)."""
+    """Recomputation in the backward pass (`perfmodel.networks.rematerialise`)."""
     recompute_layers: int | None = None
-    """Layers that it holds for; None: all."""
+    """Number of layers that recompute; None: all."""
     dtype: str = "bf16"
     """Type of the products."""
     stack: str = "megatron"
-    """Software that runs it."""
+    """Software stack."""
     attention: str = ""
-    """`unfused`, `flash` or a fused kernel's name; empty: the stack's."""
+    """`unfused`, `flash`, or the name of a fused kernel; empty: the stack's choice."""
     dropout: float | None = None
-    """Share dropped; None: the network's."""
+    """Dropout rate; None: the network's."""
     optimiser: str = "adamw"
-    """Its optimiser; `none`: the step ends with the gradients."""
+    """Optimiser; `none`: the step ends with the gradients."""
     precision: str = ""
-    """The recipe of weights, gradients and states; empty: the usual one of the stack and type."""
+    """Recipe of weights, gradients and states; empty: the default of the stack and type."""
     schedule: str = "1f1b"
-    """Order of a pipeline's work."""
+    """Pipeline schedule."""
     loss: bool = True
-    """Whether the cross-entropy is inside."""
+    """Whether the step includes the cross-entropy loss."""
     ends: bool = True
-    """Whether embeddings and head run as well; else the layers alone."""
+    """Whether embeddings and head run too; otherwise only the layers."""
     training: bool = True
-    """Whether a backward pass follows; else it is a forward pass alone."""
+    """Whether a backward pass follows; otherwise only the forward pass runs."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -70,7 +70,7 @@ class Plan:
         ):  # fmt: skip
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ProblemError(f"{name} is {value}; it is a whole number from 1 on")
+                raise ProblemError(f"{name} is {value}; give a whole number of 1 or more")
         if self.zero not in (0, 1, 2, 3):
             raise ProblemError(f"zero is {self.zero}; it is 0, 1, 2 or 3")
         rematerialise.mode(self.recompute)
@@ -80,19 +80,22 @@ class Plan:
 
     @property
     def schedule_kind(self) -> str:
-        """The order of its pipeline: interleaved where a stage has several pieces."""
+        """The pipeline schedule; interleaved where a stage has several chunks."""
         several = self.schedule == "1f1b" and self.chunks > 1
         return "interleaved" if several else self.schedule
 
     @property
     def copies(self) -> int:
-        """Devices with the same weights: those of a split sequence have them too."""
+        """Devices with the same weights; devices that split a sequence count."""
         return self.data * self.context
 
     @property
     def sharing(self) -> int:
-        """Devices that experts are split over, and copied to: those with the same layers, and where
-        there are more experts' devices than copies, those that share a layer too."""
+        """Devices that experts are split over and copied to.
+
+        They are the devices with the same layers. Where `expert` exceeds `data`, the devices of
+        `tensor` are included.
+        """
         return self.copies * (1 if self.expert <= self.data else self.tensor)
 
     @property
@@ -102,7 +105,7 @@ class Plan:
 
     @property
     def devices(self) -> int:
-        """Devices that it takes."""
+        """Devices in all."""
         return self.tensor * self.pipeline * self.data * self.context
 
     @property
@@ -117,17 +120,17 @@ class Plan:
 
     @property
     def wide(self) -> bool:
-        """Whether it computes with fp32 weights and activations."""
+        """Whether weights and activations are fp32."""
         return self.dtype in ("fp32", "tf32")
 
     @property
     def data_bytes(self) -> float:
-        """Bytes of a weight as its products read it from memory."""
+        """Bytes of a weight in memory, as its products read it."""
         return element(self.setting.data).bytes
 
     @property
     def setting(self) -> Setting:
-        """How each device runs a pass."""
+        """The setting of each device's passes."""
         return Setting(
             batch=self.micro_batch,
             seq=self.seq,
@@ -144,7 +147,8 @@ class Plan:
         )
 
     def check(self, network: Network) -> None:
-        """Raise `ProblemError` for layers that do not divide by stages, with what would."""
+        """Raise `ProblemError` for layers that do not divide by stages; it names numbers that
+        do."""
         stages = self.pipeline * self.chunks
         layers = network.layers
         if all((layers + slots) % stages for slots in range(4)):

@@ -1,4 +1,4 @@
-"""In which types a training step keeps weights, gradients, master weights and optimiser states."""
+"""Recipes of mixed precision: the types of weights, gradients, master weights and states."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Copy:
     dtype: str
     """Its type."""
     lives: Life
-    """How long it is there: a whole step, a forward pass, or while its layer runs."""
+    """How long it is kept: a whole step, a forward pass, or while its layer runs."""
 
     @property
     def bytes(self) -> float:
@@ -34,24 +34,24 @@ class Copy:
 
 @dataclass(frozen=True)
 class Precision:
-    """A recipe of mixed precision. Raises `UnknownName` for a type that is not known."""
+    """A recipe of mixed precision. Raises `UnknownName` for an unknown type."""
 
     name: str
-    """What a plan calls it."""
+    """Name in a plan."""
     about: str
-    """One line for a person."""
+    """One-line description."""
     weights: str
     """Type of the weights that forward and backward read."""
     gradients: str
-    """Type in which gradients are kept and added up."""
+    """Type in which gradients are kept and accumulated."""
     master: str | None
-    """Type of the weights that the optimiser updates; None where it updates `weights`."""
+    """Type of the master weights, which the optimiser updates; None where it updates `weights`."""
     states: str
-    """Type of the optimiser's moments, where it keeps them in no format of its own."""
+    """Type of the optimiser's moments, unless the optimiser has a format of its own."""
     copies: tuple[Copy, ...] = ()
     """Further copies of the weights."""
     source: str = ""
-    """Who says so."""
+    """Source."""
 
     def __post_init__(self) -> None:
         own = (self.weights, self.gradients, self.states, *(copy.dtype for copy in self.copies))
@@ -70,16 +70,16 @@ class Precision:
 
     @property
     def master_bytes(self) -> float:
-        """Bytes a parameter of the master weights; 0 without."""
+        """Bytes a parameter of the master weights; 0 where there are none."""
         return element(self.master).bytes if self.master else 0.0
 
     def copy_bytes(self, *lives: Life) -> float:
-        """Bytes a parameter of the further copies that live so long."""
+        """Bytes a parameter of the copies that are kept for `lives`."""
         return sum(copy.bytes for copy in self.copies if copy.lives in lives)
 
     @cached_property
     def updated(self) -> Types:
-        """What an optimiser reads and writes."""
+        """Types that an optimiser reads and writes."""
         if self.master is None:
             return Types(self.weights, self.gradients, self.states)
         return Types(self.master, self.gradients, self.states, copy=self.weights)
@@ -92,7 +92,7 @@ def recipes() -> Mapping[str, Precision]:
 
 
 def read(path: Path) -> Mapping[str, Precision]:
-    """The recipes of a file; raises `PerfmodelError` in one line saying what is wrong."""
+    """The recipes of a file. Raises `PerfmodelError` with the fault."""
     try:
         table = yamltable.read(path)
         if table["version"] != VERSION:

@@ -1,4 +1,4 @@
-"""Which recipe of mixed precision a plan uses where it does not say."""
+"""The default recipe of mixed precision of a plan."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from perfmodel.training.precision import Precision
 
 
 def of(plan: Plan) -> Precision:
-    """The plan's recipe, or the usual one of its types and stack."""
+    """The plan's recipe, or the default of its types and stack."""
     return precision.load(plan.precision or usual(plan))
 
 
 def usual(plan: Plan) -> str:
-    """fp32 needs no master; FSDP shards fp32 weights; Megatron adds gradients up in fp32."""
+    """The default: fp32 needs no master; FSDP shards fp32 weights; Megatron accumulates in fp32."""
     if plan.wide:
         return "fp32"
     if plan.zero == 3:

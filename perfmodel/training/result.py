@@ -1,4 +1,4 @@
-"""The answer for a training step: seconds with a range, where they go, and what memory holds."""
+"""The prediction of a training step: seconds with a range, their breakdown, and memory."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Step:
     """One training step. Times in seconds, of the busiest device."""
 
     network: Network
-    """What trains."""
+    """The network."""
     plan: Plan
-    """How."""
+    """The plan."""
     device: str
     """The device's slug."""
     seconds: float
-    """One optimiser step."""
+    """Seconds of one step, the optimiser's update included."""
     low_seconds: float
     """Low end of its 80 % range."""
     high_seconds: float
@@ -42,21 +42,21 @@ class Step:
     forward_seconds: float
     """Forward pass of one micro-batch by itself, through all layers."""
     backward_seconds: float
-    """Its backward pass, with what runs again."""
+    """Backward pass of one micro-batch, with recomputation."""
     bubble_seconds: float
-    """What the busiest stage waits for others."""
+    """Seconds that the busiest stage waits for other stages."""
     classes: Mapping[str, float]
-    """Seconds of a step by class; what is left over is `host`."""
+    """Seconds of a step by class; the remainder is `host`."""
     memory: Memory
-    """What the fullest device holds."""
+    """Memory of the fullest device."""
     peak_flops: float
     """The device's dense peak in the type of the products."""
     assumptions: tuple[str, ...]
-    """What was assumed, each once."""
+    """Assumptions, each once."""
     known_device: str = "none"
-    """How much is known of the device, by most of the kernels' time."""
+    """The level of knowledge about the device that most of the kernels' time has."""
     timeline: Timeline | None = None
-    """A pipeline's tasks as they ran; None where there is one stage."""
+    """A pipeline's tasks with their times; None with one stage."""
 
     @property
     def limiter(self) -> str:
@@ -65,12 +65,12 @@ class Step:
 
     @cached_property
     def tokens_per_second(self) -> float:
-        """Of all devices."""
+        """Tokens a second of all devices."""
         return self.plan.tokens / self.seconds
 
     @property
     def tokens_per_second_per_device(self) -> float:
-        """Of one."""
+        """Tokens a second of one device."""
         return self.tokens_per_second / self.plan.devices
 
     def flops_per_second_per_device(self, convention: str = "megatron") -> float:
@@ -119,10 +119,10 @@ def classes(
     timed: Timed,
     seconds: float,
 ) -> dict[str, float]:
-    """Seconds of a step by class, on one stage; what is left over is the host's.
+    """Seconds of a step by class, on one stage; the remainder is the host's.
 
-    Communication is what kernels wait for: exchanges between those of a layer, what exchanges that
-    run beside layers add to them, and what nothing hides at the end.
+    Communication counts as far as kernels wait for it: exchanges between kernels of a layer, the
+    time that overlapped exchanges add, and exposed exchanges at the end.
     """
     found: dict[str, float] = {}
     for one in (work for part in stage for work in part.work):
@@ -149,7 +149,8 @@ def ranged(
     last: Update,
     seconds: float,
 ) -> tuple[float, float]:
-    """Low and high end of the 80 % range: kernels by family, exchanges, and what joins them."""
+    """Low and high end of the 80 % range. It combines kernels by family, exchanges, and a term for
+    how these join."""
     spreads = [*_spreads(stage, plan), *last.spreads, *_exchanged(stage, plan, copies)]
     low, high = together(spreads)
     further = _further(copies)
@@ -158,17 +159,17 @@ def ranged(
     return seconds * math.exp(-down), seconds * (1.0 + up)
 
 
-# Share of a kernel's range that a step has of it: shapes of one family err apart to some degree.
+# Share of a kernel's range that enters a step's: errors of one family's shapes partly cancel.
 _SHARED = 0.8
-# ln of what no kernel's range holds, by what joins the devices: the least with which four fifths of
-# the published steps lie in their ranges, each source counting alike (docs/accuracy.md, "Whole
-# networks"): 53 steps and passes of one device, 1,006 of one node, 54 over several nodes, 10 with
-# experts over devices.
+# Extra spread (natural logarithm) that no kernel's range covers, by what joins the devices. It is
+# the least with which four fifths of the published steps lie in their ranges, each source weighted
+# equally (docs/accuracy.md, "Whole networks"): 53 steps and passes of one device, 1,006 of one
+# node, 54 over several nodes, 10 with experts over devices.
 _ALONE, _NODE, _NODES, _EXPERTS = 0.05, 0.05, 0.18, 0.66
 
 
 def _further(copies: Copies) -> float:
-    """How far a step may lie beside its kernels: by how they, the host and the links join."""
+    """Extra spread of a step beyond its kernels', from how kernels, host and links join."""
     plan, links = copies.plan, copies.links
     if plan.expert > 1:
         return _EXPERTS
@@ -178,7 +179,7 @@ def _further(copies: Copies) -> float:
 
 
 def _spreads(stage: Sequence[Part], plan: Plan) -> Iterable[Spread]:
-    """Every kernel's seconds in a step, with their range."""
+    """Seconds of every kernel in a step, with their range."""
     for one in (work for part in stage for work in part.work):
         for kernel, runs in one.kernels():
             times = plan.accumulation * one.repeat * runs

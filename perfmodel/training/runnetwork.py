@@ -1,7 +1,7 @@
 """A row of a training-run table as a network.
 
-A network that the package knows by the row's name is taken, with what the row says of it; another
-one is a network of the nearest name's family at the row's sizes.
+A name that the package knows gives that network, changed where the row differs. Any other name
+gives a network of the nearest name's family at the row's sizes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from perfmodel.networks import library
 from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
 from perfmodel.training.cells import Cells
 
-# Whose code a name without sizes of its own stands for; the first that a name begins with.
+# The family's code for names without sizes of their own; the first prefix that matches counts.
 _FAMILIES = {
     "switch": "t5-large",
     "t5": "t5-large",
@@ -40,7 +40,8 @@ _FAMILIES = {
 
 
 def network_of(cells: Cells) -> Network:
-    """The network of a row. Raises `ProblemError` where its name says nothing and sizes lack."""
+    """The network of a row. Raises `ProblemError` where its name is unknown and sizes are
+    missing."""
     name = str(cells.row["network"])
     try:
         known = library.load(name)
@@ -62,7 +63,7 @@ def _template(name: str) -> Network:
 
 
 def _said(network: Network, cells: Cells) -> Network:
-    """A known network with what the row says otherwise: vocabulary, positions, head."""
+    """A known network with the row's vocabulary, positions and head."""
     changes: dict[str, Any] = {}
     if cells.whole("vocabulary"):
         changes["vocabulary"] = cells.whole("vocabulary")
@@ -110,8 +111,8 @@ def _resized(like: Network, cells: Cells) -> Network:
 
 
 def _two_stacks(found: Network, like: Network, mlp: Mlp, attention: SelfAttention) -> Network:
-    """An encoder and a decoder of half of the layers each; of Switch's every second one has experts
-    (2101.03961, section 2.2)."""
+    """An encoder and a decoder with half of the layers each. In Switch, every second layer has
+    experts (2101.03961, section 2.2)."""
     half = found.layers // 2
     dense = replace(mlp, experts=0, chosen=0)
     kinds = (dense, mlp) if mlp.experts else (dense,)

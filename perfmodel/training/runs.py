@@ -1,6 +1,6 @@
 """A row of a training-run table as a plan of a network (runnetwork.py).
 
-What a row leaves open is filled by what its stack usually does, and said.
+Empty cells take the stack's defaults, which are listed as assumptions.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from perfmodel.training.runnetwork import network_of
 
 @dataclass(frozen=True)
 class Asked:
-    """What a row asks for."""
+    """The network and plan of a row."""
 
     network: Network
     """The network."""
     plan: Plan
     """The step."""
     assumed: tuple[str, ...]
-    """What was filled in, each in a few words."""
+    """Assumptions for empty cells, a few words each."""
 
 
 def plan_of(row: Row) -> Asked:
-    """Network, plan, and what was assumed of a row. Raises `ProblemError` for what is missing."""
+    """Network, plan and assumptions of a row. Raises `ProblemError` for missing cells."""
     cells = Cells(row)
     network = network_of(cells)
     stack = _stack(cells)
@@ -57,12 +57,13 @@ def plan_of(row: Row) -> Asked:
     return Asked(network, plan, tuple(cells.assumed))
 
 
-# Passes that are timed by themselves, without the optimiser and the loss (NeuSight's iterations).
+# Passes that are timed alone, without optimiser and loss (NeuSight's iterations).
 _PASSES = ("forward_ms", "backward_ms", "iteration_ms")
 
 
 def _mesh(cells: Cells) -> dict[str, Any]:
-    """Devices by axis; copies are what is left of them. Raises `ProblemError` for others."""
+    """Devices by mesh axis; the rest are copies. Raises `ProblemError` if they do not multiply
+    out."""
     axes = {name: cells.whole(name) or 1 for name in ("tensor", "pipeline", "context", "expert")}
     devices = cells.needed("devices")
     one = axes["tensor"] * axes["pipeline"] * axes["context"]
@@ -75,7 +76,7 @@ def _mesh(cells: Cells) -> dict[str, Any]:
     return axes | {"data": data}
 
 
-# Stacks whose frameworks run a device's sequences in one pass unless told otherwise.
+# Stacks whose frameworks run all sequences of a device in one pass by default.
 _AT_ONCE = ("eager", "compile", "compile-2024", "liger")
 
 
@@ -98,13 +99,13 @@ def _batches(cells: Cells, data: int, *, at_once: bool) -> tuple[int, int]:
 _FUSED_SINCE = 2023
 _LOSS_COMPILED_SINCE = 2025
 
-# Types of other scales than this package has of them.
+# Formats with other scales than the package's own.
 _DTYPES = {"mxfp8": "fp8", "fp8_block": "fp8", "fp16-amp": "fp16", "bf16-amp": "bf16"}
 
-# Types of other scales than this package has of them.
+# Formats with other scales than the package's own.
 _DTYPES = {"mxfp8": "fp8", "fp8_block": "fp8", "fp16-amp": "fp16", "bf16-amp": "bf16"}
 
-# What tables call attention, as this package does; others are names of kernels.
+# How tables name attention, and the package's name; any other name is a kernel's.
 _ATTENTION = {
     "unfused": "unfused",
     "flash": "flash",
@@ -114,7 +115,7 @@ _ATTENTION = {
 
 
 def _splits_sequence(cells: Cells, stack: str) -> bool:
-    """Whether the devices of a layer split its rows, said or as its stack usually does."""
+    """Whether the devices of a layer split its rows: the row's cell, or the stack's default."""
     if not cells.missing("sequence_parallel"):
         return bool(cells.row["sequence_parallel"])
     usual = load_stack(stack).splits_sequence
@@ -122,7 +123,8 @@ def _splits_sequence(cells: Cells, stack: str) -> bool:
 
 
 def _kernel(cells: Cells) -> str:
-    """Frameworks' own attention is one fused kernel since 2023 (PyTorch 2.0, SDPA)."""
+    """The attention of a row; frameworks have had one fused kernel since 2023 (PyTorch 2.0,
+    SDPA)."""
     if cells.missing("attention"):
         late = (cells.whole("year") or 0) > _FUSED_SINCE
         return str(cells.usual("attention", "flash", f"after {_FUSED_SINCE}")) if late else ""
@@ -131,7 +133,7 @@ def _kernel(cells: Cells) -> str:
 
 
 def _stack(cells: Cells) -> str:
-    """The row's stack; torch.compile had the loss outside before 2025."""
+    """The row's stack; torch.compile excluded the loss before 2025."""
     said = str(cells.usual("stack", "megatron", "not said"))
     early = said == "compile" and 0 < (cells.whole("year") or 0) < _LOSS_COMPILED_SINCE
     return "compile-2024" if early else said

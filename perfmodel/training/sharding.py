@@ -1,6 +1,6 @@
-"""Weights, gradients and states by device: ZeRO's stages, FSDP and groups of shards.
+"""Weights, gradients and states by device: ZeRO's stages, FSDP and sharding groups.
 
-A stage splits what every device of a data-parallel group would hold over its `shards`
+A stage shards what every device of a data-parallel group would hold over d devices, `shards`
 (Rajbhandari et al. 2019, 1910.02054, §5):
 
     0   nothing                         w + g + k
@@ -8,9 +8,9 @@ A stage splits what every device of a data-parallel group would hold over its `s
     2   and gradients                   w + (g + k)/d
     3   and weights                     (w + g + k)/d
 
-with bytes w of the weights, g of the gradients, k of the master weights and states. Groups smaller
-than all data-parallel devices (HSDP, MiCS) are stage 3 with the shards of a group. Numbers may be
-integers, arrays or SymPy symbols; padding to whole shards is left out.
+w: bytes of the weights, g: of the gradients, k: of master weights and states. Groups smaller than
+all data-parallel devices (HSDP, MiCS) are stage 3 with the shards of a group. Numbers may be
+integers, arrays or SymPy symbols. Padding to whole shards is left out.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ Offload = Literal["none", "optimiser", "all"]
 STAGES = (0, 1, 2, 3)
 """ZeRO's stages; 3 is FSDP."""
 OFFLOADS = ("none", "optimiser", "all")
-"""What is in the host's memory: nothing, all but the weights, or everything."""
+"""What is in host memory: nothing, all but the weights, or everything."""
 
-# The stage from which on each is in shards.
+# The first stage in which each is sharded.
 _SHARDED_FROM = {"weights": 3, "gradients": 2, "master": 1, "states": 1}
 
 
 @dataclass(frozen=True)
 class ModelStates:
-    """Bytes of one device."""
+    """Bytes on one device."""
 
     weights: Number
     """Of the weights."""
@@ -61,7 +61,7 @@ def model_states(
     stage: int = 0,
     shards: Number = 1,
 ) -> ModelStates:
-    """What one device holds of so many parameters, whose states take `state_bytes` together.
+    """Bytes on one device of `parameters`, whose states take `state_bytes` together.
 
     Raises `UnknownName` for another stage and `ProblemError` for shards below 1.
     """
@@ -84,12 +84,12 @@ def _check(stage: int, shards: Number) -> None:
     if stage not in STAGES:
         raise UnknownName("stage of ZeRO", str(stage), [str(known) for known in STAGES])
     if not is_symbolic(shards) and np.any(np.asarray(shards) < 1):
-        raise ProblemError(f"states are split over {shards} shards; there is at least 1")
+        raise ProblemError(f"states are split over {shards} shards; give at least 1")
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Bytes by where they lie."""
+    """Bytes by place."""
 
     device: Number
     """Of one device."""
@@ -108,12 +108,12 @@ def deepspeed_zero3(
     offload: Offload = "none",
     buffer: float = 1.5,
 ) -> Estimate:
-    """Stage 3 as DeepSpeed estimates it, with the largest layer gathered in fp32 on the device.
+    """Stage 3 by DeepSpeed's estimate, with the largest layer gathered in fp32 on the device.
 
-    What is offloaded lies on the hosts in equal parts, times a factor `buffer` for what lies there
-    for a while (estimate_zero3_model_states_mem_needs, with `zero_init`; without offload the host
-    only builds the largest layer, once for each of its devices). Raises `UnknownName` for another
-    `offload`, `ProblemError` for shards or hosts below 1.
+    Offloaded data is split evenly over the hosts, times a factor `buffer` for temporary copies
+    (estimate_zero3_model_states_mem_needs, with `zero_init`). Without offload, the host only builds
+    the largest layer, once for each of its devices. Raises `UnknownName` for another `offload`,
+    `ProblemError` for shards or hosts below 1.
     """
     if offload not in OFFLOADS:
         raise UnknownName("offload", offload, OFFLOADS)

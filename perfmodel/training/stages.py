@@ -1,7 +1,7 @@
-"""A network cut into parts: which layers stand where, and what each part takes.
+"""A network cut into parts for a pipeline: the layers of each part, and their time.
 
-A pipeline of p stages with v chunks cuts the network into p·v parts. The embedding stands with the
-first layers, the head with the last; layers are shared out evenly.
+A pipeline of p stages with v chunks cuts the network into p·v parts. The embedding belongs to the
+first part, the head to the last; layers are distributed evenly.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from perfmodel.training.layers import LayerWork
 
 @dataclass(frozen=True)
 class Part:
-    """Layers that stand together."""
+    """Consecutive layers on one stage."""
 
     work: tuple[LayerWork, ...]
-    """In order; `repeat` is how many of a kind stand here."""
+    """Layers in order; `repeat` is the number of each kind in this part."""
 
     @property
     def segments(self) -> tuple[tuple[Segment, int], ...]:
@@ -29,18 +29,19 @@ class Part:
         return tuple((one.segment, one.repeat) for one in self.work)
 
     def forward(self, host: Host, copies: Copies) -> Stretch:
-        """One micro-batch forward."""
+        """The forward pass of one micro-batch."""
         found = [_forward(one, host, copies).times(one.repeat) for one in self.work]
         return joined([*_entry(self, copies), *found])
 
     def backward(self, host: Host, copies: Copies, *, last: bool) -> Stretch:
-        """One micro-batch backward, with what runs again; `last` of a step."""
+        """The backward pass of one micro-batch, with recomputation; `last` for the last one of a
+        step."""
         work = reversed(self.work)
         found = [_backward(one, host, copies, last=last).times(one.repeat) for one in work]
         return joined([*_entry(self, copies), *found])
 
     def weight_share(self) -> float:
-        """Share of the backward pass that weight gradients are."""
+        """Share of the backward pass that computes gradients of weights."""
         whole = own = 0.0
         for one in self.work:
             if one.backward is not None:
@@ -51,7 +52,7 @@ class Part:
 
 
 def _forward(one: LayerWork, host: Host, copies: Copies) -> Stretch:
-    """One layer forward; parts of a network have layers alike."""
+    """One layer's forward pass; segments of a network have equal layers."""
     key = (one.segment.name, "forward", False)
     if key not in copies.layers:
         layer = one.stretch("forward", host, copies.links.seconds)
@@ -60,7 +61,7 @@ def _forward(one: LayerWork, host: Host, copies: Copies) -> Stretch:
 
 
 def _backward(one: LayerWork, host: Host, copies: Copies, *, last: bool) -> Stretch:
-    """One layer backward, with what runs again before it."""
+    """One layer's backward pass, after its recomputation."""
     key = (one.segment.name, f"backward of {len(one.again)}", last)
     if key not in copies.layers:
         again = one.stretch("again", host, copies.links.seconds)
@@ -70,7 +71,7 @@ def _backward(one: LayerWork, host: Host, copies: Copies, *, last: bool) -> Stre
 
 
 def exposed_seconds(part: Part, host: Host, copies: Copies, accumulation: int) -> float:
-    """What exchanges of copies add to the layers of a step that they run beside."""
+    """Seconds that the exchanges of copies add to the layers that they overlap, in one step."""
     passes = 2 if copies.plan.training else 1
     found = passes * accumulation * copies.gather_seconds(part.work[0].segment)
     for one in part.work:
@@ -85,14 +86,17 @@ def exposed_seconds(part: Part, host: Host, copies: Copies, accumulation: int) -
 
 
 def _entry(part: Part, copies: Copies) -> list[Stretch]:
-    """What nothing hides at the begin of a pass: a gather."""
+    """Exposed work at the beginning of a pass: a gather."""
     seconds = copies.gather_seconds(part.work[0].segment)
     return [Stretch.of(seconds, 0.0)] if seconds else []
 
 
 def _sizes(layers: int, count: int) -> list[int]:
-    """Layers of each part: even, or with one or two layers less where the head stands, and where
-    the embedding does (Llama 3, 2407.21783, section 3.3.2)."""
+    """Layers of each part.
+
+    Layers are even, or one or two fewer in the part with the head, and in the part with the
+    embedding (Llama 3, 2407.21783, section 3.3.2).
+    """
     for less in range(4):
         each = (layers + less) // count
         if (layers + less) % count == 0 and each >= (less + 1) // 2:
@@ -104,7 +108,7 @@ def _sizes(layers: int, count: int) -> list[int]:
 
 
 def parts(work: Sequence[LayerWork], count: int) -> list[Part]:
-    """The network in so many parts."""
+    """The network in `count` parts."""
     before = [one for one in work if not one.segment.block]
     blocks = [one for one in work if one.segment.block]
     head = [one for one in before if one.segment.name == "head"]

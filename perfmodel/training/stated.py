@@ -1,4 +1,4 @@
-"""What is known of an optimiser and of a recipe of mixed precision: facts with their sources."""
+"""Facts about an optimiser and about a recipe of mixed precision, with their sources."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ SHAPES = (
     Parameter("embedding 32000 x 4096", (32000, 4096), "embedding"),
     Parameter("vector of 4096", (4096,), "vector"),
 )
-"""Tensors that states are shown of."""
+"""Tensors for which states are shown."""
 RECIPE = "megatron"
-"""The precision that traffic is shown in: fp32 gradients and master weights, a 16-bit copy."""
+"""The precision for which traffic is shown: fp32 gradients and master weights, a 16-bit copy."""
 TOKENS = 2**20
-"""Tokens of the step that statistics over tokens are shown of."""
+"""Tokens of a step for which statistics over tokens are shown."""
 
 
 def of_optimiser(optimiser: Optimiser) -> tuple[Fact, ...]:
-    """Its settings, and what it keeps, moves and multiplies by shape."""
+    """Its settings; and its states, traffic and products by shape."""
     return (*_settings(optimiser), *_counted(optimiser))
 
 
@@ -58,7 +58,7 @@ def _counted(optimiser: Optimiser) -> Iterator[Fact]:
 
 
 def of_precision(recipe: Precision) -> tuple[Fact, ...]:
-    """The types of a recipe and their bytes a parameter."""
+    """The types of a recipe, and their bytes a parameter."""
     by, source = recipe.name, recipe.source
     copies = [f"{copy.dtype}, {copy.lives}" for copy in recipe.copies]
     facts = (

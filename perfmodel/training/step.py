@@ -1,10 +1,10 @@
-"""Network × plan × device × links → a training step: seconds, split, memory.
+"""Network × plan × device × links → a training step: seconds, breakdown, memory.
 
-    micro-batch   Σ layers: forward; again and backward, with the exchanges between their kernels
-    step          micro-batches, through a pipeline's stages where there are some; exchanges of
-                  weights and gradients that nothing hides; the optimiser
+    micro-batch   Σ layers: forward; recomputation and backward, with exchanges between kernels
+    step          micro-batches, through pipeline stages if any; exposed exchanges of weights and
+                  gradients; the optimiser
 
-Host and device run side by side (`perfmodel.networks.dispatch`).
+Host and device run concurrently (`perfmodel.networks.dispatch`).
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def predict_step(
     host: Host | None = None,
     constants: Constants | None = None,
 ) -> Step:
-    """Predict one step on a system, or on the usual one of a device.
+    """Predict one step on a system, or on the device's default system.
 
-    `host` is what launches take where that is not what the stack's host does.
-    Raises `ProblemError` for a plan that cannot be laid out, in one line with what would work.
+    `host` replaces the launch times of the stack's host. Raises `ProblemError` for a plan that does
+    not fit the network; it names numbers that do.
     """
     plan.check(network)
     segments = expand(network, plan.setting)
@@ -92,26 +92,26 @@ def predict_step(
 
 @dataclass(frozen=True)
 class Timed:
-    """Micro-batches of a step, without what follows them."""
+    """Micro-batches of a step, without the exchanges and the update that follow them."""
 
     seconds: float
-    """All of them."""
+    """Seconds of all micro-batches."""
     forward_seconds: float
-    """Forward of one micro-batch through all parts."""
+    """Forward pass of one micro-batch through all parts."""
     backward_seconds: float
-    """Backward of one."""
+    """Backward pass of one micro-batch through all parts."""
     bubble_seconds: float
-    """What the busiest stage waits for others."""
+    """Seconds that the busiest stage waits for other stages."""
     busiest: int
     """The stage that computes longest."""
     host: Host
-    """What launches take."""
+    """Launch times."""
     line: Timeline | None = None
-    """A pipeline's tasks as they ran."""
+    """A pipeline's tasks with their times."""
 
 
 def _timed(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> Timed:
-    """Through one device, or through a pipeline's stages."""
+    """Time of all micro-batches on one device, or through a pipeline's stages."""
     plan = copies.plan
     between = host.micro_batch_seconds
     ahead = [part.forward(host, copies) for part in cut]
@@ -129,7 +129,7 @@ def _timed(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> 
     both = [one.steady_seconds for one in ahead], [one.steady_seconds for one in back]
     share = [part.weight_share() for part in cut]
     first = np.zeros(len(cut))
-    first[0] = between  # where batches come in
+    first[0] = between  # the host fetches batches
     times = StageTimes(
         order.by_place(np.array(both[0]) + first),
         order.by_place(np.array([b * (1 - w) for b, w in zip(both[1], share, strict=True)])),
@@ -137,7 +137,7 @@ def _timed(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> 
     )
     line = simulate(order, times, _send_seconds(cut[0], copies))
     stage = int(np.argmax(line.busy_seconds))
-    # What sums of gradients add to the last micro-batch's backward pass, beside which they run.
+    # What overlapped reductions of gradients add to the last micro-batch's backward pass.
     sums = sum(
         part.backward(host, copies, last=True).steady_seconds
         - part.backward(host, copies, last=False).steady_seconds
@@ -155,10 +155,10 @@ def _timed(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> 
 
 
 def _send_seconds(first: Part, copies: Copies) -> float:
-    """Activations of a micro-batch to the next stage: rows of the residual stream.
+    """Seconds to send a micro-batch's activations to the next stage: rows of the residual stream.
 
-    Where devices share a layer each sends its share, and gathers what others sent (Narayanan et
-    al., 2104.04473, section 4.1).
+    Devices that share a layer each send their share, and gather the rest (Narayanan et al.,
+    2104.04473, section 4.1).
     """
     x = first.work[-1].segment.operations[-1].outputs[0]
     shared = copies.plan.tensor if not copies.plan.sequence else 1
@@ -194,14 +194,14 @@ def _update(
 def _memory(
     order: Schedule, cut: Sequence[Part], plan: Plan, copies: Copies, device: Device
 ) -> Memory:
-    """What the fullest stage holds."""
+    """Memory of the fullest stage."""
     flights = order.peak_held() * order.parts / order.stages
     most: dict[tuple[tuple[int, int], ...], tuple[float, list[tuple[Segment, int]]]] = {}
     for stage, flight in zip(_places(order, cut), flights, strict=True):
         held = [pair for part in stage for pair in part.segments]
         key = tuple((id(segment), count) for segment, count in held)
         each = float(flight) / max(len(stage), 1)
-        if key not in most or most[key][0] < each:  # of stages alike the one with most in flight
+        if key not in most or most[key][0] < each:  # most micro-batches in flight
             most[key] = (each, held)
     losses = _losses_in_flight(order)
     found = (
@@ -212,7 +212,7 @@ def _memory(
 
 
 def _losses_in_flight(order: Schedule) -> float:
-    """Micro-batches that wait for their backward pass in the part with the head, at most."""
+    """Peak number of micro-batches that wait for their backward pass in the part with the head."""
     behind = np.zeros((order.stages, order.chunks))
     for path in order.paths:
         behind[path[-1]] = 1.0
@@ -220,7 +220,7 @@ def _losses_in_flight(order: Schedule) -> float:
 
 
 def _peak(device: Device, plan: Plan) -> float:
-    """The dense rate of the products' type by the data sheet."""
+    """The dense peak of the products' type by the data sheet, in FLOP/s."""
     if plan.dtype in device.matrix_types:
         return float(device.matrix_flops(plan.dtype))
     return float(device.vector_flops("fp32"))

@@ -1,4 +1,4 @@
-"""The update of a weight: what is kept of a tensor, and the stages of what is computed."""
+"""The declaration of a weight update: states of a tensor, and stages of computation."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 TICK = "'"
-"""M' is what M becomes, in the same memory."""
+"""M' is the new value of M, in the same memory."""
 WEIGHTS, GRADIENTS, COPY = "W", "G", "copy"
 
 
 @dataclass(frozen=True)
 class Types:
-    """Types of what an update reads and writes."""
+    """Types that an update reads and writes."""
 
     weights: str
-    """Of the weights that are updated: master weights, where there are some."""
+    """Type of the updated weights: of the master weights, if any."""
     gradients: str
-    """Of the gradients."""
+    """Type of the gradients."""
     states: str
-    """Of the states that have no type of their own."""
+    """Type of the states that have no type of their own."""
     copy: str | None = None
-    """Of the copy that the next forward pass reads; None where it reads the weights."""
+    """Type of the copy that the next forward pass reads; None where it reads the weights."""
 
 
 @dataclass(frozen=True)
 class State:
-    """What an optimiser keeps of a tensor from step to step."""
+    """A state that an optimiser keeps of a tensor from step to step."""
 
     name: str
-    """What its steps call it."""
+    """Name in the steps."""
     elements: str
-    """How many elements it has, an expression of the tensor's sizes."""
+    """Number of elements, an expression of the tensor's sizes."""
     type: str | None
     """Its type; None where the precision decides."""
 
@@ -42,29 +42,29 @@ class Stage:
     """A part of an update: steps, or a matrix product."""
 
     name: str
-    """Of a product; steps have names of their own."""
+    """Name of a product; empty for steps, which have names of their own."""
     steps: Mapping[str, Mapping[str, Any]]
-    """By name, in the language of declared algorithms; none of a product."""
+    """Steps by name, in the language of declared algorithms; empty for a product."""
     axes: Mapping[str, str] | None = None
     """Extents of the axes of one tensor; None where the steps run over all tensors at once."""
     along: Mapping[str, str] = field(default_factory=dict)
-    """The one axis of tensors that have not all."""
+    """The one axis of tensors that do not have all of them."""
     gemm: tuple[str, ...] = ()
     """Rows, columns and depth of a product."""
     dtype: str = ""
     """The format of a product's operands."""
     sides: tuple[str, ...] = ()
-    """Values of x, each of which it runs for."""
+    """Values of the size x; the stage runs once for each."""
     repeat: str = "1"
-    """How often it runs for a tensor."""
+    """Runs for one tensor."""
     every: str = "1"
-    """The steps of training of which it runs in one."""
+    """Number of training steps between its runs."""
     fused: bool = False
-    """Whether the library runs its steps in as few kernels as may be, whatever the style."""
+    """Whether the library runs its steps in the fewest kernels, whatever the style."""
 
     @property
     def expressions(self) -> tuple[str, ...]:
-        """All expressions of sizes in it."""
+        """All size expressions in it."""
         axes = (self.axes or {}).values()
         return (*axes, *self.gemm, *self.sides, self.repeat, self.every)
 
@@ -80,26 +80,26 @@ class Rule:
     """An update of some tensors."""
 
     states: tuple[State, ...]
-    """What is kept."""
+    """States."""
     work: tuple[Stage, ...]
-    """What is computed, in order."""
+    """Stages, in order."""
     kinds: tuple[str, ...]
-    """Kinds of parameters that it takes."""
+    """Kinds of parameters that it applies to."""
     fewest: str = "1"
-    """Elements of the smallest tensor that it takes."""
+    """Elements of the smallest tensor that it applies to."""
     cut: str | None = None
-    """Rows and columns of the blocks that tensors are cut into; None where they stay whole."""
+    """Rows and columns of the blocks that tensors are cut into; None: tensors stay whole."""
     types: Mapping[str, str] = field(default_factory=dict)
-    """Types of temporaries that are not of the weights' type."""
+    """Types of temporaries that differ from the weights' type."""
 
     @property
     def expressions(self) -> tuple[str, ...]:
-        """All expressions of sizes in it."""
+        """All size expressions in it."""
         own = (*(state.elements for state in self.states), self.fewest, self.cut or "1")
         return (*own, *(text for stage in self.work for text in stage.expressions))
 
     def type_of(self, name: str, types: Types) -> str:
-        """The type of a tensor of its steps, which is that of the place it lies in."""
+        """The type of a tensor of its steps: the type of the memory that it is stored in."""
         held = {state.name: state.type or types.states for state in self.states}
         made = {stage.name: stage.dtype for stage in self.work if stage.gemm}
         sums = {
@@ -116,7 +116,7 @@ class Rule:
 
 
 def place(name: str) -> str:
-    """Where a tensor lies: M of M' and of M''."""
+    """The memory that a tensor is stored in: M for M' and M''."""
     return name.rstrip(TICK)
 
 

@@ -22,12 +22,12 @@ from perfmodel.training.precision import Precision
 
 @dataclass(frozen=True)
 class Update:
-    """One update of all parameters of a device."""
+    """One update of all parameters on a device."""
 
     spreads: tuple[Spread, ...]
     """Device seconds of each kind of kernel, with their range."""
     launches: float
-    """Kernels of a step."""
+    """Kernel launches of a step."""
 
     @property
     def seconds(self) -> float:
@@ -35,7 +35,7 @@ class Update:
         return sum(one.seconds for one in self.spreads)
 
     def shared(self, copies: int) -> Update:
-        """What each of so many copies does of it."""
+        """The share of one of `copies`."""
         if copies == 1:
             return self
         spreads = (
@@ -50,7 +50,7 @@ class Update:
         return Update(tuple(spreads), self.launches)
 
     def then(self, other: Update) -> Update:
-        """This one, and another one after it."""
+        """This update followed by another one."""
         return Update((*self.spreads, *other.spreads), self.launches + other.launches)
 
 
@@ -71,13 +71,16 @@ def update(
     device: Device,
     constants: Constants | None,
 ) -> Update:
-    """The optimiser's kernels for weights with their number of layers; where states are shared out
-    each copy has its share, of an expert's weights each device with that expert."""
+    """The optimiser's kernels for weights, each with its number of layers.
+
+    Where states are sharded, each copy updates its share; experts' weights are sharded over the
+    devices with that expert.
+    """
     if plan.optimiser == "none":
         return Update((), 0.0)
 
     def of(some: Sequence[tuple[Weight, int]]) -> Update:
-        # Only statistics over tokens depend on how many there are.
+        # Only statistics over tokens depend on the number of tokens.
         asked = (plan.optimiser, plan.tokens, parameters_of(some), precision, stack.optimiser)
         if constants is None:
             return _kept(*asked, Held(device))

@@ -1,4 +1,4 @@
-"""Triton's autotuner: which configs are worth timing, from the model instead of from runs.
+"""Pruning for Triton's autotuner: the configs worth timing, by the model instead of by runs.
 
     import perfmodel.triton as pm
 
@@ -6,12 +6,12 @@
 
     @triton.autotune(configs, key=["M", "N", "K"], prune_configs_by=pm.prune(tiles, top_k=8))
 
-    description   what a kernel computes, by the names of its arguments and of its config's fields
-    running       which configs cannot run: shared memory, registers, what compilers have refused
-    ranking       `rank` sorts configs, `choose` takes one without any run
-    tuning        `prune`, for `prune_configs_by`: never raises, and then keeps every config
+    description   what a kernel computes, by the names of its arguments and config fields
+    running       configs that cannot run: shared memory, registers, failed compilations
+    ranking       `rank` sorts configs, `choose` picks one without a run
+    tuning        `prune`, for `prune_configs_by`; without an answer it keeps every config
 
-Nothing here imports torch or triton until a device has to be found out.
+torch and triton are imported only to find this machine's device.
 """
 
 from perfmodel.triton.description import Description, attention, matmul, rows

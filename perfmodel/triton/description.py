@@ -1,7 +1,7 @@
-"""What a Triton kernel computes, by the names of its arguments and of its config's fields.
+"""What a Triton kernel computes, by the names of its arguments and config fields.
 
-A size is the name of an argument or a number; so is a flag. A tile is given by the names of the
-config's fields. The type is that of a tensor argument, or is said.
+A size or flag is the name of an argument, or a value. A tile is given by the names of config
+fields. The type is that of a tensor argument, or is given by name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from perfmodel.plaintext import quoted
 Argument = str | int
 """The name of a kernel's argument, or a number."""
 Tiles = Mapping[str, np.ndarray]
-"""Dimensions of the tiles of n configs, each of shape (n,)."""
+"""Tile dimensions of n configs, each of shape (n,)."""
 
 WARPS, STAGES = "num_warps", "num_stages"
 _USUAL = {WARPS: 4, STAGES: 3}
@@ -29,23 +29,23 @@ _USUAL = {WARPS: 4, STAGES: 3}
 
 @dataclass(frozen=True)
 class Description:
-    """What a kernel computes and which fields of a config are its tile."""
+    """What a kernel computes, and which config fields are its tile."""
 
     bundled: str
-    """The bundled kernel whose compiled binaries stand for it (`perfmodel list kernels`)."""
+    """The bundled kernel whose compiled binaries represent it (`perfmodel list kernels`)."""
     build: Callable[[Mapping[str, Any]], Problem]
     """The problem of one launch, from the kernel's arguments by name."""
     fields: Mapping[str, str]
-    """Dimension of the model's tile to the config's field that sets it."""
+    """Dimension of the model's tile → the config field that sets it."""
     accumulators: Callable[[Any, Tiles], np.ndarray]
-    """Sums of 32 bits that a block keeps in registers, shape (n,)."""
+    """32-bit accumulators that a block keeps in registers, shape (n,)."""
 
     def problem(self, arguments: Mapping[str, Any]) -> Problem:
-        """The problem of one launch; raises `ProblemError` and `UnknownName` in one line each."""
+        """The problem of one launch. Raises `ProblemError` and `UnknownName`."""
         return self.build(arguments)
 
     def tiles(self, configs: Sequence[Any]) -> Tiles:
-        """The tiles of some configs; raises `UnknownName` for a field that a config lacks."""
+        """The tiles of configs. Raises `UnknownName` for a field that a config lacks."""
         each = [_fields(config) for config in configs]
         return {
             dimension: np.array([_field(fields, name) for fields in each], dtype=np.float64)
@@ -65,11 +65,11 @@ def matmul(
     group: str | None = None,
     slices: str | None = None,
 ) -> Description:
-    """A product C[m,n] = A[m,k] B[k,n] in tiles, a block each.
+    """A product C[m,n] = A[m,k] B[k,n], one tile a block.
 
-    `data` is the argument that holds A, or `dtype` says its type; 32-bit floats multiply as tf32,
-    as `tl.dot` has it. `tile` are the config's fields of rows, columns and steps of k, `group` the
-    one of row blocks that launch together, `slices` the one of slices of k.
+    `data` is the argument that holds A, or `dtype` names its type; 32-bit floats multiply as tf32,
+    as in `tl.dot`. `tile` names the config fields of rows, columns and steps of k. `group` names
+    the field of row blocks that are launched together, `slices` the field of slices of k.
     """
 
     def build(arguments: Mapping[str, Any]) -> Problem:
@@ -98,10 +98,10 @@ def attention(
     direction: Direction = "fwd",
     tile: tuple[str, str] = ("BLOCK_M", "BLOCK_N"),
 ) -> Description:
-    """Tiled attention, forward or backward: a block a tile of queries, keys streamed.
+    """Tiled attention, forward or backward: each block has a tile of queries and streams keys.
 
-    `data` is the argument that holds the queries, or `dtype` says its type; `causal` is the name of
-    a flag or the flag; `tile` are the config's fields of queries and keys.
+    `data` is the argument that holds the queries, or `dtype` names its type; `causal` is a flag or
+    the name of one; `tile` names the config fields of queries and keys.
     """
 
     def build(arguments: Mapping[str, Any]) -> Problem:
@@ -140,10 +140,10 @@ def rows(
     direction: Direction = "fwd",
     block: str = "BLOCK_SIZE",
 ) -> Description:
-    """A row-wise operator ("softmax", "layernorm", "rmsnorm"), a block a row.
+    """A row-wise operator ("softmax", "layernorm", "rmsnorm"), one row a block.
 
-    `data` is the argument that holds the rows, or `dtype` says its type; `block` is the config's
-    field of elements that a block takes at once.
+    `data` is the argument that holds the rows, or `dtype` names its type; `block` names the config
+    field of elements that a block processes at once.
     """
 
     def build(arguments: Mapping[str, Any]) -> Problem:
@@ -161,7 +161,7 @@ def rows(
 
 
 def _fields(config: Any) -> dict[str, Any]:
-    """The fields of a `triton.Config`, or of a mapping, and what Triton takes where it has none."""
+    """The fields of a `triton.Config` or a mapping, with Triton's defaults."""
     if isinstance(config, Mapping):
         return {**_USUAL, **config}
     if not hasattr(config, "all_kwargs"):
@@ -176,7 +176,7 @@ def _field(fields: Mapping[str, Any], name: str) -> Any:
 
 
 def _value(arguments: Mapping[str, Any], said: Any) -> Any:
-    """The argument of that name; what is no name is the value itself."""
+    """The argument of that name; a value that is no name is returned as it is."""
     if not isinstance(said, str):
         return said
     if said not in arguments:
@@ -193,7 +193,7 @@ def _size(arguments: Mapping[str, Any], said: Argument) -> int:
 
 
 def _dtype(arguments: Mapping[str, Any], data: str | None, dtype: str | None) -> str:
-    """The type that is said, or that of the tensor argument `data`."""
+    """The given type, or that of the tensor argument `data`."""
     if dtype is not None:
         return dtype
     if data is None:

@@ -1,4 +1,4 @@
-"""The device that Triton would launch on."""
+"""The device that Triton launches on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perfmodel.hardware import Device, load
 
 @cache
 def current() -> Device:
-    """This machine's device, by the name that its driver gives.
+    """This machine's device, by the name that its driver reports.
 
     Raises `ProblemError` where there is none, `UnknownName` for one without a spec.
     """

@@ -1,4 +1,4 @@
-"""Configs in the order of their predicted times, those last that cannot run."""
+"""Configs sorted by predicted time; configs that cannot run come last."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Ranked:
     """A config and its predicted time."""
 
     config: Any
-    """As it was given."""
+    """The config as given."""
     seconds: float
-    """Predicted device time; infinite where it cannot run."""
+    """Predicted device time; infinite if it cannot run."""
     reason: str = ""
-    """Why it cannot run; empty where it can."""
+    """Why it cannot run; empty if it can."""
 
 
 def rank(
@@ -38,12 +38,12 @@ def rank(
     *,
     device: str | Device | None = None,
 ) -> tuple[Ranked, ...]:
-    """The configs by predicted time, the fastest first; equals stay in their order.
+    """The configs by predicted time, fastest first; equal ones keep their order.
 
-    Configs are `triton.Config`s, or mappings of their fields (`num_warps` and `num_stages` among
-    them). `arguments` are the kernel's by name, as far as the description asks for them; `device`
-    is a slug or a device, and without one that of this machine. Raises `ProblemError` and
-    `UnknownName`, one line each, for what has no meaning.
+    Configs are `triton.Config`s, or mappings of their fields (`num_warps` and `num_stages`
+    included). `arguments` are those of the kernel's by name that the description uses. `device` is
+    a slug or a device; None: this machine's. Raises `ProblemError` and `UnknownName` for invalid
+    input.
     """
     found = current() if device is None else load(device) if isinstance(device, str) else device
     problem, tiles = description.problem(arguments or {}), description.tiles(configs)
@@ -57,7 +57,7 @@ def rank(
         try:
             answer = predict_arrays(problem, found, implementation=IMPLEMENTATION, tile=some)
         except TileDoesNotFit as refused:
-            reasons[left[~refused.fits]] = "a block of it wants more shared memory than there is"
+            reasons[left[~refused.fits]] = "a block needs more shared memory than the device has"
             left = left[refused.fits]
             continue
         seconds[left] = answer.seconds
@@ -73,9 +73,9 @@ def choose(
     *,
     device: str | Device | None = None,
 ) -> Any:
-    """The config that is predicted to be the fastest, without any run; arguments as for `rank`.
+    """The config with the least predicted time, without a run; arguments as for `rank`.
 
-    Raises `ProblemError` where none can run, and what `rank` raises.
+    Raises `ProblemError` if none can run, and what `rank` raises.
     """
     if not configs:
         raise ProblemError("there are no configs to choose from")

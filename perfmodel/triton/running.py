@@ -1,10 +1,12 @@
-"""Which configs cannot run, or would spill: what is known of their binaries, else a bound.
+"""Configs that cannot run or would spill, by compiled binaries or else by a bound.
 
-Where a bundled kernel of the same tile was compiled for the target (`kernels/compiled.csv`), its
-binary decides. Elsewhere the sums that a block keeps in registers do: threads that would hold more
-than there are registers spill. Shared memory is the model's own limit (`TileDoesNotFit`), which
-counts the queries of attention too; Triton keeps them in registers on AMD, so that there the
-largest tiles are dropped though they could run.
+Where a bundled kernel with the same tile was compiled for the target (`kernels/compiled.csv`), its
+binary decides. Otherwise the accumulators of a block decide: a thread with more accumulators than
+registers spills.
+
+The limit on shared memory is the model's own (`TileDoesNotFit`), which counts attention's queries.
+On AMD, Triton keeps these in registers, so there the largest tiles are dropped although they could
+run.
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ from perfmodel.hardware import Device
 from perfmodel.timing.machine import Machine, machine
 from perfmodel.triton.description import Description, Tiles
 
-# Rows of an output tile from which Triton multiplies by the instruction that reads shared memory.
+# Rows of an output tile from which Triton uses the instruction that reads shared memory.
 _GROUP_ROWS = 64
-# A bundled config's fields by dimension, and those that make other code of the same tile.
+# Config fields of a bundled kernel by dimension, and fields that change the code of a tile.
 _FIELDS = {
     "matmul": {"m": "bm", "n": "bn", "k": "bk"},
     "attention-tiled": {"rows": "br", "keys": "bc"},
@@ -37,11 +39,11 @@ Known = Mapping[tuple[Any, ...], bool]
 
 
 def buffered(device: Device, tiles: Tiles) -> Tiles:
-    """The tiles with buffers of shared memory for Triton's `num_stages`.
+    """The tiles with the number of shared-memory buffers for Triton's `num_stages`.
 
-    Where the matrix unit reads its operands from shared memory (wgmma, tcgen05) a stage is a
-    buffer. Elsewhere the stage that is multiplied lies in registers: one buffer less, which the
-    compiled kernels show (tests/test_triton.py).
+    Where the matrix unit reads operands from shared memory (wgmma, tcgen05), each stage is a
+    buffer. Elsewhere the stage being multiplied is in registers: one buffer less, as the compiled
+    kernels show (tests/test_triton.py).
     """
     if "stages" not in tiles:
         return tiles
@@ -55,7 +57,7 @@ def buffered(device: Device, tiles: Tiles) -> Tiles:
 def spilling(
     description: Description, problem: Problem, tiles: Tiles, device: Device
 ) -> np.ndarray:
-    """Which of n tiles have binaries that spill or do not fit, shape (n,)."""
+    """Which of n tiles spill or do not fit, shape (n,)."""
     here = machine(device)
     spills = _too_many_sums(description, problem, tiles, here)
     known = _known(description.bundled)
@@ -73,9 +75,9 @@ def spilling(
 def _too_many_sums(
     description: Description, problem: Problem, tiles: Tiles, here: Machine
 ) -> np.ndarray:
-    """Where the sums of a thread take all the registers that it may have.
+    """Where the accumulators of a thread take all of its registers.
 
-    Sums that lie in a memory of their own (tcgen05) are none of the thread's.
+    Accumulators in a memory of their own (tcgen05) do not count.
     """
     if here.architecture.sums_apart and "columns" not in tiles:
         return np.zeros(len(tiles["warps"]), dtype=bool)
@@ -84,7 +86,7 @@ def _too_many_sums(
 
 
 def _target(device: Device) -> str:
-    """The compile target whose binaries run on the device; empty where there is none."""
+    """The compile target whose binaries run on the device; empty if none does."""
     from perfmodel.evidence.compiled.targets import target_of
 
     try:
@@ -94,7 +96,7 @@ def _target(device: Device) -> str:
 
 
 def _form(bundled: str, problem: Any) -> tuple[str, ...]:
-    """What tells binaries of one tile apart: the type, and the head dimension."""
+    """What distinguishes binaries of one tile: the type, and the head dimension."""
     return (problem.dtype, str(problem.head_dim)) if "attention" in bundled else (problem.dtype,)
 
 
@@ -104,7 +106,8 @@ def _dimensions(bundled: str) -> tuple[str, ...]:
 
 @cache
 def _known(bundled: str) -> Known:
-    """The compiled binaries of a bundled kernel's plain code: no descriptors, no special warps."""
+    """The compiled binaries of a bundled kernel's plain code: no descriptors, no warp
+    specialisation."""
     from perfmodel.evidence.compiled import compilefacts
 
     if bundled not in _FIELDS:

@@ -1,12 +1,12 @@
 """`prune_configs_by` of `triton.autotune`, by the model.
 
-Triton calls `early_config_prune(configs, named_args, **kwargs)` once for each key, and may then cut
-what is left by `perf_model` and `top_k`. All of it happens in the first here: a call of the model
-for all configs together takes milliseconds, a call for each of them would take as long as a run.
-So `top_k` is a number of configs and never a share, which Triton takes of the list before pruning
+Triton calls `early_config_prune(configs, named_args, **kwargs)` once for each key, and may then
+prune further by `perf_model` and `top_k`. Here the first call does everything: one call of the
+model for all configs takes milliseconds, one call a config would take as long as a run. So `top_k`
+is a number of configs, never a share, which Triton would apply to the list before pruning
 (Autotuner.prune_configs in 3.7).
 
-And where the model has no answer every config stays, which no `perf_model` could say.
+Where the model has no answer every config is kept, which a `perf_model` could not do.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Prune = Callable[..., list[Any]]
 def prune(
     description: Description, top_k: int = 8, *, device: str | Device | None = None
 ) -> dict[str, Prune]:
-    """What `triton.autotune` takes as `prune_configs_by`: the `top_k` configs predicted fastest.
+    """The value for `prune_configs_by` of `triton.autotune`: the `top_k` configs predicted fastest.
 
-    What cannot run is dropped first. While a kernel is tuned nothing is raised: where the model has
-    no answer (an unknown device, a type that it does not know) all configs stay, with one warning.
-    Raises `ProblemError` for a `top_k` that is no whole number from 1.
+    Configs that cannot run are dropped first. Nothing is raised during tuning: where the model has
+    no answer (an unknown device or type) all configs are kept, with one warning. Raises
+    `ProblemError` for a `top_k` that is not a whole number from 1.
     """
     if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
-        raise ProblemError(f"top_k is a whole number of configs from 1, not {top_k!r}")
+        raise ProblemError(f"top_k must be a whole number of configs from 1, not {top_k!r}")
     warned: list[str] = []
 
     def early_config_prune(
@@ -43,7 +43,7 @@ def prune(
             found = rank(configs, description, {**named_args, **kwargs}, device=device)
             able = [item.config for item in found if not item.reason]
             return able[:top_k] or list(configs)
-        except Exception as error:  # tuning must go on, whatever a user's arguments hold
+        except Exception as error:  # tuning must go on, whatever the arguments are
             if not warned:
                 warned.append(" ".join(str(error).split()) or type(error).__name__)
                 message = f"perfmodel keeps every config: {warned[0]}"

@@ -4,6 +4,6 @@
     block(layer, of)                 attention and inner layer, residuals      block.py
     head(layer)                      final norm, logits, loss; BERT's heads    ends.py
 
-A `Layer` (layer.py) is what they add operations to; attention.py and inner.py have the two parts of
-a block.
+These functions add operations to a `Layer` (layer.py). attention.py and inner.py build the two
+parts of a block.
 """

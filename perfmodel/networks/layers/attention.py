@@ -1,4 +1,4 @@
-"""Attention of a layer: projections, positions, the keys of other devices, output."""
+"""The attention part of a layer: projections, positions, cached and exchanged keys, output."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from perfmodel.networks.setting import Setting
 from perfmodel.networks.value import Value
 
 _Group = tuple[Value, ...]
-"""A tensor, or several side by side."""
+"""One tensor, or several side by side."""
 
 
 def attention(
     layer: Layer, of: SelfAttention, x: Value, name: str, *, cross: bool = False
 ) -> Value:
-    """Attention of what x is; `cross`: to the encoder's output."""
+    """Attention over x; with `cross`, queries of x over the encoder's output."""
     setting, tensor = layer.setting, layer.tensor
     x = layer.spread(x, name)
     heads = share("heads", of.heads, tensor, "tensor")
@@ -53,13 +53,16 @@ def attention(
 
 
 def _cached(setting: Setting, name: str, cols: int) -> Value:
-    """Keys or values of the tokens before, of all sequences."""
+    """Cached keys or values of all sequences, for the tokens before this pass."""
     return Value(name, setting.batch * setting.past, cols, setting.data)
 
 
 def _keys_seen(of: SelfAttention, seq: int) -> int:
-    """Keys that a query of a sequence in shards sees: all; half of them on average where a causal
-    mask is balanced among devices (zigzag or stripes); those of its window."""
+    """Keys that a query sees when a sequence is split over devices.
+
+    All of them; on average half of them where a causal mask is balanced among the devices (zigzag
+    or stripes); those of the window where there is one.
+    """
     reach = of.window or of.chunk
     if 0 < reach < seq:
         return reach
@@ -67,7 +70,8 @@ def _keys_seen(of: SelfAttention, seq: int) -> int:
 
 
 def _circulated(layer: Layer, group: _Group, keys: int, name: str) -> _Group:
-    """Keys or values of all devices of a ring (2310.01889), as they pass a device by."""
+    """Keys or values of all devices of a ring (2310.01889), as each device receives them in
+    turn."""
     setting = layer.setting
     ranks, rows = setting.shards.context, setting.batch * keys
     return tuple(
@@ -79,7 +83,7 @@ def _circulated(layer: Layer, group: _Group, keys: int, name: str) -> _Group:
 def _projections(
     layer: Layer, of: SelfAttention, x: Value, heads: int, kv_heads: int, name: str, *, cross: bool
 ) -> tuple[_Group, _Group, _Group]:
-    """Queries, keys and values by one product or three, normalised and rotated."""
+    """Queries, keys and values, by one product or three; normalised and rotated."""
     setting, width = layer.setting, of.head_size
     sizes = (heads * width, kv_heads * width, kv_heads * width)
     q, k, v = (layer.value(f"{name} {part}", cols) for part, cols in zip("qkv", sizes, strict=True))
@@ -112,7 +116,7 @@ def _head_norm(layer: Layer, x: Value, width: int, name: str) -> Value:
 def _latent(
     layer: Layer, of: SelfAttention, by: Latent, x: Value, heads: int, name: str
 ) -> tuple[_Group, _Group, _Group]:
-    """Queries, keys and values through low ranks; positions on parts of their own."""
+    """Queries, keys and values through low-rank latents; rotary positions on separate columns."""
     setting = layer.setting
     q_nope = layer.value(f"{name} q nope", heads * by.nope)
     q_rope = layer.value(f"{name} q rope", heads * by.rope)

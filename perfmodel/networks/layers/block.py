@@ -1,4 +1,4 @@
-"""A block: attention, cross-attention where there is some, and the inner layer."""
+"""A block: attention, optional cross-attention, and the inner layer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from perfmodel.networks.value import Value
 
 
 def block(layer: Layer, of: Block) -> None:
-    """Its parts one after another, or side by side where the block is parallel."""
+    """Add attention and the inner layer, in sequence or, in a parallel block, side by side."""
     if of.parallel:
         _side_by_side(layer, of)
         return
@@ -21,7 +21,7 @@ def block(layer: Layer, of: Block) -> None:
 
 
 def _side_by_side(layer: Layer, of: Block) -> None:
-    """Both parts of what the layer reads (PaLM, Falcon)."""
+    """Attention and inner layer on the same input, added together (PaLM, Falcon)."""
     read = layer.norm("norm", layer.x)
     beside = layer.norm("norm of mlp", layer.x) if of.own_norm else read
     attended = attention(layer, of.attention, read, "attention")

@@ -1,4 +1,4 @@
-"""What stands before and behind the blocks: embeddings, norms, heads, the loss."""
+"""The layers before and after the blocks: embeddings, norms, heads, the loss."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from perfmodel.networks.operations.loss import Loss
 from perfmodel.networks.operations.maps import Dropout, activation, tanh
 from perfmodel.networks.value import Value, Weight
 
-# Tokens that BERT predicts, in a hundred (1810.04805, section 3.1).
+# Per cent of tokens that BERT predicts (1810.04805, section 3.1).
 _MASKED = 15
 
 
 def embedding(layer: Layer, first: SelfAttention, *, shared: bool = False) -> None:
-    """Tables and their sums; a norm; dropout. `first` is the attention that follows; `shared`:
-    the main table is another segment's."""
+    """Tables and their sum, a norm, dropout.
+
+    `first` is the attention of the first block. With `shared`, another segment owns the main table.
+    """
     network, setting = layer.network, layer.setting
     tables = [("positions", network.positions), ("types", network.token_types)]
     further = tuple((name, rows) for name, rows in tables if rows)
@@ -63,7 +65,7 @@ def _pooler(layer: Layer, x: Value) -> None:
 
 
 def _transformed(layer: Layer, x: Value) -> Value:
-    """BERT's dense layer before the logits, over all tokens or the masked ones."""
+    """BERT's dense layer before the logits, over all tokens or only the masked ones."""
     setting = layer.setting
     if setting.stack.masked_logits:
         x = Value("masked tokens", -(-x.rows * _MASKED // 100), x.cols, x.dtype)

@@ -1,4 +1,4 @@
-"""The inner layer of a block: dense, or experts with perhaps a shared one beside them."""
+"""The inner layer of a block: dense, or experts with an optional shared one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perfmodel.networks.value import Value
 
 
 def inner(layer: Layer, of: Mlp, x: Value) -> Value:
-    """The inner layer of x."""
+    """Add the inner layer over x."""
     if not of.experts:
         return _dense(layer, of, x, of.inner, "mlp")
     made = _experts(layer, of, x)
@@ -46,7 +46,7 @@ def _up(
     owned: int = 0,
     chosen: int = 0,
 ) -> Value:
-    """The products up, and the activation of what they make; of experts, how many there are."""
+    """The up products and their activation; `owned` and `chosen` count the experts."""
     setting = layer.setting
     product = partial(
         Linear, setting=setting, x=x, bias=of.bias, split="out", groups=groups, owned=owned,
@@ -66,7 +66,7 @@ def _up(
 
 
 def _experts(layer: Layer, of: Mlp, x: Value) -> Value:
-    """Router, rows to their experts, products in groups, and back."""
+    """Router, permutation to the experts, grouped products, and the sum back into tokens."""
     setting, shards = layer.setting, layer.setting.shards
     split = layer.tensor if shards.expert_tensor else 1
     if shards.expert_tensor:
@@ -89,7 +89,7 @@ def _experts(layer: Layer, of: Mlp, x: Value) -> Value:
 
 
 def _sent(layer: Layer, of: Mlp, x: Value, how: Way) -> Value:
-    """Rows to the devices of their experts, or back."""
+    """Exchange of rows with the devices of their experts, out or back."""
     ranks = layer.setting.shards.expert
     if ranks == 1:
         return x
@@ -98,8 +98,8 @@ def _sent(layer: Layer, of: Mlp, x: Value, how: Way) -> Value:
 
 
 def _rows(of: Mlp, tokens: int, ranks: int, local: int) -> tuple[int, int]:
-    """Experts of a device that any row comes to, and rows of each: an even share of all devices'
-    tokens, times what the fullest expert has over that."""
+    """Experts of a device that receive rows, and rows of each. Rows are an even share of all
+    devices' tokens, times `capacity` (fullest expert over mean)."""
     sent = tokens * of.chosen * ranks * of.capacity
     met = touched(of.experts, of.chosen, tokens * ranks)
     used = min(local, max(round(met * local / of.experts), 1))

@@ -1,4 +1,4 @@
-"""A layer while its operations are put together, and the pieces that all parts of it use."""
+"""A layer under construction, and the pieces that all of its parts use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from perfmodel.networks.value import Value
 
 
 def share(what: str, count: int, ranks: int, axis: str) -> int:
-    """A device's share of `count`; raises `ProblemError` that names ranks that divide it."""
+    """A device's share of `count`. Raises `ProblemError` that names numbers of ranks that divide
+    it."""
     if count % ranks:
         fits = [n for n in range(1, min(count, 4 * ranks) + 1) if count % n == 0]
         raise ProblemError(
@@ -39,16 +40,16 @@ class Layer:
         self.drops = setting.training and dropped > 0.0
 
     def add(self, operation: Operation) -> tuple[Value, ...]:
-        """Append an operation; what it makes."""
+        """Append an operation; returns its outputs."""
         self.operations.append(operation)
         return operation.outputs
 
     def one(self, operation: Operation) -> Value:
-        """Append an operation that makes one tensor."""
+        """Append an operation with one output; returns that."""
         return self.add(operation)[0]
 
     def value(self, name: str, cols: int) -> Value:
-        """A tensor of this device's tokens."""
+        """A tensor with a row for each token of this device."""
         return Value(name, self.tokens, cols, self.setting.data)
 
     def norm(self, name: str, x: Value) -> Value:
@@ -60,7 +61,7 @@ class Layer:
         return self.one(Map(name, self.setting, (x, y), (Pass("add", reads=2),), ()))
 
     def residual(self, name: str, made: Value, x: Value) -> Value:
-        """What a part made, dropped, and added to what it read."""
+        """Dropout on the output of a part, and the residual sum with the part's input x."""
         stack = self.setting.stack
         if self.drops and (stack.fused_dropout_add or stack.joins_maps):
             return self.one(Dropout(name, self.setting, made, residual=x))
@@ -69,15 +70,15 @@ class Layer:
         return self.added(name, x, made)
 
     def spread(self, x: Value, name: str) -> Value:
-        """Rows of all devices, before products whose columns are split."""
+        """Rows gathered from all devices, before products whose columns are split."""
         return self._exchanged(x, way("out", sequence=self.setting.shards.sequence), name)
 
     def joined(self, x: Value, name: str) -> Value:
-        """Sums over devices, behind products whose rows are split."""
+        """Partial sums reduced over the devices, after products whose rows are split."""
         return self._exchanged(x, way("in", sequence=self.setting.shards.sequence), name)
 
     def _exchanged(self, x: Value, how: Way, name: str) -> Value:
-        """An exchange among the devices that share the layer, where there are several."""
+        """An exchange among the devices that share the layer; nothing on a single device."""
         if self.tensor == 1:
             return x
         return self.one(Exchange(f"{name} {how}", self.setting, x, how, "tensor", self.tensor))

@@ -1,4 +1,4 @@
-"""Attention of a layer: one fused kernel, or products and a softmax with the scores in memory."""
+"""Attention: one fused kernel, or products and a softmax with the scores in memory."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _Three = tuple[tuple[Value, ...], tuple[Value, ...], tuple[Value, ...]]
 
 @dataclass(frozen=True)
 class AttentionOperation(Operation):
-    """What fused and unfused attention share."""
+    """Fields and tensors that fused and unfused attention share."""
 
     of: SelfAttention
     """Heads, mask and widths."""
     q: tuple[Value, ...]
-    """Queries, tokens × heads · width; several tensors where they lie side by side."""
+    """Queries, tokens × (heads · width); one tensor, or several side by side."""
     k: tuple[Value, ...]
-    """Keys, tokens × key-value heads · width, those of a cache among them."""
+    """Keys, tokens × (key-value heads · width), cached ones included."""
     v: tuple[Value, ...]
-    """Values."""
+    """Values, in the shape of the keys."""
     batch: int
-    """Sequences."""
+    """Number of sequences."""
     heads: int
     """Query heads of this device."""
     kv_heads: int
@@ -41,7 +41,7 @@ class AttentionOperation(Operation):
     seq_kv: int
     """Keys of a sequence."""
     dropout: bool = False
-    """Whether scores are dropped."""
+    """Whether dropout applies to the softmax's result."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -50,7 +50,7 @@ class AttentionOperation(Operation):
 
     @property
     def weights(self) -> tuple[Weight, ...]:
-        """A score of its own for each head, where heads have sinks."""
+        """A learned score for each head, where heads have sinks."""
         return (Weight(f"{self.name}.sinks", (self.heads,), "vector"),) if self.of.sinks else ()
 
     @property
@@ -65,12 +65,12 @@ class AttentionOperation(Operation):
 
     @property
     def outputs(self) -> tuple[Value, ...]:
-        """Tokens × heads · width of the values."""
+        """Tokens × (heads · width of the values)."""
         cols = self.heads * self.of.value_width
         return (Value(f"{self.name}.out", self.tokens, cols, self.data),)
 
     def _gradients(self) -> _Three:
-        """Those of queries, of keys and of values."""
+        """Gradients of queries, keys and values."""
         q, k, v = (
             tuple(gradient_of(x, self.name) for x in group) for group in (self.q, self.k, self.v)
         )
@@ -79,7 +79,7 @@ class AttentionOperation(Operation):
 
 @dataclass(frozen=True)
 class FusedAttention(AttentionOperation):
-    """One kernel forward; backward the kernels that recompute the scores."""
+    """One kernel forward; backward, kernels that recompute the scores."""
 
     @property
     def saves(self) -> tuple[Value, ...]:
@@ -88,11 +88,11 @@ class FusedAttention(AttentionOperation):
 
     @property
     def statistics(self) -> tuple[Value, ...]:
-        """Logarithm of the sum of exponentials, a number a query and head."""
+        """Log-sum-exp of the scores: a number for each query and head."""
         return (Value(f"{self.name}.lse", self.tokens, self.heads, "fp32"),)
 
     def problem(self, direction: str) -> Attention:
-        """The operator at its sizes; chunks that see nothing of each other are sequences."""
+        """The attention operator of one pass; independent chunks count as sequences."""
         window = self.of.window if 0 < self.of.window < self.seq_kv else None
         wide, chunk = self.of.value_width, self.of.chunk
         chunks = self.seq_q // chunk if 0 < chunk < self.seq_q and self.seq_q % chunk == 0 else 1
@@ -126,7 +126,7 @@ class FusedAttention(AttentionOperation):
         )
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """One operator: recompute, and the three gradients."""
+        """One operator: it recomputes the scores and makes the three gradients."""
         made = self._gradients()
         (statistic,) = self.statistics
         reads: Operands = {
@@ -142,14 +142,14 @@ class FusedAttention(AttentionOperation):
 
 @dataclass(frozen=True)
 class UnfusedAttention(AttentionOperation):
-    """Products of heads in batches, a softmax over scores, and maps, each a kernel.
+    """Batched products of heads, a softmax over scores, and element-wise maps, each a kernel.
 
-    Grouped keys are repeated for every query head, as plain operators need them.
+    Grouped keys are repeated for every query head, because plain operators need them so.
     """
 
     @property
     def pairs(self) -> int:
-        """Sequences times heads: products of a batch."""
+        """Sequences × heads: the batch of the products."""
         return self.batch * self.heads
 
     @property
@@ -162,7 +162,7 @@ class UnfusedAttention(AttentionOperation):
 
     @property
     def _laid(self) -> tuple[tuple[Value, ...], ...]:
-        """Queries, keys and values as the products read them: heads one after another."""
+        """Queries, keys and values in the layout of the products: one head after another."""
         if not self._moves:
             return self.q, self.k, self.v
         width, value = self.of.score_width, self.of.value_width
@@ -181,7 +181,7 @@ class UnfusedAttention(AttentionOperation):
 
     @property
     def _wide_softmax(self) -> bool:
-        """Whether autocast keeps the softmax's result in fp32 beside its 16-bit copy."""
+        """Whether autocast keeps the softmax's fp32 result beside its 16-bit copy."""
         return self.setting.stack.autocast and not self.setting.wide
 
     @property
@@ -191,7 +191,7 @@ class UnfusedAttention(AttentionOperation):
 
     @property
     def saves(self) -> tuple[Value, ...]:
-        """What the products read, the weights, and what was kept of them."""
+        """Inputs of the products, the softmax's result, and what its dropout kept."""
         kept = [*(each for group in self._laid for each in group), self.weights_of]
         if self._wide_softmax and not self.dropout:
             kept.append(self._scores("narrow"))
@@ -209,7 +209,8 @@ class UnfusedAttention(AttentionOperation):
         to.run(name, "matmul", problem, {"A": a, "B": b}, {"C": c}, implementation="torch")
 
     def _copies(self, to: Recorder, mark: str, pairs: Sequence[tuple[_Operand, _Operand]]) -> None:
-        """Copies between tokens × heads and heads × tokens; of keys, to every query head."""
+        """Layout copies between tokens × heads and heads × tokens; keys are repeated for query
+        heads."""
         for i, (x, y) in enumerate(pairs):
             few = min(_bytes(x), _bytes(y))
             more, less = int(_bytes(x) // few), int(_bytes(y) // few)
@@ -226,7 +227,7 @@ class UnfusedAttention(AttentionOperation):
             to.run(f"{self.name}.{mark} {i + 1}", "pointwise", problem, {"X": x}, {"Y": y})
 
     def _passes(self) -> list[Pass]:
-        """Maps between the first product and the softmax."""
+        """Element-wise maps between the first product and the softmax."""
         stack = self.setting.stack
         found: list[Pass] = []
         if stack.joins_maps:
@@ -262,7 +263,7 @@ class UnfusedAttention(AttentionOperation):
             self._copies(to, "copy back", [(laid, out)])
 
     def _softmax(self, to: Recorder, scores: Value) -> Value:
-        """The softmax; with autocast in fp32, and its result narrowed."""
+        """The softmax; under autocast in fp32 with the result cast to 16 bits."""
         weights = self.weights_of
         problem = Rowwise(
             "softmax",
@@ -289,7 +290,8 @@ class UnfusedAttention(AttentionOperation):
         return narrow
 
     def _drop(self, to: Recorder, weights: Value) -> Value:
-        """Dropout of the weights: a kernel, or none where the compiler joins it to the softmax."""
+        """Dropout of the softmax's result: a kernel, or none where the compiler fuses it into the
+        softmax."""
         dropped, mask = self._scores("dropped"), self._scores("mask", "int8")
         problem = Rowwise(
             "pointwise",
@@ -306,7 +308,8 @@ class UnfusedAttention(AttentionOperation):
         return dropped
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """Two products, dropout, softmax, mask and scale backwards, two products, copies."""
+        """The backward kernels: two products, dropout, softmax, mask and scale, two products,
+        copies."""
         q, k, v = self._laid
         name, value, width = self.name, self.of.value_width, self.of.score_width
         out = gradients[0]
@@ -339,7 +342,7 @@ class UnfusedAttention(AttentionOperation):
         return tuple(each for group in made for each in group)
 
     def _undrop(self, to: Recorder, dp: Value) -> Value:
-        """The gradient through dropout, and to fp32 where autocast has the softmax there."""
+        """The gradient through dropout, cast to fp32 where autocast runs the softmax in fp32."""
         if not self.dropout and not self._wide_softmax:
             return dp
         made = self._scores("d softmax", self.weights_of.dtype)
@@ -362,7 +365,7 @@ class UnfusedAttention(AttentionOperation):
         return made
 
     def _softmax_gradient(self, to: Recorder, dp: Value) -> Value:
-        """Of the softmax, then of mask and scale."""
+        """Gradient of the softmax, then of mask and scale."""
         weights = self.weights_of
         ds = self._scores("d scores", dp.dtype)
         problem = Rowwise("softmax", dp.rows, dp.cols, dp.dtype, direction="bwd")
@@ -374,7 +377,7 @@ class UnfusedAttention(AttentionOperation):
             {"dX": ds},
             implementation=self.setting.stack.library,
         )
-        data = self.data  # an additive mask hands its gradient on
+        data = self.data  # an additive mask passes its gradient through unchanged
         passes = [Pass(one.variant, data, data) for one in self._passes() if one.variant != "add"]
         if self._wide_softmax:
             passes.insert(0, Pass("copy", "fp32", data))

@@ -1,4 +1,4 @@
-"""Embeddings: rows of a table picked by tokens, sums with positions and types."""
+"""Embeddings: table rows gathered by token, plus rows for positions and types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfmodel.networks.value import Value, Weight
 
 @dataclass(frozen=True)
 class Embedding(Operation):
-    """Tokens → rows of a table; with `added` tables, whose rows are added to them."""
+    """Tokens → rows of a table, plus rows of the `added` tables."""
 
     rows: int
     """Tokens."""
@@ -24,13 +24,13 @@ class Embedding(Operation):
     added: tuple[tuple[str, int], ...] = ()
     """Further tables, name and rows: positions, token types."""
     shared: bool = False
-    """Whether the main table is another segment's."""
+    """Whether another segment owns the main table."""
     distances: tuple[int, int] = (0, 0)
-    """Rows and columns of a table of biases by distance, which attention adds to its scores."""
+    """Rows and columns of a table of attention biases by distance (T5)."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        """None that have a gradient."""
+        """Empty: tokens have no gradient."""
         return ()
 
     @property
@@ -54,11 +54,11 @@ class Embedding(Operation):
 
     @property
     def _tables(self) -> tuple[Weight, ...]:
-        """Those whose rows are added up."""
+        """The tables whose rows are summed."""
         return self.weights[: 1 + len(self.added)]
 
     def forward(self, to: Recorder) -> None:
-        """A gather for each table, and a sum for each further one."""
+        """A gather for each table, and a sum for each table after the first."""
         found: Value | None = None
         for i, weight in enumerate(self._tables):
             table = to.weight(weight, self.setting.data)
@@ -79,7 +79,7 @@ class Embedding(Operation):
             found = total
 
     def _gather(self, to: Recorder, weight: Weight, table: Value, made: Value) -> None:
-        """Rows picked from a table; one smaller than what is picked from it stays in the caches."""
+        """A gather of table rows; a table smaller than its output stays in the caches."""
         name, within = f"{weight.name} gather", table.bytes < made.bytes
         inputs = 0 if within else 1
         gather = Rowwise("pointwise", self.rows, self.hidden, made.dtype, inputs=inputs)

@@ -1,4 +1,4 @@
-"""Where devices that share a layer exchange: forward one way, backward the other.
+"""Exchanges between devices that share a layer: one kind forward, its conjugate backward.
 
 Megatron's f and g (1909.08053, section 3) and their halves (2205.05198, section 4.2.2).
 """
@@ -26,27 +26,28 @@ _BACKWARD = {
 
 
 def way_of(forward: str, backward: str) -> Way:
-    """What it is called that moves so forward and so backward; empty is nothing."""
+    """The name of the exchange with these forward and backward collectives; an empty name is
+    none."""
     found = [way for way in get_args(Way) if (_FORWARD[way], _BACKWARD[way]) == (forward, backward)]
     return cast(Way, found[0])
 
 
 @dataclass(frozen=True)
 class Exchange(Operation):
-    """An exchange over a mesh axis; its tensors have `ranks` times as many rows on one side."""
+    """An exchange over a mesh axis; one side has `ranks` times as many rows as the other."""
 
     x: Value
     """What it reads."""
     way: Way
-    """What it does forward; backward it does the opposite."""
+    """The exchange forward; backward it is the conjugate one."""
     axis: str
     """The mesh axis: tensor, context, expert."""
     ranks: int
     """Devices along it."""
     rows: int = 0
-    """Rows that pass a device by, of a ring."""
+    """In a ring, rows that pass through one device."""
     repeats: int = 1
-    """Rows that stem from one token: as many as experts that it goes to."""
+    """Rows made of one token: the number of its experts."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -55,7 +56,7 @@ class Exchange(Operation):
 
     @property
     def outputs(self) -> tuple[Value, ...]:
-        """What each device has afterwards; itself where forward nothing moves."""
+        """The tensor that each device has afterwards; x itself where forward moves nothing."""
         if not _FORWARD[self.way]:
             return (self.x,)
         rows = {
@@ -68,19 +69,19 @@ class Exchange(Operation):
 
     @property
     def whole_bytes(self) -> float:
-        """Bytes of the tensor as all of these devices share it."""
+        """Bytes of the whole tensor over all of these devices."""
         if self.way == "circulate":
             return self.x.bytes * self.ranks
         return max(self.x.bytes, self.outputs[0].bytes)
 
     def forward(self, to: Recorder) -> None:
-        """What moves."""
+        """The forward collective."""
         if _FORWARD[self.way]:
             kind, moved = _FORWARD[self.way], self.whole_bytes
             to.exchange(self.name, kind, self.axis, moved, self.x, repeats=self.repeats)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """The opposite."""
+        """The conjugate collective."""
         if not _BACKWARD[self.way]:
             return (gradients[0],)
         name = f"{self.name}.gradient"

@@ -1,4 +1,4 @@
-"""Mixture of experts: tokens to their experts' rows, and back into sums."""
+"""Mixture of experts: tokens permuted to their experts, and combined back."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from perfmodel.networks.value import Value
 
 
 def touched(experts: int, chosen: int, tokens: int) -> float:
-    """Experts that get a token at all, expected where each token picks `chosen` of them evenly:
-    E (1 − (1 − k/E)^T)."""
+    """Expected number of experts that receive a token, if each token picks `chosen` of them evenly.
+
+        E·(1 − (1 − k/E)^T)
+
+    E experts, k chosen, T tokens.
+    """
     return experts * (1.0 - (1.0 - chosen / experts) ** tokens)
 
 
 @dataclass(frozen=True)
 class Choice(Operation):
-    """Softmax of the router's scores, and which experts are the largest."""
+    """Softmax of the router's scores, and the choice of the largest (top-k)."""
 
     scores: Value
     """Tokens × experts."""
@@ -49,7 +53,7 @@ class Choice(Operation):
         to.run(f"{self.name}.largest", "pointwise", most, {"X": y}, {})
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """Of the softmax."""
+        """The gradient of the softmax."""
         x = self.scores
         made = gradient_of(x, self.name)
         problem = Rowwise("softmax", x.rows, x.cols, x.dtype, direction="bwd")
@@ -78,7 +82,7 @@ class Permute(Operation):
         return (Value(f"{self.name}.out", self.rows, self.x.cols, self.x.dtype),)
 
     def forward(self, to: Recorder) -> None:
-        """A gather: each row is written, and read where it lies."""
+        """A gather: reads of repeated rows hit the caches."""
         _spread(to, self.name, self.x, self.outputs[0])
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
@@ -119,7 +123,7 @@ class Combine(Operation):
         _gathered(to, self.name, self.x, self.outputs[0])
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """Rows of the gradient, and the weights' dot products."""
+        """Gathered rows of the gradient, and dot products for the gradient of the weights."""
         made = gradient_of(self.x, self.name)
         _spread(to, f"{self.name}.gradient", gradients[0], made)
         dots = Rowwise("pointwise", self.x.rows, self.x.cols, self.x.dtype, inputs=2, outputs=0)
@@ -132,7 +136,7 @@ class Combine(Operation):
 
 
 def _spread(to: Recorder, name: str, x: Value, y: Value) -> None:
-    """Every row of y is a copy of one of x: read for each, from a cache where it is still there."""
+    """Every row of y copies a row of x: one read for each, from a cache that still holds it."""
     problem = Rowwise("pointwise", y.rows, y.cols, y.dtype)
     if x.bytes >= y.bytes:
         to.run(name, "pointwise", problem, {"X": x}, {"Y": y}, part=("X",))
@@ -142,7 +146,7 @@ def _spread(to: Recorder, name: str, x: Value, y: Value) -> None:
 
 
 def _gathered(to: Recorder, name: str, x: Value, y: Value) -> None:
-    """Every row of y is a sum of rows of x."""
+    """Every row of y sums rows of x."""
     many = max(x.rows // y.rows, 1)
     problem = Rowwise("pointwise", y.rows, y.cols, y.dtype, inputs=many)
     to.run(name, "pointwise", problem, {"X": x}, {"Y": y}, part=("X",))

@@ -12,7 +12,7 @@ from perfmodel.networks.operations.operation import Gradients, Operation, gradie
 from perfmodel.networks.recorder import Operands, Recorder
 from perfmodel.networks.value import Value, Weight
 
-# 4 bytes less 2.
+# A type of 2 bytes: an fp32 write of 4 bytes, less the 2 that the product would have written.
 _SPARED = "fp16"
 
 
@@ -24,25 +24,25 @@ class Linear(Operation):
     """
 
     x: Value
-    """What it reads."""
+    """Input, rows × k."""
     out: int
-    """Columns that it makes."""
+    """Columns of the output, n."""
     bias: bool = False
-    """Whether it has one."""
+    """Whether there is a bias."""
     to: tuple[Value, ...] = ()
-    """Where its columns go, side by side, where not to one tensor."""
+    """Outputs that the columns are divided among, side by side; empty: one tensor."""
     split: str = ""
-    """`out` where devices have shares of W's columns, `in` where of its rows; empty: all of W."""
+    """`out` where devices split W's columns, `in` where they split its rows; empty: all of W."""
     weight: Weight | None = None
-    """The parameter, where it is not its own."""
+    """The parameter, where another operation owns it."""
     groups: int = 1
-    """Products of as many parameters, each on its share of the rows: experts."""
+    """Grouped product: as many parameters, each on its share of the rows (experts)."""
     owned: int = 0
-    """Parameters that there are, where some meet no row; 0: one a product."""
+    """Parameters in memory, including those that receive no row; 0: one a product."""
     chosen: int = 0
-    """Parameters of those that one token meets."""
+    """How many of those one token uses."""
     dtype: str = ""
-    """Type that it multiplies in, where that is not the setting's."""
+    """Type of the product where it is not the setting's."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -51,7 +51,7 @@ class Linear(Operation):
 
     @property
     def outputs(self) -> tuple[Value, ...]:
-        """Y, or what its columns are."""
+        """Y, or the outputs that its columns are divided among."""
         return self.to or (Value(f"{self.name}.out", self.x.rows, self.out, self.x.dtype),)
 
     @property
@@ -68,7 +68,7 @@ class Linear(Operation):
 
     @property
     def weights(self) -> tuple[Weight, ...]:
-        """W, and b where there is one."""
+        """W, and b if any."""
         if self.weight is not None:
             found = (self.weight,)
         else:
@@ -80,7 +80,7 @@ class Linear(Operation):
 
     @property
     def saves(self) -> tuple[Value, ...]:
-        """X, for the weight's gradient, in the type that it was multiplied in."""
+        """X, for the weight's gradient, in the type of the product."""
         return (self._stored(self.x, "cast"),)
 
     @property
@@ -91,7 +91,7 @@ class Linear(Operation):
     def _run_product(
         self, to: Recorder, mark: str, sizes: tuple[int, int, int], reads: Operands, made: Operands
     ) -> None:
-        """A product of the groups: one kernel, or one for each where the stack loops over them."""
+        """A grouped product: one kernel, or one a group where the stack loops over them."""
         m, n, k = sizes
         each = self.groups if self.setting.stack.experts_apart else 1
         problem = Matmul(m, n, k, self.groups // each, self.multiplied)
@@ -104,14 +104,14 @@ class Linear(Operation):
         return "fp32" if self.multiplied == "tf32" else self.multiplied
 
     def _stored(self, value: Value, mark: str) -> Value:
-        """An operand in that type."""
+        """An operand in the product's memory type."""
         if value.dtype == self._type:
             return value
         name = f"{self.name}: {value.name} as {self._type} ({mark})"
         return Value(name, value.rows, value.cols, self._type)
 
     def _typed(self, to: Recorder, value: Value, mark: str) -> Value:
-        """The operand, narrowed by a kernel of its own where it has another type."""
+        """The operand, cast by a kernel of its own where its type differs."""
         made = self._stored(value, mark)
         if made != value:
             cast = Rowwise(
@@ -129,7 +129,7 @@ class Linear(Operation):
         self._run_product(to, "", sizes, {"A": x, "B": w}, {"C": self.outputs})
 
     def _cast(self, to: Recorder) -> None:
-        """The weight's copy in the product's type, as autocast makes one in each pass."""
+        """The weight's copy in the product's type, made in each pass under autocast."""
         name, rows, cols = self.matrix.name, self.groups * self.x.cols, self.out
         whole = Value(f"{name} in fp32", rows, cols, "fp32")
         to.weights[whole.name] = None
@@ -138,7 +138,7 @@ class Linear(Operation):
         to.run(f"{self.name}.weight cast", "pointwise", problem, {"X": whole}, {"Y": narrow})
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """Two products: dgrad and wgrad, and the bias's sum."""
+        """Two products, dgrad and wgrad, and the bias's column sum."""
         dys = tuple(gradients)
         rows, k = self.x.rows // self.groups, self.x.cols
         dy = tuple(self._typed(to, each, f"cast {i}") for i, each in enumerate(dys))
@@ -160,8 +160,8 @@ class Linear(Operation):
             self._accumulate(to, made)
 
     def _accumulate(self, to: Recorder, made: Value) -> None:
-        """The fp32 sum of a step's gradients, read and written (Megatron-LM,
-        gradient_accumulation_fusion: inside the product, at its end, when nothing multiplies)."""
+        """The fp32 accumulation of weight gradients over a step, read and written in the product's
+        epilogue (Megatron-LM, gradient_accumulation_fusion)."""
         # 4 bytes read and 4 written, less what the product would have written in its own type.
         size = Rowwise("pointwise", made.rows, made.cols, "fp32", output_dtype=_SPARED)
         before = Value(f"main {made.name}", made.rows, made.cols, "fp32")
@@ -170,7 +170,7 @@ class Linear(Operation):
 
     @property
     def _output(self) -> str:
-        """Type of what a product writes."""
+        """Type of a product's output."""
         return matmul_format(self.multiplied).output
 
     def _bias_sum(self, dys: tuple[Value, ...]) -> Rowwise:

@@ -1,4 +1,4 @@
-"""Cross-entropy over logits: softmax, the target's logarithm, and back."""
+"""Cross-entropy over logits: softmax and the target's logarithm, forward and backward."""
 
 from __future__ import annotations
 
@@ -27,9 +27,12 @@ _BY_PARTS_BACK = Pass("mul_scalar", "fp32", "fp32")
 
 @dataclass(frozen=True)
 class Loss(Operation):
-    """Cross-entropy. `eager`: an fp32 copy of the logits, its logarithmic softmax, both in memory
-    (4 + 4 bytes a logit beside the logits); `parts`: a kernel for each step of it, in fp32, in
-    place; `fused`: in place, in one pass each way."""
+    """Cross-entropy, in one of three forms.
+
+    `eager`: an fp32 copy of the logits and its log-softmax, both in memory (4 + 4 bytes a logit
+    beside the logits). `parts`: a kernel for each step, in fp32, in place. `fused`: in place, one
+    pass forward and one backward.
+    """
 
     logits: Value
     """Tokens × vocabulary."""
@@ -41,7 +44,7 @@ class Loss(Operation):
 
     @property
     def outputs(self) -> tuple[Value, ...]:
-        """The loss: one number, with no tensor of its own."""
+        """The loss: one number, not kept as a tensor."""
         return ()
 
     @property
@@ -57,15 +60,17 @@ class Loss(Operation):
 
     @property
     def saves(self) -> tuple[Value, ...]:
-        """The softmax's logarithm in fp32, or the logits in whose place the gradient goes."""
+        """The fp32 log-softmax, or the logits that the gradient overwrites."""
         if self._eager or self._by_parts:
             return (self._wide("softmax"),)
         return (self.logits,)
 
     def forward(self, to: Recorder) -> None:
-        """Cast and softmax, a pass for each step, or one reading pass; and of devices that share
-        the vocabulary three numbers a token: maximum, sum, and the target's logit (1909.08053,
-        section 3)."""
+        """Cast and softmax, a pass for each step, or one reading pass.
+
+        Devices that share the vocabulary reduce three numbers a token: maximum, sum, and the
+        target's logit (1909.08053, section 3).
+        """
         self._softmax(to)
         if self.setting.shards.tensor > 1:
             for part in ("maximum", "sum", "target"):
@@ -92,7 +97,7 @@ class Loss(Operation):
         to.run(self.name, "loss", problem, {"X": x}, {"Y": self.saves[0]}, implementation=library)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """Softmax less the target, cast back; or in place."""
+        """Softmax minus the one-hot target, cast back; or in place."""
         x = self.logits
         made = gradient_of(x, self.name)
         if self._by_parts:

@@ -1,7 +1,7 @@
 """Element-wise operations: activations, dropout, residual sums, rotary positions.
 
-Each is a chain of passes over tensors of one shape. A pass that joins several operations is one
-kernel, as a fused kernel or a compiler makes it.
+Each is a chain of passes over tensors of one shape. A pass that combines several operations is one
+kernel, as hand-fused kernels and compilers make it.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ _MASK = "int8"
 
 @dataclass(frozen=True)
 class Pass:
-    """One element-wise kernel of a chain; `data` stands for the type of the chain's tensors."""
+    """One element-wise kernel of a chain. The type `data` is the type of the chain's tensors."""
 
     variant: str
-    """The map."""
+    """Name of the map."""
     reads_type: str = "data"
-    """Type of what it reads."""
+    """Type of its inputs."""
     writes_type: str = "data"
-    """Type of what it writes."""
+    """Type of its outputs."""
     reads: int = 1
-    """Tensors that it reads."""
+    """Number of tensors read."""
     writes: int = 1
-    """Tensors that it writes; 0: a sum, which leaves next to nothing."""
+    """Number of tensors written; 0: a reduction, whose output is negligible."""
     makes: int | None = None
-    """The place of the one of the chain's outputs that it writes; None: all of them, of the last
-    pass, and a temporary, of others."""
+    """Index of the chain's output that it writes. None: all outputs for the last pass, a temporary
+    for any other."""
     over: Literal["all", "half", "one"] = "all"
-    """Columns that it runs over: all, half of them, or a number for each row. What runs over fewer
-    than all leaves what the pass behind it reads as it was."""
+    """Columns of a row that it covers: all, half, or one. A pass over fewer than all does not
+    replace the input of the next pass."""
 
     def columns(self, cols: int) -> int:
-        """How many of so many columns it runs over."""
+        """How many of `cols` columns it covers."""
         return {"all": cols, "half": -(-cols // 2), "one": 1}[self.over]
 
 
@@ -55,13 +55,11 @@ def chain(
     outputs: Sequence[Value],
     aside: Sequence[Value] = (),
 ) -> None:
-    """Record passes one after another: each reads what the one before left.
-
-    Maps that compute no more than an operation an input are the same map to the model, and so go
-    through it together.
+    """Record passes one after another: each reads what the one before wrote.
 
     The first reads the inputs, the last writes the outputs. Further tensors that a pass reads are
-    inputs, or those kept `aside`, of its type.
+    inputs, or tensors of its type kept `aside`. Maps with at most one operation an input cost the
+    same, so the model treats them as one map.
     """
     first = inputs[0]
     left: list[Value] = list(inputs)
@@ -94,8 +92,8 @@ def chain(
 def _read(
     left: Sequence[Value], others: Sequence[Value], dtype: str, elements: int, many: int
 ) -> list[Value]:
-    """What a pass reads: what the one before left, as far as it is of the type and size that is
-    read; else what was kept."""
+    """Inputs of a pass: what the one before wrote, if type and size match; else tensors kept
+    aside."""
     alike = [
         [v for v in group if v.dtype == dtype and v.rows * v.cols == elements]
         for group in (left, others)
@@ -114,7 +112,7 @@ def _written(
     *,
     last: bool,
 ) -> list[Value]:
-    """What a pass writes: outputs of the chain, or temporaries."""
+    """Outputs of a pass: outputs of the chain, or temporaries."""
     if one.makes is not None:
         return [outputs[one.makes]]
     if last and one.writes == len(outputs):
@@ -127,17 +125,17 @@ class Map(Operation):
     """A chain of passes forward, and one backward."""
 
     xs: tuple[Value, ...]
-    """What it reads."""
+    """Inputs."""
     passes: tuple[Pass, ...]
-    """Its kernels."""
+    """Forward kernels."""
     back: tuple[Pass, ...]
-    """Those of its gradient."""
+    """Backward kernels."""
     kept: tuple[Value, ...] = ()
-    """What its backward pass reads beside the gradient."""
+    """Tensors that the backward pass reads besides the gradient."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        """What it reads."""
+        """Its inputs."""
         return self.xs
 
     @property
@@ -148,17 +146,17 @@ class Map(Operation):
 
     @property
     def saves(self) -> tuple[Value, ...]:
-        """What was declared."""
+        """The declared tensors, `kept`."""
         return self.kept
 
     def forward(self, to: Recorder) -> None:
-        """Its passes."""
+        """The forward passes."""
         chain(to, self.name, "pointwise", self.passes, self.xs, self.outputs)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """Its gradient's passes."""
+        """The backward passes."""
         made = tuple(gradient_of(x, self.name) for x in self.xs)
-        if not self.back:  # a sum hands its gradient on
+        if not self.back:  # a sum passes its gradient on unchanged
             return tuple(gradients[0] for _ in self.xs)
         name = f"{self.name}.gradient"
         chain(to, name, "pointwise", self.back, tuple(gradients), made, aside=self.kept)
@@ -167,12 +165,12 @@ class Map(Operation):
 
 @dataclass(frozen=True)
 class Dropout(Operation):
-    """Dropout, and with it the residual sum where a stack joins the two."""
+    """Dropout, with the residual sum where a stack fuses the two."""
 
     x: Value
-    """What it drops from."""
+    """The input."""
     residual: Value | None = None
-    """What it is added to."""
+    """The tensor that the result is added to."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -186,7 +184,7 @@ class Dropout(Operation):
 
     @property
     def mask(self) -> Value:
-        """A byte an element: what was kept."""
+        """The dropout mask: a byte an element."""
         return Value(f"{self.name}.mask", self.x.rows, self.x.cols, _MASK)
 
     @property
@@ -201,7 +199,7 @@ class Dropout(Operation):
         to.run(self.name, "pointwise", problem, reads, {"Y": self.outputs[0], "W": self.mask})
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """One kernel, which reads it; the residual's gradient goes on as it is."""
+        """One kernel, which reads the mask; the residual's gradient is unchanged."""
         dx = gradient_of(self.x, self.name)
         problem = self._map("", 1, writes_mask=False)
         reads = {"X": gradients[0], "U": self.mask}
@@ -251,12 +249,12 @@ _GELU_NEW_BACK = (
 )
 
 
-# Activations that one kernel computes as another one of as many operations.
+# Activations that cost as many operations as the named one, and are timed as it.
 _SINGLE = {"gelu_new": "gelu"}
 
 
 def activation(name: str, setting: Setting, x: Value, kind: str, gate: Value | None) -> Map:
-    """The activation of an inner layer; of two tensors where it is gated."""
+    """The activation of an inner layer; gated, it takes two tensors."""
     if gate is not None:
         return _gated(name, setting, x, gate, kind)
     if kind == "gelu_new" and setting.stack.plain_gelu_new:
@@ -265,20 +263,20 @@ def activation(name: str, setting: Setting, x: Value, kind: str, gate: Value | N
         return Map(name, setting, (x,), _GELU_NEW, _GELU_NEW_BACK, (x, *kept))
     variant = _SINGLE.get(kind, kind)
     made = Value(f"{name}.out", x.rows, x.cols, x.dtype)
-    # A relu's gradient asks only where its result is positive.
+    # A relu's gradient reads only the sign of its result.
     read = made if kind == "relu" else x
     gradient = {"relu": "where"}.get(variant, f"{variant}_gradient")
     return Map(name, setting, (x,), (Pass(variant),), (Pass(gradient, reads=2),), (read,))
 
 
 def tanh(name: str, setting: Setting, x: Value) -> Map:
-    """A tanh, whose gradient asks for its result alone."""
+    """A tanh, whose gradient reads only its result."""
     made = Value(f"{name}.out", x.rows, x.cols, x.dtype)
     return Map(name, setting, (x,), (Pass("tanh"),), (Pass("mul", reads=2),), (made,))
 
 
 def _gated(name: str, setting: Setting, up: Value, gate: Value, kind: str) -> Map:
-    """Two kernels by plain operators, one where fused: gate's activation times up."""
+    """activation(gate) · up: two kernels by plain operators, one where fused."""
     if setting.stack.fused_gate:
         joined = (Pass("silu_mul", reads=2),), (Pass("silu_mul_gradient", reads=3, writes=2),)
         return Map(name, setting, (gate, up), *joined, (gate, up))
@@ -325,7 +323,7 @@ class Rotary(Operation):
         self._rotate(to, self.name, self.inputs, self.outputs)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """The same by the opposite angle."""
+        """The same kernels, with the opposite angle."""
         made = tuple(gradient_of(x, self.name) for x in self.inputs)
         self._rotate(to, f"{self.name}.gradient", tuple(gradients), made)
         return made
@@ -344,12 +342,12 @@ class Rotary(Operation):
 
 @dataclass(frozen=True)
 class Repeat(Operation):
-    """A tensor next to itself several times: what all heads share, for each of them."""
+    """Repeat columns, as for a tensor that all heads share."""
 
     x: Value
-    """What it reads."""
+    """The input."""
     times: int
-    """How often."""
+    """Number of copies."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -358,7 +356,7 @@ class Repeat(Operation):
 
     @property
     def outputs(self) -> tuple[Value, ...]:
-        """Its columns, so many times."""
+        """x's columns, `times` times."""
         x = self.x
         return (Value(f"{self.name}.out", x.rows, x.cols * self.times, x.dtype),)
 
@@ -369,7 +367,7 @@ class Repeat(Operation):
         to.run(self.name, "pointwise", copy, {"X": x}, {"Y": self.outputs[0]})
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """Their sum."""
+        """The sum of the copies' gradients."""
         x, made = self.x, gradient_of(self.x, self.name)
         add = Rowwise("pointwise", x.rows, x.cols, x.dtype, inputs=self.times)
         to.run(f"{self.name}.gradient", "pointwise", add, {"X": gradients[0]}, {"Y": made})

@@ -1,4 +1,4 @@
-"""Norms: layer norm in one kernel; an RMS norm in one, or in the several of plain operators."""
+"""Norms: layer norm in one kernel; an RMS norm in one, or in several by plain operators."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from perfmodel.networks.operations.operation import Gradients, Operation, gradie
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.value import Value, Weight
 
-# Hugging Face's LlamaRMSNorm (modeling_llama.py): to fp32, square, mean, of a number a row the sum
-# with epsilon and the root's reciprocal, scale by it, back, weight. In fp32 casts are no kernels.
+# Hugging Face's LlamaRMSNorm (modeling_llama.py): cast to fp32, square, mean; on one number a row,
+# add epsilon and take the reciprocal square root; scale, cast back, multiply by the weight. In fp32
+# there are no casts.
 _WIDENED = (
     Pass("copy", "data", "fp32"),
     Pass("mul", "fp32", "fp32"),
@@ -23,8 +24,8 @@ _WIDENED = (
     Pass("copy", "fp32", "data"),
     Pass("mul", "data", "data"),
 )
-# Its gradient by autograd: of the weight's product (two: one summed over rows), the casts, of the
-# scaled product (two, one summed over the row), of the square, and the sum of both ways.
+# Its gradient by autograd: the weight product (two kernels, one a sum over rows), the casts, the
+# scaled product (two, one a sum over the row), the square, and the sum of both branches.
 _WIDENED_BACK = (
     Pass("mul", "data", "data"),
     Pass("mul", "data", "", reads=2, writes=0),
@@ -48,7 +49,7 @@ class Norm(Operation):
     bias: bool = False
     """Whether it has a bias beside its weight."""
     shared: bool = False
-    """Whether its weight is counted elsewhere: one for all heads."""
+    """Whether one weight serves all heads, and is counted elsewhere."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -74,7 +75,7 @@ class Norm(Operation):
 
     @property
     def saves(self) -> tuple[Value, ...]:
-        """X; of plain operators its fp32 copy, and what the weight multiplies."""
+        """X; with plain operators, its fp32 copy and the tensor that the weight multiplies."""
         if self.fused:
             return (self.x,)
         rows, cols = self.x.rows, self.x.cols
@@ -85,7 +86,7 @@ class Norm(Operation):
 
     @property
     def statistics(self) -> tuple[Value, ...]:
-        """Reciprocal deviation a row; a layer norm's mean as well."""
+        """Reciprocal standard deviation of each row; for a layer norm the mean too."""
         kept = ("mean", "rstd") if self.op == "layernorm" else ("rstd",)
         return tuple(Value(f"{self.name}.{name}", self.x.rows, 1, "fp32") for name in kept)
 
@@ -108,7 +109,7 @@ class Norm(Operation):
         return found
 
     def forward(self, to: Recorder) -> None:
-        """One kernel, or eight."""
+        """One kernel, or eight by plain operators."""
         if not self.fused:
             passes = _narrow(_WIDENED) if self.setting.wide else _WIDENED
             chain(to, self.name, "norm", passes, (self.x,), self.outputs)
@@ -128,7 +129,7 @@ class Norm(Operation):
         )
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """The gradient of X, and those of the weights summed over rows."""
+        """The gradient of X, and those of weight and bias, summed over rows."""
         dx, name = gradient_of(self.x, self.name), f"{self.name}.gradient"
         if not self.fused:
             passes = _narrow(_WIDENED_BACK) if self.setting.wide else _WIDENED_BACK
@@ -151,7 +152,7 @@ class Norm(Operation):
 
 
 def _narrow(passes: tuple[Pass, ...]) -> tuple[Pass, ...]:
-    """The passes where everything is fp32 already: casts are none."""
+    """The passes without casts, when every tensor is fp32 already."""
     return tuple(
         replace(one, reads_type="data", writes_type="data" if one.writes else "")
         for one in passes

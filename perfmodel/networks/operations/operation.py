@@ -1,4 +1,4 @@
-"""What every operation has: inputs, outputs, weights, what it saves, and its two passes."""
+"""The interface of an operation: inputs, outputs, weights, saved tensors, and its two passes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perfmodel.networks.setting import Setting
 from perfmodel.networks.value import Value, Weight
 
 Gradients = Sequence[Value]
-"""Of inputs, in their order."""
+"""Gradients of the inputs, in their order."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Operation(ABC):
     name: str
     """Unique within its segment; its kernels' names begin with it."""
     setting: Setting
-    """How it runs."""
+    """Setting of the pass."""
 
     @property
     @abstractmethod
@@ -45,7 +45,7 @@ class Operation(ABC):
 
     @property
     def statistics(self) -> tuple[Value, ...]:
-        """What it saves beside them that grows with rows and not with their width."""
+        """Saved numbers for each row, whose size does not grow with the row's width."""
         return ()
 
     @abstractmethod
@@ -54,9 +54,10 @@ class Operation(ABC):
 
     @abstractmethod
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
-        """Record those of the backward pass; `gradients` are of the outputs, in their order."""
+        """Record the kernels of the backward pass; `gradients` are of the outputs, in their
+        order."""
 
 
 def gradient_of(value: Value, mark: str) -> Value:
-    """The gradient of a tensor, made by the operation `mark`."""
+    """The gradient tensor of a value, as made by the operation `mark`."""
     return Value(f"d({value.name}) of {mark}", value.rows, value.cols, value.dtype)

@@ -14,14 +14,14 @@ _NO_PROBLEM = ("device", "case", "schedule", "implementation", "occupancy", "rea
 
 
 def predictions(document: Document, results: Results, source: str) -> None:
-    """What `perfmodel predict` writes."""
+    """Output of `perfmodel predict`."""
     for row in document["predictions"]:
         _check(row)
         results.add_case(row, source)
 
 
 def graphs(document: Document, results: Results, source: str) -> None:
-    """What `perfmodel graph` writes: nodes as cases, and a table of each graph."""
+    """Output of `perfmodel graph`: nodes as cases, and a table of each graph."""
     for graph in document["graphs"]:
         name, total = f"{graph['graph']} on {graph['device']}", graph["time_us"]
         for node in graph["nodes"]:
@@ -34,7 +34,7 @@ def graphs(document: Document, results: Results, source: str) -> None:
 
 
 def whatifs(document: Document, results: Results, source: str) -> None:
-    """What `perfmodel whatif` writes: effects of cases, which are added where they are new."""
+    """Output of `perfmodel whatif`: effects on cases; new cases are added."""
     known = {case_key(case["device"], case["problem"]) for case in results.cases}
     for row in document["whatif"]:
         key = case_key(row["device"], row["problem"])
@@ -50,7 +50,7 @@ def whatifs(document: Document, results: Results, source: str) -> None:
 
 
 def compared(document: Document, results: Results, source: str) -> None:
-    """What `perfmodel compare` reports; the runs themselves are in its `--output`."""
+    """The report of `perfmodel compare`; the runs themselves are in its `--output`."""
     results.add_table(f"errors ({source})", document["report"])
     if document.get("known"):
         results.add_table(f"errors by what was known ({source})", document["known"])
@@ -69,8 +69,8 @@ def compared(document: Document, results: Results, source: str) -> None:
 
 
 def swept(document: Document, results: Results, source: str) -> None:
-    """What a question to `perfmodel sweep` answers."""
-    if not isinstance(document["rows"], list):  # how many rows a comparison has
+    """The answer to a query of `perfmodel sweep`."""
+    if not isinstance(document["rows"], list):  # number of rows in a comparison
         return
     for row in document["rows"]:
         results.add_case(_from_sweep(row, str(document.get("operator", ""))), source)

@@ -1,7 +1,7 @@
-"""Columns of the page's tables: what a value is, by its key, and so how it is written.
+"""Columns of the page's tables; a value's format follows from its key.
 
-A key of the tool's JSON says its unit (`time_us`, `ttft_ms`, `weight_bytes`, `tokens_per_s`), so a
-column needs no more than its key and its values.
+Keys of the tool's JSON contain their unit (`time_us`, `ttft_ms`, `weight_bytes`, `tokens_per_s`),
+so a column needs only its key and its values.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _KINDS = (
     (r"watts", "watts"),
     (r"share|coverage|mape|mfu|hit$|explained", "percent"),
 )
-"""What a column's values are, by a part of its key; the first that is found holds."""
+"""The kind of a column's values, by a part of its key; the first match counts."""
 _UNIT = re.compile(r"_(us|ms|s|bytes)(?=_|$)")
 _SHORT = re.compile(r"\b(ttft|tpot|e2e|isl|osl|mfu)\b")
-_COMMON = 2  # rows from which on values that all have stand above the table
+_COMMON = 2  # number of rows from which equal values are shown above the table
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class Column:
     """text, number, percent, time (microseconds), ms, seconds, bytes, binary (bytes of capacity),
     flops, flops_per_s, gb_per_s or watts."""
     hidden: bool = False
-    """Whether the page's table leaves it out, because all rows are alike in it; a CSV has it."""
+    """Whether the page's table omits it because all rows have the same value; the CSV includes
+    it."""
 
     def as_dict(self) -> dict[str, Any]:
         """The column in the page's data."""
@@ -53,12 +54,12 @@ class Column:
 
 
 def kind_of(key: str) -> str:
-    """What numbers under `key` are: `ttft_ms` are "ms"; "number" where the key does not say."""
+    """The kind of numbers under `key`: `ttft_ms` gives "ms"; "number" if the key has no unit."""
     return next((kind for part, kind in _KINDS if re.search(part, key)), "number")
 
 
 def header_of(key: str) -> str:
-    """The key in words, without the unit that each cell has: `low_ttft_ms` is "low ttft"."""
+    """The key in words, without the unit, which each cell shows: `low_ttft_ms` gives "low ttft"."""
     if key.endswith("_gb_per_s"):
         return key.removesuffix("_gb_per_s").replace("_", " ") + " bandwidth"
     bare = key if "_per_s" in key else _UNIT.sub("", key)
@@ -67,7 +68,7 @@ def header_of(key: str) -> str:
 
 
 def column(key: str, values: Iterable[Any], header: str = "") -> Column:
-    """A column named and formatted by its key; text where a value is no number."""
+    """A column named and formatted by its key; text if any value is no number."""
     numeric = all(
         isinstance(value, int | float) and not isinstance(value, bool)
         for value in values
@@ -82,10 +83,10 @@ def columns(
     left_out: str = "",
     headers: Mapping[str, str] | None = None,
 ) -> list[Column]:
-    """Columns of all that stands in some row: the keys `first`, then the others as they come.
+    """Columns for all keys of any row: the keys `first`, then the others in their order.
 
-    Keys that the pattern `left_out` matches are left out. A column of words or of whole numbers in
-    which several rows are alike is hidden. `headers` are those that do not follow from the key.
+    Keys that match the pattern `left_out` are omitted. A column of words or of whole numbers in
+    which several rows agree is hidden. `headers` are headings that do not follow from the key.
     """
     keys = dict.fromkeys(key for row in rows for key in row)
     order = [*(key for key in first if key in keys), *(key for key in keys if key not in first)]
@@ -102,7 +103,7 @@ def columns(
 
 
 def telling(rows: Sequence[Mapping[str, Any]], keys: Sequence[str], most: int = 60) -> list[str]:
-    """Keys that tell rows apart, none of two that tell the same ones apart, up to `most` values."""
+    """Keys that distinguish rows, without redundant ones, up to `most` values."""
     found: dict[tuple[int, ...], str] = {}
     for key in keys:
         seen: dict[str, int] = {}

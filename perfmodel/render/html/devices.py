@@ -1,4 +1,4 @@
-"""A device on the page: its roofs, and its numbers with where each comes from."""
+"""A device on the page: its roofs, and its numbers with their origin."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _FACTS = {
     "compute.clocks.boost": "boost clock",
     "tdp": "board power",
 }
-"""Facts of a spec that the page shows, besides the rates of the types that are used."""
+"""Facts of a spec that the page shows, besides the rates of the types in use."""
 
 
 def described(slug: str, types: Sequence[str]) -> dict[str, Any] | None:
-    """A device as plain data; None where its spec is not found."""
+    """A device as plain data; None without a spec."""
     try:
         device = load(slug)
     except PerfmodelError:

@@ -1,7 +1,7 @@
-"""Joins data, styles and scripts into one page that needs nothing else.
+"""Joins data, styles and scripts into one self-contained page.
 
-The data stand in a block of JSON in which no markup can begin. The policy allows the page's own
-script and styles, by their hashes, and no request.
+The data are in a JSON block that cannot contain markup. The content security policy allows the
+page's own script and styles, by their hashes, and no requests.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from perfmodel.elements import ELEMENTS
 from perfmodel.render.html import devices, summary
 from perfmodel.render.html.results import Results, case_key
 
-_WHOLE = 2**53  # up to here every whole number is one of JavaScript's
+_WHOLE = 2**53  # JavaScript represents whole numbers up to here exactly
 
 SCRIPTS = (
     *("base", "format", "tip", "labels", "axes", "dots", "table", "download"),
     *("whatif", "devices", "roofline", "terms", "bars", "scatter", "sections"),
     *("explorer", "main"),
 )
-"""The scripts in the order in which they are joined; each says what it is for."""
+"""The scripts in the order in which they are joined; each describes itself."""
 
 
 def render(
@@ -73,7 +73,7 @@ def data(
     ]
     types = list(dict.fromkeys(case["compute_type"] for case in cases if case["compute_type"]))
     known = {slug: devices.described(slug, types) for slug in every.devices}
-    for case in cases:  # a sweep's rows do not say what their device calls its levels
+    for case in cases:  # rows of a sweep lack their device's names of levels
         levels = (known[case["device"]] or {}).get("levels", {})
         case["levels"] = {**{name: roof["name"] for name, roof in levels.items()},
                           **(case.get("levels") or {})}  # fmt: skip
@@ -103,13 +103,13 @@ def data(
 
 
 def _type(case: Mapping[str, Any]) -> str | None:
-    """The type whose matrix rate a case runs at, as far as its problem says."""
+    """The type whose matrix rate applies to a case, if its problem has one."""
     found = ELEMENTS.get(str(case["problem"].get("dtype")))
     return None if found is None else found.compute
 
 
 def as_json(value: Any) -> str:
-    """JSON in which neither `</script>` nor a comment of HTML can stand."""
+    """JSON that contains neither `</script>` nor an HTML comment."""
     text = json.dumps(_brief(value), allow_nan=False, separators=(",", ":"), ensure_ascii=True)
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
@@ -117,7 +117,7 @@ def as_json(value: Any) -> str:
 
 
 def _brief(value: Any) -> Any:
-    """`value` without empty members, its numbers to six digits, null for what is no number."""
+    """`value` without empty members, numbers to six digits, null for what is not finite."""
     if isinstance(value, Mapping):
         return {str(key): _brief(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):

@@ -1,13 +1,13 @@
-"""Reads files of the tool's results into what a page shows.
+"""Reads files of the tool's results for a page.
 
-A JSON document is told by the member that has its rows, CSV by its header. A kind of results is in
-one of two registries: most are sections of their rows (`perfmodel.render.html.kinds`); some are
-cases with what-ifs, and those have a reader:
+A JSON document is recognised by the member that has its rows, a CSV by its header. A kind of
+results is in one of two registries. Most are sections of their rows
+(`perfmodel.render.html.kinds`). Some are cases with what-ifs, and these have a reader:
 
     @reader("answers")
     def answers(document, results, source): ...
 
-What is of no kind is a table, where there are rows.
+Rows of no kind become a plain table.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ READERS: dict[str, Reader] = {
     "report": casereaders.compared,
     "rows": casereaders.swept,
 }
-"""Readers by the name of the member that they know a document by."""
+"""Readers by the member that identifies their documents."""
 
-_LARGEST = 64 * 2**20  # bytes of a file
+_LARGEST = 64 * 2**20  # limit on the bytes of a file
 _NESTED = (
     *("problem", "terms_us", "flops", "bytes", "arithmetic_intensity"),
     *("footprints", "fits_at", "levels", "tile", "known"),
@@ -59,7 +59,7 @@ def reader(member: str) -> Callable[[Reader], Reader]:
 
 
 def read(path: str, results: Results) -> None:
-    """Add what a file holds; raises `TableError` for one that cannot be read or holds nothing."""
+    """Add the contents of a file. Raises `TableError` if it cannot be read or has no results."""
     name = Path(path).name
     text = _text(path)
     if name.lower().removesuffix(".gz").endswith(".csv"):
@@ -75,7 +75,7 @@ def read(path: str, results: Results) -> None:
 
 
 def add(document: Json, results: Results, source: str) -> None:
-    """Add what a document holds; raises `TableError` where that is nothing."""
+    """Add the contents of a document. Raises `TableError` if it has no results."""
     known = [member for member in READERS if member in document]
     try:
         for member in known:
@@ -98,7 +98,7 @@ def add(document: Json, results: Results, source: str) -> None:
 
 
 def _is_kind(name: str, rows: Iterable[Json]) -> bool:
-    """Whether rows under a member of that name are of the kind, and not of a list of things."""
+    """Whether the rows under a member of that name have the keys of the kind."""
     return name in KINDS and all(KINDS[name].keys <= row.keys() for row in rows)
 
 
@@ -137,7 +137,7 @@ def _csv(text: str, results: Results, source: str) -> None:
 
 
 def _nested(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A flat row with the members of predictions as mappings again."""
+    """A flat row with the members of predictions nested again."""
     found: dict[str, Any] = {}
     inside: dict[str, dict[str, Any]] = {}
     for name, value in row.items():
@@ -151,7 +151,7 @@ def _nested(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(cell: str | Iterable[str] | None) -> Any:
-    """A cell as a number, a truth value, a text, or None where it is empty."""
+    """A cell as a number, a boolean, a text, or None if empty."""
     if cell is None or cell == "" or not isinstance(cell, str):
         return None
     if cell in ("True", "False"):

@@ -1,4 +1,4 @@
-"""What a page shows: predicted cases, and documents of every other kind of results."""
+"""The contents of a page: predicted cases, and documents of every other kind of results."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from perfmodel.render.html.sections import Section, table
 Made = TypeVar("Made")
 
 MOST = 5000
-"""Cases, and rows of a kind, that one page holds; more would not be drawn in a second."""
+"""Limit on cases, and on rows of a kind, in one page; more would take over a second to draw."""
 
 
 @dataclass
 class Results:
-    """Gathers what the readers find, in the order of the files."""
+    """Collects what the readers find, in the order of the files."""
 
     cases: list[dict[str, Any]] = field(default_factory=list)
     """Predictions as in the JSON Schema, with `source` and perhaps `label`; some lack terms."""
     documents: dict[str, list[Document]] = field(default_factory=dict)
-    """What files have of other kinds, by the name of the kind."""
+    """Documents of other kinds, by the name of the kind."""
     tables: list[Section] = field(default_factory=list)
-    """Rows of no kind."""
+    """Tables of no known kind."""
     sentences: list[str] = field(default_factory=list)
-    """What a reader has to say in the summary."""
+    """Sentences of readers for the summary."""
     effects: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
-    """By a case's key, what-ifs: a hardware number to microseconds with it halved and doubled."""
+    """What-ifs by a case's key: hardware number → microseconds with it halved and doubled."""
     quantities: dict[str, str] = field(default_factory=dict)
-    """Hardware numbers of the what-ifs, and what to call them."""
+    """Hardware numbers of the what-ifs, with their names."""
 
     def add_case(self, row: Mapping[str, Any], source: str, label: str = "") -> None:
         """Add a prediction. Raises `ProblemError` beyond `MOST`."""
@@ -41,13 +41,14 @@ class Results:
         self.cases.append({**row, "source": source, "label": label})
 
     def add_document(self, kind: str, document: Document) -> None:
-        """Add what a file has of a kind. Raises `ProblemError` beyond `MOST` rows of it."""
+        """Add a document of a kind. Raises `ProblemError` beyond `MOST` rows of that kind."""
         known = self.documents.setdefault(kind, [])
         _room(sum(len(one.rows) for one in (*known, document)), f"rows of {kind}")
         known.append(document)
 
     def add_run(self, row: Mapping[str, Any]) -> None:
-        """Add a measured run of an operator with its prediction. Raises as `add_document`."""
+        """Add a measured run of an operator with its prediction. Raises what `add_document`
+        raises."""
         self.add_document(RUNS, Document("", [dict(row)]))
 
     def add_table(self, title: str, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -68,13 +69,13 @@ class Results:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to show."""
+        """Whether there are no results."""
         return not (self.cases or self.documents or self.tables)
 
     def sections(self, *, late: bool) -> list[Section]:
-        """Sections of the kinds, those behind the cases or those before.
+        """Sections of the kinds; with `late` those after the cases, else those before.
 
-        Raises `TableError` for rows that are not as the tool writes them.
+        Raises `TableError` for malformed rows.
         """
         return [
             section
@@ -84,7 +85,7 @@ class Results:
         ]
 
     def derived(self) -> list[dict[str, Any]]:
-        """Cases that kinds make of their rows. Raises as `sections`."""
+        """Cases that kinds make of their rows. Raises what `sections` raises."""
         return [
             case
             for name, documents in self.documents.items()
@@ -97,7 +98,7 @@ def _made(
     documents: Sequence[Document],
     make: Callable[[Sequence[Document]], Iterable[Made]] | None,
 ) -> list[Made]:
-    """What a kind makes of its documents, faults named by kind and files."""
+    """The result of `make` on the documents of a kind; errors name kind and files."""
     try:
         return [] if make is None else list(make(documents))
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
@@ -107,7 +108,7 @@ def _made(
 
 
 def case_key(device: Any, problem: Mapping[str, Any]) -> str:
-    """What a case and its what-ifs have in common: the device and what is computed."""
+    """The key that a case and its what-ifs share: the device and the problem."""
     sizes = ", ".join(f"{name}={problem[name]}" for name in sorted(problem) if name != "op")
     return f"{device}: {sizes}"
 

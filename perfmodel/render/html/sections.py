@@ -1,7 +1,8 @@
-"""What stands in a section of the page: sentences, rows, and the charts and tables of the rows.
+"""Sections of the page: sentences, rows, and the charts and tables of the rows.
 
-The scripts know three parts. `Bars` are lengths that add up, `Dots` a dot a row, `Rows` the table.
-A new kind of result is a list of these (`perfmodel.render.html.kinds`); it needs no new script.
+The scripts know three parts. `Bars` are stacked lengths, `Dots` have a dot for each row, `Rows` is
+the table. A new kind of result is a list of these (`perfmodel.render.html.kinds`) and needs no new
+script.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Bar:
     """One bar: lengths by name, in the order of their sum over all bars."""
 
     label: str
-    """What stands before it."""
+    """Text before the bar."""
     lengths: Mapping[str, float]
     """The length of each piece."""
     low: float | None = None
@@ -28,9 +29,9 @@ class Bar:
     high: float | None = None
     """Upper end of the range of the sum."""
     limit: float | None = None
-    """What the sum has to stay below."""
+    """Upper limit for the sum."""
     note: str = ""
-    """What stands behind the sum."""
+    """Text after the sum."""
 
     def __post_init__(self) -> None:
         """Raise `TypeError` for a length that is no number."""
@@ -52,18 +53,18 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """Stacked bars on one scale. With several `views` the reader chooses one."""
+    """Stacked bars on one scale. With several `views` the page offers a choice."""
 
     title: str
     """What is shown."""
     kind: str
-    """What the lengths are, as in `Column.kind`."""
+    """Kind of the lengths, as in `Column.kind`."""
     views: Mapping[str, Sequence[Bar]]
     """Bars by the name of the view."""
     limit_name: str = ""
-    """What the bars' limit is called."""
+    """Name of the bars' limit."""
     ranked: bool = True
-    """Whether lengths stand by their sum over all bars, the longest first; else as given."""
+    """Whether lengths are sorted by their sum over all bars, longest first; else as given."""
 
     def as_dict(self) -> dict[str, Any]:
         """The part in the page's data."""
@@ -79,7 +80,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Dots:
-    """A dot a row. Where `x` or `y` has several keys the reader chooses one."""
+    """A dot for each row. If `x` or `y` has several keys the page offers a choice."""
 
     title: str
     """What is shown."""
@@ -88,25 +89,27 @@ class Dots:
     y: Sequence[str]
     """Keys of the y axis."""
     name: Sequence[str]
-    """Keys of what a row is called."""
+    """Keys of a row's name."""
     log: str = "xy"
     """Axes that are logarithmic; the others begin at zero."""
     filters: Sequence[str] = ()
-    """Keys that rows can be chosen by."""
+    """Keys that rows can be filtered by."""
     by: Sequence[str] = ()
     """Keys that rows can be coloured by."""
     ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Keys of the ends of a range, by the key that it is of."""
+    """Keys of the ends of a range, by the key of its value."""
     limits: Mapping[str, float] = field(default_factory=dict)
-    """What values of a key should stay below."""
+    """Upper limits of values, by key."""
     joined: Sequence[str] = ()
-    """Keys of a line: it joins, from left to right, the dots that are alike in those not on x."""
+    """Keys of a line. It joins, from left to right, dots that agree in those keys that are not on
+    x."""
     fits: str = ""
-    """Key of whether a row's dot is filled."""
+    """Key of a boolean: whether a row's dot is filled."""
     compared: bool = False
-    """Whether y predicts what x measured: the diagonal is drawn, and errors are told."""
+    """Whether y is the prediction of the measured x: the diagonal is drawn, and errors are
+    listed."""
     unit: str = ""
-    """Key of what a row's numbers are, where it differs between rows."""
+    """Key of the unit of a row's numbers, where it differs between rows."""
 
     def as_dict(self) -> dict[str, Any]:
         """The part in the page's data."""
@@ -147,20 +150,20 @@ class Section:
     title: str
     """Its heading."""
     rows: Sequence[Row] = ()
-    """Plain values that its dots and its table show."""
+    """Plain values for its dots and its table."""
     columns: Sequence[Column] = ()
     """Columns of the rows."""
     parts: Sequence[Bars | Dots | Rows] = (Rows(),)
-    """What it shows, in order."""
+    """Its parts, in order."""
     sentences: Sequence[str] = ()
-    """What the summary says of it."""
+    """Its sentences in the summary."""
     assumptions: Sequence[str] = ()
-    """What was assumed, once a row."""
+    """Assumptions, each once a row."""
     id: str = ""
-    """Name in the page's addresses; numbered where there is none."""
+    """Anchor in the page's addresses; numbered if empty."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The section in the page's data; rows as lists in the order of the columns."""
+        """The section in the page's data; rows are lists in the order of the columns."""
         keys = [column.key for column in self.columns]
         return {
             "id": self.id or None,
@@ -172,7 +175,7 @@ class Section:
 
 
 def table(title: str, rows: Sequence[Row]) -> Section:
-    """A section of a table alone, its columns the plain members of the rows."""
+    """A section with a table only; its columns are the plain members of the rows."""
     plain = [
         {key: value for key, value in row.items() if not isinstance(value, dict | list)}
         for row in rows

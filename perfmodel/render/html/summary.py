@@ -1,4 +1,4 @@
-"""The summary of predictions in sentences: how many there are, what limits them, what fits."""
+"""The summary of predictions in sentences: their number, limiters, and what fits."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def _limiters(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _called(case: Mapping[str, Any], term: str) -> str:
-    """What the case's device calls a level."""
+    """The name of a level on the case's device."""
     return str((case.get("levels") or {}).get(term, term))
 
 
 def _faster(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """How much faster the fastest device is on what all devices ran."""
+    """Speed-up of the fastest device on the cases that all devices ran."""
     times: dict[str, dict[str, float]] = {}
     for case in cases:
         same = f"{case['algorithm']} {case.get('schedule')} {sorted(case['problem'].items())}"

@@ -1,4 +1,4 @@
-"""Pipelines: a model's parts on several stages, and the order in which micro-batches pass them.
+"""Pipeline parallelism: a model's parts on several stages, and the order of their micro-batches.
 
     plan = schedule("1f1b", stages=8, micro_batches=64)
     found = simulate(plan, StageTimes.even(plan, forward=1e-3, backward=1e-3, weight=1e-3))
@@ -6,10 +6,10 @@
 
 A schedule (schedule.py, by name in kinds.py) is each stage's order of passes (task.py). flush.py
 has GPipe, 1F1B and interleaved 1F1B, zerobubble.py ZB-H1, ZB-H2 and ZB-V, controlled.py V-Half and
-V-Min, dualpipe.py DualPipe and DualPipeV. program.py says what waits for what, simulate.py runs it.
+V-Min, dualpipe.py DualPipe and DualPipeV. program.py has the dependences, simulate.py the times.
 
-The simulation is the definition; the papers' closed forms, with p stages, m micro-batches, v chunks
-and F, B, W of one stage, are its tests:
+The simulation defines the time. The papers' closed forms are its tests, with p stages, m
+micro-batches, v chunks, and F, B, W of one stage:
 
     1F1B          (m + p − 1)·(F + B + W)           interleaved   (m + (p − 1)/v)·(F + B + W)
     ZB-H1         m·(F + B + W) + (p − 1)(F + B − W)

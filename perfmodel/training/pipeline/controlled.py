@@ -1,17 +1,19 @@
-"""V-Half and V-Min: V-shaped schedules that hold a half or a third of 1F1B's activations.
+"""V-Half and V-Min: V-shaped schedules with a half or a third of 1F1B's activations.
 
-Qi et al., Pipeline Parallelism with Controllable Memory (2405.15362): what stage i of p does for
-one micro-batch is a building block, the units of time at which it runs F and B of its two chunks
-with F = B = W = 1. The block repeats every six units, one micro-batch after another, W in the units
-that are left. The shorter the block's life, the fewer micro-batches are alive:
+Source: Qi et al., Pipeline Parallelism with Controllable Memory (2405.15362). A building block is
+the work of stage i of p for one micro-batch: the time units at which it runs F and B of its two
+chunks, with F = B = W = 1. The block repeats every six units, once a micro-batch; W takes the units
+that are left. The shorter the block, the fewer micro-batches are in flight:
 
     V-Min     i    2p − 1 − i    2p + i + e       4p − 1 − i + e      e = 2 where 3 divides p
     V-Half    2i   3p − 2 − i    3p − 1 + 2i + e  6p − 2 − i + e      e = 3 where p is even
 
-(F of chunk 0, F of chunk 1, B of chunk 1, B of chunk 0; e keeps passes from colliding.) Warm-up and
-drain of the repeated block have needless gaps, which the paper squeezes out and reorders: here each
-stage runs, unit by unit, the earliest pass of its pattern that is ready, if no more is ever held
-than the pattern holds.
+The columns are F of chunk 0, F of chunk 1, B of chunk 1, B of chunk 0; e keeps passes from
+colliding.
+
+The warm-up and drain of the repeated block have gaps, which the paper removes by reordering. Here
+each stage runs, in every unit, the earliest pass of its pattern that is ready, unless it would hold
+more activations than the pattern does.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def _ordered(
 
 
 def _pattern(block: tuple[int, ...], micro_batches: int) -> list[_Row]:
-    """The block once a micro-batch, in the order of its units, W where nothing else is."""
+    """The block once a micro-batch, sorted by unit, with W in the free units."""
     at = {
         unit + _PERIOD * micro: (name, chunk, micro, 0)
         for unit, (name, chunk) in zip(block, _BLOCK, strict=True)
@@ -77,7 +79,7 @@ def _pattern(block: tuple[int, ...], micro_batches: int) -> list[_Row]:
 
 
 class _Squeezed:
-    """All stages in step, a unit of time at a time."""
+    """All stages, simulated one unit of time after another."""
 
     def __init__(self, patterns: list[list[_Row]]) -> None:
         self._left = patterns
@@ -88,7 +90,7 @@ class _Squeezed:
         self._orders: list[list[_Row]] = [[] for _ in patterns]
 
     def orders(self) -> list[np.ndarray]:
-        """Each stage's passes as they were run."""
+        """Each stage's passes in the order in which they ran."""
         unit = 0
         while any(self._left):
             for stage in range(self._stages):
@@ -97,9 +99,9 @@ class _Squeezed:
         return [np.array(order, dtype=np.int64) for order in self._orders]
 
     def _run_one(self, stage: int, unit: int) -> None:
-        """Run the earliest pass that is ready and does not hold too much, if there is one.
+        """Run the earliest ready pass that does not exceed the held activations, if any.
 
-        To run F ahead of the passes before it holds one more while these run.
+        An F that runs ahead of earlier passes holds one more chunk while these run.
         """
         held = peak = self._held[stage]
         waiting = self._left[stage]
@@ -115,7 +117,7 @@ class _Squeezed:
             peak = max(peak, held)
 
     def _ready(self, stage: int, row: _Row, unit: int) -> bool:
-        """Whether what a pass needs was done before this unit."""
+        """Whether the inputs of a pass were complete before this unit."""
         name, chunk, micro, _ = row
         if name == W:
             return self._before(unit, stage, B, chunk, micro)
@@ -135,5 +137,5 @@ class _Squeezed:
 
 
 def _peak(pattern: list[_Row]) -> int:
-    """Chunks' activations that a pattern holds at most."""
+    """Peak number of chunks' activations that a pattern holds."""
     return int(np.cumsum([_HELD[row[0]] for row in pattern]).max())

@@ -1,13 +1,13 @@
 """DualPipe and DualPipeV: a forward and a backward pass of two micro-batches run as one.
 
 DualPipe (DeepSeek-V3, 2412.19437, section 3.2.1 and figure 5) feeds micro-batches from both ends of
-the pipeline: stage d holds part d of the model for one direction and part p − 1 − d for the other,
-so that every parameter is held twice. F of one direction and BW of the other are computed together,
-each one's communication under the other's arithmetic.
+the pipeline. Stage d holds part d of the model for one direction and part p − 1 − d for the other,
+so every parameter is held twice. F of one direction runs together with BW of the other, and the
+communication of each overlaps the arithmetic of the other.
 
-DualPipeV cuts this in half: two chunks a stage in a V, every parameter once. In both, a stage that
-is r steps from the outer end of a side of n stages runs, with m micro-batches in each direction
-(the authors' published code, eight steps):
+DualPipeV halves this: two chunks a stage in a V, every parameter once. In both, a stage at distance
+r from the outer end of a side of n stages runs these eight steps, with m micro-batches in each
+direction (the authors' published code):
 
     2(n − 1 − r) F₀ · (r + 1) F₀F₁ · (n − 1 − r) B₁W F₁ · (m − 2n + r + 1) of F₀&BW₁ F₁&BW₀
     · (n − 1 − r) BW₁ F₁&BW₀ · (r + 1) backwards of both, split half-way · (n − 1 − r) W B₀ · W left
@@ -21,7 +21,7 @@ from perfmodel.training.pipeline.task import Writer
 
 
 def dualpipe(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
-    """Two directions; the second half of the stages begins with the other one."""
+    """Two directions; the second half of the stages starts with the other one."""
     side = stages // 2
     orders = [_side(side, r, micro_batches // 2) for r in range(side)]
     return [*orders, *(_mirrored(order) for order in reversed(orders))]
@@ -33,14 +33,14 @@ def dualpipe_v(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]
 
 
 def _mirrored(order: np.ndarray) -> np.ndarray:
-    """The same with the chunks exchanged."""
+    """The same order with the two chunks exchanged."""
     other = order.copy()
     other[:, 1] = 1 - other[:, 1]
     return other
 
 
 def _side(n: int, r: int, micro_batches: int) -> np.ndarray:
-    """The eight steps of the module."""
+    """The order of one stage: the eight steps of the module docstring."""
     stage, inner = Writer(2), n - 1 - r
     for _ in range(2 * inner):
         stage.forward(0)
@@ -52,7 +52,7 @@ def _side(n: int, r: int, micro_batches: int) -> np.ndarray:
         stage.weight()
         stage.forward(1)
     for count in range(micro_batches - 2 * n + r + 1):
-        if count == 0 and inner == 0:  # apart, so that what waits for the backward gets it sooner
+        if count == 0 and inner == 0:  # apart, so that the gradient reaches the next stage sooner
             stage.forward(0)
             stage.whole(1)
         else:
@@ -71,7 +71,8 @@ def _side(n: int, r: int, micro_batches: int) -> np.ndarray:
 
 
 def _both_backwards(stage: Writer, r: int) -> None:
-    """r + 1 backwards of each chunk in turn, whole up to the middle one, then B with W owed."""
+    """r + 1 backwards of each chunk in turn: whole up to the middle one, then B with W
+    postponed."""
     for turn in range(2 * (r + 1)):
         chunk = 1 - turn % 2
         if turn > r:

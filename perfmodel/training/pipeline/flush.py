@@ -1,11 +1,11 @@
-"""Schedules whose backward passes are whole and that run dry at the end of a step.
+"""Schedules with whole backward passes that drain the pipeline at the end of a step.
 
 GPipe (Huang et al. 1811.06965, figure 2c) runs all forwards, then all backwards, the last first.
 1F1B (PipeDream-flush, Narayanan et al. 2104.04473, section 2.2.1) starts backwards as soon as it
 can: stage i of p runs p − 1 − i forwards to warm up, then one forward and one backward in turn.
 
-Interleaved 1F1B (section 2.2.2 there) deals p·v parts of the model out to p stages, v chunks each,
-and takes micro-batches in groups of p, a chunk at a time; stage i warms up with
+Interleaved 1F1B (section 2.2.2 there) cuts the model into p·v parts, v chunks for each of p stages,
+and takes micro-batches in groups of p, a chunk at a time. Stage i warms up with
 
     2(p − 1 − i) + (v − 1)·p        forwards of a chunk.
 """
@@ -39,7 +39,7 @@ def interleaved(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray
 
 
 def _in_turn(warm_up: int, forward: np.ndarray, backward: np.ndarray) -> np.ndarray:
-    """Warm-up forwards, one forward and one backward in turn, the backwards that are left.
+    """Warm-up forwards, then one forward and one backward in turn, then the remaining backwards.
 
     `forward` and `backward` are the chunks of all passes in their order.
     """

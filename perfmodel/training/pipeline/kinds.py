@@ -1,4 +1,4 @@
-"""The schedules by name: their orders, what they ask of stages and micro-batches, their sources."""
+"""The schedules by name: their orders, their limits on stages and micro-batches, their sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perfmodel.training.pipeline.schedule import Place, Schedule
 
 Path = tuple[Place, ...]
 
-# Schedules kept, the largest of a few hundred kB: a sweep comes back to the same few.
+# Schedules in the cache, the largest of a few hundred kB: a sweep reuses the same few.
 _KEPT = 64
 
 
@@ -23,23 +23,23 @@ class Kind:
     """One published schedule."""
 
     name: str
-    """What a plan calls it."""
+    """Name in a plan."""
     about: str
-    """What is said of it in a list."""
+    """One-line description."""
     source: str
     """Paper and section."""
     orders: Callable[[int, int, int], list[np.ndarray]]
-    """Stages, micro-batches and chunks to the order of each stage."""
+    """(stages, micro-batches, chunks) → the order of each stage."""
     paths: Callable[[int, int], tuple[Path, ...]]
-    """Stages and chunks to where the parts of the model stand."""
+    """(stages, chunks) → stage and chunk of each part of the model."""
     chunks: int | None = 1
-    """Chunks a stage; None where any number from 2 will do."""
+    """Chunks a stage; None: any number from 2."""
     whole_groups: bool = False
-    """Whether micro-batches have to be a multiple of the stages."""
+    """Whether micro-batches must be a multiple of the stages."""
     in_pairs: bool = False
-    """Whether stages and micro-batches have to be even."""
+    """Whether stages and micro-batches must be even."""
     fewest: int = 0
-    """Micro-batches a stage that it needs at least; 0: one in all."""
+    """Minimum of micro-batches a stage; 0: at least one in all."""
 
 
 def _loop(stages: int, chunks: int) -> tuple[Path, ...]:
@@ -88,10 +88,10 @@ KINDS = {
 
 
 def schedule(kind: str, stages: int, micro_batches: int, chunks: int | None = None) -> Schedule:
-    """The schedule of that kind; without `chunks` as many as it has, of interleaving 2.
+    """The schedule `kind`; without `chunks`, as many as it has, or 2 for interleaved.
 
-    Raises `UnknownName` for another kind, and `ProblemError` for numbers that it cannot have, with
-    the nearest ones that it can.
+    Raises `UnknownName` for another kind, and `ProblemError` for numbers that it does not support,
+    with the nearest supported ones.
     """
     if kind not in KINDS:
         raise UnknownName("pipeline schedule", kind, KINDS)
@@ -110,7 +110,7 @@ def _made(kind: str, stages: int, micro_batches: int, chunks: int) -> Schedule:
 
 
 def _complaints(kind: Kind, stages: int, micro_batches: int, chunks: int) -> Iterator[str]:
-    """What is wrong with the numbers, in the order in which to mend it."""
+    """Errors in the numbers, in the order in which to correct them."""
     given = {"stages": stages, "micro-batches": micro_batches, "chunks": chunks}
     for what, number in given.items():
         whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
@@ -158,7 +158,7 @@ def _either(below: int, above: int, least: int = 1) -> str:
 
 
 def _fewer(kind: Kind, micro_batches: int) -> str:
-    """The most stages that so many micro-batches would do for, or another schedule."""
+    """The most stages that this number of micro-batches suffices for, or another schedule."""
     most = micro_batches // kind.fewest
     most -= most % 2 if kind.in_pairs else 0
     return f"{most} stages" if most >= (2 if kind.in_pairs else 1) else "1f1b"

@@ -1,9 +1,9 @@
-"""A schedule as arrays to run through: what each step waits for, level by level.
+"""A schedule as arrays for simulation: the dependences of each step, level by level.
 
-A step is a task, or two that are joined. It waits for the step before it on its stage and for what
-its tasks take from another part of the model: F of the part before, B or BW of the part after. (Its
-own chunk's F and B come earlier on the stage.) Level k has the steps that wait for steps below k
-only, at most one a stage, so a level is one operation on arrays.
+A step is a task, or two that are joined. It depends on the step before it on its stage, and on
+another part of the model: F on F of the part before, B or BW on that of the part after. (Its own
+chunk's F comes earlier on the stage.) Steps of level k depend only on steps of lower levels, and
+each stage has at most one, so a level is one operation on arrays.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ import numpy as np
 from perfmodel.training.pipeline.schedule import Schedule
 from perfmodel.training.pipeline.task import BW, B, F, W
 
-_KEPT = 64  # as many as schedules
+_KEPT = 64  # cache of as many programs as schedules
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Steps sorted by level, and from 1: step 0 is the start of all, which takes no time."""
+    """Steps sorted by level, numbered from 1. Step 0 is the start, which takes no time."""
 
     levels: tuple[tuple[int, int], ...]
-    """First step of each level, and one past its last."""
+    """First step of each level, and the one after its last."""
     waits: np.ndarray
-    """What each step waits for, shape (2 or 3, steps): on its stage, then from other parts."""
+    """Steps that each step depends on, shape (2 or 3, steps): on its stage, then from other
+    parts."""
     boundaries: np.ndarray
-    """Boundary that what it waits for crosses, same shape; -1 where it is on the same stage."""
+    """Boundary that each dependence crosses, same shape; -1 where it stays on the stage."""
     rows: np.ndarray
     """Pass, chunk and micro-batch of the step's first task, shape (steps, 3)."""
     joined: np.ndarray
@@ -37,9 +38,9 @@ class Program:
     stage: np.ndarray
     """Stage of each step."""
     by_stage: np.ndarray
-    """Steps by stage, each stage's in its order."""
+    """Steps grouped by stage, in each stage's order."""
     starts: np.ndarray
-    """Where in `by_stage` each stage begins."""
+    """Index in `by_stage` where each stage begins."""
 
 
 @lru_cache(maxsize=_KEPT)
@@ -74,7 +75,7 @@ def program(schedule: Schedule) -> Program:
 def _waits(
     schedule: Schedule, order: np.ndarray, stage: np.ndarray, step: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What each step waits for and the boundaries between, with step 0 in front."""
+    """Dependences of each step and the boundaries that they cross, with step 0 in front."""
     shape = (3, schedule.stages, schedule.chunks, schedule.micro_batches)
     at = np.zeros(shape, dtype=np.int64)  # the step of every F, B (or BW) and W
     name, chunk, micro, join = order.T
@@ -100,9 +101,10 @@ def _waits(
 
 
 def _sources(schedule: Schedule) -> tuple[np.ndarray, np.ndarray]:
-    """Where F (0) and B (1) of each stage and chunk take their input from, and what it crosses.
+    """Stage and chunk that F (0) and B (1) of each stage and chunk take input from, and the
+    boundary.
 
-    Boundary i lies between stages i and i + 1, the last one between the last stage and the first.
+    Boundary i is between stages i and i + 1, the last one between the last stage and the first.
     """
     shape = (2, schedule.stages, schedule.chunks)
     source, boundary = np.full((*shape, 2), -1), np.full(shape, -1)
@@ -116,12 +118,12 @@ def _sources(schedule: Schedule) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _levels(others: np.ndarray, stages: list[int]) -> list[int]:
-    """Level of each step, from 0: one above the highest that it waits for.
+    """Level of each step, from 0: one above the highest that it depends on.
 
-    Stages take turns, each going on until it waits for a step whose level is not known yet.
+    Stages take turns; each goes on until it depends on a step whose level is not yet known.
     """
     unknown = len(stages)
-    level = [-1, *[unknown] * len(stages)]  # the start of all, then steps from 1
+    level = [-1, *[unknown] * len(stages)]  # the start, then steps from 1
     first, last = others[0].tolist(), others[-1].tolist()  # two where tasks are joined
     begins = [i for i in range(len(stages)) if i == 0 or stages[i] != stages[i - 1]]
     ends, at = [*begins[1:], len(stages)], list(begins)

@@ -1,4 +1,4 @@
-"""A pipeline schedule: the order of every stage, and the way of the model through the stages."""
+"""A pipeline schedule: the order of every stage, and the path of the model through the stages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """What each stage runs, in order; times are not known here (`simulate`)."""
+    """The order of each stage's tasks. It has no times (`simulate` does)."""
 
     kind: str
     """Its name: gpipe, 1f1b, interleaved ..."""
@@ -28,9 +28,9 @@ class Schedule:
     chunks: int
     """Parts of the model that a stage holds (v)."""
     paths: tuple[tuple[Place, ...], ...]
-    """Where the parts of the model stand, first to last: one way through, or two of DualPipe's."""
+    """Stage and chunk of the model's parts, first to last: one path, or two in DualPipe."""
     orders: tuple[np.ndarray, ...]
-    """Each stage's order, as `perfmodel.training.pipeline.task` says."""
+    """Each stage's order, in the format of `perfmodel.training.pipeline.task`."""
 
     @cached_property
     def tasks(self) -> tuple[tuple[Task, ...], ...]:
@@ -39,22 +39,24 @@ class Schedule:
 
     @property
     def copies(self) -> int:
-        """How often the pipeline holds every parameter: 2 in DualPipe."""
+        """Copies of every parameter in the pipeline: 2 in DualPipe."""
         return len(self.paths)
 
     @property
     def parts(self) -> int:
-        """Parts that the model is cut into; its layers are shared out among them."""
+        """Number of parts that the model is cut into."""
         return len(self.paths[0])
 
     @property
     def crossings(self) -> int:
-        """Boundaries between stages that a micro-batch crosses forwards, and again backwards."""
+        """Boundaries between stages that a micro-batch crosses in the forward pass; as many
+        backward."""
         steps = [(a[0], b[0]) for path in self.paths for a, b in pairwise(path)]
         return sum(before != after for before, after in steps) // self.copies
 
     def by_place(self, by_part: np.ndarray) -> np.ndarray:
-        """What is known of each part, shape (parts, ...), as shape (stages, chunks, ...).
+        """An array by part, shape (parts, ...), as one by stage and chunk, shape (stages, chunks,
+        ...).
 
         Raises `ProblemError` for another number of parts.
         """
@@ -72,10 +74,10 @@ class Schedule:
         return found
 
     def peak_held(self, held: np.ndarray | None = None) -> np.ndarray:
-        """Most that each stage holds at a time for micro-batches between F and W, shape (stages,).
+        """Peak of what each stage holds for micro-batches between their F and W, shape (stages,).
 
-        `held` is what one micro-batch leaves in a chunk, shape (stages, chunks); without it all
-        parts are alike and the unit is one stage's activations of one micro-batch, a p-th of the
+        `held` is what one micro-batch leaves in a chunk, shape (stages, chunks). Without it all
+        parts are equal, and the unit is one stage's activations of one micro-batch, 1/p of the
         model's.
         """
         share = np.full((self.stages, self.chunks), self.stages / self.parts)

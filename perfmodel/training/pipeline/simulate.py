@@ -1,10 +1,10 @@
-"""A schedule in seconds: every task starts when its stage is free and what it needs is there.
+"""A schedule in seconds: a task starts when its stage is free and its inputs have arrived.
 
-    start = max(end of the task before on the stage, end of what it needs + send)
+    start = max(end of the task before on the stage, end of its input + send)
 
-A send takes time where something waits for it and none where it arrives in time. Stages may differ,
-as the first has the embedding and the last the head; times may be arrays, one number a plan, and
-all plans are then run at once.
+A send adds time only if the receiving stage waits for it. Stages may differ, since the first has
+the embedding and the last the head. Times may be arrays with one number a plan; all plans are then
+simulated at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from perfmodel.training.pipeline.task import BW, PASSES, Task
 class StageTimes:
     """Seconds of one micro-batch, shape (stages, chunks), or (stages, chunks, plans).
 
-    Raises `ProblemError` where shapes differ or a time is negative or not a number.
+    Raises `ProblemError` where shapes differ, or a time is negative or not a number.
     """
 
     forward: np.ndarray
@@ -36,7 +36,7 @@ class StageTimes:
     weight: np.ndarray
     """W: the gradient of the weights; BW takes B and W."""
     pair: np.ndarray | None = None
-    """F of the chunk joined with BW of the stage's other one; without it their sum."""
+    """F of the chunk joined with BW of the stage's other chunk; None: the sum of both."""
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -70,12 +70,12 @@ class StageTimes:
 
 @dataclass(frozen=True)
 class Event:
-    """One or two joined tasks as they ran."""
+    """One task, or two joined ones, with their times."""
 
     stage: int
-    """Where."""
+    """The stage."""
     tasks: tuple[Task, ...]
-    """What: a task, or two that are joined."""
+    """One task, or two that are joined."""
     start_seconds: float
     """From the start of the step."""
     end_seconds: float
@@ -84,14 +84,14 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """A schedule that was run; arrays end in the axis of plans where the times do."""
+    """The times of a simulated schedule. Arrays end in the axis of plans where the times do."""
 
     schedule: Schedule
-    """What was run."""
+    """The schedule."""
     starts: np.ndarray
     """Start of every step of the program, in seconds, shape (steps,)."""
     ends: np.ndarray
-    """Its end."""
+    """End of every step, likewise."""
 
     @cached_property
     def _program(self) -> Program:
@@ -112,17 +112,19 @@ class Timeline:
 
     @property
     def seconds(self) -> Number:
-        """Of a step, where each stage goes on to the next step by itself: the longest of a stage.
+        """Seconds of a step if each stage starts its next step without a barrier: the longest of a
+        stage.
 
-        Stages that start p − 1 forwards later end so much later, in every step. Zero-bubble
-        schedules are measured so (2401.10241, section 4.3: the optimiser's global norm is checked
-        afterwards). Where stage 0 starts first and ends last it is the time of all.
+        Stages that start p − 1 forwards later also end that much later, in every step. Zero-bubble
+        schedules are measured this way (2401.10241, section 4.3: the optimiser's global norm is
+        checked afterwards). Where stage 0 starts first and ends last, it is the time from first
+        start to last end.
         """
         return (self.last_seconds - self.first_seconds).max(axis=0)
 
     @property
     def barrier_seconds(self) -> Number:
-        """Of a step at whose end all stages wait for each other: from first start to last end."""
+        """Seconds of a step that ends in a barrier of all stages: from first start to last end."""
         return self.last_seconds.max(axis=0) - self.first_seconds.min(axis=0)
 
     @cached_property
@@ -135,21 +137,21 @@ class Timeline:
     @property
     def bubble_seconds(self) -> np.ndarray:
         """Seconds of a step in which each stage waits, shape (stages,)."""
-        # Rounding may leave a negative one of 1e-16.
+        # Rounding may leave a negative 1e-16.
         return np.asarray(np.maximum(self.seconds - self.busy_seconds, 0.0))
 
     @property
     def bubble_share(self) -> Number:
-        """Share of all stages' time that is bubble."""
+        """Bubble as a share of all stages' time."""
         return maximum(1 - self.busy_seconds.mean(axis=0) / self.seconds, 0.0)
 
     @property
     def peak_in_flight(self) -> np.ndarray:
-        """Micro-batches whose activations a stage holds at most, as `Schedule.peak_held`."""
+        """Peak micro-batches whose activations each stage holds, as in `Schedule.peak_held`."""
         return self.schedule.peak_held()
 
     def events(self) -> Iterator[Event]:
-        """Every step with its times, stage by stage; of a single plan."""
+        """Every step with its times, stage by stage; for a single plan."""
         here = self._program
         for i in here.by_stage.tolist():
             name, chunk, micro = here.rows[i].tolist()
@@ -172,10 +174,10 @@ class Timeline:
 
 
 def simulate(schedule: Schedule, times: StageTimes, send_seconds: Number = 0.0) -> Timeline:
-    """Run a schedule.
+    """Simulate a schedule.
 
-    `send_seconds` is what a boundary's tensor takes from one stage to the next, one number or an
-    array of shape (stages,) or (stages, plans): entry i between stages i and i + 1, the last one
+    `send_seconds` is the time of a boundary's tensor from one stage to the next: one number, or an
+    array of shape (stages,) or (stages, plans). Entry i is between stages i and i + 1, the last one
     between the last and the first. Raises `ProblemError` for times of another shape.
     """
     expected = (schedule.stages, schedule.chunks)
@@ -209,7 +211,8 @@ def _taken(here: Program, times: StageTimes) -> np.ndarray:
 
 
 def _sends(schedule: Schedule, send_seconds: Number, plans: tuple[int, ...]) -> np.ndarray:
-    """Seconds over each boundary, and 0 for none at the end, shape (stages + 1,) or with plans."""
+    """Seconds over each boundary, with a 0 appended for "none", shape (stages + 1,) or with
+    plans."""
     given = np.asarray(send_seconds, dtype=np.float64)
     try:
         shaped = np.broadcast_to(

@@ -1,13 +1,13 @@
-"""What a stage of a pipeline runs: one pass of one chunk for one micro-batch, in an order.
+"""A task of a pipeline stage: one pass of one chunk for one micro-batch.
 
-F is the forward pass, B the gradient of a chunk's input, W that of its weights, and BW a whole
-backward pass: B and W in one, whose gradient reaches the stage before only at its end. A stage's
-order is an array with a row a task:
+F is the forward pass, B the gradient of a chunk's input, W that of its weights. BW is a whole
+backward pass, B and W in one, whose gradient reaches the stage before only at its end. A stage's
+order is an array with one row a task:
 
     pass (an index of `PASSES`) · chunk · micro-batch · joined
 
-where `joined` is 1 for a task that runs together with the one before it, as DualPipe's F and BW of
-two micro-batches do.
+`joined` is 1 for a task that runs together with the one before it, such as DualPipe's F and BW of
+two micro-batches.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Task(NamedTuple):
     name: Pass
     """F, B, W or BW."""
     chunk: int
-    """Which of the stage's parts of the model."""
+    """Index of the chunk on its stage."""
     micro_batch: int
-    """From 0, in the order in which they enter the pipeline."""
+    """Index from 0, in the order in which micro-batches enter the pipeline."""
     joined: bool = False
     """Whether it runs together with the task before it."""
 
 
 class Writer:
-    """Writes a stage's order down; each pass of a chunk takes the next micro-batch."""
+    """Builds a stage's order; each pass of a chunk takes the next micro-batch."""
 
     def __init__(self, chunks: int = 1) -> None:
         self.forwards = [0] * chunks
@@ -51,7 +51,7 @@ class Writer:
         self.forwards[chunk] += 1
 
     def backward(self, chunk: int = 0) -> None:
-        """B of the next micro-batch; its W is owed from now on."""
+        """B of the next micro-batch; its W is postponed."""
         micro_batch = self.backwards[chunk]
         self._rows.append((B, chunk, micro_batch, 0))
         self._owed.append((chunk, micro_batch))
@@ -68,17 +68,17 @@ class Writer:
         self.whole(backward, joined=True)
 
     def weight(self) -> None:
-        """The W that has been owed for longest, if any is."""
+        """The W postponed for longest, if any."""
         if self._owed:
             self._rows.append((W, *self._owed.pop(0), 0))
 
     @property
     def owed(self) -> int:
-        """How many W are owed."""
+        """Number of postponed W."""
         return len(self._owed)
 
     def order(self, micro_batches: int) -> np.ndarray:
-        """All that was written of the first `micro_batches`."""
+        """The order so far, of the first `micro_batches`."""
         return np.array([row for row in self._rows if row[2] < micro_batches], dtype=np.int64)
 
 

@@ -1,15 +1,16 @@
-"""Zero-bubble schedules (Qi et al. 2401.10241): W, which nothing waits for, fills the bubbles.
+"""Zero-bubble schedules (Qi et al. 2401.10241): W, which no pass depends on, fills the bubbles.
 
-Stage i of p keeps so many forwards ahead of its backwards before the first B, and so many B ahead
-of their W:
+Before its first B, stage i of p runs a number of forwards; its W are a number of B behind:
 
     schedule            forwards ahead      W behind      held at most
     ZB-H1 (figure 2)    p − i               i             p
     ZB-H2 (figure 3)    2(p − i) − 1        2i            2p − 1
 
-then runs B, W, F in turn. F of micro-batch p reaches the last stage just as it has run p F, p B and
-one W, which is why these numbers leave no bubble there. ZB-V (section 6) folds the model into a V,
-two chunks a stage, so that the last part stands where the first does and the first B comes early.
+Then it runs B, W, F in turn. F of micro-batch p reaches the last stage just when that stage has run
+p F, p B and one W, so these numbers leave no bubble there.
+
+ZB-V (section 6) folds the model into a V, two chunks a stage. The last part of the model is then on
+the same stage as the first, and the first B comes early.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def h2(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
 
 
 def zb_v(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
-    """As much memory as 1F1B, no bubble where F = B = W; fewer than 2p − 1 leave gaps."""
+    """As much memory as 1F1B, no bubble where F = B = W; fewer than 2p − 1 micro-batches leave
+    gaps."""
     return [_vee(stages, i, micro_batches) for i in range(stages)]
 
 
@@ -51,7 +53,7 @@ def _in_turn(ahead: int, behind: int, micro_batches: int) -> np.ndarray:
 
 
 def _vee(stages: int, i: int, micro_batches: int) -> np.ndarray:
-    """Stage i of the V, as the paper's authors lay it out by hand, for F = B = W."""
+    """Stage i of the V, in the order that the paper's authors give for F = B = W."""
     stage, enough = Writer(2), max(2 * stages - 1, micro_batches)
     for _ in range(2 * (stages - i) - 1):
         stage.forward(0)

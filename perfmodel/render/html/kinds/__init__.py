@@ -1,6 +1,6 @@
-"""One file a kind of results: what it says in sentences, which charts it has, and its table.
+"""One file for each kind of results: its sentences, charts and table.
 
-Importing this registers all of them.
+Importing this package registers all of them.
 """
 
 # ruff: noqa: F401

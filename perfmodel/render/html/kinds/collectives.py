@@ -16,7 +16,7 @@ _SERIES = ("system", "library", "collective", "problem_ranks", "problem_dtype")
 
 @kind("collectives", keys=("collective", "bus_gb_per_s", "protocol", "time_us", "device"))
 def sections(documents: Sequence[Document]) -> Iterator[Section]:
-    """Times and bandwidths over the size, and the table."""
+    """Times and bandwidths over size, and the table."""
     rows = [flat(row) for document in documents for row in document.rows]
     for row in rows:
         row["series"] = (
@@ -60,7 +60,7 @@ def _sentences(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 @kind("ridges", keys=("ridge_flop_per_byte", "parallelism", "threshold"))
 def ridges(documents: Sequence[Document]) -> Iterator[Section]:
-    """What each parallelism needs to be covered by arithmetic."""
+    """The threshold above which arithmetic hides each parallelism's communication."""
     rows = [flat(row) for document in documents for row in document.rows]
     yield Section(
         "Links as roofs",

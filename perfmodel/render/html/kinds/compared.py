@@ -1,4 +1,5 @@
-"""Measured runs of any kind with their predictions: a dot a run, its errors beside the noise."""
+"""Measured runs of any kind with their predictions: a dot for each run; errors against the
+noise."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from perfmodel.render.html.sections import Dots, Rows, Section
 Row = Mapping[str, Any]
 
 RUNS = "runs"
-"""The kind of measured runs of one operator each."""
+"""The kind of measured runs of single operators."""
 
 _FILTERS = (
     *("metric", "device", "op", "engine", "stack", "network", "library", "collective", "load"),
     *("implementation", "direction", "system", "ranks", "verdict", "source"),
 )
-"""Columns that runs can be chosen by."""
+"""Columns that runs can be filtered by."""
 _NAMED = ("op", "network", "collective", "engine", "implementation", "device")
 _FIRST = ("device", "op", "engine", "network", "stack", "collective", "ranks", "bytes", "metric")
 _LEFT_OUT = r"^(notes|row|floor_us|predicted_\w+_bytes)$"
@@ -29,27 +30,27 @@ _LAYERS = (
     r"^(hidden|layers|heads|kv_heads|head_dim|inner|vocabulary|gated|tied|\w*experts\w*"
     r"|expert_inner|dense_layers|mla_\w+)$"
 )
-"""What layers of a network are: its name says it."""
+"""Columns of a network's layers, which are omitted since its name implies them."""
 
 
 @dataclass(frozen=True)
 class _Table:
-    """What a kind of measured runs calls its columns."""
+    """Column names of a kind of measured runs."""
 
     what: str
     """Its rows, in words."""
     measured: str
-    """The column of what was measured."""
+    """Column of the measured value."""
     predicted: str
-    """The column of what the model says."""
+    """Column of the predicted value."""
     low: str
-    """The column of the lower end of its range."""
+    """Column of the lower end of the predicted range."""
     high: str
-    """The column of the upper end of its range."""
+    """Column of the upper end of the predicted range."""
     left_out: str = _LEFT_OUT
-    """Columns that the page leaves out."""
+    """Columns that the page omits."""
     assumed: str = "assumed"
-    """The column of what the prediction assumed."""
+    """Column of the prediction's assumptions."""
 
 
 @kind(RUNS, keys=("measured_us", "predicted_us", "device"), late=True)
@@ -72,7 +73,7 @@ def serving(documents: Sequence[Document]) -> Iterator[Section]:
 
 
 def _named(documents: Sequence[Document], what: str) -> Section:
-    """Runs of whole networks, whose rows say their metric."""
+    """Runs of whole networks, whose rows name their metric."""
     left_out = f"{_LEFT_OUT}|{_LAYERS}|^assumed$"
     table = _Table(f"{what} runs", "value", "predicted", "low", "high", left_out, "assumed_of_plan")
     return _section(documents, table, f"scatter-{what}", f"Predicted against measured: {what}")
@@ -127,7 +128,7 @@ def _section(documents: Sequence[Document], table: _Table, name: str, title: str
 
 
 def _judged(row: Row, table: _Table) -> dict[str, Any]:
-    """A run with what every kind of table has, under one name each."""
+    """A run with the members that all kinds of tables share, under common names."""
     metric = str(row.get("metric") or table.measured)
     found = {
         **row,

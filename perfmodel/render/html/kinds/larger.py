@@ -66,7 +66,7 @@ def _over(
 
 @kind("recompute", keys=("split", "sent_us", "time_share"))
 def recompute(documents: Sequence[Document]) -> Iterator[Section]:
-    """Caches of which a part is computed anew."""
+    """Caches of which a part is recomputed."""
     rows = _rows(documents)
     best = min(rows, key=lambda row: row["time_share"])
     said = (
@@ -78,7 +78,7 @@ def recompute(documents: Sequence[Document]) -> Iterator[Section]:
 
 @kind("streaming", keys=("link_us", "work_us", "hiding_batch"))
 def streaming(documents: Sequence[Document]) -> Iterator[Section]:
-    """Weights that stream to the device in every step."""
+    """Weights that are streamed to the device in every step."""
     rows = _rows(documents)
     best = max(rows, key=lambda row: row["tokens_per_s"])
     said = (
@@ -128,7 +128,7 @@ def machines(documents: Sequence[Document]) -> Iterator[Section]:
 
 @kind("placements", keys=("placement", "dense_us", "samples_per_s"))
 def placements(documents: Sequence[Document]) -> Iterator[Section]:
-    """Embedding tables by where they lie."""
+    """Embedding tables by placement."""
     rows = _rows(documents)
     several = len({row["batch"] for row in rows}) > 1
     bars = [

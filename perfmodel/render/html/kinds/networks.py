@@ -1,4 +1,4 @@
-"""Predicted networks: time by class, layer, kernel and pass; classes stand on the roofline."""
+"""Predicted networks: time by class, layer, kernel and pass; classes as points of the roofline."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _VIEWS: dict[str, Callable[[Row], str]] = {
     "kernel": lambda one: one["kernel"],
     "limiter": lambda one: one["limiter"],
 }
-"""What a length of a bar is, of the kernels of a network."""
+"""The groupings of a network's kernels that bars can show."""
 _SETTING = ("stack", "dtype", "pass", "batch", "seq", "past")
 _FIRST = ("kernel", *_SETTING, "class", "time_us", "share", "network", "device", "segment")
 
 
 def _cases(documents: Sequence[Document]) -> Iterator[dict[str, Any]]:
-    """A case a class that multiplies or adds: its operations and bytes over its time."""
+    """A case for each class with arithmetic: its operations and bytes over its time."""
     for document in documents:
         for one in document.rows:
             for name in dict.fromkeys(kernel["class"] for kernel in one["kernels"]):
@@ -53,7 +53,7 @@ def _case(one: Row, name: str, kernels: Sequence[Row]) -> dict[str, Any]:
 
 
 def _summed(kernels: Sequence[Row], member: str) -> dict[str, float]:
-    """A member of the kernels, over all layers."""
+    """A member of the kernels, summed over all layers."""
     found: dict[str, float] = {}
     for kernel in kernels:
         for key, value in kernel[member].items():
@@ -63,7 +63,7 @@ def _summed(kernels: Sequence[Row], member: str) -> dict[str, float]:
 
 @kind("networks", keys=("by_class_us", "kernels"), cases=_cases)
 def sections(documents: Sequence[Document]) -> Iterator[Section]:
-    """Bars of the networks beside each other, and a table of their kernels."""
+    """Bars of the networks side by side, and a table of their kernels."""
     every = [one for document in documents for one in document.rows]
     names = _names(every)
     views: dict[str, list[Bar]] = {
@@ -85,12 +85,12 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
 
 
 def _varied(every: Sequence[Row]) -> list[str]:
-    """Settings that tell networks apart."""
+    """Settings that differ between the networks."""
     return [key for key in _SETTING if len({one[key] for one in every}) > 1]
 
 
 def _names(every: Sequence[Row]) -> list[str]:
-    """What a network is called: its device and what tells it from the others."""
+    """Name of each network: its device and the settings that differ."""
     varied = _varied(every)
     return [
         ", ".join(
@@ -153,7 +153,7 @@ def _sentence(one: Row, called: str) -> str:
 
 
 def _faster(every: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
-    """How much longer the others take than the fastest, of the same work."""
+    """Time of the others relative to the fastest, for equal work."""
     same = {(one["network"], one["pass"], one["batch"], one["seq"]) for one in every}
     if len(every) < 2 or len(same) > 1:
         return
@@ -165,7 +165,7 @@ def _faster(every: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
 
 @kind("network lines", keys=("network", "time_us", "share", "hbm_bytes", "intensity"))
 def lines(documents: Sequence[Document]) -> Iterator[Section]:
-    """The lines that `perfmodel network` writes as CSV: by class, layer, operator or kernel."""
+    """The CSV of `perfmodel network`: by class, layer, operator or kernel."""
     bars = []
     rows: list[Row] = []
     for document in documents:

@@ -1,4 +1,4 @@
-"""Profiles held against the model, and predicted traces of modules."""
+"""Profiles compared with the model, and predicted traces of modules."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from perfmodel.units import seconds
 
 Row = Mapping[str, Any]
 
-_DRAWN = 15  # lines that have bars
+_DRAWN = 15  # number of lines with bars
 _KNOWN = {
     "shape": "predicted from recorded shapes",
     "order": "predicted by the order of a graph",
     "name": "known by name alone",
     "unknown": "not known",
 }
-"""How a kernel of a profile is known, in words."""
+"""How a kernel of a profile was identified, in words."""
 
 
 @kind("kernels", keys=("known_by", "measured_us", "lost_us"))
 def profile(documents: Sequence[Document]) -> Iterator[Section]:
-    """How much of the time is known, what was lost where, and the table."""
+    """The identified share of the time, where time is lost, and the table."""
     for document in documents:
         rows = [flat(row) for row in document.rows]
         head = document.head
@@ -79,7 +79,7 @@ def _worst(lost: Sequence[Row]) -> Iterator[str]:
 
 @kind("trace", keys=("line", "aten", "time_us", "share"))
 def traced(documents: Sequence[Document]) -> Iterator[Section]:
-    """The lines of predicted modules as bars, and the table."""
+    """Lines of predicted modules as bars, and the table."""
     rows: list[dict[str, Any]] = []
     bars = []
     for document in documents:

@@ -1,10 +1,10 @@
-"""Kinds of results by name: how files of them are known, and what sections their rows become.
+"""Registry of the kinds of results: how their files are recognised, and the sections of their rows.
 
     @kind("requests", keys=("ttft_ms",))
     def requests(documents): yield Section("Requests", rows, columns(rows))
 
-The name is the member of a JSON document that has the rows. A CSV has no member; it is of the kind
-that has the most of its keys.
+The name is the member of a JSON document that has the rows. A CSV is of the kind with most of its
+keys in the header.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from perfmodel.render.html.sections import Section
 
 @dataclass(frozen=True)
 class Document:
-    """What one file has of a kind."""
+    """The rows of one kind in one file."""
 
     source: str
     """The file's name."""
     rows: Sequence[Mapping[str, Any]]
-    """Its rows, as they stand in JSON or in CSV."""
+    """Rows as in JSON or CSV."""
     head: Mapping[str, Any] = field(default_factory=dict)
-    """What a JSON document has beside its rows."""
+    """Members of a JSON document besides the rows."""
 
 
 Sections = Callable[[Sequence[Document]], Iterable[Section]]
@@ -37,13 +37,13 @@ class Kind:
     """One kind of results."""
 
     keys: frozenset[str]
-    """Keys that each of its rows has."""
+    """Keys that every row has."""
     sections: Sections
-    """What the page shows of the documents of one page."""
+    """Makes the page's sections of all documents of the kind."""
     cases: Cases | None = None
-    """What stands on rooflines and in the table of cases."""
+    """Makes the cases for rooflines and for the table of cases; None: none."""
     late: bool = False
-    """Whether its sections stand behind the cases."""
+    """Whether its sections follow the cases."""
 
 
 KINDS: dict[str, Kind] = {}
@@ -53,7 +53,7 @@ KINDS: dict[str, Kind] = {}
 def kind(
     name: str, keys: Iterable[str], *, cases: Cases | None = None, late: bool = False
 ) -> Callable[[Sections], Sections]:
-    """Register what makes sections of the documents of a kind."""
+    """Register the function that makes sections of a kind's documents."""
 
     def register(function: Sections) -> Sections:
         KINDS[name] = Kind(frozenset(keys), function, cases, late)
@@ -63,16 +63,16 @@ def kind(
 
 
 def of_header(header: Iterable[str]) -> str | None:
-    """The kind of a table by its header; None where it is of none."""
+    """The kind of a table by its header; None if it matches none."""
     there = set(header)
     found = [name for name, one in KINDS.items() if one.keys and one.keys <= there]
     return max(found, key=lambda name: len(KINDS[name].keys), default=None)
 
 
 def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A row without members of members: `known.engine` is `known_engine`, as in CSV.
+    """A row with nested members flattened: `known.engine` becomes `known_engine`, as in CSV.
 
-    Lists are left out.
+    Lists are omitted.
     """
     found: dict[str, Any] = {}
     for key, value in row.items():
@@ -84,7 +84,7 @@ def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def assumptions(documents: Sequence[Document]) -> list[str]:
-    """What the rows say was assumed, once a row."""
+    """The assumptions of the rows, each once a row."""
     said: list[str] = []
     for row in (row for one in documents for row in one.rows):
         given = row.get("assumptions") or ()

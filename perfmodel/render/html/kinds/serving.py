@@ -1,4 +1,4 @@
-"""Served networks: first tokens, times between tokens, throughput against interactivity, room."""
+"""Served networks: latency, throughput against interactivity, memory capacity."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfmodel.units import binary
 
 Row = Mapping[str, Any]
 
-_DRAWN = 16  # loads that have bars
+_DRAWN = 16  # number of loads with bars
 _SYSTEM = ("network", "device", "engine", "weights", "cache", "devices")
 _AXES = ("tensor", "pipeline", "expert", "data", "load", "isl", "osl")
 _FIRST = (
@@ -28,7 +28,8 @@ _SIZES = {"static batch": "batch", "concurrency": "clients", "rate": "requests a
 
 @kind("loads", keys=("ttft_ms", "tpot_ms", "output_tokens_per_s_per_device"))
 def sections(documents: Sequence[Document]) -> Iterator[Section]:
-    """Throughput against interactivity, times over the load, classes of a token, and the table."""
+    """Throughput against interactivity, times over the load, time of a token by class, and the
+    table."""
     rows = [_row(row) for document in documents for row in document.rows]
     for row, name in zip(rows, _names(rows), strict=True):
         row["system"] = name
@@ -75,12 +76,12 @@ def _varied(rows: Sequence[Row], key: str) -> bool:
 
 
 def _row(row: Row) -> dict[str, Any]:
-    """A load on one level, with what one user sees."""
+    """A load as a flat row, with the rate that one user sees."""
     return {**flat(row), "tokens_per_s_per_user": 1e3 / row["tpot_ms"] if row["tpot_ms"] else None}
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
-    """What serves: network, device and engine, and what else tells systems apart."""
+    """Name of each system: network, device, engine, and the settings that differ."""
     more = ("weights", "cache", *_AXES[:4], "isl", "osl")
     varied = [key for key in more if _varied(rows, key)]
     return [
@@ -103,7 +104,7 @@ def _sized(row: Row) -> str:
 
 
 def _classes(rows: Sequence[Row]) -> Iterator[Bars]:
-    """The time between tokens by class, where the loads were predicted with their terms."""
+    """The time between tokens by class, for loads that were predicted with their terms."""
     bars = []
     several = _varied(rows, "system")
     for row in rows[:_DRAWN]:
@@ -153,7 +154,7 @@ _HELD = ("weights", "context", "exchange_buffers", "graphs", "activations", "cac
 
 @kind("fits", keys=("bytes_per_token", "cache_room_bytes", "total_bytes"))
 def fits(documents: Sequence[Document]) -> Iterator[Section]:
-    """What fits: memory by kind, and the table."""
+    """Capacity: memory by kind, and the table."""
     rows = [flat(row) for document in documents for row in document.rows]
     bars, said = [], []
     for row in rows:

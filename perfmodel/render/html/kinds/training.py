@@ -12,7 +12,7 @@ from perfmodel.units import binary, seconds
 
 Row = Mapping[str, Any]
 
-_DRAWN = 12  # plans that have bars
+_DRAWN = 12  # number of plans with bars
 _AXES = ("tensor", "pipeline", "chunks", "data", "context", "expert", "zero", "micro_batch")
 _PLAN = (*_AXES, "recompute", "optimiser", "schedule", "stack", "dtype", "seq")
 _FIRST = (
@@ -28,7 +28,7 @@ _HEADERS = {"step_us": "time of a step", "memory_total_bytes": "memory of the fu
 
 @kind("steps", keys=("step_us", "tokens_per_s_per_device", "mfu"))
 def sections(documents: Sequence[Document]) -> Iterator[Section]:
-    """Bars of the best plans, all plans by memory and time, their table, and what was refused."""
+    """Bars of the best plans, all plans by memory and time, their table, and impossible plans."""
     steps = [row for document in documents for row in document.rows]
     rows = [_row(step) for step in steps]
     named = _names(rows)
@@ -57,12 +57,12 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
 
 
 def _row(step: Row) -> dict[str, Any]:
-    """A plan on one level, with whether it fits and by how much it does not."""
+    """A plan as a flat row, with whether it fits, or the missing bytes."""
     row = {key.removeprefix("plan_"): value for key, value in flat(step).items()}
     held = row.get("memory_total_bytes", row.get("memory_bytes"))
     capacity = row.get("capacity_bytes")
     fits = row["fits"]
-    if isinstance(fits, str):  # a table for people says by how much it does not fit
+    if isinstance(fits, str):  # table for people: "yes", or the missing bytes
         row["fits"] = fits == "yes"
     if capacity and held and held > capacity:
         row["lacking_bytes"] = held - capacity
@@ -70,7 +70,7 @@ def _row(step: Row) -> dict[str, Any]:
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
-    """What a plan is called: what tells it from the others."""
+    """Name of each plan: the settings that differ."""
     keys = ("network", "device", "devices", *_PLAN, "global_batch")
     varied = telling(rows, keys)
     said = [
@@ -181,7 +181,7 @@ def _said(row: Row) -> str:
 
 @kind("step lines", keys=("part", "what", "time_us", "share", "bytes"))
 def lines(documents: Sequence[Document]) -> Iterator[Section]:
-    """The lines that `perfmodel train` writes of one step as CSV."""
+    """The CSV of `perfmodel train` for one step."""
     for document in documents:
         found: dict[str, dict[str, float]] = {}
         for part, key, whole in (("time", "time_us", "step"), ("memory", "bytes", "device")):

@@ -1,4 +1,4 @@
-"""Weight formats beside each other, and the list of them."""
+"""Weight formats compared, and the list of formats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
     """Rates by size and batch, and the table."""
     every = [flat(row) for document in documents for row in document.rows]
     rows = [row for row in every if row.get("time_us") is not None]
-    if len(rows) < len(every):  # what formats there are: `perfmodel compress` by itself
+    if len(rows) < len(every):  # the list of formats: `perfmodel compress` without a network
         yield table("Weight formats", [row for row in every if row.get("time_us") is None])
     if not rows:
         return
