@@ -46,7 +46,7 @@ def read(path: Path) -> str:
         with path.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
     except ValueError:
-        raise SpecError(f"{quoted(str(path))}: no file has such a name; check the path") from None
+        raise SpecError(f"{quoted(str(path))}: a null character in the name; check it") from None
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {reason(error)}; check the path") from None
     if len(content) > MAX_BYTES:
