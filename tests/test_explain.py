@@ -239,7 +239,7 @@ def test_map_draws(tmp_path):
         (("attention",), "the fastest schedule needs a device"),
         (("attention", "--objective", "speed"), "no objective named 'speed'"),
         (("attention", "--objective", "bytes"), "least bytes need a capacity"),
-        (("attention", "--objective", "bytes", "--capacity", "1 B"), "7 B more; the capacity binds"),
+        (("attention", "--objective", "bytes", "--capacity", "1 B"), "the capacity binds"),
         (
             ("attention", "--objective", "bytes", "-d", "h100", "--level", "L3"),
             "no level named 'L3'",
