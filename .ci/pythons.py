@@ -26,8 +26,8 @@ TESTS = (
     "serving", "sweep_cli", "sweep_store", "systems", "tables", "timing_terms", "triton", "units",
     "why",
 )  # fmt: skip
-"""Tests that read nothing of the repository but themselves, over all that depends on a Python:
-annotations, dataclasses, the command line, warnings, files, processes."""
+"""Tests that read nothing of the repository but themselves and documents, over all that depends on
+a Python: annotations, dataclasses, the command line, warnings, files, processes."""
 
 
 def found(version: str) -> Path | None:
@@ -58,12 +58,13 @@ def wheel(folder: Path) -> Path:
 
 
 def passed(python: Path, made: Path, folder: Path) -> bool:
-    """Whether the tests pass under a Python, in a folder that has nothing else of the checkout."""
+    """Whether the tests pass under a Python, in a folder with tests and documents alone."""
     pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint")
     subprocess.run([python, "-m", "venv", folder / "venv"], check=True)
     own = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
     subprocess.run([own, *pip, ROOT / "constraints-cpu.txt", f"{made}[test]"], check=True)
-    shutil.copytree(ROOT / "tests", folder / "tests")
+    for name in ("tests", "docs"):
+        shutil.copytree(ROOT / name, folder / name)
     shutil.copy(ROOT / "pyproject.toml", folder)
     paths = [f"tests/test_{name}.py" for name in TESTS]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
