@@ -10,6 +10,7 @@ import typer
 
 from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli.predict import Devices
 from perfmodel.embeddings import dlrm
 from perfmodel.embeddings.bag import Bags, equal_tables
 from perfmodel.embeddings.dlrm import Recommender
@@ -24,17 +25,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 @app.command("embedding")
 def embedding(
-    device: Annotated[
-        list[str],
-        typer.Option(
-            "--device",
-            "--gpu",
-            "-d",
-            metavar="NAME",
-            help="Device: slug, alias or spec file; repeats.",
-            autocompletion=completing.devices,
-        ),
-    ],
+    device: Devices,
     model: Annotated[
         str | None,
         typer.Option(

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.cli import completing, known, ranges
+from perfmodel.cli.arguments import NetworkName
 from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli.predict import Devices
 from perfmodel.compression import naming
 from perfmodel.compression.network import Compressed
 from perfmodel.hardware import Device
@@ -25,25 +27,8 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 @app.command("hold")
 def hold(
-    network: Annotated[
-        str,
-        typer.Argument(
-            metavar="NETWORK",
-            help="A network's name (perfmodel network list) or YAML file.",
-            autocompletion=completing.networks,
-        ),
-    ],
-    device: Annotated[
-        list[str],
-        typer.Option(
-            "--device",
-            "--gpu",
-            "-d",
-            metavar="NAME",
-            help="Device: slug, alias or spec file; repeats.",
-            autocompletion=completing.devices,
-        ),
-    ],
+    network: NetworkName,
+    device: Devices,
     weights: Annotated[
         str,
         typer.Option(

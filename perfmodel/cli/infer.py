@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perfmodel.cli import completing, known, ranges
+from perfmodel.cli.arguments import NetworkName
 from perfmodel.cli.deployments import Deployments
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
@@ -28,14 +29,6 @@ _MOST = 20_000
 _TOKENS = "1k"
 
 
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NETWORK",
-        help="A network's name (perfmodel network list) or YAML file.",
-        autocompletion=completing.networks,
-    ),
-]
 Isl = Annotated[
     str, typer.Option("--isl", metavar="TOKENS", help="Input length: tokens of a prompt.")
 ]
@@ -189,7 +182,7 @@ Bars = Annotated[
 
 @app.command()
 def infer(
-    network: Name,
+    network: NetworkName,
     device: Devices,
     isl: Isl = _TOKENS,
     osl: Osl = _TOKENS,

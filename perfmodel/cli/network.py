@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from perfmodel.cli import completing, known, networkpredict, ranges
+from perfmodel.cli.arguments import NetworkName
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say, write
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.networks import huggingface, library, reading
@@ -49,15 +50,6 @@ class Networks(TyperGroup):
 
 
 app = typer.Typer(cls=Networks, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
-
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NETWORK",
-        help="A network's name (perfmodel network list) or YAML file.",
-        autocompletion=completing.networks,
-    ),
-]
 
 
 @app.callback()
@@ -108,7 +100,7 @@ def list_(
 
 @app.command()
 def show(
-    name: Name,
+    name: NetworkName,
     seq: Annotated[
         str | None,
         typer.Option(

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from perfmodel.cli import completing, known, ranges
+from perfmodel.cli.arguments import NetworkName
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
 from perfmodel.elements import element
@@ -76,14 +77,7 @@ Attention = Annotated[
 
 
 def predict(
-    network: Annotated[
-        str,
-        typer.Argument(
-            metavar="NETWORK",
-            help="A network's name (perfmodel network list) or YAML file.",
-            autocompletion=completing.networks,
-        ),
-    ],
+    network: NetworkName,
     device: Devices,
     batch: Batch = "1",
     seq: Seq = "2k",

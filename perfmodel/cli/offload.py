@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from perfmodel.cli import completing, known, ranges
+from perfmodel.cli.arguments import NetworkName
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.predict import Devices
 from perfmodel.errors import ProblemError, UnknownName, needs
@@ -59,14 +60,7 @@ class _Asked:
 
 @app.command("offload")
 def offload(
-    network: Annotated[
-        str,
-        typer.Argument(
-            metavar="NETWORK",
-            help="A network's name (perfmodel network list) or YAML file.",
-            autocompletion=completing.networks,
-        ),
-    ],
+    network: NetworkName,
     device: Devices,
     host: Annotated[
         str | None,

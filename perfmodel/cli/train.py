@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from perfmodel.cli import completing, known, ranges
+from perfmodel.cli.arguments import NetworkName
 from perfmodel.cli.networkpredict import Attention, Dtype, Stack
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.errors import PerfmodelError, ProblemError
@@ -34,14 +35,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 @app.command()
 def train(
-    network: Annotated[
-        str,
-        typer.Argument(
-            metavar="NETWORK",
-            help="A network's name (perfmodel network list) or YAML file.",
-            autocompletion=completing.networks,
-        ),
-    ],
+    network: NetworkName,
     device: Annotated[
         list[str] | None,
         typer.Option(

@@ -1,0 +1,18 @@
+"""Arguments that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from perfmodel.cli import completing
+
+NetworkName = Annotated[
+    str,
+    typer.Argument(
+        metavar="NETWORK",
+        help="A network's name (perfmodel network list) or YAML file.",
+        autocompletion=completing.networks,
+    ),
+]
