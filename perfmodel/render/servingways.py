@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 from perfmodel.render.refused import Refused, head, lines
 from perfmodel.render.report import Column, Report, Row, integer, micros, percent, quantity, text
@@ -99,7 +100,7 @@ def _apart(rows: Sequence[Row], sizes: Sequence[str]) -> list[Column]:
     """Columns of what sets rows apart."""
     words = [text(key, key) for key in _FORMS if _varies(rows, key)]
     numbers = [
-        Column(name, lambda row, key=key: row[key], lambda value: f"{value:g}")  # type: ignore[misc]
+        Column(name, itemgetter(key), lambda value: f"{value:g}")
         for name, key in (*_SPLITS, *((size, size) for size in sizes))
         if _varies(rows, key)
     ]
