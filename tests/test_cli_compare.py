@@ -221,3 +221,36 @@ def test_an_unknown_kind_of_table_is_named(cli, runs):
     assert "no kind of table named 'operators'; did you mean operator?" in refused(
         cli("compare", runs, "--kind", "operators")
     )
+
+
+def test_rows_are_shown_on_request(cli, tmp_path):
+    text = (
+        "GPU,op,dtype,m,n,k,us\nh100-sxm,gemm,bf16,4096,4096,4096,190\n"
+        "h100-sxm,gemm,bf16,64,4096,4096,x\n"
+    )
+    path = tmp_path / "own.csv"
+    path.write_text(text)
+    code, shown, _ = cli("compare", path, "--rows", "--by", "GPU")
+    assert code == 0
+    lines = shown.splitlines()
+    assert lines[0].startswith("in all rows: device h100-sxm, op gemm, dtype bf16")
+    assert "190 µs" in lines[3]
+    assert "in range" in lines[3]
+    assert "us is 'x', not a number" in shown
+    document = json.loads(cli("compare", path, "--rows", "-f", "json")[1])
+    assert [row["m"] for row in document["runs"]] == [4096, 64]
+    assert document["report"][-1]["n"] == 1
+
+
+def test_of_many_rows_those_furthest_off_are_shown(cli, runs):
+    _, shown, _ = cli("compare", runs, "--rows", "--where", "direction=fwd")
+    assert "122 rows less far off are not shown" in shown
+
+
+def test_rows_that_all_miss_one_way_are_explained(cli, tmp_path):
+    path = tmp_path / "own.csv"
+    row = "{},gemm,bf16,{},4096,4096,{}\n"
+    rows = [row.format("h100-sxm", m, 4000) for m in (1024, 2048, 4096)]
+    path.write_text("device,op,dtype,m,n,k,us\n" + "".join(rows))
+    _, shown, _ = cli("compare", path, "--explain")
+    assert "every row of gemm on h100-sxm is too fast" in shown

@@ -14,7 +14,7 @@ from perfmodel.cli import completing, known, tablehints
 from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.output import chosen_format, emit, say, write
 from perfmodel.errors import ProblemError, TableError
-from perfmodel.render import Report, gates, markdown
+from perfmodel.render import Report, gates, markdown, runrows
 from perfmodel.render.report import fixed, integer, percent, text
 from perfmodel.validation.kinds import KINDS, Kind, load
 
@@ -115,7 +115,10 @@ Rows = Annotated[
         help="Write every row with its prediction (.csv, .csv.gz, .parquet).",
     ),
 ]
-
+RunRows = Annotated[
+    bool,
+    typer.Option("--rows", help="Also show the rows: measured, predicted, ratio, range, verdict."),
+]
 
 Which = Annotated[
     str,
@@ -146,6 +149,7 @@ def compare(
     baseline: Baseline = None,
     worse: Worse = "0%",
     explain: Explain = False,
+    rows: RunRows = False,
     chart: Chart = None,
     format: GateFormat = None,
     output: Rows = None,
@@ -160,7 +164,7 @@ def compare(
     \b
         perfmodel compare --template attention > runs.csv
         perfmodel compare --columns operator
-        perfmodel compare runs.csv --by op,device
+        perfmodel compare runs.csv --by op,device --rows
         perfmodel compare bench.csv --map Runtime=measured_us --unit ms --set device=h100-sxm
         perfmodel compare a.csv.gz b.parquet --where device=h100-sxm --max-error 20%
         perfmodel compare runs.csv --output predicted.csv --chart scatter.svg
@@ -184,11 +188,12 @@ def compare(
     from perfmodel.validation.noise import judged as held_beside_noise
     from perfmodel.validation.noise import remark
 
-    grouped = partial(report, by=columns, include_flags=include_flags, fields=chosen.fields)
     hints = tablehints.hints(mapping, stated, unit, flops)
     reading = read(tablehints.named(tables), chosen.layout, hints)
-    rows = _filtered(reading.table, where or [])
-    found = chosen.predicted(rows, reading.faults)
+    columns = [reading.column(name) for name in columns]
+    grouped = partial(report, by=columns, include_flags=include_flags, fields=chosen.fields)
+    kept = _filtered(reading, where or [])
+    found = chosen.predicted(kept, reading.faults)
     predicted = held_beside_noise(found, chosen.fields, reading.case)
     summary = grouped(predicted)
     before = None if baseline is None else grouped(_baseline(chosen, baseline, where or []))
@@ -206,19 +211,33 @@ def compare(
     shown = _report(chosen, summary, predicted, columns, gate if gated else None)
     noise = remark(predicted, chosen.fields, include_flags=include_flags)
     shown = replace(shown, notes=[*filter(None, [noise]), *shown.notes])
-    shown = _read_as(shown, reading, list(rows.index))
+    shown = _read_as(shown, reading, list(kept.index))
     shown = _explained(chosen, shown, predicted) if explain else shown
     if format in gates.FORMATS:
         source = tablehints.named(tables)[0]
         _for_machinery(str(format), shown, judged or verdicts(summary), source)
     else:
-        emit(shown, format, None)
+        listed = runrows.report(predicted, chosen.fields, reading.case, micro=chosen.micros)
+        _emit(shown, listed if rows else None, format)
     for line in said:
         say(line)
     for miss in misses:
         say(f"gate failed: {miss}")
     if misses:
         raise typer.Exit(1)
+
+
+def _emit(shown: Report, runs: Report | None, format: str | None) -> None:
+    """Write the report, with its rows where they are wanted: in JSON beside the lines, in CSV in
+    their place."""
+    if runs is None:
+        emit(shown, format, None)
+    elif format == "json":
+        emit(replace(shown, head={**shown.head, runs.name: runs.rows}), format, None)
+    elif format == "csv":
+        emit(runs, format, None)
+    else:
+        emit(runs, format, None, shown)
 
 
 def _check_kind(kind: Kind, name: str, *, explain: bool, chart: str | None) -> None:
@@ -260,7 +279,8 @@ def _baseline(kind: Kind, path: str, conditions: list[str]) -> pd.DataFrame:
     from perfmodel.evidence.tables.reading import read
     from perfmodel.validation.judging import NOISE
 
-    table = read(path, kind.layout).strict()
+    reading = read(path, kind.layout)
+    table = reading.strict()
     lacking = [name for name in (kind.fields.predicted, kind.fields.low) if name not in table]
     if lacking:
         raise TableError(
@@ -271,7 +291,8 @@ def _baseline(kind: Kind, path: str, conditions: list[str]) -> pd.DataFrame:
         table[numbers] = table[numbers].astype(float)
     except ValueError:
         raise TableError(f"{path}: {', '.join(numbers)} are no numbers; write it anew") from None
-    return _filtered(table.drop(columns=NOISE, errors="ignore"), conditions)
+    table = table.drop(columns=NOISE, errors="ignore")
+    return _filtered(replace(reading, table=table), conditions)
 
 
 def _fraction(option: str, text: str | None) -> float | None:
@@ -284,12 +305,14 @@ def _fraction(option: str, text: str | None) -> float | None:
     return float(match[1]) / (100 if match[2] else 1)
 
 
-def _filtered(table: pd.DataFrame, conditions: list[str]) -> pd.DataFrame:
+def _filtered(reading: Reading, conditions: list[str]) -> pd.DataFrame:
     """Rows that meet all of `column=value`; alternative values are separated by commas."""
+    table = reading.table
     for condition in conditions:
         name, equals, value = condition.partition("=")
         if not equals:
             raise ProblemError(f"--where {condition!r} is not COLUMN=VALUE; write device=h100-sxm")
+        name = reading.column(name)
         if name not in table.columns:
             raise TableError(f"--where: no column {name!r}; there is {', '.join(table.columns)}")
         wanted = [item.strip().lower() for item in value.split(",")]

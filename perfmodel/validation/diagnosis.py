@@ -50,12 +50,17 @@ def explain(predicted: pd.DataFrame) -> list[Statement]:
     units = [Statement(o.text, o.factor, o.rows) for o in wrong_units(predicted, OPERATORS)]
     rows = rows.drop(index=[row for item in units for row in item.rows])
     found = [*units, *_floors(rows), *_sustained(rows), *_constant(rows), *_devices(rows)]
+    found += _one_way(
+        rows.drop(index=[row for item in found for row in item.rows], errors="ignore")
+    )
     return sorted(found, key=lambda item: -abs(np.log(item.factor)) * np.sqrt(len(item.rows)))
 
 
-def _groups(rows: pd.DataFrame, by: list[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+def _groups(
+    rows: pd.DataFrame, by: list[str], fewest: int = _FEWEST
+) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
     for key, group in rows.groupby(by, dropna=False, sort=True):
-        if len(group) >= _FEWEST:
+        if len(group) >= fewest:
             yield (key if isinstance(key, tuple) else (key,)), group
 
 
@@ -141,6 +146,19 @@ def _devices(rows: pd.DataFrame) -> Iterator[Statement]:
     for (device,), mine in _groups(rows, ["device"]):
         if device not in named and _alone(mine, device, everywhere):
             yield _statement(f"{device} alone is off whatever rules: its clock in the spec", mine)
+
+
+def _one_way(rows: pd.DataFrame) -> Iterator[Statement]:
+    """Groups of any size, of three rows or more, whose every row is off to the same side."""
+    for (device, op), group in _groups(rows, ["device", "op"], fewest=3):
+        errors = group["_error"]
+        if (errors > _OFF).all() or (errors < -_OFF).all():
+            way = "slow" if errors.iloc[0] > 0 else "fast"
+            low, high = np.exp(errors.abs().min()), np.exp(errors.abs().max())
+            yield _statement(
+                f"every row of {op} on {device} is too {way}, {low:.1f} to {high:.1f} times",
+                group,
+            )
 
 
 def _alone(mine: pd.DataFrame, device: str, medians: pd.Series[float]) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.evidence.records.runtable import Layout
+from perfmodel.evidence.tables import servingbench
 from perfmodel.serving.runs import Answers, Asked, asked
 from perfmodel.serving.served import Value
 from perfmodel.serving.spread import Spread
@@ -32,6 +33,7 @@ LAYOUT = Layout(
     numbers=("year", "rate"),
     truth=("gated", "tied"),
     template="serving",
+    adapted=servingbench.melted,
 )  # fmt: skip
 """Columns of the table."""
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from perfmodel.errors import TableError, reason
-from perfmodel.evidence.tables import binary, delimited, objects
+from perfmodel.evidence.tables import binary, delimited, nccltests, objects
 from perfmodel.evidence.tables.sheet import Sheet
 
 WANTED = "give CSV, JSON lines, Parquet or Excel"
@@ -37,7 +37,7 @@ def read(path: str) -> Sheet:
     text, notes = _text(data, where)
     if _JSON.match(text):
         return objects.read(text, where)
-    return delimited.read(text, where, notes)
+    return nccltests.read(text, where) or delimited.read(text, where, notes)
 
 
 def named(path: str) -> str:

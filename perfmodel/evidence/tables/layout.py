@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,9 @@ class Layout:
     """Columns of booleans; a cell may be missing."""
     template: str = ""
     """The name of its template in `compare --template`; empty if it has none."""
+
+    adapted: Callable[[Sheet], Sheet] | None = None
+    """Turns results of known tools, which lay them out otherwise, into rows of this kind."""
 
     @property
     def unit(self) -> Unit | None:

@@ -75,14 +75,16 @@ def match(
     found: dict[str, Found] = {}
     times: list[Timed] = []
     for heading, ours in said.items():
-        if (meant := measure(ours)) is not None and ours != measured and ours not in columns:
-            times.append(Timed(heading, replace(meant, other="")))
-        elif ours == measured:
+        if ours == measured:
             times.append(Timed(heading, _as_time(heading, ours)))
         elif ours in columns:
             found[ours] = Found(heading, without_unit(heading)[1])
+        elif (meant := measure(ours)) is not None:
+            times.append(Timed(heading, replace(meant, other="")))
         else:
             raise UnknownName("column to map to", ours, (*columns, measured, "tflops", "gb/s"))
+    if len(times) > 1:  # one for each implementation, named by its heading
+        times = [replace(t, measure=replace(t.measure, other=t.heading)) for t in times]
     left = [heading for heading in headings if heading not in said]
     if measured in left:
         times.append(Timed(measured, _as_time(measured, measured)))

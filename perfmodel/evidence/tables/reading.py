@@ -55,6 +55,12 @@ class Reading:
     """The columns that identify a case: all but those of the measurement."""
     notes: tuple[str, ...] = ()
     """Which heading was read as which column, and what was left out."""
+    headings: Mapping[str, str] = field(default_factory=dict)
+    """The column that each heading of the files was read as."""
+
+    def column(self, name: str) -> str:
+        """The column of the table that a user calls `name`: a column's own name, or a heading."""
+        return name if name in self.table.columns else self.headings.get(name, name)
 
     def strict(self) -> pd.DataFrame:
         """The table; raises `TableError` if a row has a fault."""
@@ -86,11 +92,14 @@ def read(
         pd.concat([one.faults for one in found], ignore_index=True),
         tuple(dict.fromkeys(name for one in found for name in one.case)),
         tuple(dict.fromkeys(note for one in found for note in one.notes)),
+        {theirs: ours for one in found for theirs, ours in one.headings.items()},
     )
 
 
 def of_sheet(sheet: Sheet, layout: Layout, hints: Hints) -> Reading:
     """The rows of one sheet; raises as `read` does."""
+    if layout.adapted is not None:
+        sheet = layout.adapted(sheet)
     layout = layout.of(sheet, hints.stated, hints.mapping)
     matched = _matched(sheet, layout, hints)
     draft = Draft(sheet, layout, matched)
@@ -98,7 +107,8 @@ def of_sheet(sheet: Sheet, layout: Layout, hints: Hints) -> Reading:
     draft.state(hints.stated)
     draft.unpivot()
     values.read(draft)
-    draft.frame, notes = layout.completed(draft.frame)
+    given = draft.frame
+    draft.frame, notes = layout.completed(given)
     draft.notes += notes
     problem = measurements.problem(draft, hints.unit)
     lacking = layout.lacking(draft.frame)
@@ -112,7 +122,7 @@ def of_sheet(sheet: Sheet, layout: Layout, hints: Hints) -> Reading:
         raise TableError(f"{sheet.where}: {problem}")
     measurements.read(draft, hints.unit, hints.flops)
     draft.notes += checks.rate_beside_time(draft)
-    return _finished(draft)
+    return _finished(draft, given)
 
 
 def _matched(sheet: Sheet, layout: Layout, hints: Hints) -> Match:
@@ -132,9 +142,9 @@ def _matched(sheet: Sheet, layout: Layout, hints: Hints) -> Match:
     return matched
 
 
-def _finished(draft: Draft) -> Reading:
+def _finished(draft: Draft, given: pd.DataFrame) -> Reading:
     """The table with its column types: good rows are checked once more, bad ones have no
-    measurement."""
+    measurement. `given` has the columns before others were filled in from them."""
     import pandas as pd
 
     layout, frame, where = draft.layout, draft.frame, draft.sheet.where
@@ -143,14 +153,29 @@ def _finished(draft: Draft) -> Reading:
         said[row] = f"{draft.place(row)}: {fault}"
     faults = pd.Series(said, index=frame.index, dtype="str")
     case = tuple(name for name in layout.columns() if name not in _NO_CASE)
+    headings = _headings(draft, given)
     bad = (faults != "").to_numpy(bool)
     if len(frame) and bad.all():
         more = f"; so it is with all {len(frame)} rows" if len(frame) > 1 else ""
         raise TableError(f"{faults.iloc[0]}{more}; mend the table")
     if not bad.any():
-        return Reading(layout.typed(frame, where), faults, case, draft.said())
+        return Reading(layout.typed(frame, where), faults, case, draft.said(), headings)
     # A bad row gets a placeholder measurement while its other cells are converted.
     frame = frame.assign(**{layout.measured: frame[layout.measured].mask(bad, 1.0)})
     table = layout.typed(frame, where)
     table.loc[bad, layout.measured] = float("nan")
-    return Reading(table, faults, case, draft.said())
+    return Reading(table, faults, case, draft.said(), headings)
+
+
+def _headings(draft: Draft, given: pd.DataFrame) -> dict[str, str]:
+    """The column that each heading was read as; of `seq`, which sets several, the first of them."""
+    frame = draft.frame
+    added = [name for name in frame if name not in given]
+    spread = {
+        str(name): str(column)
+        for name in given
+        if name not in frame
+        for column in [each for each in added if frame[each].equals(given[name])][:1]
+    }
+    matched = {match.heading: column for column, match in draft.matched.columns.items()}
+    return spread | {theirs: spread.get(ours, ours) for theirs, ours in matched.items()}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfmodel.evidence.records import cells
+from perfmodel.evidence.tables import windows
 from perfmodel.evidence.tables.numerals import number, numbers
 from perfmodel.evidence.tables.vocabulary import normal, vocabulary
 from perfmodel.plaintext import quoted
@@ -50,13 +51,15 @@ def read(draft: Draft) -> None:
     for name in draft.frame.columns:
         if name in layout.truth:
             found[name] = _truth(draft, name)
-        elif name in layout.whole:
+        elif name in layout.whole and name != "window":
             found[name] = _whole(draft, name)
         elif name in layout.numbers:
             found[name] = _number(draft, name)
         elif name in layout.text:
             found[name] = _words(draft, name)
     draft.frame = draft.frame.assign(**found)
+    if "window" in layout.whole and "window" in draft.frame:
+        draft.frame = draft.frame.assign(**_windows(draft))
 
 
 def refuse(draft: Draft, name: str, bad: np.ndarray, wanted: str) -> None:
@@ -97,6 +100,29 @@ def _whole(draft: Draft, name: str) -> pd.Series[Any]:
         refuse(draft, name, bad | ~whole, "not a whole number below 2^62")
         found = found.mask(bad | ~whole)
     return found
+
+
+def _windows(draft: Draft) -> dict[str, Any]:
+    """The windows in keys, 0 where all are seen; and the mask, where a window closes it."""
+    import pandas as pd
+
+    texts = cells.text(draft.frame["window"])
+    causal = cells.text(draft.frame.get("causal", texts.mask(texts != "", "")))
+    masked = (causal.str.lower() == "true").to_numpy(bool)
+    beside = "left" in normal(_heading(draft, "window"))
+    known = {
+        (text, mask): windows.parsed(text, beside=beside, causal=mask)
+        for text in texts.unique()
+        for mask in (False, True)
+    }
+    read = [known[cell] for cell in zip(texts, masked, strict=True)]
+    refuse(draft, "window", np.array([each is None for each in read]), windows.WANTED)
+    keys = pd.Series(
+        [each.keys if each else 0 for each in read], index=texts.index, dtype="float64"
+    )
+    closed = np.array([each is not None and each.closed for each in read])
+    columns: dict[str, Any] = {"window": keys.mask(texts == "")}
+    return columns | ({"causal": causal.mask(closed, "True")} if closed.any() else {})
 
 
 def _number(draft: Draft, name: str) -> pd.Series[Any]:

@@ -1,0 +1,81 @@
+"""The rows of a predicted table of runs, for `compare --rows`: measured beside predicted.
+
+Columns whose value is the same in every row stand above the table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from perfmodel.render.report import Column, Report, Row, fixed, integer, micros, text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from perfmodel.validation.judging import Fields
+
+MOST = 50
+"""Rows that are shown; of more, those that are furthest off."""
+
+
+def report(table: pd.DataFrame, fields: Fields, case: Iterable[str], *, micro: bool) -> Report:
+    """The rows in the order of the table, at most `MOST`.
+
+    `case` are the columns that identify a run; `micro` is whether times are in microseconds.
+    """
+    ratios = table[fields.predicted] / table[fields.measured]
+    runs = table.assign(row=range(1, len(table) + 1), ratio=ratios)
+    furthest = ratios.map(lambda ratio: math.inf if ratio != ratio else abs(math.log(ratio)))
+    shown = runs.loc[furthest.sort_values(ascending=False).index[:MOST].sort_values()]
+    named = [name for name in case if name in shown and not _blank(shown[name]).all()]
+    varied = [name for name in named if shown[name].astype("str").nunique() > 1]
+    alike = [f"{name} {shown[name].iloc[0]}" for name in named if name not in varied]
+    show = micros if micro else lambda value: f"{value:.4g}"
+    left = len(table) - len(shown)
+    return Report(
+        "runs",
+        [_plain(row) for row in shown.to_dict("records")],
+        [
+            integer("row", "row"),
+            *(text(name, name) for name in varied),
+            _number("measured", fields.measured, show),
+            _number("predicted", fields.predicted, show),
+            fixed("ratio", "ratio", 2),
+            Column("range", _range(fields, show), number=False, rank=2),
+            text("limiter", "limiter", rank=1),
+            text("verdict", "verdict", rank=3),
+            *(
+                [text("reason", "reason", wrap=60, fold=30)]
+                if (shown["reason"] != "").any()
+                else []
+            ),
+        ],
+        title=f"in all rows: {', '.join(alike)}" if alike else "",
+        notes=[f"{left} rows less far off are not shown (--output writes all)"] if left else [],
+    )
+
+
+def _blank(column: pd.Series[Any]) -> pd.Series[bool]:
+    return column.isna() | (column.astype("str") == "")
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    """A row with None for each missing value."""
+    return {
+        str(name): None if value is None or value != value else value for name, value in row.items()
+    }
+
+
+def _number(header: str, key: str, show: Callable[[float], str]) -> Column:
+    return Column(header, lambda row: row[key], show)
+
+
+def _range(fields: Fields, show: Callable[[float], str]) -> Callable[[Row], str | None]:
+    def ends(row: Row) -> str | None:
+        if row[fields.low] is None:
+            return None
+        return f"{show(row[fields.low])} to {show(row[fields.high])}"
+
+    return ends
