@@ -66,7 +66,7 @@ def network() -> None:
     """
 
 
-app.command(PREDICT, hidden=True)(networkpredict.predict)
+app.command(PREDICT)(networkpredict.predict)
 
 
 @app.command("list")

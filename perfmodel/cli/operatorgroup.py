@@ -53,11 +53,9 @@ def operator_group(
             found.name = cmd_name
             return found
 
-        def format_commands(self, ctx: Any, formatter: Any) -> None:
+        def summaries(self) -> dict[str, str]:
             about = {item.name: item.about for item in operators.every()}
-            about |= {name: said for name, (_, said) in others.items()}
-            with formatter.section("Commands"):
-                formatter.write_dl(list(about.items()))
+            return about | {name: said for name, (_, said) in others.items()}
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             try:

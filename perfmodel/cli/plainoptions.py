@@ -11,6 +11,8 @@ from typing import Any
 
 import typer
 
+from perfmodel.cli import helppages
+
 
 class _Unvalidated:
     """Placeholder for the validator of an option."""
@@ -26,13 +28,14 @@ class _Unvalidated:
 
 
 def built(app: typer.Typer) -> Any:
-    """The command of an app and its subcommands, with options without validators."""
+    """The command of an app and its subcommands: options without validators, shaped help pages."""
     command = typer.main.get_command(app)
-    _unvalidated(command)
+    _prepare(command)
     return command
 
 
-def _unvalidated(command: Any) -> None:
+def _prepare(command: Any) -> None:
+    helppages.shape(command)
     params = command.get_params  # --help is one of them, and is created on demand
 
     def get_params(ctx: Any) -> list[Any]:
@@ -44,7 +47,7 @@ def _unvalidated(command: Any) -> None:
 
     command.get_params = get_params
     for below in getattr(command, "commands", {}).values():
-        _unvalidated(below)
+        _prepare(below)
 
 
 def _is_text(param: Any) -> bool:
