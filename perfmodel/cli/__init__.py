@@ -18,7 +18,7 @@ import typer
 from perfmodel.cli import streams
 from perfmodel.cli.lazy import lazy_group
 from perfmodel.cli.plainoptions import built
-from perfmodel.errors import BAD_INPUT, report, say
+from perfmodel.errors import BAD_INPUT, report, say, unpredicted
 from perfmodel.plaintext import printable
 
 _GROUPS = {
@@ -27,8 +27,8 @@ _GROUPS = {
         "graph": "Predict operators joined by tensors: a layer, a chain of kernels.",
         "trace": "Trace a PyTorch module, and predict its kernels.",
         "network": "List, show and import whole transformers, and predict passes over them.",
-        "collective": "Predict exchanges among devices: all-reduce, all-to-all, ...; roofs of links.",
-        "embedding": "Predict look-ups in embedding tables: in CPU memory, in HBM, cached, sharded.",
+        "collective": "Predict exchanges among devices (all-reduce, ...), and the roofs of links.",
+        "embedding": "Predict look-ups in embedding tables: in CPU memory, HBM, caches, shards.",
         "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
         "sweep": "Predict a whole grid into Parquet files, and query it.",
         "explain": "Derive an algorithm's traffic, best tiles and bounds from its axes.",
@@ -47,7 +47,7 @@ _GROUPS = {
         "counters": "Read hardware counters of other profilers.",
         "measure": "Time bundled kernels and library kernels on this machine.",
         "calibrate": "Measure this machine and write its spec.",
-        "replay": "Compare a bundled kernel's memory accesses with the counting rule, without a GPU.",
+        "replay": "Compare a bundled kernel's memory accesses with the counting rule; no GPU.",
         "compile": "Compile bundled kernels for a GPU, without having one.",
         "demo": "Compare standard with tiled attention on A100, H100 and B200.",
     },
@@ -167,5 +167,10 @@ def _usage(error: Any) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "perfmodel"
     said = message[:1].lower() + message[1:].rstrip(".")
+    if said.startswith("got unexpected extra argument"):
+        said += "; sizes and names are options, as in -m 4096"
+    option = getattr(error, "option_name", "")
+    if near := unpredicted(option) if option else "":
+        said = f"no such option: {option}; {near}"
     say(f"perfmodel: {said}; see '{path} --help'")
     return BAD_INPUT

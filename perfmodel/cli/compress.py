@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perfmodel.cli import completing, known, ranges
+from perfmodel.cli import completing, known, ranges, spellings
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.compression import naming, quantised
 from perfmodel.compression.breakeven import least_zeros
@@ -16,7 +16,6 @@ from perfmodel.compression.scheme import Scheme
 from perfmodel.compression.unstructured import NONZERO_BITS, TiledCsl
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.networks import library
 from perfmodel.onchip.latency import is_on_chip
 from perfmodel.render import Report
 from perfmodel.render import compression as render
@@ -70,7 +69,10 @@ def compress(
     context: Annotated[
         str,
         typer.Option(
-            "--context", metavar="TOKENS", help="Tokens of each sequence, the new one included."
+            "--seq",
+            "--context",
+            metavar="TOKENS",
+            help="Tokens of each sequence, the new one included.",
         ),
     ] = "512",
     head: Annotated[
@@ -96,12 +98,12 @@ def compress(
     if network is None:
         emit(_listing(), format, output)
         return
-    found = library.load(network)
+    found = spellings.network(network)
     if not device:
         raise ProblemError("compress needs a device; name one with --device")
     devices = known.devices(device)
     sizes = [int(value) for value in ranges.parse(batch, "--batch")]
-    tokens = ranges.one(context, "--context")
+    tokens = ranges.one(context, "--seq")
     for each in devices:
         if is_on_chip(each):
             raise ProblemError(

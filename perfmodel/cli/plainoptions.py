@@ -11,7 +11,14 @@ from typing import Any
 
 import typer
 
-from perfmodel.cli import helppages
+from perfmodel.cli import helppages, spellings
+
+_TYPES = ("TYPE", "TYPES")
+"""What stands for types in a help text."""
+
+
+def _in_our_spelling(_context: Any, _option: Any, text: str | None) -> str | None:
+    return text and spellings.types(text)
 
 
 class _Unvalidated:
@@ -43,6 +50,8 @@ def _prepare(command: Any) -> None:
         for param in found:
             if getattr(param, "_runtime_param", param) is None:
                 param._runtime_param = _Unvalidated()
+            if param.metavar in _TYPES and param.callback is None:
+                param.callback = _in_our_spelling
         return found
 
     command.get_params = get_params
