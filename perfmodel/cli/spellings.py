@@ -11,6 +11,7 @@ from collections.abc import Collection
 from os.path import exists
 from typing import TYPE_CHECKING
 
+from perfmodel.elements import ELEMENTS
 from perfmodel.errors import ProblemError, UnknownName, say
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ _COUNTED = re.compile(r"(?P<name>.+):(?P<count>\d+)|(?P<many>\d+) ?[xX] ?(?P<of>
 
 def types(text: str) -> str:
     """A list of types with commas in our own spelling: fp16 for float16, torch.float16 and half."""
-    return ",".join(_value("dtype", part.strip()) for part in text.split(","))
+    parts = [part.strip() for part in text.split(",")]
+    return ",".join(part if part in ELEMENTS else _value("dtype", part) for part in parts)
 
 
 def operator(name: str, known: Collection[str]) -> str:
