@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from perfmodel.cli import completing, known, ranges, spellings
+from perfmodel.cli.leftout import possible
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.compression import naming, quantised
 from perfmodel.compression.breakeven import least_zeros
@@ -115,7 +117,14 @@ def compress(
     notes: dict[str, None] = {}
     for each in devices:
         schemes, said = _schemes(formats, each)
-        rows += compare(found, schemes, each, sizes, tokens, of_head)
+        parts = possible(
+            (
+                f"{each.slug}, {one.name}",
+                partial(compare, found, [one], each, sizes, tokens, of_head),
+            )
+            for one in schemes
+        )
+        rows += [row for part in parts for row in part]
         notes |= dict.fromkeys([*said, *(n for one in schemes for n in _notes(one, each))])
     emit(render.report(rows, found.name, tokens, notes), format, output)
 

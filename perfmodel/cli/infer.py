@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,9 +12,10 @@ import typer
 from perfmodel.cli import completing, known, ranges, spellings
 from perfmodel.cli.arguments import PLAN, Data, Expert, NetworkName, Pipeline, Tensor
 from perfmodel.cli.deployments import Deployments
+from perfmodel.cli.leftout import Asked
 from perfmodel.cli.output import PANEL, Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
-from perfmodel.errors import ProblemError
+from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.plaintext import quoted
 
 if TYPE_CHECKING:
@@ -257,7 +260,7 @@ def infer(
         raise ProblemError(f"{count:,} loads are more than {_MOST:,}; narrow a range")
     from perfmodel.render import serving, servingcharts
 
-    loads, refused = deployments.answers(lambda one: _served(one, kind, sizes, *tokens))
+    loads, refused = deployments.answers(lambda one: _loads(one, kind, sizes, *tokens))
     wanted = (
         (chart, servingcharts.pareto_chart),
         (operators, servingcharts.operator_chart),
@@ -329,24 +332,30 @@ def _rates(text: str) -> list[float]:
     return found
 
 
-def _served(
+def _loads(
     deployment: Deployment,
     kind: str,
     sizes: Sequence[float],
     isl: np.ndarray,
     osl: np.ndarray,
-) -> list[Served]:
-    """Every load of a deployment."""
+) -> Iterator[Asked[list[Served]]]:
+    """The loads of a deployment: those of equal lengths together, or each alone where one of them
+    is impossible."""
     from perfmodel.serving.served import serve
     from perfmodel.serving.steps import Steps
 
     steps = Steps(deployment)
-    return [
-        one
-        for prompt in isl.tolist()
-        for made in osl.tolist()
-        for one in serve(steps, kind, sizes, prompt, made)
-    ]
+    for prompt, made in product(isl.tolist(), osl.tolist()):
+        lengths = f"isl {prompt:,}, osl {made:,}" if isl.size * osl.size > 1 else ""
+        try:
+            together = serve(steps, kind, sizes, prompt, made)
+        except PerfmodelError:
+            for size in sizes:
+                named = f"{kind} {size:g}" if len(sizes) > 1 else ""
+                label = ", ".join(filter(None, [lengths, named]))
+                yield label, partial(serve, steps, kind, [size], prompt, made)
+        else:
+            yield lengths, partial(list, together)
 
 
 def _refuse(asked: Sequence[str], **others: object) -> None:

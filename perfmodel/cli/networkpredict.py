@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from perfmodel.cli import completing, known, ranges, spellings
 from perfmodel.cli.arguments import NetworkName
+from perfmodel.cli.leftout import possible
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
 from perfmodel.elements import element
@@ -113,7 +115,7 @@ def predict(
     found = spellings.network(network)
     setting = _setting(pass_, _one(batch, "--batch"), _one(seq, "--seq"), dtype, stack_, attention)
     devices = known.devices(device)
-    made = [predict_network(found, setting, one) for one in devices]
+    made = possible((one.slug, partial(predict_network, found, setting, one)) for one in devices)
     if chart is not None:
         _draw(found, made, chart)
     emit(render.data(made) if wanted == "json" else render.report(made, by), format, output)
