@@ -18,6 +18,7 @@ from perfmodel.compression.scheme import Scheme
 from perfmodel.compression.unstructured import NONZERO_BITS, TiledCsl
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
+from perfmodel.networks.network import Network
 from perfmodel.onchip.latency import is_on_chip
 from perfmodel.render import Report
 from perfmodel.render import compression as render
@@ -120,13 +121,25 @@ def compress(
         parts = possible(
             (
                 f"{each.slug}, {one.name}",
-                partial(compare, found, [one], each, sizes, tokens, of_head),
+                partial(_rows, found, one, each, sizes, tokens, of_head),
             )
             for one in schemes
         )
         rows += [row for part in parts for row in part]
         notes |= dict.fromkeys([*said, *(n for one in schemes for n in _notes(one, each))])
     emit(render.report(rows, found.name, tokens, notes), format, output)
+
+
+def _rows(
+    network: Network,
+    scheme: Scheme,
+    device: Device,
+    batches: Sequence[int],
+    tokens: int,
+    head: Scheme | None,
+) -> list[Compared]:
+    """The rows of one format, or its error."""
+    return list(compare(network, [scheme], device, batches, tokens, head))
 
 
 def _schemes(formats: str | None, device: Device) -> tuple[Sequence[Scheme], list[str]]:

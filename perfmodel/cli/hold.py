@@ -86,7 +86,8 @@ def hold(
     devices = known.devices(device)
     rows = [_row(made, each, sizes, price, rate) for each in devices]
     title = (
-        f"{made.network.name}, {made.scheme.name}: {sizes[0]:,} sequences of {sizes[1]:,} tokens"
+        f"{made.network.name}, {made.scheme.name}: {sizes[0]:,} "
+        f"{'sequence' if sizes[0] == 1 else 'sequences'} of {sizes[1]:,} tokens"
     )
     emit(render.report(rows, title, _notes(devices)), format, output)
 

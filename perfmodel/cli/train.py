@@ -238,11 +238,16 @@ def train(
         _draw(found, chart, whole=several)
     if not several:
         _single(found[0], wanted, convention, format, output)
+        if fastest and not found[0].memory.fits:
+            raise typer.Exit(1)
         return
     if fastest:
         found = _fastest(found)
     shown = render.several(found, refused, convention)
     emit(render.data(found, refused) if wanted == "json" else shown, format, output)
+    if fastest and not any(step.memory.fits for step in found):
+        say("perfmodel: no plan fits; shown are those that lack the least memory")
+        raise typer.Exit(1)
 
 
 @dataclass(frozen=True)
