@@ -15,6 +15,7 @@ from perfmodel.cli.deployments import Deployments
 from perfmodel.cli.leftout import Asked
 from perfmodel.cli.output import PANEL, Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
+from perfmodel.cli.progress import waiting
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.plaintext import quoted
 
@@ -260,7 +261,8 @@ def infer(
         raise ProblemError(f"{count:,} loads are more than {_MOST:,}; narrow a range")
     from perfmodel.render import serving, servingcharts
 
-    loads, refused = deployments.answers(lambda one: _loads(one, kind, sizes, *tokens))
+    with waiting("predicting loads"):
+        loads, refused = deployments.answers(lambda one: _loads(one, kind, sizes, *tokens))
     wanted = (
         (chart, servingcharts.pareto_chart),
         (operators, servingcharts.operator_chart),

@@ -15,7 +15,7 @@ from perfmodel.cli.leftout import tell
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.predicted import Predicted, Way, one_by_one, predicted
-from perfmodel.cli.progress import counted
+from perfmodel.cli.progress import counted, waiting
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.operators import Operator
 from perfmodel.render import PEOPLE, Report, predictions
@@ -171,8 +171,9 @@ def _reports(cases: Cases, ways: Sequence[Way], *, people: bool, terms: bool) ->
     total, varying, follows = cases.count * len(ways), cases.varying(), cases.follows
     tile = tuple(dict.fromkeys(name for way in ways for name in way.how["tile"]))
     few = total <= EXPLAINED
-    first, refused = _first(cases if few else cases.first(), ways, few=few)
-    examples = [one.row for one in first]
+    with waiting("predicting"):
+        first, refused = _first(cases if few else cases.first(), ways, few=few)
+        examples = [one.row for one in first]
     if not few:
         examples = [_with_tile(row, cases.operator) for row in examples]
 
@@ -181,7 +182,8 @@ def _reports(cases: Cases, ways: Sequence[Way], *, people: bool, terms: bool) ->
             return iter(examples)
         return _told((one.row for one in predicted(cases, ways)), total)
 
-    why = _why(first, varying) if people and few else []
+    with waiting("explaining"):
+        why = _why(first, varying) if people and few else []
     tell(refused)
     if not (people and terms):
         return [predictions.report(rows(), examples, varying, follows, why, tile)]

@@ -13,6 +13,7 @@ from perfmodel.cli import completing, known, ranges, spellings
 from perfmodel.cli.arguments import PLAN, Context, Expert, NetworkName, Pipeline, Tensor
 from perfmodel.cli.networkpredict import Attention, Dtype, Stack
 from perfmodel.cli.output import PANEL, Format, Output, chosen_format, emit, say
+from perfmodel.cli.progress import waiting
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import Device, System, load, systems
 from perfmodel.networks.flops import CONVENTIONS
@@ -230,7 +231,9 @@ def train(
             "recompute_layers": recompute_layers,
         },
     )
-    found, refused = _predicted(spellings.network(network), grid, places, dask)
+    of = spellings.network(network)
+    with waiting("predicting plans"):
+        found, refused = _predicted(of, grid, places, dask)
     if not found:
         raise all_of(refused)
     several = len(grid) * len(places) > 1
