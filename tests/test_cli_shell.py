@@ -249,3 +249,50 @@ def _interrupted(seconds, *arguments):
 def test_an_interrupt_is_one_line(seconds):
     arguments = ("predict", "gemm", "-d", "h100", "-m", "1:60000", "-f", "csv")
     assert _interrupted(seconds, *arguments) == (130, ["perfmodel: interrupted"])
+
+
+def test_a_copied_spec_takes_changes_and_drops_measured_numbers_that_no_longer_fit(cli):
+    changes = ("-c", "L2 capacity x2", "-c", "HBM 12 TB/s", "-c", "SM 160")
+    code, _, err = cli("hardware", "new", "new.yaml", "--like", "h100", *changes)
+    assert code == 0
+    assert "measured l2_bandwidth of the other device is dropped" in err
+    assert cli("hardware", "validate", "new.yaml")[0] == 0
+    facts = {row["fact"]: row for row in _facts(cli, "./new.yaml")}
+    assert facts["memory.l2.capacity"]["si"] == 100 * 2**20
+    assert facts["memory.hbm.bandwidth"]["si"] == pytest.approx(12e12, rel=1e-3)
+    assert facts["compute.units"]["si"] == 160
+    assert facts["compute.matrix.bf16"]["si"] == pytest.approx(989.4e12 * 160 / 132, rel=1e-3)
+    assert "measured.l2_bandwidth" not in facts
+    assert "no number of a spec" in _line(
+        cli("hardware", "new", "other.yaml", "--like", "h100", "-c", "launch x2")
+    )
+
+
+def _facts(cli, name):
+    import json
+
+    return json.loads(cli("hardware", "show", name, "-f", "json")[1])["facts"]
+
+
+@pytest.mark.parametrize("device", ["rtx5090", "h100", "mi300x", "m4-max"])
+def test_units_changed_by_hand_are_named_as_the_cause(cli, device, tmp_path):
+    assert cli("hardware", "new", "a.yaml", "--like", device)[0] == 0
+    file = tmp_path / "a.yaml"
+    text, units = file.read_text(), re.compile(r"units: \{value: (\d+)")
+    half = int(units.search(text)[1]) // 2
+    file.write_text(units.sub(f"units: {{value: {half}", text, count=1))
+    line = _line(cli("hardware", "validate", "a.yaml"))
+    assert f"{half} units × rate × clock give: did you change the units" in line
+    assert "sparse" not in line
+
+
+def test_a_change_says_which_number_it_means(cli):
+    out = cli("whatif", "gemm", "-d", "h100", "-c", "L2 x2", "-c", "L2 capacity x2")[1]
+    assert "L2 x2 (L2 bandwidth)" in out
+    assert "L2 capacity x2 (" not in out
+
+
+def test_a_missing_size_is_none_and_not_zero_bytes(cli):
+    out = cli("predict", "gemm", "-d", "m4-max")[1]
+    assert "L2 capacity is not in the spec: none taken" in out
+    assert "0.00 B" not in out
