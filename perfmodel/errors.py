@@ -31,6 +31,8 @@ FAULT = 70
 DEBUG = "PERFMODEL_DEBUG"
 """Environment variable: where it is set, `report` prints the traceback before its line."""
 
+_MISSPELT = 0.85  # likeness of two names from which one is the other misspelt: vlm and vllm
+_LISTED = 120  # characters of the names that an error lists
 _LONGEST = 3000  # characters of a message, which may quote what it is about
 
 EXTRAS = {
@@ -52,21 +54,48 @@ class PerfmodelError(Exception):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """The hint for an unknown name: the nearest known names, else all of them."""
+    names = sorted(set(known))
+    near = _near(name, names, 0.5)
+    return f"did you mean {' or '.join(near)}?" if near else f"known: {_some(names)}"
+
+
+def _near(name: str, names: Iterable[str], likeness: float) -> list[str]:
     from difflib import get_close_matches  # only needed for errors
 
-    names = sorted(set(known))
     lowered = {spelling.lower(): spelling for spelling in names}
-    found = get_close_matches(name[:100].lower(), lowered, n=3, cutoff=0.5)
-    near = [lowered[spelling] for spelling in found]
-    return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names[:60])}"
+    found = get_close_matches(name[:100].lower(), lowered, n=3, cutoff=likeness)
+    return [lowered[spelling] for spelling in found]
+
+
+def _some(names: list[str]) -> str:
+    """The names, as many as fit into a short line."""
+    shown = names
+    while len(shown) > 1 and len(", ".join(shown)) > _LISTED:
+        shown = shown[:-1]
+    left = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {left} more" if left else "")
+
+
+def unpredicted(word: str) -> str:
+    """For a well-known word that perfmodel has no name or option for: what is nearest to it; empty
+    for any other word."""
+    from perfmodel import yamltable  # only needed for errors
+
+    words = yamltable.read(Path(__file__).with_name("unpredicted.yaml"))["words"]
+    found = words.get(word.strip().lstrip("-").lower().replace("_", "-"))
+    return f"not predicted; nearest: {found}" if found else ""
 
 
 class UnknownName(PerfmodelError):
     """A name that is not in its catalogue; the message has the nearest ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
-        said = nearest(name, known)
-        super().__init__(f"no {kind} named {quoted(name)}; {said}{f' {hint}' if hint else ''}")
+        names = sorted(set(known))
+        is_misspelt = bool(_near(name, names, _MISSPELT))
+        said = "" if is_misspelt else unpredicted(name)
+        if not said:
+            said = f"{nearest(name, names)}{f' {hint}' if hint else ''}"
+        super().__init__(f"no {kind} named {quoted(name)}; {said}")
 
 
 class SpecError(PerfmodelError):

@@ -106,7 +106,7 @@ def test_charts(said, tmp_path):
         (("bert-large",), "makes no token after token"),
         (("llama-3-8b", "--engine", "vlm"), "did you mean vllm"),
         (("llama-3-8b", "--tp", "3"), "tensor of"),
-        (("llama-3-8b", "--ep", "2"), "--dp 2"),
+        (("llama-3-8b", "--ep", "2"), "--data 2"),
         (("llama-3-8b", "--weights", "int5"), "no format of weights named"),
         (("llama-3-8b", "--batch", "1", "--rate", "2"), "give one"),
         (("llama-3-8b", "--load", "half"), "no load named"),
@@ -114,7 +114,7 @@ def test_charts(said, tmp_path):
         (("llama-3-8b", "--rate", "1e6"), "give a lower rate"),
         (("llama-3-8b", "--rate", "0"), "give a number above 0"),
         (("llama-3-8b", "--batch", "0"), "must be at least 1"),
-        (("llama-3-70b",), "give --tp 2"),
+        (("llama-3-70b",), "give --tensor 2"),
         (("llama-3-8b", "--fit", "size"), "batch"),
         (("llama-3-8b", "--fit", "batch", "--terms"), "drop one"),
         (("llama-3-8b", "--fit", "context", "--load", "full"), "give one"),
@@ -138,8 +138,8 @@ def test_a_format_that_a_device_cannot_run(capsys):
 @pytest.mark.parametrize(
     ("network", "device", "advice"),
     [
-        ("llama-3-70b", "h100", "give --tp 2, or a smaller format"),
-        ("deepseek-v3", "h100", "give --tp 32, or a smaller format"),
+        ("llama-3-70b", "h100", "give --tensor 2, or a smaller format"),
+        ("deepseek-v3", "h100", "give --tensor 32, or a smaller format"),
         ("llama-3-70b", "t4", "give a smaller format"),  # eight of them are too few
     ],
 )

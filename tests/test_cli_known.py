@@ -152,7 +152,8 @@ def test_list_has_every_name(cli):
         assert row["about"], row
     asked = json.loads(cli("list", "implementations", "--operator", "softmax", "-f", "json")[1])
     assert {row["name"] for row in asked["names"]} == set(names("softmax"))
-    assert "did you mean types" in refused(cli("list", "type"))
+    assert "did you mean types" in refused(cli("list", "tpyes"))
+    assert cli("list", "gpus") == cli("list", "device") == cli("list", "devices")
     assert "no operator named 'foo'" in refused(cli("list", "--operator", "foo"))
 
 

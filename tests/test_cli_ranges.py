@@ -54,8 +54,11 @@ def test_lists_and_ranges(text, values):
         ("", "is not a size, list or range; write 4096"),
         ("8,,16", "is not a size, list or range; write 4096"),
         ("1:2:3:4", "is not a size, list or range; write 4096"),
-        ("4.5", "is not a size, list or range; write 4096"),
-        ("1e3", "is not a size, list or range; write 4096"),
+        ("4.5", "is not a whole number; write 4096"),
+        ("1e-3", "is not a size, list or range; write 4096"),
+        ("4,096", "--seq '4,096' may be one number or a list; write 4096 or 4,96"),
+        ("1,048,576", "write 1048576 or 1,48,576"),
+        ("4,096,8", "write 4096,8 or 4,96,8"),
     ],
 )
 def test_what_is_refused_is_said_in_one_line(text, said):

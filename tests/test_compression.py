@@ -434,7 +434,7 @@ def test_the_command_without_a_network_lists_formats(cli):
         (["llama-2-7b"], "compress needs a device"),
         (["llama-2-8b", "-d", "a6000"], "no network named 'llama-2-8b'"),
         (["llama-2-7b", "-d", "a6000", "--batch", "0"], "--batch"),
-        (["llama-2-7b", "-d", "a6000", "--context", "1,2"], "--context takes one size"),
+        (["llama-2-7b", "-d", "a6000", "--context", "1,2"], "--seq takes one size"),
         (["llama-2-7b", "-d", "a6000", "--formats", ","], "empty list of names"),
         (["opt-6.7b", "-d", "a6000", "--context", "4096"], "learned positions"),
         (["llama-2-7b", "-d", "a6000", "--head", "w9"], "no weight format"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 
 import pytest
 
-from perfmodel.cli.progress import progress, status
+from perfmodel.cli.progress import progress, status, waiting
 
 
 class Terminal(io.StringIO):
@@ -38,4 +39,25 @@ def test_a_pipe_sees_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         report("bandwidth of copy")
     with progress("measuring") as bar:
         assert bar is None
+    assert piped.getvalue() == ""
+
+
+def test_what_is_soon_done_shows_nothing_and_what_lasts_a_spinner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    for patience, shown in ((60.0, False), (0.0, True)):
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        monkeypatch.setattr("perfmodel.cli.progress.PATIENCE", patience)
+        with waiting("searching"):
+            for _ in range(2000):
+                if "searching" in terminal.getvalue() or not shown:
+                    break
+                time.sleep(0.01)
+        assert ("searching" in terminal.getvalue()) is shown
+    piped = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", piped)
+    with waiting("searching"):
+        pass
     assert piped.getvalue() == ""

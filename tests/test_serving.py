@@ -406,14 +406,14 @@ def test_a_file_that_is_wrong_says_where(tmp_path, line, said):
     [
         ({"network": "bert-large"}, "makes no token after token"),
         ({"tensor": 3}, "do not divide by tensor 3"),
-        ({"pipeline": 100}, "give --pp 32 at most"),
+        ({"pipeline": 100}, "give --pipeline 32 at most"),
         ({"expert": 4}, "does not divide data 1"),
         ({"expert": 2, "data": 2}, "has no experts to share"),
         ({"tensor": 0}, "it is 1 or more"),
         ({"weights": "fp5"}, "no format of weights named"),
         ({"cache": "fp5"}, "no element type named"),
         ({"weights": "fp8", "device": "a100-sxm4-80gb"}, "no fp8 matrix rate"),
-        ({"network": "llama-3-70b"}, "nothing is left for its cache; give --tp 2"),
+        ({"network": "llama-3-70b"}, "nothing is left for its cache; give --tensor 2"),
     ],
 )
 def test_what_cannot_be_served_says_what_would(options, said):

@@ -67,6 +67,13 @@ class Change:
         """What it changes."""
         return self.quantity.label if self.quantity else "the type"
 
+    @property
+    def told(self) -> str:
+        """The text; with the number's name where the text leaves it open: L2 x2 (L2 bandwidth)."""
+        label = self.subject
+        is_open = self.quantity is not None and label.lower() not in self.text.lower()
+        return f"{self.text} ({label})" if is_open and "bandwidth" in label else self.text
+
     def applied(self, setting: Setting) -> Setting:
         """`setting` after the change; raises `ProblemError` if the spec lacks the number."""
         if self.quantity is None:
@@ -261,7 +268,7 @@ def whatif(
     now = _outcome(setting, how)
     own = [quantity for quantity in QUANTITIES.values() if quantity.belongs(setting)]
     known = [quantity for quantity in own if quantity.read(setting) is not None]
-    effects = [Effect(change.text, _after(setting, [change], how)) for change in changes]
+    effects = [Effect(change.told, _after(setting, [change], how)) for change in changes]
     if len(changes) > 1:
         effects.append(Effect(TOGETHER, _after(setting, changes, how)))
     return WhatIf(

@@ -18,42 +18,56 @@ import typer
 from perfmodel.cli import streams
 from perfmodel.cli.lazy import lazy_group
 from perfmodel.cli.plainoptions import built
-from perfmodel.errors import BAD_INPUT, report, say
+from perfmodel.errors import BAD_INPUT, report, say, unpredicted
 from perfmodel.plaintext import printable
 
-COMMANDS = {
-    "predict": "Predict the time of an operator on a device.",
-    "collective": "Predict exchanges among devices: all-reduce, all-to-all, ...; roofs of links.",
-    "graph": "Predict operators joined by tensors: a layer, a chain of kernels.",
-    "trace": "Trace a PyTorch module, and predict its kernels.",
-    "network": "List, show and import whole transformers, and predict passes over them.",
-    "train": "Predict a training step of a network on one device or many, and its memory.",
-    "infer": "Predict a served network: time to first token, tokens a second, what fits.",
-    "compress": "Compare weight formats and sparsity by a network's decode step.",
-    "hold": "Count the devices that hold a network: watts, cost, steps of on-chip memories.",
-    "embedding": "Predict look-ups in embedding tables: in CPU memory, in HBM, cached, sharded.",
-    "offload": "Predict a network larger than its device, with host memory and disk.",
-    "compare": "Compare predictions with measured runs.",
-    "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
-    "report": "Write results as one page for a browser: charts, terms, tables, what-ifs.",
-    "whatif": "Show how sensitive time is to each hardware number, and what a change does.",
-    "sweep": "Predict a whole grid into Parquet files, and query it.",
-    "trend": "Show the memory wall: growth of compute, memory and links over the years.",
-    "explain": "Derive an algorithm's traffic, best tiles and bounds from its axes.",
-    "map": "Search the fastest fusion, loop order and tiles of an algorithm.",
-    "measure": "Time bundled kernels and library kernels on this machine.",
-    "calibrate": "Measure this machine and write its spec.",
-    "profile": "Compare every kernel of a profile with the model.",
-    "counters": "Read hardware counters of other profilers.",
-    "replay": "Compare a bundled kernel's memory accesses with the counting rule, without a GPU.",
-    "compile": "Compile bundled kernels for a GPU, without having one.",
-    "hardware": "List, show, validate and compare hardware specs.",
-    "schema": "Print the JSON Schema of a file format, for editors.",
-    "validate": "Check specs, libraries, algorithms and graphs.",
-    "list": "List the names that options take.",
-    "show": "Show what is known of a name, with sources: a library's kernel, a harness.",
-    "demo": "Compare standard with tiled attention on A100, H100 and B200.",
+_GROUPS = {
+    "Predict": {
+        "predict": "Predict the time of an operator on a device.",
+        "graph": "Predict operators joined by tensors: a layer, a chain of kernels.",
+        "trace": "Trace a PyTorch module, and predict its kernels.",
+        "network": "List, show and import whole transformers, and predict passes over them.",
+        "collective": "Predict exchanges among devices (all-reduce, ...), and the roofs of links.",
+        "embedding": "Predict look-ups in embedding tables: in CPU memory, HBM, caches, shards.",
+        "roofline": "Draw rooflines of devices, with predicted and measured kernels.",
+        "sweep": "Predict a whole grid into Parquet files, and query it.",
+        "explain": "Derive an algorithm's traffic, best tiles and bounds from its axes.",
+        "map": "Search the fastest fusion, loop order and tiles of an algorithm.",
+    },
+    "Plan": {
+        "train": "Predict a training step of a network on one device or many, and its memory.",
+        "infer": "Predict a served network: time to first token, tokens a second, what fits.",
+        "compress": "Compare weight formats and sparsity by a network's decode step.",
+        "hold": "Count the devices that hold a network: watts, cost, steps of on-chip memories.",
+        "offload": "Predict a network larger than its device, with host memory and disk.",
+    },
+    "Compare with runs": {
+        "compare": "Compare predictions with measured runs.",
+        "profile": "Compare every kernel of a profile with the model.",
+        "counters": "Read hardware counters of other profilers.",
+        "measure": "Time bundled kernels and library kernels on this machine.",
+        "calibrate": "Measure this machine and write its spec.",
+        "replay": "Compare a bundled kernel's memory accesses with the counting rule; no GPU.",
+        "compile": "Compile bundled kernels for a GPU, without having one.",
+        "demo": "Compare standard with tiled attention on A100, H100 and B200.",
+    },
+    "Hardware": {
+        "hardware": "List, show, validate and compare hardware specs.",
+        "whatif": "Show how sensitive time is to each hardware number, and what a change does.",
+        "trend": "Show the memory wall: growth of compute, memory and links over the years.",
+    },
+    "Names, files and reports": {
+        "list": "List the names that options take.",
+        "show": "Show what is known of a name, with sources: a library's kernel, a harness.",
+        "report": "Write results as one page for a browser: charts, terms, tables, what-ifs.",
+        "schema": "Print the JSON Schema of a file format, for editors.",
+        "validate": "Check specs, libraries, algorithms and graphs.",
+    },
 }
+COMMANDS = {name: said for group in _GROUPS.values() for name, said in group.items()}
+INTERRUPTED = 130
+"""Exit code after Ctrl-C: 128 + SIGINT."""
+
 # Module names must hide neither a built-in nor a name imported here.
 _MODULES = {"map": "map_", "list": "list_", "report": "report_"}
 
@@ -62,7 +76,8 @@ app = typer.Typer(
         {
             name: (f"perfmodel.cli.{_MODULES.get(name, name)}:app", said)
             for name, said in COMMANDS.items()
-        }
+        },
+        _GROUPS,
     ),
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -129,8 +144,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             code = built(app).main(args=arguments, prog_name="perfmodel", standalone_mode=False)
             streams.flush()
         except (KeyboardInterrupt, typer.Abort):
-            say("perfmodel: interrupted")
-            return 130
+            code = INTERRUPTED
         except BrokenPipeError:
             streams.mute()
             return streams.PIPE_CLOSED
@@ -140,7 +154,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
             # Typer's usage errors. Their class depends on the version, so check for their
             # interface.
             return _usage(error) if hasattr(error, "format_message") else report("perfmodel", error)
-        return code if isinstance(code, int) else 0
+    if code == INTERRUPTED:  # raised by us, or returned by Typer, which turns an interrupt into it
+        say("perfmodel: interrupted")
+    return code if isinstance(code, int) else 0
 
 
 def _usage(error: Any) -> int:
@@ -151,5 +167,10 @@ def _usage(error: Any) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "perfmodel"
     said = message[:1].lower() + message[1:].rstrip(".")
+    if said.startswith("got unexpected extra argument"):
+        said += "; sizes and names are options, as in -m 4096"
+    option = getattr(error, "option_name", "")
+    if near := unpredicted(option) if option else "":
+        said = f"no such option: {option}; {near}"
     say(f"perfmodel: {said}; see '{path} --help'")
     return BAD_INPUT

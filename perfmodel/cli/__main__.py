@@ -1,5 +1,5 @@
 """`python -m perfmodel.cli` is the command line where the package is not installed."""
 
-from perfmodel.cli import main
+from perfmodel.__main__ import main
 
 main()

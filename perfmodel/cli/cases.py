@@ -50,6 +50,21 @@ class Cases:
         """The first case of each combination of kinds."""
         return replace(self, values={name: values.first() for name, values in self.values.items()})
 
+    def singles(self) -> Iterator[tuple[str, Cases]]:
+        """Every case alone, with what distinguishes it, ordered by kind and sizes."""
+        varying = self.varying()
+        for kind in product(*self.kinds.values()):
+            for size in product(*(values.array.tolist() for values in self.values.values())):
+                kinds = dict(zip(self.kinds, kind, strict=True))
+                sizes = dict(zip(self.values, size, strict=True))
+                named = {**sizes, **kinds}
+                one = replace(
+                    self,
+                    values={name: Values(([value],)) for name, value in sizes.items()},
+                    kinds={name: (value,) for name, value in kinds.items()},
+                )
+                yield " ".join(f"{name}={named[name]}" for name in varying), one
+
     def varying(self) -> list[str]:
         """Fields of the problem that differ between the cases."""
         return [name for name, count in self._counts().items() if count > 1]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 
 from perfmodel.algorithms.sizes import check_cases
 from perfmodel.cli import completing, known, ranges
+from perfmodel.cli.leftout import possible
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.collectives import OPS, Collective, predict_collective
 from perfmodel.collectives.predict import libraries
@@ -110,12 +112,18 @@ def _command(op: str) -> Callable[..., None]:
         inside = None if ranks_per_node is None else _size(ranks_per_node, "--ranks-per-node")
         named = _named(system)
         check_cases(len(named) * len(sizes) * len(counts), MOST, "narrow a range")
-        rows = []
-        for found in named:
-            for count in counts.array.tolist():
-                problem = Collective(op, sizes.array, count, inside, dtype)
-                answers = predict_collective(problem, found, library=library)
-                rows += [answers.one(i).as_dict() for i in range(len(answers))]
+
+        def rows_of(found: System, count: int) -> list[dict[str, Any]]:
+            problem = Collective(op, sizes.array, count, inside, dtype)
+            answers = predict_collective(problem, found, library=library)
+            return [answers.one(i).as_dict() for i in range(len(answers))]
+
+        parts = possible(
+            (f"{found.slug}, {count:,} ranks", partial(rows_of, found, count))
+            for found in named
+            for count in counts.array.tolist()
+        )
+        rows = [row for part in parts for row in part]
         emit(render.report(rows, terms=terms), format, output)
 
     ranks = "2" if op == "send-receive" else "8:64:x2"

@@ -356,7 +356,7 @@ def _report(
         "report",
         plain_lines(summary),
         [*(text(name, name) for name in by), *COLUMNS, *(NOISE if _NOISE in summary else ())],
-        title=f"{len(table)} measured runs",
+        title=f"{len(table)} measured {'run' if len(table) == 1 else 'runs'}",
         head=head,
         notes=[*notes, *remarks.notes],
     )

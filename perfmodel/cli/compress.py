@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from perfmodel.cli import completing, known, ranges
+from perfmodel.cli import completing, known, ranges, spellings
+from perfmodel.cli.leftout import possible
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.compression import naming, quantised
 from perfmodel.compression.breakeven import least_zeros
@@ -16,7 +18,7 @@ from perfmodel.compression.scheme import Scheme
 from perfmodel.compression.unstructured import NONZERO_BITS, TiledCsl
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.networks import library
+from perfmodel.networks.network import Network
 from perfmodel.onchip.latency import is_on_chip
 from perfmodel.render import Report
 from perfmodel.render import compression as render
@@ -70,7 +72,10 @@ def compress(
     context: Annotated[
         str,
         typer.Option(
-            "--context", metavar="TOKENS", help="Tokens of each sequence, the new one included."
+            "--seq",
+            "--context",
+            metavar="TOKENS",
+            help="Tokens of each sequence, the new one included.",
         ),
     ] = "512",
     head: Annotated[
@@ -96,12 +101,12 @@ def compress(
     if network is None:
         emit(_listing(), format, output)
         return
-    found = library.load(network)
+    found = spellings.network(network)
     if not device:
         raise ProblemError("compress needs a device; name one with --device")
     devices = known.devices(device)
     sizes = [int(value) for value in ranges.parse(batch, "--batch")]
-    tokens = ranges.one(context, "--context")
+    tokens = ranges.one(context, "--seq")
     for each in devices:
         if is_on_chip(each):
             raise ProblemError(
@@ -113,9 +118,28 @@ def compress(
     notes: dict[str, None] = {}
     for each in devices:
         schemes, said = _schemes(formats, each)
-        rows += compare(found, schemes, each, sizes, tokens, of_head)
+        parts = possible(
+            (
+                f"{each.slug}, {one.name}",
+                partial(_rows, found, one, each, sizes, tokens, of_head),
+            )
+            for one in schemes
+        )
+        rows += [row for part in parts for row in part]
         notes |= dict.fromkeys([*said, *(n for one in schemes for n in _notes(one, each))])
     emit(render.report(rows, found.name, tokens, notes), format, output)
+
+
+def _rows(
+    network: Network,
+    scheme: Scheme,
+    device: Device,
+    batches: Sequence[int],
+    tokens: int,
+    head: Scheme | None,
+) -> list[Compared]:
+    """The rows of one format, or its error."""
+    return list(compare(network, [scheme], device, batches, tokens, head))
 
 
 def _schemes(formats: str | None, device: Device) -> tuple[Sequence[Scheme], list[str]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from perfmodel.cli.leftout import Asked, answered
 from perfmodel.errors import PerfmodelError, ProblemError
-from perfmodel.render.refused import Refused, all_of
+from perfmodel.render.refused import Refused
 
 if TYPE_CHECKING:
     from perfmodel.hardware import System
@@ -39,29 +41,32 @@ class Deployments:
         return count
 
     def answers(
-        self, answer: Callable[[Deployment], Iterable[Found]]
+        self, parts: Callable[[Deployment], Iterable[Asked[Iterable[Found]]]]
     ) -> tuple[list[Found], Refused]:
-        """The answers of all deployments in turn, and the impossible deployments.
+        """The answers to all `parts` of every deployment, and the impossible ones.
 
-        Raises what a single one raises, and `ProblemError` for too many, or if all are impossible.
+        Raises as `answered`, and `ProblemError` for too many deployments.
         """
-        from perfmodel.serving.deployment import Deployment
-
         if len(self) > MOST:
             raise ProblemError(f"{len(self):,} deployments are more than {MOST:,}; narrow a list")
-        found: list[Found] = []
-        refused: list[tuple[str, str]] = []
+        answers, refused = answered(self._asked(parts))
+        return [one for answer in answers for one in answer], refused
+
+    def _asked(
+        self, parts: Callable[[Deployment], Iterable[Asked[Iterable[Found]]]]
+    ) -> Iterator[Asked[list[Found]]]:
+        """The parts of every deployment under its label; an impossible deployment is one part."""
+        from perfmodel.serving.deployment import Deployment
+
         for values in product(*self.choices.values()):
             chosen = dict(zip(self.choices, values, strict=True))
+            label = self._said(chosen)
             try:
-                found += answer(Deployment(self.network, **chosen, system=self.system))
+                each = list(parts(Deployment(self.network, **chosen, system=self.system)))
             except PerfmodelError as error:
-                if len(self) == 1:
-                    raise
-                refused.append((self._said(chosen), str(error)))
-        if not found:
-            raise all_of(refused)
-        return found, refused
+                each = [("", partial(_raise, error))]
+            for words, answer in each:
+                yield ", ".join(filter(None, [label, words])), lambda answer=answer: list(answer())
 
     def _said(self, chosen: Mapping[str, Any]) -> str:
         """The values that distinguish a deployment."""
@@ -74,3 +79,7 @@ class Deployments:
             for name, value in chosen.items()
             if len(self.choices[name]) > 1
         )
+
+
+def _raise(error: PerfmodelError) -> list[Any]:
+    raise error

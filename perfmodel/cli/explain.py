@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from perfmodel.cli import completing, declared, known
+from perfmodel.cli import completing, declared, known, spellings
 from perfmodel.cli.output import to_stdout, write
 from perfmodel.errors import OutputError, UnknownName, needs
 
@@ -104,7 +104,7 @@ def explain(
     from perfmodel.hardware import load
     from perfmodel.napkin import explain as derivation
 
-    found = library.load(algorithm)
+    found = library.load(spellings.operator(algorithm, library.names()))
     case = declared.case(found, context.args, dtype)
     answer = derivation.explain(
         case,

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.cli import completing, known
-from perfmodel.cli.output import Format, Output, chosen_format, emit, say, to_stdout, write
-from perfmodel.errors import OutputError, UnknownName
+from perfmodel.cli.hardwarenew import new
+from perfmodel.cli.output import Format, Output, chosen_format, emit, say, to_stdout
+from perfmodel.errors import UnknownName
 from perfmodel.formats.readers import hardware as problems_of
 from perfmodel.hardware import (
     Device,
@@ -19,14 +20,11 @@ from perfmodel.hardware import (
     SystemLevel,
     check,
     load,
-    loads,
     names,
     systems,
 )
 from perfmodel.hardware.block import Block
-from perfmodel.hardware.copying import like as copied
 from perfmodel.hardware.facts import Sourced, walk
-from perfmodel.hardware.writer import SCHEMA_LINE, schema_line
 from perfmodel.render import Column, Report
 from perfmodel.render.report import Row, binary, quantity, text
 from perfmodel.units import seconds, si
@@ -145,39 +143,7 @@ def systems_(format: Format = None, output: Output = None) -> None:
     emit(listed_systems(systems.every()), format, output)
 
 
-@app.command()
-def new(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Spec file to write: my-gpu.yaml.")],
-    like: Annotated[
-        str,
-        typer.Option(
-            "--like",
-            metavar="DEVICE",
-            help="Slug, alias or spec file of the device to copy.",
-            autocompletion=completing.devices,
-        ),
-    ],
-) -> None:
-    """Write a complete spec to edit, copied from the most similar device.
-
-    \b
-        perfmodel hardware new my-gpu.yaml --like l40s
-        perfmodel hardware new specs/rtx4090d.yaml --like rtx4090
-
-    Slug and name are those of the file. Every fact is marked as copied, until you replace its
-    number, source and status. The file is valid at once, and gives the other device's predictions:
-    perfmodel predict gemm -d ./my-gpu.yaml. An existing file is never overwritten.
-    """
-    path = Path(file)
-    if path.suffix != ".yaml":
-        raise OutputError(
-            f"{file}: a spec's file ends in .yaml; write {path.stem or 'my-gpu'}.yaml"
-        )
-    if path.exists() or path.is_symlink():
-        raise OutputError(f"{file}: the file exists already; choose another name, or remove it")
-    text = copied(load(like), path.stem).dump().replace(SCHEMA_LINE, schema_line(), 1)
-    loads(text, file)
-    write(iter([text]), file)
+app.command()(new)
 
 
 @app.command()

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from perfmodel.cli import completing, known, ranges
+from perfmodel.cli import completing, known, ranges, spellings
 from perfmodel.cli.arguments import NetworkName
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.predict import Devices
 from perfmodel.compression import naming
 from perfmodel.compression.network import Compressed
 from perfmodel.hardware import Device
-from perfmodel.networks import library
 from perfmodel.onchip.holding import holding
 from perfmodel.onchip.latency import is_on_chip, latency
 from perfmodel.onchip.streaming import streamed
@@ -51,7 +50,7 @@ def hold(
     context: Annotated[
         str,
         typer.Option(
-            "--context", metavar="TOKENS", help="Tokens of each sequence in the KV cache."
+            "--seq", "--context", metavar="TOKENS", help="Tokens of each sequence in the KV cache."
         ),
     ] = "2k",
     price: Annotated[
@@ -75,19 +74,20 @@ def hold(
 
     \b
     perfmodel hold llama-2-70b -d wse-2 -d groq-lpu -d h100-sxm --price 30000
-    perfmodel hold llama-2-13b -d wse-2 --context 16k
+    perfmodel hold llama-2-13b -d wse-2 --seq 16k
     perfmodel hold llama-2-70b -d wse-2 --stream-rate "150 GB/s"
     """
     chosen_format(format, output)
-    found = library.load(network)
+    found = spellings.network(network)
     of_head = naming.scheme(known.one("--head", head)) if head is not None else None
     made = Compressed(found, naming.scheme(known.one("--weights", weights)), of_head)
-    sizes = ranges.one(batch, "--batch"), ranges.one(context, "--context")
+    sizes = ranges.one(batch, "--batch"), ranges.one(context, "--seq")
     rate = parse(stream_rate, "bandwidth") if stream_rate is not None else None
     devices = known.devices(device)
     rows = [_row(made, each, sizes, price, rate) for each in devices]
     title = (
-        f"{made.network.name}, {made.scheme.name}: {sizes[0]:,} sequences of {sizes[1]:,} tokens"
+        f"{made.network.name}, {made.scheme.name}: {sizes[0]:,} "
+        f"{'sequence' if sizes[0] == 1 else 'sequences'} of {sizes[1]:,} tokens"
     )
     emit(render.report(rows, title, _notes(devices)), format, output)
 

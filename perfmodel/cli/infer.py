@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perfmodel.cli import completing, known, ranges
-from perfmodel.cli.arguments import NetworkName
+from perfmodel.cli import completing, known, ranges, spellings
+from perfmodel.cli.arguments import PLAN, Data, Expert, NetworkName, Pipeline, Tensor
 from perfmodel.cli.deployments import Deployments
-from perfmodel.cli.output import Format, Output, chosen_format, emit, say
+from perfmodel.cli.leftout import Asked
+from perfmodel.cli.output import PANEL, Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
-from perfmodel.errors import ProblemError
-from perfmodel.networks.library import load as load_network
+from perfmodel.cli.progress import waiting
+from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.plaintext import quoted
 
 if TYPE_CHECKING:
@@ -27,14 +30,24 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 _MOST = 20_000
 """Limit on the loads of a command, over all devices and engines."""
 _TOKENS = "1k"
+_LOAD, _FORMATS, _QUESTION = "Load", "Formats", "Other questions"
+"""Headings of the options."""
 
 
 Isl = Annotated[
-    str, typer.Option("--isl", metavar="TOKENS", help="Input length: tokens of a prompt.")
+    str,
+    typer.Option(
+        "--isl", metavar="TOKENS", help="Input length: tokens of a prompt.", rich_help_panel=_LOAD
+    ),
 ]
 Osl = Annotated[
     str,
-    typer.Option("--osl", metavar="TOKENS", help="Output length: generated tokens of a request."),
+    typer.Option(
+        "--osl",
+        metavar="TOKENS",
+        help="Output length: generated tokens of a request.",
+        rich_help_panel=_LOAD,
+    ),
 ]
 Batch = Annotated[
     str | None,
@@ -43,6 +56,7 @@ Batch = Annotated[
         metavar="SEQUENCES",
         help="Load: static batches that start and end together: a size, list (1,8) or range "
         "(1:256:x2).",
+        rich_help_panel=_LOAD,
     ),
 ]
 Concurrency = Annotated[
@@ -51,17 +65,26 @@ Concurrency = Annotated[
         "--concurrency",
         metavar="CLIENTS",
         help="Load: concurrent clients, each with one request at a time: a size, list or range.",
+        rich_help_panel=_LOAD,
     ),
 ]
 Rate = Annotated[
     str | None,
     typer.Option(
-        "--rate", metavar="RATES", help="Load: requests a second, with commas: 0.5,1,2.5."
+        "--rate",
+        metavar="RATES",
+        help="Load: requests a second, with commas: 0.5,1,2.5.",
+        rich_help_panel=_LOAD,
     ),
 ]
 Load = Annotated[
     str | None,
-    typer.Option("--load", metavar="full", help="Load: as many concurrent requests as fit."),
+    typer.Option(
+        "--load",
+        metavar="full",
+        help="Load: as many concurrent requests as fit.",
+        rich_help_panel=_LOAD,
+    ),
 ]
 Engines = Annotated[
     str,
@@ -71,6 +94,7 @@ Engines = Annotated[
         help="Inference engines, with commas: ideal, tensorrt-llm, vllm, sglang, llama.cpp "
         "and others (perfmodel list engines).",
         autocompletion=completing.engines,
+        rich_help_panel=PLAN,
     ),
 ]
 Weights = Annotated[
@@ -81,6 +105,7 @@ Weights = Annotated[
         help="Formats of the weights, with commas: bf16, fp16, fp8, fp8-block, int8, w8a8, "
         "int4-g128, int4-g32, q4_k_m, nvfp4, mxfp4.",
         autocompletion=completing.weight_formats,
+        rich_help_panel=_FORMATS,
     ),
 ]
 Kv = Annotated[
@@ -91,37 +116,7 @@ Kv = Annotated[
         help="Type of the KV cache: bf16, fp16, fp8, int8, int4 or another (perfmodel list "
         "types) [default: the engine's].",
         autocompletion=completing.types,
-    ),
-]
-Tp = Annotated[
-    str,
-    typer.Option(
-        "--tp",
-        metavar="N",
-        help="Tensor parallelism: devices that split each layer, a number or list (1,2,4).",
-    ),
-]
-Pp = Annotated[
-    str,
-    typer.Option(
-        "--pp",
-        metavar="N",
-        help="Pipeline parallelism: stages that the layers are split into, a number or list.",
-    ),
-]
-Ep = Annotated[
-    str,
-    typer.Option(
-        "--ep",
-        metavar="N",
-        help="Expert parallelism: copies that the experts are split over, a number or list; "
-        "divides --dp.",
-    ),
-]
-Dp = Annotated[
-    str,
-    typer.Option(
-        "--dp", metavar="N", help="Data parallelism: copies of the network, a number or list."
+        rich_help_panel=_FORMATS,
     ),
 ]
 Joined = Annotated[
@@ -132,6 +127,7 @@ Joined = Annotated[
         help="System that joins the devices (perfmodel list systems) [default: the device's "
         "usual one].",
         autocompletion=completing.systems,
+        rich_help_panel=PLAN,
     ),
 ]
 Fit = Annotated[
@@ -140,10 +136,14 @@ Fit = Annotated[
         "--fit",
         metavar="WHAT",
         help="Show the largest batch or context that fits, with every term of the memory.",
+        rich_help_panel=_QUESTION,
     ),
 ]
 Terms = Annotated[
-    bool, typer.Option("--terms", help="Show the time between tokens by class of operation.")
+    bool,
+    typer.Option(
+        "--terms", help="Show the time between tokens by class of operation.", rich_help_panel=PANEL
+    ),
 ]
 Draft = Annotated[
     str | None,
@@ -153,6 +153,7 @@ Draft = Annotated[
         help="Draft network for speculative decoding: show the best number of proposed "
         "tokens, and the speed-up.",
         autocompletion=completing.networks,
+        rich_help_panel=_QUESTION,
     ),
 ]
 Accept = Annotated[
@@ -161,21 +162,33 @@ Accept = Annotated[
         "--accept",
         metavar="CHANCES",
         help="Probability that a draft's token is accepted, with commas: 0.6,0.7,0.8.",
+        rich_help_panel=_QUESTION,
     ),
 ]
 Pools = Annotated[
-    bool, typer.Option("--pools", help="Prefill and decode on separate, balanced pools of devices.")
+    bool,
+    typer.Option(
+        "--pools",
+        help="Prefill and decode on separate, balanced pools of devices.",
+        rich_help_panel=_QUESTION,
+    ),
 ]
 Front = Annotated[
     str | None,
     typer.Option(
-        "--chart", metavar="FILE", help="Chart of throughput against latency (.svg, .pdf, .png)."
+        "--chart",
+        metavar="FILE",
+        help="Chart of throughput against latency (.svg, .pdf, .png).",
+        rich_help_panel=PANEL,
     ),
 ]
 Bars = Annotated[
     str | None,
     typer.Option(
-        "--operators", metavar="FILE", help="Chart of time by operation (.svg, .pdf, .png)."
+        "--operators",
+        metavar="FILE",
+        help="Chart of time by operation (.svg, .pdf, .png).",
+        rich_help_panel=PANEL,
     ),
 ]
 
@@ -193,10 +206,10 @@ def infer(
     engine: Engines = "ideal",
     weights: Weights = "bf16",
     kv: Kv = "",
-    tp: Tp = "1",
-    pp: Pp = "1",
-    ep: Ep = "1",
-    dp: Dp = "1",
+    tensor: Tensor = "1",
+    pipeline: Pipeline = "1",
+    expert: Expert = "1",
+    data: Data = "1",
     system: Joined = None,
     fit: Fit = None,
     draft: Draft = None,
@@ -212,18 +225,22 @@ def infer(
 
     \b
     perfmodel infer llama-3-8b -d h100-sxm --batch 1:256:x2 --engine tensorrt-llm --terms
-    perfmodel infer llama-3-70b -d h200-sxm --tp 1,2,4 --load full --weights bf16,fp8
-    perfmodel infer qwen3-32b -d h100-sxm --tp 2 --engine vllm --concurrency 1:256:x2
+    perfmodel infer llama-3-70b -d h200-sxm --tensor 1,2,4 --load full --weights bf16,fp8
+    perfmodel infer qwen3-32b -d h100-sxm --tensor 2 --engine vllm --concurrency 1:256:x2
     perfmodel infer llama-3-8b -d rtx4090 --fit context --batch 1,8
-    perfmodel infer llama-3-70b -d h100-sxm --tp 4 --draft llama-3-8b --accept 0.7 --batch 1,16
-    perfmodel infer llama-3-70b -d h100-sxm --tp 4 --pools --isl 2k --osl 256 --engine vllm
+    perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --draft llama-3-8b --accept 0.7 --batch 1,16
+    perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --pools --isl 2k --osl 256 --engine vllm
     """
     chosen_format(format, output)
     _check_charts(chart, operators)
     kind, sizes = _load(batch, concurrency, rate, load)
     tokens = [ranges.parse(text, name) for text, name in ((isl, "--isl"), (osl, "--osl"))]
-    axes = {"tensor": (tp, "--tp"), "pipeline": (pp, "--pp"), "expert": (ep, "--ep"),
-            "data": (dp, "--dp")}  # fmt: skip
+    axes = {
+        "tensor": (tensor, "--tensor"),
+        "pipeline": (pipeline, "--pipeline"),
+        "expert": (expert, "--expert"),
+        "data": (data, "--data"),
+    }
     deployments = _deployments(network, device, known.names(engine), weights, kv, axes, system)
     asked = {"--fit": fit, "--draft": draft, "--pools": pools}
     if given := [name for name, value in asked.items() if value]:
@@ -233,7 +250,7 @@ def infer(
         if fit is not None:
             found = inferways.fitting(deployments, fit, kind, sizes, tokens)
         elif draft is not None:
-            small = load_network(draft)
+            small = spellings.network(draft)
             found = inferways.drafted(deployments, small, accept, kind, sizes, tokens)
         else:
             found = inferways.pooled(deployments, tokens)
@@ -244,7 +261,8 @@ def infer(
         raise ProblemError(f"{count:,} loads are more than {_MOST:,}; narrow a range")
     from perfmodel.render import serving, servingcharts
 
-    loads, refused = deployments.answers(lambda one: _served(one, kind, sizes, *tokens))
+    with waiting("predicting loads"):
+        loads, refused = deployments.answers(lambda one: _loads(one, kind, sizes, *tokens))
     wanted = (
         (chart, servingcharts.pareto_chart),
         (operators, servingcharts.operator_chart),
@@ -270,16 +288,17 @@ def _deployments(
     """The network in every way that the options list; `axes` are texts with their options."""
     from perfmodel.hardware import systems
     from perfmodel.serving.engine import load as load_engine
+    from perfmodel.serving.weights import weight_format
 
     choices = {
         "device": known.devices(devices),
         "engine": [load_engine(each) for each in engines],
-        "weights": known.names(weights),
+        "weights": [weight_format(one).name for one in known.names(spellings.types(weights))],
         "cache": known.names(caches) if caches else [""],
         **{name: ranges.parse(*said).tolist() for name, said in axes.items()},
     }
     joined = None if system is None else systems.load(system)
-    return Deployments(load_network(network), choices, joined)
+    return Deployments(spellings.network(network), choices, joined)
 
 
 def _load(
@@ -315,24 +334,30 @@ def _rates(text: str) -> list[float]:
     return found
 
 
-def _served(
+def _loads(
     deployment: Deployment,
     kind: str,
     sizes: Sequence[float],
     isl: np.ndarray,
     osl: np.ndarray,
-) -> list[Served]:
-    """Every load of a deployment."""
+) -> Iterator[Asked[list[Served]]]:
+    """The loads of a deployment: those of equal lengths together, or each alone where one of them
+    is impossible."""
     from perfmodel.serving.served import serve
     from perfmodel.serving.steps import Steps
 
     steps = Steps(deployment)
-    return [
-        one
-        for prompt in isl.tolist()
-        for made in osl.tolist()
-        for one in serve(steps, kind, sizes, prompt, made)
-    ]
+    for prompt, made in product(isl.tolist(), osl.tolist()):
+        lengths = f"isl {prompt:,}, osl {made:,}" if isl.size * osl.size > 1 else ""
+        try:
+            together = serve(steps, kind, sizes, prompt, made)
+        except PerfmodelError:
+            for size in sizes:
+                named = f"{kind} {size:g}" if len(sizes) > 1 else ""
+                label = ", ".join(filter(None, [lengths, named]))
+                yield label, partial(serve, steps, kind, [size], prompt, made)
+        else:
+            yield lengths, partial(list, together)
 
 
 def _refuse(asked: Sequence[str], **others: object) -> None:

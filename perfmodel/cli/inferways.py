@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 from perfmodel.cli import known
 from perfmodel.cli.deployments import Deployments
+from perfmodel.cli.leftout import Asked
 from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
 from perfmodel.render import Report, serving, servingways
@@ -21,6 +24,10 @@ if TYPE_CHECKING:
     from perfmodel.serving.speculative import Speculation
 
 
+Drafted = tuple["Deployment", int, float, "Speculation"]
+"""A deployment, tokens in its cache, the chance of acceptance, and what drafts are worth."""
+
+
 def fitting(
     deployments: Deployments,
     what: str,
@@ -30,7 +37,7 @@ def fitting(
 ) -> Report:
     """What fits, and every term of the memory."""
     known.named("question of --fit", what, ("batch", "context"))
-    found, refused = deployments.answers(lambda one: [one])
+    found, refused = deployments.answers(lambda one: [("", lambda: [one])])
     if what == "batch":
         lengths = [i + o for i in tokens[0].tolist() for o in tokens[1].tolist()]
         return serving.fitting_batch_report(found, lengths, refused)
@@ -54,17 +61,20 @@ def drafted(
     chances = [_chance(part) for part in accept.split(",")]
     past = [i + o // 2 for i in tokens[0].tolist() for o in tokens[1].tolist()]
 
-    def answer(one: Deployment) -> Iterator[tuple[Deployment, int, float, Speculation]]:
+    def parts(one: Deployment) -> Iterator[Asked[list[Drafted]]]:
         from perfmodel.serving.speculative import best
         from perfmodel.serving.steps import Steps
 
         target, small = Steps(one), Steps(replace(one, network=draft))
-        for length in past:
-            for size in sizes:
-                for chance in chances:
-                    yield one, length, chance, best(target, small, chance, int(size), length)
 
-    found, refused = deployments.answers(answer)
+        def answer(length: int, size: int, chance: float) -> list[Drafted]:
+            return [(one, length, chance, best(target, small, chance, size, length))]
+
+        for length, size, chance in product(past, map(int, sizes), chances):
+            label = f"batch {size}, past {length:,}, accept {chance:g}"
+            yield label, partial(answer, length, size, chance)
+
+    found, refused = deployments.answers(parts)
     return servingways.drafts(found, draft.name, refused)
 
 
@@ -72,15 +82,18 @@ def pooled(deployments: Deployments, tokens: Sequence[np.ndarray]) -> Report:
     """Prompts and tokens on devices of their own, in balance."""
     lengths = [(i, o) for i in tokens[0].tolist() for o in tokens[1].tolist()]
 
-    def answer(one: Deployment) -> Iterator[tuple[Deployment, int, int, Pools]]:
+    def parts(one: Deployment) -> Iterator[Asked[list[tuple[Deployment, int, int, Pools]]]]:
         from perfmodel.serving.disaggregated import pools
         from perfmodel.serving.steps import Steps
 
         steps = Steps(one)
         for isl, osl in lengths:
-            yield one, isl, osl, pools(steps, steps, isl, osl)
+            yield (
+                f"isl {isl:,}, osl {osl:,}",
+                lambda isl=isl, osl=osl: [(one, isl, osl, pools(steps, steps, isl, osl))],
+            )
 
-    found, refused = deployments.answers(answer)
+    found, refused = deployments.answers(parts)
     return servingways.pools(found, refused)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from os.path import exists
 
+from perfmodel.cli.spellings import check_count
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator, owntile
@@ -46,7 +47,10 @@ def devices(texts: Iterable[str]) -> list[Device]:
     Raises `ProblemError` for an empty list, and what `perfmodel.hardware.load` raises.
     """
     listed = (name for text in texts for name in ((text,) if exists(text) else names(text)))
-    return [load(name) for name in dict.fromkeys(listed)]
+    unique = dict.fromkeys(listed)
+    for name in unique:
+        check_count(name)
+    return [load(name) for name in unique]
 
 
 def schedules(operator: Operator, text: str) -> tuple[str, ...]:

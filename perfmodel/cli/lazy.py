@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -11,10 +11,20 @@ from typer.core import TyperGroup
 from perfmodel.cli.plainoptions import built
 
 
-def lazy_group(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
-    """A group of `name: ("module:attribute", one-line help)`; each attribute is a Typer app."""
+def lazy_group(
+    commands: Mapping[str, tuple[str, str]], under: Mapping[str, Iterable[str]] | None = None
+) -> type[TyperGroup]:
+    """A group of `name: ("module:attribute", one-line help)`; each attribute is a Typer app.
+
+    `under` has the names of the commands by the heading they stand under in the help.
+    """
 
     class Lazy(TyperGroup):
+        headings = under
+
+        def summaries(self) -> dict[str, str]:
+            return {name: said for name, (_, said) in commands.items()}
+
         def list_commands(self, ctx: Any) -> list[str]:
             return list(commands)
 
@@ -25,10 +35,6 @@ def lazy_group(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
             command = built(getattr(import_module(module), attribute))
             command.name = cmd_name
             return command
-
-        def format_commands(self, ctx: Any, formatter: Any) -> None:
-            with formatter.section("Commands"):
-                formatter.write_dl([(name, said) for name, (_, said) in commands.items()])
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             if args and args[0] not in commands:

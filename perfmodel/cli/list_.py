@@ -58,7 +58,10 @@ def list_(
     perfmodel list types --format json
     """
     chosen_format(format, output)
-    kinds = [known.named("kind of names", name, KINDS) for name in known.names(kind)]
+    kinds = [
+        known.named("kind of names", _SPELLINGS.get(name, name), KINDS)
+        for name in known.names(kind)
+    ]
     wanted = {known.named("operator", name, operators.names()) for name in known.names(operator)}
     rows = [
         {"kind": name, **row}
@@ -239,6 +242,18 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "systems": _systems,
 }
 """Kinds that can be listed."""
+_SPELLINGS = {
+    **{name.removesuffix("s"): name for name in KINDS},
+    "gpu": "devices",
+    "gpus": "devices",
+    "hardware": "devices",
+    "models": "networks",
+    "ops": "operators",
+    "kernels": "implementations",
+    "dtypes": "types",
+    "optimizers": "optimisers",
+}
+"""What kinds are also called."""
 
 _SCHEDULES = {
     "auto": "the usual one of the implementation; of a declared algorithm, the fastest found",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perfmodel.cli import completing, declared, known
+from perfmodel.cli import completing, declared, known, spellings
 from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.progress import status
@@ -103,7 +103,9 @@ def map_(
         raise UnknownName("objective", objective, OBJECTIVES)
     from perfmodel.algorithms import library
 
-    case = declared.case(library.load(algorithm), context.args, dtype)
+    case = declared.case(
+        library.load(spellings.operator(algorithm, library.names())), context.args, dtype
+    )
     targets: list[Device | None] = list(known.devices(device)) if device else [None]
     if len(targets) > 1 and (wanted in ("json", "csv") or chart is not None):
         raise ProblemError("a chart, JSON and CSV take one device; run the command for each")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from perfmodel.cli import completing, known, networkpredict, ranges
+from perfmodel.cli import completing, known, networkpredict, ranges, spellings
 from perfmodel.cli.arguments import NetworkName
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say, write
 from perfmodel.errors import ProblemError, UnknownName
@@ -66,7 +66,7 @@ def network() -> None:
     """
 
 
-app.command(PREDICT, hidden=True)(networkpredict.predict)
+app.command(PREDICT)(networkpredict.predict)
 
 
 @app.command("list")
@@ -135,7 +135,7 @@ def show(
         chosen_format(format, output)
     elif format is not None:
         raise ProblemError("--yaml is a format of its own; drop --format")
-    found = library.load(name)
+    found = spellings.network(name)
     tokens = _tokens(seq, found.positions)
     if yaml:
         write(iter([reading.text(found)]), output)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from perfmodel.cli import completing, known, ranges
+from perfmodel.cli import completing, known, ranges, spellings
 from perfmodel.cli.arguments import NetworkName
+from perfmodel.cli.leftout import possible
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device, load
-from perfmodel.networks import library, stack
+from perfmodel.networks import stack
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.network import Network
 from perfmodel.networks.predict import predict_network
@@ -110,10 +112,10 @@ def predict(
     wanted = chosen_format(format, output)
     known.named("line of a network", by, render.BY)
     known.named("pass", pass_, PASSES)
-    found = library.load(network)
+    found = spellings.network(network)
     setting = _setting(pass_, _one(batch, "--batch"), _one(seq, "--seq"), dtype, stack_, attention)
     devices = known.devices(device)
-    made = [predict_network(found, setting, one) for one in devices]
+    made = possible((one.slug, partial(predict_network, found, setting, one)) for one in devices)
     if chart is not None:
         _draw(found, made, chart)
     emit(render.data(made) if wanted == "json" else render.report(made, by), format, output)

@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from perfmodel.cli import completing, known, ranges
+from perfmodel.cli import completing, known, ranges, spellings
 from perfmodel.cli.arguments import NetworkName
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.predict import Devices
 from perfmodel.errors import ProblemError, UnknownName, needs
 from perfmodel.hardware import Device, load
-from perfmodel.networks import library
 from perfmodel.networks.network import Network
 from perfmodel.offload import flexgen, search, ways
 from perfmodel.offload.layershape import Request, of_network
@@ -119,6 +118,7 @@ def offload(
     context: Annotated[
         str,
         typer.Option(
+            "--seq",
             "--context",
             metavar="TOKENS",
             help="Tokens of each sequence in the KV cache, for recompute, stream and layers.",
@@ -156,7 +156,7 @@ def offload(
 
     \b
     perfmodel offload opt-30b -d t4 --host xeon-gold-6242 --policy auto --isl 512 --osl 32
-    perfmodel offload opt-6.7b -d a100-pcie-40gb --policy recompute --context 1k,4k --batch 8,32
+    perfmodel offload opt-6.7b -d a100-pcie-40gb --policy recompute --seq 1k,4k --batch 8,32
     perfmodel offload llama-2-13b -d rtx4090 --policy stream --batch 1,64,512
     perfmodel offload llama-2-13b -d rtx4070 --host xeon-8480plus --policy layers
     """
@@ -166,10 +166,10 @@ def offload(
     if disk_rate is not None:
         disk = Disk(parse(disk_rate, "bandwidth"), parse(disk_size, "capacity"))
     memory = _host_bytes(found, host_memory)
-    of = library.load(network)
+    of = spellings.network(network)
     request = Request(ranges.one(isl, "--isl"), ranges.one(osl, "--osl"))
     batches = _sizes(batch, "--batch") if batch is not None else None
-    passes, contexts = ranges.one(blocks, "--blocks"), _sizes(context, "--context")
+    passes, contexts = ranges.one(blocks, "--blocks"), _sizes(context, "--seq")
     every = [
         _Asked(
             of, on, found, policy, costs, batches, passes, request, contexts,
@@ -301,7 +301,7 @@ def _layers(asked: _Asked) -> Report:
     host = asked.with_host()
     batches = asked.batches or (1,)
     if len(batches) != 1 or len(asked.contexts) != 1:
-        raise ProblemError("--policy layers takes one --batch and one --context")
+        raise ProblemError("--policy layers takes one --batch and one --seq")
     rows = list(ways.layer_rows(asked.network, asked.device, host, batches[0], asked.contexts[0]))
     title = f"{asked.network.name}: layers on {asked.device.slug}, the rest on {host.slug}"
     return render.layers(rows, title)

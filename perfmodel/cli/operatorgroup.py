@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from perfmodel import operators
-from perfmodel.cli import cases, completing
+from perfmodel.cli import cases, completing, spellings
 from perfmodel.cli.plainoptions import built
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.operators import Choice, Flag, Operator, Option, Size
@@ -47,17 +47,15 @@ def operator_group(
                 found = built(others[cmd_name][0])
             else:
                 app = typer.Typer(rich_markup_mode=None, add_completion=False)
-                operator = operators.load(cmd_name)
+                operator = _operator(cmd_name)
                 app.command(cmd_name)(command(operator, action, examples(operator)))
                 found = built(app)
             found.name = cmd_name
             return found
 
-        def format_commands(self, ctx: Any, formatter: Any) -> None:
+        def summaries(self) -> dict[str, str]:
             about = {item.name: item.about for item in operators.every()}
-            about |= {name: said for name, (_, said) in others.items()}
-            with formatter.section("Commands"):
-                formatter.write_dl(list(about.items()))
+            return about | {name: said for name, (_, said) in others.items()}
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             try:
@@ -71,6 +69,17 @@ def operator_group(
                 ) from error
 
     return Operators
+
+
+def _operator(name: str) -> Operator:
+    """The operator of that name, or of another spelling of it such as sdpa."""
+    try:
+        return operators.load(name)
+    except UnknownName:
+        spelt = spellings.operator(name, operators.names())
+        if spelt == name:
+            raise
+        return operators.load(spelt)
 
 
 def command(operator: Operator, action: Action, examples: str) -> Action:

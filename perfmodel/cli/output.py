@@ -19,6 +19,9 @@ from perfmodel.render import RENDERERS, SUFFIXES, Renderer, Report
 
 __all__ = ["Format", "Output", "chosen_format", "emit", "say", "to_stdout", "write"]
 
+PANEL = "Output"
+"""Heading of the options on what is shown, and where."""
+
 Format = Annotated[
     str | None,
     typer.Option(
@@ -27,6 +30,7 @@ Format = Annotated[
         metavar="FORMAT",
         help="Output format: table, json, csv, markdown or latex.",
         autocompletion=completing.formats,
+        rich_help_panel=PANEL,
     ),
 ]
 Output = Annotated[
@@ -36,6 +40,7 @@ Output = Annotated[
         "-o",
         metavar="FILE",
         help="Write to FILE; its suffix sets the format: .json, .csv, .md, .tex or .txt.",
+        rich_help_panel=PANEL,
     ),
 ]
 _IN_MEMORY = 2**26  # bytes of output held in memory before a temporary file is used

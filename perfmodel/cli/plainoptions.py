@@ -11,6 +11,15 @@ from typing import Any
 
 import typer
 
+from perfmodel.cli import helppages, spellings
+
+_TYPES = ("TYPE", "TYPES")
+"""What stands for types in a help text."""
+
+
+def _in_our_spelling(_context: Any, _option: Any, text: str | None) -> str | None:
+    return text and spellings.types(text)
+
 
 class _Unvalidated:
     """Placeholder for the validator of an option."""
@@ -26,13 +35,14 @@ class _Unvalidated:
 
 
 def built(app: typer.Typer) -> Any:
-    """The command of an app and its subcommands, with options without validators."""
+    """The command of an app and its subcommands: options without validators, shaped help pages."""
     command = typer.main.get_command(app)
-    _unvalidated(command)
+    _prepare(command)
     return command
 
 
-def _unvalidated(command: Any) -> None:
+def _prepare(command: Any) -> None:
+    helppages.shape(command)
     params = command.get_params  # --help is one of them, and is created on demand
 
     def get_params(ctx: Any) -> list[Any]:
@@ -40,11 +50,13 @@ def _unvalidated(command: Any) -> None:
         for param in found:
             if getattr(param, "_runtime_param", param) is None:
                 param._runtime_param = _Unvalidated()
+            if param.metavar in _TYPES and param.callback is None:
+                param.callback = _in_our_spelling
         return found
 
     command.get_params = get_params
     for below in getattr(command, "commands", {}).values():
-        _unvalidated(below)
+        _prepare(below)
 
 
 def _is_text(param: Any) -> bool:

@@ -11,13 +11,15 @@ import typer
 from perfmodel.algorithms.sizes import check_cases
 from perfmodel.cli import completing, known
 from perfmodel.cli.cases import CHUNK, Cases
+from perfmodel.cli.leftout import tell
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit
-from perfmodel.cli.predicted import Predicted, Way, predicted
-from perfmodel.cli.progress import counted
-from perfmodel.errors import ProblemError
+from perfmodel.cli.predicted import Predicted, Way, one_by_one, predicted
+from perfmodel.cli.progress import counted, waiting
+from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.operators import Operator
 from perfmodel.render import PEOPLE, Report, predictions
+from perfmodel.render.refused import Refused
 
 # Limit on cases, over all devices and schedules: what is printed in 15 seconds.
 MOST = 200_000
@@ -168,22 +170,35 @@ def _reports(cases: Cases, ways: Sequence[Way], *, people: bool, terms: bool) ->
     """The predictions. The table explains a few cases in words, and lists every term if `terms`."""
     total, varying, follows = cases.count * len(ways), cases.varying(), cases.follows
     tile = tuple(dict.fromkeys(name for way in ways for name in way.how["tile"]))
-    known_first = cases if people and total <= EXPLAINED else cases.first()
-    first = list(predicted(known_first, ways))
-    examples = [one.row for one in first]
-    if len(first) < total:
+    few = total <= EXPLAINED
+    with waiting("predicting"):
+        first, refused = _first(cases if few else cases.first(), ways, few=few)
+        examples = [one.row for one in first]
+    if not few:
         examples = [_with_tile(row, cases.operator) for row in examples]
 
     def rows() -> Iterator[dict[str, Any]]:
-        if len(first) == total:
+        if few:
             return iter(examples)
         return _told((one.row for one in predicted(cases, ways)), total)
 
-    why = _why(first, varying) if people and len(first) == total else []
+    with waiting("explaining"):
+        why = _why(first, varying) if people and few else []
+    tell(refused)
     if not (people and terms):
         return [predictions.report(rows(), examples, varying, follows, why, tile)]
     summary = replace(predictions.report(rows(), examples, varying, follows, (), tile), notes=())
     return [summary, predictions.terms(rows(), examples, varying, why)]
+
+
+def _first(cases: Cases, ways: Sequence[Way], *, few: bool) -> tuple[list[Predicted], Refused]:
+    """The cases predicted together; of `few` cases also those beside impossible ones."""
+    try:
+        return list(predicted(cases, ways)), ()
+    except PerfmodelError:
+        if not few or cases.count * len(ways) == 1:
+            raise
+        return one_by_one(cases, ways)
 
 
 def _told(rows: Iterator[dict[str, Any]], total: int) -> Iterator[dict[str, Any]]:

@@ -10,9 +10,11 @@ from typing import Any
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import single
 from perfmodel.cli.cases import Cases
+from perfmodel.cli.leftout import Asked, answered
 from perfmodel.hardware import Device
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Prediction
+from perfmodel.render.refused import Refused
 
 
 @dataclass(frozen=True)
@@ -70,3 +72,16 @@ def predicted(cases: Cases, ways: Sequence[Way]) -> Iterator[Predicted]:
                 for i, place in enumerate(places):
                     found[place] = Predicted(way, problem, i, answer.one(i))
             yield from (each for each in found if each is not None)
+
+
+def one_by_one(cases: Cases, ways: Sequence[Way]) -> tuple[list[Predicted], Refused]:
+    """As `predicted`, for cases of which some are impossible: those with their reasons."""
+
+    def asked() -> Iterator[Asked[Predicted]]:
+        for way in ways:
+            for words, case in cases.singles():
+                named = [way.device.slug, way.how["implementation"] or way.how["schedule"], words]
+                label = " ".join(filter(None, named))
+                yield label, lambda case=case, way=way: next(predicted(case, [way]))
+
+    return answered(asked())

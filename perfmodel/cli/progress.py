@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from perfmodel.evidence.measured.measure import Reporter
 
+PATIENCE = 2.0
+"""Seconds of work after which `waiting` shows itself."""
+
 
 @contextmanager
 def progress(title: str) -> Iterator[Reporter | None]:
@@ -74,3 +77,28 @@ def status(title: str) -> Iterator[Callable[[str], None]]:
             line.update(task, description=what)
 
         yield report
+
+
+@contextmanager
+def waiting(title: str) -> Iterator[None]:
+    """A spinner from the third second on, for work that is mostly short; silent without a
+    terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from threading import Event, Thread
+
+    done = Event()
+
+    def spin() -> None:
+        if not done.wait(PATIENCE):
+            with status(title):
+                done.wait()
+
+    spinner = Thread(target=spin, daemon=True)
+    spinner.start()
+    try:
+        yield
+    finally:
+        done.set()
+        spinner.join()

@@ -1,6 +1,6 @@
 """Sizes as users type them: numbers, lists and ranges.
 
-    4096          one value                 16k  2M       binary multipliers: 1k = 1024, 1M = 1024²
+    4096  1e3     one value                 16k  2M       binary multipliers: 1k = 1024, 1M = 1024²
     8,16,32       a list                    1:64          every value, both ends included
     256:65536:256 a step                    512:16k:x2    a factor (512, 1024, ... 16384)
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -21,7 +22,9 @@ from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
 
 LIMIT = 10_000_000  # limit on the values of one option: more is a typing error
-_NUMBER = re.compile(r"(-?)0*(\d+)([kKmMgG]?)")
+_NUMBER = re.compile(r"(-?)0*(\d+)(?:\.(\d{1,20})0*)?(?:[eE]\+?(\d{1,2}))?([kKmMgG]?)")
+_GROUPS = re.compile(r"\d{1,3}(?:,\d{3})+(?!\d)")
+_THOUSANDS = re.compile(r",0\d\d(?!\d)")
 _SCALE = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _HELP = "write 4096, 8,16,32, 1:64, 256:65536:256 or 512:16k:x2"
 
@@ -65,6 +68,7 @@ def read(text: str, name: str, least: int = 1) -> Values:
     `least` or beyond the largest size (`perfmodel.algorithms.sizes.LARGEST`), or more than `LIMIT`
     values.
     """
+    _check_thousands(text, name)
     values = Values(tuple(_part(part.strip(), text, name) for part in text.split(",")))
     if len(values) > LIMIT:
         raise ProblemError(f"{name} {quoted(text)} has more than {LIMIT:,} values; narrow it")
@@ -80,6 +84,17 @@ def one(text: str, name: str, least: int = 1) -> int:
     if len(values) != 1:
         raise ProblemError(f"{name} takes one size, not {len(values):,}; run the command for each")
     return int(values.array[0])
+
+
+def _check_thousands(text: str, name: str) -> None:
+    """Raise `ProblemError` for 4,096: nobody writes a list whose element is 096."""
+    if not _THOUSANDS.search(text):
+        return
+    number = _GROUPS.sub(lambda match: match[0].replace(",", ""), text)
+    values = ",".join(re.sub(r"^0+(?=\d)", "", part) for part in text.split(","))
+    raise ProblemError(
+        f"{name} {quoted(text)} may be one number or a list; write {number} or {values}"
+    )
 
 
 def _part(part: str, text: str, name: str) -> Sequence[int]:
@@ -115,8 +130,12 @@ def _number(part: str, text: str, name: str) -> int:
     match = _NUMBER.fullmatch(part.strip())
     if match is None:
         raise ProblemError(f"{name} {quoted(text)} is not a size, list or range; {_HELP}")
+    sign, digits, decimals, power, scale = match.groups(default="")
     # 20 digits exceed any size; Python parses at most 4300.
-    value = int(match[1] + match[2][:20]) * _SCALE[match[3].lower()]
+    exact = Fraction(f"{sign}{digits[:20]}.{decimals or 0}e{power or 0}") * _SCALE[scale.lower()]
+    value = int(exact)
+    if value != exact:
+        raise ProblemError(f"{name} {quoted(text)} is not a whole number; {_HELP}")
     if abs(value) > LARGEST:
         raise ProblemError(f"{name} {quoted(text)} is beyond 2^40 (1024G); give a smaller size")
     return value

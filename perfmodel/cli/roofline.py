@@ -13,7 +13,7 @@ import typer
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import describe, length, pick
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.cli import completing, known
+from perfmodel.cli import completing, known, spellings
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.operatorgroup import operator_group
@@ -110,7 +110,7 @@ def roofline(
         if measured:
             drawn += _measured(measured, cases, devices, schedules, kernels)
         report("drawing")
-        levels = known.names(level) or (*LEVELS, *_crossed(drawn))
+        levels = tuple(map(spellings.level, known.names(level))) or (*LEVELS, *_crossed(drawn))
         lines = [roofs(item, types, levels) for item in devices]
         chart = roofline_chart(lines, drawn, title=_title(cases), page=page)
     drawing.save(chart, output)

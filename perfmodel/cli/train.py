@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-from perfmodel.cli import completing, known, ranges
-from perfmodel.cli.arguments import NetworkName
+from perfmodel.cli import completing, known, ranges, spellings
+from perfmodel.cli.arguments import PLAN, Context, Expert, NetworkName, Pipeline, Tensor
 from perfmodel.cli.networkpredict import Attention, Dtype, Stack
-from perfmodel.cli.output import Format, Output, chosen_format, emit, say
+from perfmodel.cli.output import PANEL, Format, Output, chosen_format, emit, say
+from perfmodel.cli.progress import waiting
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import Device, System, load, systems
-from perfmodel.networks import library
 from perfmodel.networks.flops import CONVENTIONS
 from perfmodel.networks.network import Network
 from perfmodel.networks.rematerialise import MODES
@@ -29,6 +29,9 @@ from perfmodel.training.result import Step
 
 MOST = 100_000
 """Limit on the plans of one command."""
+
+_STEP = "Step"
+"""Heading of the options on what one step computes."""
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -66,7 +69,10 @@ def train(
         ),
     ] = "1",
     seq: Annotated[
-        str, typer.Option("--seq", metavar="TOKENS", help="Tokens of a sequence.")
+        str,
+        typer.Option(
+            "--seq", metavar="TOKENS", help="Tokens of a sequence.", rich_help_panel=_STEP
+        ),
     ] = "2k",
     global_batch: Annotated[
         str | None,
@@ -74,49 +80,35 @@ def train(
             "--global-batch",
             metavar="N",
             help="Sequences of a step [default: one micro-batch of every copy].",
+            rich_help_panel=_STEP,
         ),
     ] = None,
     micro_batch: Annotated[
-        str, typer.Option("--micro-batch", metavar="N", help="Sequences of one pass.")
-    ] = "1",
-    tensor: Annotated[
         str,
         typer.Option(
-            "--tensor", metavar="N", help="Tensor parallelism: devices that split each layer."
+            "--micro-batch", metavar="N", help="Sequences of one pass.", rich_help_panel=_STEP
         ),
     ] = "1",
-    pipeline: Annotated[
-        str,
-        typer.Option(
-            "--pipeline",
-            metavar="N",
-            help="Pipeline parallelism: stages that the layers are split into.",
-        ),
-    ] = "1",
+    tensor: Tensor = "1",
+    pipeline: Pipeline = "1",
     chunks: Annotated[
         str,
         typer.Option(
             "--chunks",
             metavar="N",
             help="Chunks of the network on one stage; 2 or more interleave.",
+            rich_help_panel=PLAN,
         ),
     ] = "1",
-    context: Annotated[
-        str,
-        typer.Option(
-            "--context", metavar="N", help="Context parallelism: devices that split each sequence."
-        ),
-    ] = "1",
-    expert: Annotated[
-        str,
-        typer.Option(
-            "--expert", metavar="N", help="Expert parallelism: devices that split the experts."
-        ),
-    ] = "1",
+    context: Context = "1",
+    expert: Expert = "1",
     zero: Annotated[
         str,
         typer.Option(
-            "--zero", metavar="STAGE", help="ZeRO stage, with commas: 0, 1, 2, or 3 (FSDP)."
+            "--zero",
+            metavar="STAGE",
+            help="ZeRO stage, with commas: 0, 1, 2, or 3 (FSDP).",
+            rich_help_panel=PLAN,
         ),
     ] = "0",
     recompute: Annotated[
@@ -126,6 +118,7 @@ def train(
             metavar="MODE",
             help=f"Recomputation of activations, with commas: {', '.join(MODES)}.",
             autocompletion=completing.of_list(lambda: MODES),
+            rich_help_panel=PLAN,
         ),
     ] = "none",
     recompute_layers: Annotated[
@@ -135,6 +128,7 @@ def train(
             metavar="N",
             min=0,
             help="Number of layers that recompute, from the first on [default: all].",
+            rich_help_panel=PLAN,
         ),
     ] = None,
     dtype: Dtype = "bf16",
@@ -147,6 +141,7 @@ def train(
             metavar="NAME",
             help="Optimiser (perfmodel list optimisers), or none.",
             autocompletion=completing.of_list(lambda: (*optimisers.names(), "none")),
+            rich_help_panel=_STEP,
         ),
     ] = "adamw",
     schedule: Annotated[
@@ -156,6 +151,7 @@ def train(
             metavar="NAME",
             help=f"Pipeline schedule: {', '.join(KINDS)}.",
             autocompletion=completing.of_list(lambda: KINDS),
+            rich_help_panel=PLAN,
         ),
     ] = "1f1b",
     convention: Annotated[
@@ -165,12 +161,15 @@ def train(
             metavar="NAME",
             help=f"Convention of FLOPs for the MFU: {', '.join(CONVENTIONS)}.",
             autocompletion=completing.of_list(lambda: CONVENTIONS),
+            rich_help_panel=PANEL,
         ),
     ] = "megatron",
     fastest: Annotated[
         bool,
         typer.Option(
-            "--fastest", help="Show only the fastest plan that fits, for each number of devices."
+            "--fastest",
+            help="Show only the fastest plan that fits, for each number of devices.",
+            rich_help_panel=PANEL,
         ),
     ] = False,
     chart: Annotated[
@@ -180,6 +179,7 @@ def train(
             metavar="FILE",
             help="Chart (.svg, .pdf, .png): for one plan its pipeline's timeline, for "
             "several memory against speed.",
+            rich_help_panel=PANEL,
         ),
     ] = None,
     dask: Annotated[
@@ -188,6 +188,7 @@ def train(
             "--dask",
             metavar="ADDRESS",
             help="Predict the plans on this Dask scheduler: tcp://host:8786.",
+            rich_help_panel=PANEL,
         ),
     ] = None,
     format: Format = None,
@@ -230,7 +231,9 @@ def train(
             "recompute_layers": recompute_layers,
         },
     )
-    found, refused = _predicted(library.load(network), grid, places, dask)
+    of = spellings.network(network)
+    with waiting("predicting plans"):
+        found, refused = _predicted(of, grid, places, dask)
     if not found:
         raise all_of(refused)
     several = len(grid) * len(places) > 1
@@ -238,11 +241,16 @@ def train(
         _draw(found, chart, whole=several)
     if not several:
         _single(found[0], wanted, convention, format, output)
+        if fastest and not found[0].memory.fits:
+            raise typer.Exit(1)
         return
     if fastest:
         found = _fastest(found)
     shown = render.several(found, refused, convention)
     emit(render.data(found, refused) if wanted == "json" else shown, format, output)
+    if fastest and not any(step.memory.fits for step in found):
+        say("perfmodel: no plan fits; shown are those that lack the least memory")
+        raise typer.Exit(1)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -12,9 +13,11 @@ from perfmodel.analysis.whatif import parse_changes, whatif
 from perfmodel.cli import completing, known
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.drawing import Drawing, with_drawing
+from perfmodel.cli.leftout import possible
 from perfmodel.cli.operatorgroup import operator_group
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.predict import Devices, Harness, Implementation, Mesh, Place, Stored
+from perfmodel.cli.progress import waiting
 from perfmodel.operators import Operator
 from perfmodel.render import tornado
 
@@ -80,9 +83,12 @@ def what_if(
         "stored": known.storing(stored),
     }
     devices = known.devices(device)
-    found = [
-        whatif(problem, item, changes, **how) for item in devices for problem in _problems(cases)
-    ]
+    with waiting("predicting changes"):
+        found = possible(
+            (item.slug, partial(whatif, problem, item, changes, **how))
+            for item in devices
+            for problem in _problems(cases)
+        )
     emit(tornado.report(found, cases.varying(), cases.follows), format, output)
     if chart is not None:
         drawing.save(tornado.tornado_chart(found, drawing.page), chart)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfmodel.hardware.block import Block
 from perfmodel.hardware.facts import Sourced
+from perfmodel.hardware.physics import check
 
 if TYPE_CHECKING:
     from perfmodel.hardware.device import Device
@@ -42,3 +43,27 @@ def _copied(part: Any) -> Any:
     if isinstance(part, dict):
         return {key: _copied(item) for key, item in part.items()}
     return part
+
+
+def without_misfits(device: Device) -> tuple[Device, list[str]]:
+    """`device` without measured numbers that break physics beside its other facts, and a line for
+    each of them.
+
+    After "HBM 12 TB/s" the measured bandwidth of the other device's L2 is below the memory's.
+    """
+    dropped: list[str] = []
+    for name in device.measured.fields if device.measured is not None else ():
+        faults = _errors(device)
+        if not faults or device.measured is None or not getattr(device.measured, name):
+            continue
+        empty: Any = {} if isinstance(getattr(device.measured, name), dict) else None
+        without = device.model_copy({"measured": device.measured.model_copy({name: empty})})
+        solved = [fault for fault in faults if fault not in _errors(without)]
+        if solved:
+            dropped.append(f"measured {name} of the other device is dropped: {solved[0]}")
+            device = without
+    return device, dropped
+
+
+def _errors(device: Device) -> list[str]:
+    return [finding.message for finding in check(device) if finding.level == "error"]

@@ -53,33 +53,76 @@ def _error(message: str, *where: str) -> Finding:
     return Finding("error", message, where)
 
 
+@dataclass(frozen=True, slots=True)
+class _Peak:
+    """A peak beside what units, rate and clock give."""
+
+    unit: Literal["matrix", "vector"]
+    dtype: str
+    peak: Rate
+    per_clock: int
+    """FLOP of one unit in a clock."""
+    clock: float
+    built: float
+    """units × rate × clock in FLOP/s."""
+
+    @property
+    def ratio(self) -> float:
+        """The peak over what the structure gives."""
+        return self.peak.si / self.built
+
+
 def _peaks(device: Device) -> Iterator[Finding]:
     compute = device.compute
     structure = compute.matrix_flop_per_clock_per_unit
-    yield from _peak(device, "matrix", compute.matrix, structure, device.tensor_hz)
+    matrix = list(_built(device, "matrix", compute.matrix, structure, device.tensor_hz))
     structure = compute.vector_flop_per_clock_per_unit
-    yield from _peak(device, "vector", compute.vector, structure, device.boost_hz)
+    vector = list(_built(device, "vector", compute.vector, structure, device.boost_hz))
+    ratio = _common_ratio(device, [*matrix, *vector]) if vector else None
+    if ratio is None:
+        yield from _departures(device, [*matrix, *vector])
+        return
+    yield _error(
+        f"every peak is {ratio:.3g} x what {device.units} units × rate × clock give: did you "
+        "change the units or the clock? peaks follow them; perfmodel hardware new --like NAME "
+        f'-c "SM {device.units}" changes all of them',
+        *("compute", "units"),
+    )
 
 
-def _peak(
+def _common_ratio(device: Device, peaks: list[_Peak]) -> float | None:
+    """The factor by which all peaks without a reason depart alike; None if they do not. A sparse
+    figure is one of the matrix unit alone, so some of the peaks must be the vector unit's."""
+    ratios = [one.ratio for one in peaks if not _reason(device, one.unit, one.dtype)]
+    if not ratios or max(ratios) > (1 + 2 * PEAK_TOLERANCE) * min(ratios):
+        return None
+    return ratios[0] if min(abs(ratio - 1) for ratio in ratios) > PEAK_TOLERANCE else None
+
+
+def _built(
     device: Device,
     name: Literal["matrix", "vector"],
     peaks: Mapping[DType, Rate],
     structure: FlopPerClock | None,
     clock: float,
-) -> Iterator[Finding]:
+) -> Iterator[_Peak]:
+    """The peaks whose structure is known."""
     per_clock: dict[str, int] = (
         {str(k): v for k, v in structure.values.items()} if structure else {}
     )
     for dtype, peak in peaks.items():
+        if dtype in per_clock:
+            rate = per_clock[dtype]
+            yield _Peak(name, dtype, peak, rate, clock, device.units * rate * clock)
+
+
+def _departures(device: Device, peaks: list[_Peak]) -> Iterator[Finding]:
+    for one in peaks:
+        name, dtype, peak, ratio = one.unit, one.dtype, one.peak, one.ratio
         where = ("compute", name, dtype)
-        if dtype not in per_clock:
-            continue
-        built = device.units * per_clock[dtype] * clock
-        ratio = peak.si / built
         departs = (
             f"{name} {dtype} peak {peak.text} is {ratio - 1:+.0%} from {device.units} units × "
-            f"{per_clock[dtype]} FLOP/clk × {si(clock, 'Hz')} = {si(built, 'FLOP/s')}"
+            f"{one.per_clock} FLOP/clk × {si(one.clock, 'Hz')} = {si(one.built, 'FLOP/s')}"
         )
         if 1.85 < ratio < 2.15:
             yield _error(f"{departs}: looks like a 2:4-sparse figure; peaks are dense", *where)

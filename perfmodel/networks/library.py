@@ -49,7 +49,8 @@ def load(name_or_path: str | Path) -> Network:
         for entry in place:
             if wanted in spellings(entry):
                 return entry.network
-    raise UnknownName("network", text, [name for entry in entries() for name in spellings(entry)])
+    known = [name for entry in entries() for name in spellings(entry)]
+    raise UnknownName("network", text, known, "(perfmodel network list)")
 
 
 def entries() -> list[Entry]:

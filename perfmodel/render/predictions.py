@@ -18,6 +18,7 @@ from perfmodel.render.report import (
     ratio,
     text,
 )
+from perfmodel.units import si
 
 _GENERIC = {"hbm": "main memory", "l2": "L2", "llc": "LLC"}
 _UNITS = ("matrix", "vector", "special")
@@ -132,6 +133,13 @@ def _work(row: Row) -> float:
     return work
 
 
+def _rate(row: Row) -> str:
+    """Operations a second; bytes of the device's memory a second where nothing is computed."""
+    work = _work(row)
+    amount, unit = (work, "FLOP/s") if work else (row["bytes"]["hbm"], "B/s")
+    return si(amount / row["time_us"] * 1e6, unit)
+
+
 def _memory(row: Row) -> str:
     """Bytes in the device's own memory, and bytes elsewhere."""
     beyond = (
@@ -177,7 +185,7 @@ def _summary(examples: Sequence[Row]) -> list[Column]:
         Column("time", lambda row: row["time_us"], micros, style=lambda row: "bold"),
         Column("range", _range, brief=Column("range", around)),
         Column("limiter (next)", _limiter, number=False, brief=limiter, style=_limiter_colour),
-        Column("rate", lambda row: _work(row) / row["time_us"] * 1e6, quantity("FLOP/s"), rank=1),
+        Column("rate", _rate, rank=1),
         *(
             _nested(called.get(name, name), "bytes", name, quantity("B"), 2 if name == "hbm" else 1)
             for name in outside

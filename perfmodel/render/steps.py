@@ -104,9 +104,18 @@ def notes(step: Step, convention: str) -> list[str]:
         f"MFU {step.mfu(convention):.1%} by {convention}, of {step.peak_flops / 1e12:,.0f} TFLOP/s "
         f"dense {step.plan.dtype}",
         f"most of it is {step.limiter} ({step.classes[step.limiter] / step.seconds:.0%})",
+        *_overlapped(step),
         fit(step),
     ]
     return [*found, *(f"assumed: {line}" for line in step.assumptions)]
+
+
+def _overlapped(step: Step) -> list[str]:
+    """Why shares add up to more than the step, where they do."""
+    parts = sum(step.classes.values()) / step.seconds
+    if parts <= 1.005:
+        return []
+    return [f"overlapped: its parts run beside each other and add up to {parts:.0%} of the step"]
 
 
 def fit(step: Step) -> str:

@@ -56,15 +56,15 @@ class Deployment:
         if self.pipeline > network.layers:
             raise ProblemError(
                 f"{network.layers} layers are not {self.pipeline} stages; "
-                f"give --pp {network.layers} at most"
+                f"give --pipeline {network.layers} at most"
             )
         if self.data % self.expert:
             raise ProblemError(
                 f"expert {self.expert} does not divide data {self.data}: experts are shared "
-                f"among copies; give --dp {self.expert}, or a multiple of it"
+                f"among copies; give --data {self.expert}, or a multiple of it"
             )
         if self.expert > 1 and not any(block.mlp.experts for block in network.blocks):
-            raise ProblemError(f"{network.name} has no experts to share; drop --ep")
+            raise ProblemError(f"{network.name} has no experts to share; drop --expert")
         element(self.cache_type)
         self.format.product  # noqa: B018  a name that is not known is said at once
         if self.devices > 1:

@@ -222,7 +222,7 @@ def _more(of: Deployment) -> str:
     while tensor <= _MOST_TENSOR:
         try:
             if memory(replace(of, tensor=tensor)).cache_bytes > 0.0:
-                return f"--tp {tensor}, or "
+                return f"--tensor {tensor}, or "
         except ProblemError:  # heads do not divide, or no system has so many devices
             break
         tensor *= 2

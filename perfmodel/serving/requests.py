@@ -97,9 +97,14 @@ def _resident(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray)
     fits = np.array([fitting_batch(steps.of, length) for length in lengths], dtype=float)
     for size, length, most in zip(batch, lengths, fits, strict=True):
         if size > most and (most == 0 or not steps.of.engine.batching.continuous):
+            none = most == 0
+            subject = "not one sequence" if none else f"{size:.0f} sequences"
             raise ProblemError(
-                f"{size:.0f} sequences of {length:,} tokens do not fit {steps.of.device.slug} "
-                f"beside {steps.of.network.name}; {most:.0f} do: give a smaller batch, or --tp"
+                f"{subject} of {length:,} tokens {'fits' if none else 'do not fit'} "
+                f"{steps.of.device.slug} "
+                f"beside {steps.of.network.name}; "
+                + ("give fewer tokens" if none else f"{most:.0f} do: give a smaller batch")
+                + ", or more devices by --tensor"
             )
     return np.asarray(np.minimum(batch, fits))
 
@@ -216,7 +221,7 @@ def _most(steps: Steps, isl: int, osl: int) -> int:
         raise ProblemError(
             f"not one request of {isl:,} + {osl:,} tokens fits {steps.of.device.slug} beside "
             f"{steps.of.network.name} in {steps.of.weights}; "
-            f"give --tp {2 * steps.of.tensor}, or a smaller format"
+            f"give --tensor {2 * steps.of.tensor}, or a smaller format"
         )
     return found
 

@@ -29,6 +29,8 @@ class WeightFormat:
     first."""
     note: str = ""
     """What the product's timing leaves out of the format."""
+    aliases: tuple[str, ...] = ()
+    """Other names; `perfmodel compress` lists formats by them."""
 
     @property
     def wide(self) -> bool:
@@ -49,10 +51,16 @@ FORMATS: Mapping[str, WeightFormat] = {
         WeightFormat("fp16", "fp16", Fraction(16)),
         WeightFormat("fp8", "fp8", Fraction(8)),
         WeightFormat("fp8-block", "fp8_block", _integer(8, 128 * 128, 32)),
-        WeightFormat("int8", "w8a16", Fraction(8)),
+        WeightFormat("int8", "w8a16", Fraction(8), aliases=("w8a16",)),
         WeightFormat("w8a8", "w8a8_int8", Fraction(8)),
-        WeightFormat("int4-g128", "w4a16", _integer(4, 128)),
-        WeightFormat("int4-g32", "w4a16", _integer(4, 32, 16, 16), note=_AS_G128),
+        WeightFormat("int4-g128", "w4a16", _integer(4, 128), aliases=("w4a16",)),
+        WeightFormat(
+            "int4-g32",
+            "w4a16",
+            _integer(4, 32, 16, 16),
+            note=_AS_G128,
+            aliases=("w4a16-gptfast",),
+        ),
         WeightFormat("q4_k_m", "w4a16", Fraction(485, 100), note=_AS_G128),
         WeightFormat("nvfp4", "nvfp4", _integer(4, 16, 8), "w4a16"),
         WeightFormat("mxfp4", "mxfp4", _integer(4, 32, 8), "w4a16"),
@@ -63,11 +71,12 @@ llama.cpp's Q4_K_M mixes blocks of 4.5 and 6.56 bits."""
 
 
 def weight_format(name: str) -> WeightFormat:
-    """The format with this name. Raises `UnknownName` with the nearest names."""
-    found = FORMATS.get(name.lower())
-    if found is None:
-        raise UnknownName("format of weights", name, FORMATS)
-    return found
+    """The format with this name or alias. Raises `UnknownName` with the nearest names."""
+    wanted = name.lower().replace("_", "-")
+    for one in FORMATS.values():
+        if wanted in (spelling.replace("_", "-") for spelling in (one.name, *one.aliases)):
+            return one
+    raise UnknownName("format of weights", name, FORMATS, "(perfmodel compress has more)")
 
 
 def quantised(weight: Weight) -> bool:

@@ -231,7 +231,7 @@ def _machine(device: Device) -> Machine:
         if value is not None:
             return float(value)
         taken = seconds(otherwise) if unit == "s" else si(otherwise, unit)
-        said.append(f"{what} is not in the spec: {taken} taken")
+        said.append(f"{what} is not in the spec: {taken if otherwise else 'none'} taken")
         return otherwise
 
     architecture = architecture_of(device, said)

@@ -150,7 +150,7 @@ def _chunks(kind: Kind, chunks: int) -> Iterator[str]:
     elif kind.chunks is not None and chunks != kind.chunks:
         number = "one chunk" if kind.chunks == 1 else f"{kind.chunks} chunks"
         other = "; for more take interleaved" if kind.chunks == 1 else ""
-        yield f"{kind.name} has {number} a stage, not {chunks}; write {kind.chunks}{other}"
+        yield f"{kind.name} has {number} a stage, not {chunks}; write --chunks {kind.chunks}{other}"
 
 
 def _either(below: int, above: int, least: int = 1) -> str:

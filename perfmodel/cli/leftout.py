@@ -1,0 +1,46 @@
+"""Lists with impossible elements: the others are answered, and each impossible one is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from perfmodel.errors import PerfmodelError, say
+from perfmodel.render.refused import Refused, all_of, lines
+
+Answer = TypeVar("Answer")
+Asked = tuple[str, Callable[[], Answer]]
+"""What distinguishes an element of a list, and the function that answers it."""
+
+
+def answered(asked: Iterable[Asked[Answer]]) -> tuple[list[Answer], Refused]:
+    """The answers that exist, and the label of each impossible element with the reason.
+
+    Raises the only error, or `ProblemError` with the first reason, where no element has an answer.
+    """
+    found: list[Answer] = []
+    refused: list[tuple[str, str]] = []
+    alone: PerfmodelError | None = None
+    for label, answer in asked:
+        try:
+            found.append(answer())
+        except PerfmodelError as error:
+            refused.append((label, str(error)))
+            alone = error
+    if found or not refused:
+        return found, refused
+    raise alone if alone is not None and len(refused) == 1 else all_of(refused)
+
+
+def possible(asked: Iterable[Asked[Answer]]) -> list[Answer]:
+    """The answers that exist; impossible elements are told on standard error. Raises as
+    `answered`."""
+    found, refused = answered(asked)
+    tell(refused)
+    return found
+
+
+def tell(refused: Refused) -> None:
+    """Print a line for each impossible element on standard error."""
+    for line in lines(refused):
+        say(f"perfmodel: {line}")

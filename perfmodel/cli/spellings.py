@@ -1,0 +1,89 @@
+"""Other spellings of names on the command line: torch.bfloat16, meta-llama/Llama-3.1-8B, sdpa.
+
+Types and operators are spelt as cells of tables are (`evidence/tables/columns.yaml`). Where more
+than the spelling changes, a note on standard error says what was taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from os.path import exists
+from typing import TYPE_CHECKING
+
+from perfmodel.elements import ELEMENTS
+from perfmodel.errors import ProblemError, UnknownName, say
+
+if TYPE_CHECKING:
+    from perfmodel.networks.network import Network
+
+_REPOSITORY = re.compile(r"(?!\.\.?/)[\w.-]+/([\w.-]+)")
+_TUNED = re.compile(r"[-_.](?:instruct|chat|hf|it|base|v\d+(?:\.\d+)*|\d{4})$", re.IGNORECASE)
+_COUNTED = re.compile(r"(?P<name>.+):(?P<count>\d+)|(?P<many>\d+) ?[xX] ?(?P<of>\D.*)")
+
+
+def types(text: str) -> str:
+    """A list of types with commas in our own spelling: fp16 for float16, torch.float16 and half."""
+    parts = [part.strip() for part in text.split(",")]
+    return ",".join(part if part in ELEMENTS else _value("dtype", part) for part in parts)
+
+
+def operator(name: str, known: Collection[str]) -> str:
+    """An operator or algorithm in our own spelling, if that is one of `known`: attention for
+    FlashAttention and sdpa. Otherwise the name itself."""
+    if name in known:
+        return name
+    found = _value("op", name)
+    return found if found in known else name
+
+
+def level(name: str) -> str:
+    """A memory level in our own spelling."""
+    if name.lower() != "l1":
+        return name
+    say("perfmodel: l1 is read as shared, the memory on chip of one unit")
+    return "shared"
+
+
+def _value(column: str, name: str) -> str:
+    from perfmodel.evidence.tables.vocabulary import vocabulary
+
+    return vocabulary().value(column, name)
+
+
+def network(name: str) -> Network:
+    """The network of that name or file. A repository's name is taken without its owner, and any
+    name without endings such as -Instruct; a note says so.
+
+    Raises what `perfmodel.networks.library.load` raises.
+    """
+    from perfmodel.networks import library
+
+    repository = None if exists(name) else _REPOSITORY.fullmatch(name)
+    if name.lower().endswith((".yaml", ".yml", ".json")) or ("/" in name and repository is None):
+        return library.load(name)
+    plain = tried = repository[1] if repository else name
+    while True:
+        try:
+            found = library.load(tried)
+        except UnknownName:
+            shorter = _TUNED.sub("", tried).removeprefix("Meta-")
+            if shorter == tried:
+                return library.load(plain)
+            tried = shorter
+            continue
+        if tried != name:
+            say(f"perfmodel: {name} is predicted as {found.name}, the network of its size and kind")
+        return found
+
+
+def check_count(device: str) -> None:
+    """Raise `ProblemError` for a number of devices in a device's name: h100:4, 8xh100."""
+    match = None if exists(device) else _COUNTED.fullmatch(device.strip())
+    if match is None:
+        return
+    name, count = match["name"] or match["of"], match["count"] or match["many"]
+    raise ProblemError(
+        f"-d {device} counts devices; write -d {name} with --tensor {count} (infer) or "
+        f"--gpus {count} (train)"
+    )
