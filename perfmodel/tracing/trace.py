@@ -138,6 +138,8 @@ def _node(item: Operation, tensors: Mapping[str, Tensor]) -> Node:
         reads=tuple(edge for name, edge in edges.items() if name not in made),
         writes=tuple(edge for name, edge in edges.items() if name in made),
         repeat=item.repeat,
+        # No kernel of a library is known for it, so its range is that of an assumed one.
+        implementation=item.aten if item.estimated else None,
     )
 
 
