@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from perfmodel.graph.edge import Edge
 from perfmodel.graph.graph import Graph
 from perfmodel.hardware import Device
 from perfmodel.timing.reuse import Reuse
@@ -52,12 +53,14 @@ def reuses(
     for i, node in enumerate(graph.nodes):
         mine: dict[str, tuple[Reuse, ...]] = {}
         for edge in node.reads:
-            whole = sum(graph.tensors[name].bytes for name in edge.tensors)
-            said = []
-            for name in edge.tensors:
+            names = dict.fromkeys(edge.tensors)
+            once = sum(graph.tensors[name].bytes for name in names)
+            repeated = _repeated(graph, i, edge)
+            said = [Reuse(repeated, 0.0)] if repeated else []
+            for name in names:
                 storage = graph.storage(name)
-                if storage in before and whole:
-                    share = graph.tensors[name].bytes / whole
+                if storage in before and once:
+                    share = (1.0 - repeated) * graph.tensors[name].bytes / once
                     each = _distances(touched, storage, before[storage], i, far)
                     said += [Reuse(share / len(each), distance) for distance in each]
             if said:
@@ -65,6 +68,18 @@ def reuses(
         found.append(mine)
         before.update(dict.fromkeys(left[i], i))
     return found
+
+
+def _repeated(graph: Graph, i: int, edge: Edge) -> float:
+    """Share of an operand that a node has just read: a tensor that the operand has several times.
+
+    The taps of a convolution read the pixels of the taps beside them.
+    """
+    names = dict.fromkeys(edge.tensors)
+    wanted = graph.nodes[i].operand_bytes(edge.operand)
+    if len(names) == len(edge.tensors) or not wanted:
+        return 0.0
+    return max(1.0 - sum(graph.tensors[name].bytes for name in names) / wanted, 0.0)
 
 
 def _distances(

@@ -41,13 +41,13 @@ def report(found: Trace, predicted: Sequence[GraphPrediction], by: str = "module
         Column("kernels", lambda row: row["kernels"]),
         Column("time", lambda row: row["time_us"], micros),
         percent("share", "share"),
-        Column("FLOP", lambda row: row["flops"] or None, quantity("FLOP")),
+        Column("FLOP", lambda row: row["useful_flops"] or None, quantity("FLOP")),
         Column("rate", _rate, quantity("FLOP/s")),
         Column("memory traffic", lambda row: row["hbm_bytes"], quantity("B")),
         text("limiter", "limiter"),
     ]
     where = "" if several else f" on {predicted[0].device}"
-    notes = [*_notes(found), *(_held(one) for one in predicted)]
+    notes = [*_notes(found, predicted), *(_held(one) for one in predicted)]
     notes += dict.fromkeys(f"assumed: {line}" for one in predicted for line in one.assumptions)
     return Report(
         "trace", rows, columns, f"{_title(found)}{where}", _head(found), notes, examples=rows
@@ -55,7 +55,7 @@ def report(found: Trace, predicted: Sequence[GraphPrediction], by: str = "module
 
 
 def _rate(row: Row) -> float | None:
-    return row["flops"] / row["time_us"] * 1e6 if row["flops"] else None
+    return row["useful_flops"] / row["time_us"] * 1e6 if row["useful_flops"] else None
 
 
 def _title(found: Trace) -> str:
@@ -73,16 +73,26 @@ def _head(found: Trace) -> dict[str, Any]:
         "views": found.views,
         "kernels": len(found.operations),
         "flops": found.flops,
+        "useful_flops": found.useful_flops,
         "estimated": dict(found.estimated),
         "unknown": dict(found.unknown),
     }
 
 
-def _notes(found: Trace) -> list[str]:
-    """Operators that are counted by their bytes alone, and unknown operators."""
+def _notes(found: Trace, predicted: Sequence[GraphPrediction]) -> list[str]:
+    """What masks leave out or do not, operators counted by their bytes alone, unknown operators."""
     notes = []
+    if found.useful_flops < found.flops:
+        notes.append(
+            f"FLOP and rate leave out what causal masks hide; torch's counter has "
+            f"{quantity('FLOP')(found.flops)}"
+        )
+    if found.masked:
+        kernels = "attention kernel has" if found.masked == 1 else "attention kernels have"
+        notes.append(f"{found.masked} {kernels} a mask tensor: counted in full")
+    share = max(_estimated_share(found, one) for one in predicted)
     for said, names in (
-        ("counted by their bytes alone", found.estimated),
+        (f"counted by their bytes alone, {share:.1%} of the time", found.estimated),
         ("not known, counted by their bytes", found.unknown),
     ):
         if names:
@@ -90,6 +100,12 @@ def _notes(found: Trace) -> list[str]:
             more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
             notes.append(f"{said}: {', '.join(listed[:_SHOWN])}{more}")
     return notes
+
+
+def _estimated_share(found: Trace, one: GraphPrediction) -> float:
+    """The part of a device's time that kernels take which are counted by their bytes alone."""
+    pairs = zip(found.operations, one.nodes, strict=True)
+    return sum(node.seconds for item, node in pairs if item.estimated) / one.seconds
 
 
 def _held(one: GraphPrediction) -> str:
@@ -105,14 +121,22 @@ def _rows(found: Trace, one: GraphPrediction, by: str) -> list[dict[str, Any]]:
         groups = {kind: groups[kind] for kind in KINDS if kind in groups}
     rows = [_row(one, line, pairs) for line, pairs in groups.items()]
     for line, seconds in ((_GAPS, one.gap_seconds), (_WAITING, one.waiting_seconds)):
-        rows.append(_row(one, line, []) | _taken(one, seconds))
+        gone = _range([(seconds, seconds)])  # has no range of its own
+        rows.append(_row(one, line, []) | _taken(one, seconds) | gone)
     every = [pair for pairs in groups.values() for pair in pairs]
-    rows.append(_row(one, _ALL, every) | _taken(one, one.seconds) | {"limiter": ""})
+    whole = _taken(one, one.seconds) | _range([(one.low_seconds, one.high_seconds)])
+    rows.append(_row(one, _ALL, every) | whole | {"limiter": ""})
     return rows
 
 
 def _taken(one: GraphPrediction, seconds: float) -> dict[str, Any]:
     return {"time_us": seconds * 1e6, "share": seconds / one.seconds}
+
+
+def _range(seconds: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    """The ends of the 80 % range of kernels whose errors have one cause: they add up."""
+    low, high = (sum(end) for end in zip(*seconds, strict=True)) if seconds else (0.0, 0.0)
+    return {"low_us": low * 1e6, "high_us": high * 1e6}
 
 
 def _row(
@@ -130,7 +154,9 @@ def _row(
         "aten": pairs[0][0].aten if len(pairs) == 1 else "",
         "kernels": len(nodes) or None,
         **_taken(one, seconds),
+        **_range([(node.low_seconds, node.high_seconds) for node in nodes]),
         "flops": sum(item.flops for item, _ in pairs),
+        "useful_flops": sum(item.useful_flops for item, _ in pairs),
         "hbm_bytes": sum(node.repeat * node.prediction.bytes["hbm"] for node in nodes) or None,
         "limiter": limiter,
         "estimated": any(item.estimated for item, _ in pairs),

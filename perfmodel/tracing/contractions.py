@@ -1,4 +1,4 @@
-"""Products, attention and convolutions.
+"""Products and attention.
 
 FLOPs are two for each multiply-add, as torch.utils.flop_counter counts them: what a causal mask
 hides included.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 from perfmodel.algorithms import Attention, Matmul
 from perfmodel.tracing.operand import Operand
@@ -46,26 +46,12 @@ def grouped(call: Call) -> Operation | None:
     return _product(call, (rows,), (weights,), many // even, n, k, even)
 
 
-@operation("aten.einsum")
-def einsum(call: Call) -> Operation | None:
-    """Two operands whose letters are those of a batched product; others by their bytes."""
-    equation, operands = str(call["equation"]).replace(" ", ""), call.inputs
-    sides, _, result = equation.partition("->")
-    named = sides.split(",")
-    if len(operands) != 2 or len(named) != 2 or "." in equation or not result:
-        return call.by_bytes("matmul")
-    extent = dict(zip(named[0], operands[0].shape, strict=True))
-    extent |= dict(zip(named[1], operands[1].shape, strict=True))
-    left, right, made = (set(text) for text in (*named, result))
-    if (left ^ right) - made:  # summed away in one operand alone
-        return call.by_bytes("matmul")
-
-    def size(letters: set[str]) -> int:
-        return math.prod(extent[letter] for letter in letters)
-
-    batch, k = left & right & made, (left & right) - made
-    rows, columns = size(left - right), size(right - left)
-    return _product(call, operands[:1], operands[1:], rows, columns, size(k), size(batch))
+@operation("aten.linalg_vecdot", "aten.vdot")
+def dots(call: Call) -> Operation | None:
+    """Products of vectors, one for each element of the result."""
+    left, right = call.inputs
+    k = left.shape[int(call["dim"] if call["dim"] is not None else -1)]
+    return _product(call, (left,), (right,), 1, 1, k, call.out.elements)
 
 
 def _product(
@@ -111,18 +97,5 @@ def attention(call: Call) -> Operation | None:
     )
     flops = 2.0 * math.prod(lead) * heads * seq_q * seq_kv * (dim + dim_v)
     operands = {"Q": (queries,), "K": (keys,), "V": (values,), "O": call.outputs[:1]}
-    return call.known("attention", problem, operands, flops=flops)
-
-
-@operation("aten.conv1d", "aten.conv2d", "aten.conv3d", "aten.convolution")
-def convolution(call: Call) -> Operation | None:
-    """An implicit product over taps and channels: pixels are read once, and not once a tap."""
-    image, weight = call.first("input", "self"), call["weight"]
-    groups = int(call["groups"] or 1)
-    filters, channels, *taps = weight.shape
-    pixels = call.out.elements // filters
-    if groups != 1 or call["transposed"]:
-        return call.by_bytes("matmul")
-    problem = Matmul(pixels, filters, channels * math.prod(taps), dtype=image.dtype)
-    operands: dict[str, Any] = {"A": (image,), "B": (weight,), "C": call.outputs[:1]}
-    return call.known("matmul", problem, operands, parts=("A",), flops=problem.flops())
+    found = call.known("attention", problem, operands, flops=flops)
+    return replace(found, masked=isinstance(call.first("attn_mask", "attn_bias"), Operand))

@@ -8,10 +8,11 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
 from perfmodel.tracing.module import TraceError, said
+from perfmodel.tracing.values import values_known
 
 
 def exported(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -25,9 +26,18 @@ def exported(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any
 
     call: Callable[..., Any] = torch.export.export
     try:
-        with torch.no_grad(), _quiet(), _as_compiled(), _tensors_alone(module):
+        with (
+            redirect_stdout(sys.stderr),  # what the module prints is no part of a result
+            torch.no_grad(),
+            _quiet(),
+            _as_compiled(),
+            values_known(),
+            _tensors_alone(module),
+        ):
             return call(module, tuple(args), dict(kwargs), strict=False)
-    except Exception as error:  # whatever a user's forward raises
+    except BaseException as error:  # whatever a user's forward raises, sys.exit() included
+        if isinstance(error, KeyboardInterrupt):
+            raise
         name = type(module).__name__
         hint = _misnamed(module, kwargs)
         raise TraceError(f"{name} cannot be traced: {said(error)}{hint}") from error

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from perfmodel.algorithms import Attention, Matmul, Rowwise
+from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.tracing.lowering import JOINS
 from perfmodel.tracing.operand import Operand
 from perfmodel.tracing.operation import Operation
@@ -130,8 +130,8 @@ def _backward(item: Operation, wanted: Sequence[Operand]) -> Iterator[Operation]
     if not wanted:
         return
     problem = item.problem
-    if isinstance(problem, Matmul):
-        yield from _of_product(item, problem, wanted)
+    if isinstance(problem, Matmul) or item.gradients:
+        yield from _of_product(item, wanted)
     elif isinstance(problem, Attention):
         yield _of_attention(item, problem)
     elif isinstance(problem, Rowwise) and problem.op in ("softmax", "layernorm", "rmsnorm"):
@@ -156,29 +156,39 @@ def _made(
         writes=tuple(writes),
         problem=None,
         operands={},
-        parts=(),
+        gradients={},
         flops=0.0,
     )
 
 
-def _of_product(item: Operation, problem: Matmul, wanted: Sequence[Operand]) -> Iterator[Operation]:
-    m, n, k = problem.m, problem.n, problem.k
+def _of_product(item: Operation, wanted: Sequence[Operand]) -> Iterator[Operation]:
     slots = {name: item.operands[name] for name in "ABC"}
     result = tuple(x.gradient() for x in slots["C"])
     names = {x.tensor for x in wanted}
-    for side, sizes, left, right in (
-        ("A", (m, k, n), result, slots["B"]),
-        ("B", (k, n, m), slots["A"], result),
-    ):
+    for side, left, right in (("A", result, slots["B"]), ("B", slots["A"], result)):
         made = tuple(x.gradient() for x in slots[side])
         if not names & {x.tensor for x in slots[side]}:
             continue
+        problem = _gradient(item, side)
+        operands = {"A": left, "B": right, "C": made}
+        if not isinstance(problem, Matmul):  # its tensors keep their names
+            operands = {**slots, "C": result, side: made}
         yield replace(
             _made(item, f"d{side}", (*left, *right), made),
-            problem=Matmul(*sizes, problem.batch, problem.dtype, gradient=True),
-            operands={"A": left, "B": right, "C": made},
+            problem=problem,
+            operands=operands,
             flops=item.flops,
         )
+
+
+def _gradient(item: Operation, side: str) -> Problem:
+    """The product that makes the gradient of one operand."""
+    if side in item.gradients:
+        return item.gradients[side]
+    of = item.problem
+    assert isinstance(of, Matmul)
+    sizes = (of.m, of.k, of.n) if side == "A" else (of.k, of.n, of.m)
+    return Matmul(*sizes, of.batch, of.dtype, gradient=True)
 
 
 def _of_attention(item: Operation, problem: Attention) -> Operation:

@@ -75,7 +75,7 @@ def _by_bytes(operation: Operation) -> Operation:
     read = sum(x.distinct * _width(x) for x in operation.reads)
     written = max(sum(x.distinct * _width(x) for x in operation.writes), 1)
     operands = {"Y": operation.writes} | ({"X": operation.reads} if operation.reads else {})
-    whole = replace(operation, operands=operands, parts=("X", "Y"))
+    whole = replace(operation, operands=operands)
     if read > _MOST_TENSORS * written:
         axes = {"a0": written, "a1": read // written}
         tensors = {"X": (["a0", "a1"], "int8"), "Y": (["a0"], "int8")}
@@ -126,7 +126,7 @@ def _declared(operation: Operation) -> Operation:
     tensors = {name: (named[name], x.dtype) for name, (x,) in operands.items()}
     work = (min(ops, _MOST_OPERATIONS) for ops in (operation.vector_ops, operation.special_ops))
     problem = _problem(axes, tensors, [x.name for x in reads], [y.name for y in writes], *work)
-    return replace(operation, problem=problem, operands=operands, parts=tuple(operands))
+    return replace(operation, problem=problem, operands=operands)
 
 
 def _repeating(operation: Operation) -> Operation:
@@ -141,7 +141,7 @@ def _repeating(operation: Operation) -> Operation:
         outputs=len(operation.writes),
     )
     operands = {"Y": operation.writes} | ({"X": operation.reads} if operation.reads else {})
-    return replace(operation, problem=problem, operands=operands, parts=("X", "Y"))
+    return replace(operation, problem=problem, operands=operands)
 
 
 def _seen(name: str, x: Operand, domain: Sequence[int], reduced: Sequence[int] = ()) -> _Seen:

@@ -47,6 +47,7 @@ def join(call: Call) -> Operation | None:
 
 
 @operation("aten.clone", "aten.reshape", "aten.contiguous", "aten.flatten", "aten.repeat")
+@operation("aten.pixel_shuffle", "aten.pixel_unshuffle", "aten.channel_shuffle")
 def rearranged(call: Call) -> Operation | None:
     """The same elements in another order; those that are repeated are read again."""
     out = call.out
@@ -64,7 +65,7 @@ def overwrite(call: Call) -> Operation | None:
 @operation("aten.constant_pad_nd", "aten.pad", "aten.roll", "aten.flip", "aten.repeat_interleave")
 @operation("aten.where", "aten.diff", "aten.floor_divide", "aten.__and__", "aten.__or__")
 @operation("aten.__xor__", "aten.__lshift__", "aten.__rshift__", "aten.clamp", "aten.rsub")
-@operation("aten.tril", "aten.triu", "aten.masked_fill", "aten.outer")
+@operation("aten.tril", "aten.triu", "aten.masked_fill", "aten.outer", "aten.addr", "aten.glu")
 def copy(call: Call) -> Operation | None:
     """Every element of the result is written, and read from where it comes."""
     return call.map()
@@ -114,7 +115,7 @@ def made(call: Call) -> Operation | None:
 @operation("aten.cumprod", "aten.gather", "aten.scatter", "aten.scatter_add", "aten.index_add")
 @operation("aten.index_put", "aten.masked_scatter", "aten.nonzero", "aten.one_hot")
 @operation("aten.searchsorted", "aten.bucketize", "aten.multinomial", "aten.unique", "aten.isin")
-@operation("aten.cross_entropy_loss", "aten.nll_loss_forward", "aten.nll_loss_nd")
+@operation("aten.nll_loss_forward")
 @operation(
     "aten.max_pool2d", "aten.avg_pool2d", "aten.adaptive_avg_pool2d", "aten.upsample_nearest2d"
 )

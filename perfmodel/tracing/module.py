@@ -6,6 +6,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +34,25 @@ def load(place: str, dtype: str = "bf16") -> Any:
     needs("torch", "tracing")
     import torch
 
+    with redirect_stdout(sys.stderr):  # what it prints is no part of a result
+        return _built(place, torch_type(dtype))
+
+
+def _built(place: str, dtype: Any) -> Any:
+    import torch
+
     found = _loaded(place)
     try:
         with torch.device("meta"):
             before = torch.get_default_dtype()
-            torch.set_default_dtype(torch_type(dtype))
+            torch.set_default_dtype(dtype)
             try:
                 module = found() if callable(found) and not _is_module(found) else found
             finally:
                 torch.set_default_dtype(before)
-    except Exception as error:  # whatever a user's file raises
+    except BaseException as error:  # whatever a user's file raises, sys.exit() included
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise TraceError(f"{place} cannot be made on the meta device: {said(error)}") from error
     if not _is_module(module):
         raise TraceError(f"{place} gives a {type(module).__name__}, not a torch.nn.Module")
@@ -57,11 +67,12 @@ def _loaded(place: str) -> Any:
         raise TraceError(f"{quoted(place)} is not FILE.py:NAME; write my_module.py:Model")
     if not path.is_file():
         raise TraceError(f"{path}: no such file; write my_module.py:Model")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    own = f"{path.stem} of perfmodel trace"  # so that no file takes the place of a package
+    spec = importlib.util.spec_from_file_location(own, path)
     if spec is None or spec.loader is None:
         raise TraceError(f"{path}: not a Python file; write my_module.py:Model")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[own] = module
     sys.path.insert(0, str(path.parent.resolve()))
     try:
         spec.loader.exec_module(module)

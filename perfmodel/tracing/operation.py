@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from perfmodel.algorithms import Problem
+from perfmodel.algorithms import Attention, Problem
 from perfmodel.tracing.operand import Operand
 
 KINDS = ("matmul", "attention", "norm", "softmax", "pointwise", "embedding", "other")
@@ -38,8 +38,6 @@ class Operation:
     """What is computed, where that is no map or reduction."""
     operands: Operands = field(default_factory=dict)
     """Operands of the problem to tensors, read and written."""
-    parts: tuple[str, ...] = ()
-    """Operands that are a part of their tensors."""
     vector_ops: float = 1.0
     """Vector operations an element of a map's domain."""
     special_ops: float = 0.0
@@ -51,11 +49,21 @@ class Operation:
     estimated: bool = False
     """Whether it is counted by its bytes alone."""
     flops: float = 0.0
-    """Of a contraction, two for each multiply-add, whatever a mask hides."""
+    """Of a contraction, all its runs together: two for each multiply-add, whatever a mask hides."""
     repeat: int = 1
     """How often it runs."""
+    gradients: Mapping[str, Problem] = field(default_factory=dict)
+    """What makes the gradients of its operands A and B, where it is no plain product."""
+    masked: bool = False
+    """Whether it is attention with a mask tensor, whose contents are not known."""
+
+    @property
+    def useful_flops(self) -> float:
+        """The FLOPs that a causal mask leaves (`Attention.flops`)."""
+        masks = isinstance(self.problem, Attention)
+        return float(self.problem.flops()) if masks else self.flops
 
     @property
     def fusable(self) -> bool:
         """Whether it is a map or a reduction that may share a kernel with others."""
-        return self.problem is None and not self.estimated
+        return self.problem is None and not self.estimated and self.repeat == 1

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perfmodel.tracing import layout
+from perfmodel.tracing.decomposing import decomposed
 from perfmodel.tracing.maps import CONSTANTS
+from perfmodel.tracing.module import TraceError
 from perfmodel.tracing.operand import Operand, operand
 from perfmodel.tracing.operation import Operation
-from perfmodel.tracing.registry import Call, lowered
+from perfmodel.tracing.registry import Call, is_known, lowered
 
 # Operators that only look at a tensor otherwise; `reshape` and `contiguous` do where they can.
 VIEWS = frozenset(
@@ -47,7 +49,7 @@ class Reading:
     unknown: Counter[str] = field(default_factory=Counter)
     """Operators that nothing is known of, with how often they were met."""
     calls: int = 0
-    """Calls of operators: each is an operation, or costs nothing."""
+    """Calls of operators, composite ones as those that they are made of."""
     views: int = 0
     """Of these, calls that cost nothing."""
     copies: int = 0
@@ -79,6 +81,8 @@ class _Reader:
         self._whole: dict[str, Operand] = {}  # tensors in memory, as large as they are
         self._returned: dict[Any, list[str]] = {}  # what regions return
         self._region = ""
+        self._caller = ""  # the module that calls a composite operator
+        self._bodies: dict[Any, Any] = {}  # what composite operators decompose into
         self.found = Reading()
 
     def take(self, node: Any) -> None:
@@ -118,9 +122,16 @@ class _Reader:
         if region is not None:
             self._inside(node, *region)
             return
-        self.found.calls += 1
         name = _name(node.target)
         values = [value for value in _flat(_value(node)) if hasattr(value, "stride")]
+        _check_sizes(node, name, values)
+        call = self._call(node, name, values)
+        if name not in VIEWS | _PERHAPS and not is_known(call):
+            body = decomposed(node, name, self._bodies)
+            if body is not None:
+                self._composite(node, call, body)
+                return
+        self.found.calls += 1
         written = _written(node)
         if not any(value.numel() for value in (*values, *map(_value, written))):
             # A size, an assertion, a tensor without elements.
@@ -129,23 +140,30 @@ class _Reader:
         if name in VIEWS or (name in _PERHAPS and (_views(node) or self._of_attention(node))):
             self._look(node)
             return
-        call = self._call(node, name, values)
         if not values:
             into = zip(written, _outputs(call.name, len(written)), strict=True)
             call = replace(call, outputs=tuple(operand(to, _value(x)) for x, to in into))
         call = self._laid_out(node, call)
-        made, known = lowered(call)
-        if not known:
+        made = lowered(call)
+        if not is_known(call):
             self.found.unknown[name] += 1
-        if made is None:
+        if not made:
             self._look(node)
             return
         self._lies_in[node] = call.name
         self._whole |= {x.tensor: x for x in call.outputs}
-        self.found.operations.append(made)
+        self.found.operations += made
         if len(written) == len(call.outputs):
             for item, to in zip(written, call.outputs, strict=True):
                 self._overwrite(item, to.tensor)
+
+    def _composite(self, node: Any, call: Call, body: Any) -> None:
+        """An operator as those that it is made of."""
+        outside, self._caller = self._caller, call.module
+        self._inside(node, body, [x for x in _flat([node.args, node.kwargs]) if hasattr(x, "meta")])
+        self._caller = outside
+        if hasattr(_value(node), "stride"):
+            (self._lies_in[node],) = self._returned.pop(node)
 
     def _inside(self, node: Any, body: Any, arguments: list[Any]) -> None:
         """A region that runs as a part of the graph: autocast, checkpointing."""
@@ -201,9 +219,7 @@ class _Reader:
             source = call[name]
             made = Operand(f"{call.name}.{name}", shape, source.dtype, floating=source.floating)
             copy = Call(made.tensor, layout.COPY, call.module, {"self": source}, (made,))
-            operation, _ = lowered(copy)
-            assert operation is not None
-            self.found.operations.append(operation)
+            self.found.operations += lowered(copy)
             self.found.copies += 1
             call = replace(call, given={**call.given, name: made})
         return call
@@ -235,7 +251,7 @@ class _Reader:
         return Call(
             called,
             name,
-            _module(node),
+            _module(node) or self._caller,
             {key: self._seen(value) for key, value in given.items()},
             outputs,
             _is_pointwise(node.target),
@@ -262,6 +278,18 @@ def _value(node: Any) -> Any:
     while isinstance(value, torch.Tensor) and functorch.is_batchedtensor(value):
         value = functorch.get_unwrapped(value)
     return value
+
+
+def _check_sizes(node: Any, name: str, values: list[Any]) -> None:
+    """Refuse a result whose size depends on the values of a tensor."""
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    if any(free_unbacked_symbols(value) for value in values):
+        place = f" of {_module(node)}" if _module(node) else ""
+        raise TraceError(
+            f"the size of what {name}{place} makes depends on values, and a trace has only shapes; "
+            "give it a fixed size, or leave it out of what is traced"
+        )
 
 
 def _region(node: Any) -> tuple[Any, list[Any]] | None:
@@ -296,7 +324,7 @@ def _output(name: str, index: int) -> str:
 
 def _outputs(name: str, many: int) -> list[str]:
     """The tensors that an operator makes."""
-    return [_output(name, i) for i in range(many)] if many > 1 else [name]
+    return [name] if many == 1 else [_output(name, i) for i in range(many)]
 
 
 def _name(target: Any) -> str:

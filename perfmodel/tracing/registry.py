@@ -4,9 +4,10 @@
     def rope(call: Call) -> Operation | None:
         return call.map(vector_ops=3.0)
 
-A handler is given one call and says what it is; None for what costs nothing. A package announces a
-module of handlers under the entry point `perfmodel.tracing`. What no handler is for is a map where
-torch's own tag says so (`torch.Tag.pointwise`), and else counted by its bytes and named.
+A handler is given one call and says what it is: an operation, several in launch order, or None for
+what costs nothing. A package announces a module of handlers under the entry point
+`perfmodel.tracing`. What no handler is for is a map where torch's own tag says so
+(`torch.Tag.pointwise`), what torch decomposes it into, or else counted by its bytes and named.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from perfmodel.tracing.operation import Operands, Operation
 
 GROUP = "tracing"
 """The entry point, after `perfmodel.`."""
-_OWN = ("contractions", "rowwise", "maps")
+_OWN = ("contractions", "convolutions", "recurrent", "rowwise", "maps")
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,6 @@ class Call:
         problem: Problem,
         operands: Operands,
         *,
-        parts: Sequence[str] = (),
         flops: float = 0.0,
     ) -> Operation:
         """An operation of ours, with its operands."""
@@ -80,7 +80,7 @@ class Call:
         reads = tuple(item for name, each in operands.items() if name not in made for item in each)
         return Operation(
             self.name, self.aten, self.module, kind, reads, self.outputs,
-            problem, operands, tuple(parts), flops=flops,
+            problem, operands, flops=flops,
         )  # fmt: skip
 
     def map(
@@ -116,7 +116,7 @@ class Call:
         )
 
 
-Handler = Callable[[Call], Operation | None]
+Handler = Callable[[Call], Operation | Sequence[Operation] | None]
 _HANDLERS: dict[str, Handler] = {}
 
 
@@ -139,11 +139,15 @@ def handlers() -> Mapping[str, Handler]:
     return _HANDLERS
 
 
-def lowered(call: Call) -> tuple[Operation | None, bool]:
-    """What a call is, None where it costs nothing, and whether the operator is known."""
+def is_known(call: Call) -> bool:
+    """Whether a handler says what the operator is, or torch tags it as element-wise."""
+    return call.aten in handlers() or call.pointwise
+
+
+def lowered(call: Call) -> list[Operation]:
+    """The operations that a call is, in launch order; none where it costs nothing."""
     handler = handlers().get(call.aten)
-    if handler is not None:
-        return handler(call), True
-    if call.pointwise:
-        return call.map(), True
-    return call.by_bytes(), False
+    if handler is None:
+        return [call.map() if call.pointwise else call.by_bytes()]
+    made = handler(call)
+    return [made] if isinstance(made, Operation) else list(made or ())

@@ -55,6 +55,7 @@ def _other(call: Call, x: Operand) -> str | None:
 
 
 @operation("aten.group_norm", "aten.native_group_norm", "aten.batch_norm")
+@operation("aten.native_batch_norm", "aten._native_batch_norm_legit")
 def other_norm(call: Call) -> Operation | None:
     """Norms along other dimensions than the last."""
     return call.map(vector_ops=6.0, kind="norm")
@@ -76,4 +77,4 @@ def rows(call: Call) -> Operation | None:
     gather = load("embedding")
     problem = gather.problem(tokens=numbers[0].elements, hidden=columns, dtype=table.dtype)
     operands = {"ids": (numbers[0],), "table": (table,), "Y": call.outputs[:1]}
-    return call.known("embedding", problem, operands, parts=("ids", "table"))
+    return call.known("embedding", problem, operands)

@@ -46,6 +46,16 @@ class Trace:
         return sum(item.flops for item in self.operations)
 
     @property
+    def useful_flops(self) -> float:
+        """The FLOPs that causal masks leave."""
+        return sum(item.useful_flops for item in self.operations)
+
+    @property
+    def masked(self) -> int:
+        """Attention kernels with a mask tensor, which are counted in full."""
+        return sum(item.masked for item in self.operations)
+
+    @property
     def estimated(self) -> Mapping[str, int]:
         """Operators that are counted by their bytes alone, with how often they were met."""
         return Counter(item.aten for item in self.operations if item.estimated)
@@ -91,6 +101,7 @@ def _graph(name: str, operations: Sequence[Operation], found: Reading) -> Graph:
     """The operations joined by tensors, those that none of them touches left out."""
     tensors: dict[str, Tensor] = {}
     sizes = {**found.parameters, **found.inputs, **found.overwritten}
+    sizes |= _of_all_runs(operations)
     for item in operations:
         for x in (*item.writes, *item.reads):
             whole = sizes.get(x.tensor, x)
@@ -118,7 +129,7 @@ def _node(item: Operation, tensors: Mapping[str, Tensor]) -> Node:
     bare = Node.__new__(Node)
     object.__setattr__(bare, "problem", problem)
     edges = {
-        name: _edge(name, operands, bare.operand_bytes(name), tensors)
+        name: _edge(name, operands, bare.operand_bytes(name), tensors, item.repeat)
         for name, operands in item.operands.items()
     }
     return Node(
@@ -127,16 +138,30 @@ def _node(item: Operation, tensors: Mapping[str, Tensor]) -> Node:
         reads=tuple(edge for name, edge in edges.items() if name not in made),
         writes=tuple(edge for name, edge in edges.items() if name in made),
         repeat=item.repeat,
+        # No kernel of a library is known for it, so its range is that of an assumed one.
+        implementation=item.aten if item.estimated else None,
     )
 
 
+def _of_all_runs(operations: Sequence[Operation]) -> dict[str, Operand]:
+    """What nodes of several runs write, as large as it is read: each run writes a share."""
+    written = {x.tensor: x for item in operations if item.repeat > 1 for x in item.writes}
+    for x in (x for item in operations for x in item.reads if x.tensor in written):
+        written[x.tensor] = max(written[x.tensor], x, key=lambda y: y.elements)
+    return written
+
+
 def _edge(
-    name: str, operands: Iterable[Operand], wanted: float, tensors: Mapping[str, Tensor]
+    name: str,
+    operands: Iterable[Operand],
+    wanted: float,
+    tensors: Mapping[str, Tensor],
+    runs: int,
 ) -> Edge:
     """The tensors of an operand, each as often as the operand is larger than they are."""
     each = [x.tensor for x in operands]
     found = sum(tensors[n].bytes for n in each)
-    if math.isclose(found, wanted, rel_tol=1e-9):
+    if any(math.isclose(found, many * wanted, rel_tol=1e-9) for many in (1, runs)):
         return Edge(name, tuple(each))
     times = max(math.ceil(wanted / found - 1e-9), 1) if found else 1
     whole = math.isclose(found * times, wanted, rel_tol=1e-9)

@@ -1,0 +1,113 @@
+"""What a composite operator is made of: the graph of the operators that its own code calls.
+
+An operator that ATen writes in terms of others (CompositeImplicitAutograd: einsum, tensordot,
+multi_dot) runs these, so a trace has them. An operator with kernels of its own is taken apart only
+where torch decomposes it into products; what else it decomposes into is one kernel when it runs.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, MutableMapping
+from typing import Any
+
+_PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "convolution")
+
+
+def decomposed(node: Any, name: str, known: MutableMapping[Any, Any]) -> Any:
+    """The graph module that a node's operator, called `name`, runs; None where it is one kernel.
+
+    Its placeholders are the nodes among the arguments, in their order. `known` keeps the answers,
+    by operator and arguments.
+    """
+    from torch.utils import _pytree as pytree
+
+    leaves, _ = pytree.tree_flatten((node.args, node.kwargs))
+    key = (node.target, *(_described(leaf) for leaf in leaves))
+    if key not in known:
+        known[key] = _body(node, name)
+    return known[key]
+
+
+def _described(leaf: Any) -> Any:
+    value = leaf.meta.get("val") if hasattr(leaf, "meta") else None
+    if not hasattr(value, "stride"):
+        return repr(leaf)
+    return tuple(value.shape), value.stride(), value.dtype
+
+
+def _body(node: Any, name: str) -> Any:
+    import torch
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.utils import _pytree as pytree
+
+    leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
+    given = [leaf.meta.get("val") for leaf in leaves if hasattr(leaf, "meta")]
+    batched = torch._C._functorch.is_batchedtensor
+    if not given or any(not isinstance(x, torch.Tensor) or batched(x) for x in given):
+        return None
+    run: Callable[..., Any] | None = _OWN.get(name, getattr(node.target, "decompose", None))
+    if run is None:
+        return None
+    called = run if name in _OWN else node.target
+
+    def call(*tensors: Any) -> Any:
+        left = iter(tensors)
+        filled = [next(left) if hasattr(leaf, "meta") else leaf for leaf in leaves]
+        args, kwargs = pytree.tree_unflatten(filled, spec)
+        return called(*args, **kwargs)
+
+    composite = name in _OWN or _is_composite(node.target)
+    table = {} if composite else torch._decomp.core_aten_decompositions()
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            body = make_fx(call, decomposition_table=table)(*given)
+    except Exception:  # whatever an operator's code needs that shapes do not say
+        return None
+    inside = {item.target for item in body.graph.nodes if item.op == "call_function"}
+    names = {getattr(getattr(x, "overloadpacket", None), "__name__", "") for x in inside}
+    taken_apart = node.target not in inside and (composite or names & {*_PRODUCTS})
+    return body if taken_apart else None
+
+
+def _is_composite(target: Any) -> bool:
+    """Whether the operator has no kernel, and code in terms of other operators."""
+    import torch
+
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    return bool(target.has_kernel_for_dispatch_key(key))
+
+
+def _addbmm(total: Any, batch1: Any, batch2: Any, **_: Any) -> Any:
+    """A product after the other, each added to the sum (ATen/native/LinearAlgebra.cpp)."""
+    import torch
+
+    for left, right in zip(batch1, batch2, strict=True):
+        total = torch.addmm(total, left, right)
+    return total
+
+
+def _bilinear(left: Any, right: Any, weight: Any, bias: Any = None) -> Any:
+    """First the left input with the weights, then with the right one (`at::_trilinear`)."""
+    import torch
+
+    made = torch.einsum("...i,oij->...oj", left, weight)
+    made = torch.matmul(made, right.unsqueeze(-1)).squeeze(-1)
+    return made if bias is None else made + bias
+
+
+def _conv_tbc(image: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+    """A convolution along time, which is the first dimension."""
+    import torch
+
+    made = torch.conv1d(image.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    return made.permute(2, 0, 1)
+
+
+_OWN: dict[str, Callable[..., Any]] = {
+    "aten.addbmm": _addbmm,
+    "aten.bilinear": _bilinear,
+    "aten.conv_tbc": _conv_tbc,
+}
+"""Operators whose kernels hide products and that torch does not decompose."""
