@@ -16,6 +16,7 @@ from perfmodel.networks.huggingface.config import WITHOUT_EFFECT
 
 CONFIGS = Path(__file__).parent / "configs"
 REMOVED = Path(__file__).parent / "vectors" / "removed_keys.json"
+NOT_BUILT = {"mpt-1b": "transformers' MPT has neither learned positions nor biases"}
 _HEADS = {
     "bert": "BertForPreTraining", "t5": "T5ForConditionalGeneration",
     "switch_transformers": "SwitchTransformersForConditionalGeneration",
@@ -37,15 +38,17 @@ def built(data):
     import transformers
 
     data = copy.deepcopy(text_part(data))
-    if isinstance(data.get("attn_config"), dict):  # what transformers' MPT does not know
-        data["attn_config"].pop("rope", None)
-    data.pop("quantization_config", None)
+    for key in ("quantization_config", "rope_scaling", "attn_temperature_tuning"):
+        data.pop(key, None)
     try:
         with torch.device("meta"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             config = transformers.AutoConfig.for_model(**data)
             model = _model(transformers, config, data)
             parameters = sum(one.numel() for one in model.parameters())
+            parameters += sum(
+                one.numel() for name, one in model.named_buffers() if name.endswith(_ROUTER_BIAS)
+            )
             return parameters, _cached(config)
     except Exception:
         return None
@@ -92,6 +95,8 @@ def keys(data):
     return sorted(key for key in place if key not in WITHOUT_EFFECT or key in _POSITIONS)
 
 
+_ROUTER_BIAS = "e_score_correction_bias"
+"""What checkpoints of DeepSeek-V3 store as weights and transformers holds as buffers."""
 _POSITIONS = ("max_position_embeddings", "n_positions")
 
 
@@ -100,6 +105,8 @@ def removed():
     found = {}
     for path in sorted(CONFIGS.glob("*.json")):
         data = json.loads(path.read_text(encoding="utf-8"))
+        if path.stem in NOT_BUILT:
+            continue
         found[path.stem] = {"": built(data)} | {
             key: built(without(data, key)) for key in keys(data)
         }

@@ -16,7 +16,7 @@ from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import Device, System, load, systems
 from perfmodel.networks import library
-from perfmodel.networks.flops import CONVENTIONS
+from perfmodel.networks.flops import CONVENTIONS, USUAL
 from perfmodel.networks.network import Network
 from perfmodel.networks.rematerialise import MODES
 from perfmodel.plaintext import quoted
@@ -166,7 +166,7 @@ def train(
             help=f"Convention of FLOPs for the MFU: {', '.join(CONVENTIONS)}.",
             autocompletion=completing.of_list(lambda: CONVENTIONS),
         ),
-    ] = "megatron",
+    ] = USUAL,
     fastest: Annotated[
         bool,
         typer.Option(

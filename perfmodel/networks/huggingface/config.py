@@ -172,14 +172,16 @@ class Config:
 
     def remarks(self) -> tuple[str, ...]:
         """Everything that a person should know of the file once it has been read."""
-        found = list(dict.fromkeys(self.notes))
-        if self._defaults:
-            taken = ", ".join(dict.fromkeys(self._defaults))
-            found.append(f"not in the file, the family's default taken: {taken}")
+        found = [*dict.fromkeys(self.notes), *filter(None, [self.taken()])]
         unread = self.unread()
         if unread:
             found.append(f"not recognised, left out: {', '.join(unread)}")
         return tuple(found)
+
+    def taken(self) -> str:
+        """The defaults that were taken; empty without any."""
+        taken = ", ".join(dict.fromkeys(self._defaults))
+        return f"not in the file, the family's default taken: {taken}" if taken else ""
 
     def unread(self) -> list[str]:
         """Keys that nobody read and that may matter, those of nested mappings too."""

@@ -113,7 +113,6 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         **_QWEN, "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 24,
         "num_attention_heads": 16, "num_key_value_heads": 16, "decoder_sparse_step": 1,
         "moe_intermediate_size": 1408, "num_experts_per_tok": 4, "num_experts": 60,
-        "tie_word_embeddings": True,
     },
     "deepseek_v2": {
         **_LATENT, "vocab_size": 102400, "hidden_size": 4096, "intermediate_size": 11008,

@@ -141,7 +141,7 @@ def read(
         if not same:
             _refuse_other_layers(config, chosen)
     except (ProblemError, UnknownName) as error:
-        raise ProblemError(f"{where}: {error}") from None
+        raise ProblemError("; ".join(filter(None, [f"{where}: {error}", config.taken()]))) from None
     return Imported(replace(found, family=chosen, source=printable(where)), config.remarks())
 
 

@@ -170,8 +170,7 @@ def t5(config: Config, *, experts: bool = False) -> Network:
             heads, heads, size, causal=causal, rotary=False, relative_buckets=buckets
         )
         cross = SelfAttention(heads, heads, size, causal=False, rotary=False) if causal else None
-        key = "num_sparse_decoder_layers" if causal else "num_sparse_encoder_layers"
-        step = _step(count, config.whole(key)) if experts else 0
+        step = _step(config, "decoder" if causal else "encoder", count) if experts else 0
         mlps = (_switch(config, mlp) if _is_sparse(i, step) else mlp for i in range(count))
         stacks.append(runs(Block(attention, each, cross=cross) for each in mlps))
     return Network(
@@ -189,9 +188,14 @@ def _switch(config: Config, mlp: Mlp) -> Mlp:
     )  # fmt: skip
 
 
-def _step(layers: int, sparse: int) -> int:
-    """Every how many layers one has experts."""
-    return max(layers // sparse, 1) if sparse else 0
+def _step(config: Config, stack: str, layers: int) -> int:
+    """Every how many layers of a stack one has experts; its own key overrules their number."""
+    sparse, step = f"num_sparse_{stack}_layers", config.maybe(f"{stack}_sparse_step")
+    if step is None:
+        number = config.whole(sparse)
+        step = max(layers // number, 1) if number else 0
+    config.idle(sparse)
+    return step
 
 
 def _is_sparse(layer: int, step: int) -> bool:
