@@ -12,10 +12,10 @@ A matrix product of one token takes 2 operations a weight forward and 4 backward
     narayanan  8·(W − head) + 6·head + 16·Σ s·a·k   the forward pass of all layers counted twice
                                        (Narayanan et al., 2104.04473, Eq. 3)
 
-A causal mask leaves s' = (s + 1)/2 keys; with a window of w < s keys w − w·(w − 1)/(2s); with chunks
-of c tokens (c + 1)/2, and fewer in a last chunk that is not full. Without a causal mask `causal` is
-`megatron`. It is the default, because it alone stays below 100 % of what a kernel does that skips
-masked scores.
+A causal mask leaves s' = (s + 1)/2 keys; with a window of w < s keys w − w·(w − 1)/(2s); with
+chunks of c tokens (c + 1)/2, and fewer in a last chunk that is not full. Without a causal mask
+`causal` is `megatron`. It is the default: kernels skip masked scores, so counting them overstates
+what was computed.
 
 Only `narayanan` counts recomputation. Of the experts, those that a token is routed to count.
 """
