@@ -67,7 +67,7 @@ def train(
     ] = "1",
     seq: Annotated[
         str, typer.Option("--seq", metavar="TOKENS", help="Tokens of a sequence.")
-    ] = "2k",
+    ] = str(Plan.seq),
     global_batch: Annotated[
         str | None,
         typer.Option(
@@ -78,13 +78,13 @@ def train(
     ] = None,
     micro_batch: Annotated[
         str, typer.Option("--micro-batch", metavar="N", help="Sequences of one pass.")
-    ] = "1",
+    ] = str(Plan.micro_batch),
     tensor: Annotated[
         str,
         typer.Option(
             "--tensor", metavar="N", help="Tensor parallelism: devices that split each layer."
         ),
-    ] = "1",
+    ] = str(Plan.tensor),
     pipeline: Annotated[
         str,
         typer.Option(
@@ -92,7 +92,7 @@ def train(
             metavar="N",
             help="Pipeline parallelism: stages that the layers are split into.",
         ),
-    ] = "1",
+    ] = str(Plan.pipeline),
     chunks: Annotated[
         str,
         typer.Option(
@@ -100,25 +100,25 @@ def train(
             metavar="N",
             help="Chunks of the network on one stage; 2 or more interleave.",
         ),
-    ] = "1",
+    ] = str(Plan.chunks),
     context: Annotated[
         str,
         typer.Option(
             "--context", metavar="N", help="Context parallelism: devices that split each sequence."
         ),
-    ] = "1",
+    ] = str(Plan.context),
     expert: Annotated[
         str,
         typer.Option(
             "--expert", metavar="N", help="Expert parallelism: devices that split the experts."
         ),
-    ] = "1",
+    ] = str(Plan.expert),
     zero: Annotated[
         str,
         typer.Option(
             "--zero", metavar="STAGE", help="ZeRO stage, with commas: 0, 1, 2, or 3 (FSDP)."
         ),
-    ] = "0",
+    ] = str(Plan.zero),
     recompute: Annotated[
         str,
         typer.Option(
@@ -127,7 +127,7 @@ def train(
             help=f"Recomputation of activations, with commas: {', '.join(MODES)}.",
             autocompletion=completing.of_list(lambda: MODES),
         ),
-    ] = "none",
+    ] = Plan.recompute,
     recompute_layers: Annotated[
         int | None,
         typer.Option(
@@ -136,10 +136,10 @@ def train(
             min=0,
             help="Number of layers that recompute, from the first on [default: all].",
         ),
-    ] = None,
-    dtype: Dtype = "bf16",
-    stack: Stack = "megatron",
-    attention: Attention = "flash",
+    ] = Plan.recompute_layers,
+    dtype: Dtype = Plan.dtype,
+    stack: Stack = Plan.stack,
+    attention: Attention = Plan.attention,
     optimiser: Annotated[
         str,
         typer.Option(
@@ -148,7 +148,7 @@ def train(
             help="Optimiser (perfmodel list optimisers), or none.",
             autocompletion=completing.of_list(lambda: (*optimisers.names(), "none")),
         ),
-    ] = "adamw",
+    ] = Plan.optimiser,
     schedule: Annotated[
         str,
         typer.Option(
@@ -157,7 +157,7 @@ def train(
             help=f"Pipeline schedule: {', '.join(KINDS)}.",
             autocompletion=completing.of_list(lambda: KINDS),
         ),
-    ] = "1f1b",
+    ] = Plan.schedule,
     convention: Annotated[
         str,
         typer.Option(
