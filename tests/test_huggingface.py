@@ -43,8 +43,10 @@ def test_every_family_has_a_file():
 def test_what_a_file_leaves_out_is_said():
     notes = read(FILES["gemma-3-4b"]).notes
     assert any("text_config" in note for note in notes)
-    taken = "num_attention_heads 8, num_key_value_heads 4, head_dim 256, vocab_size 262208"
-    assert f"not in the file, the family's default taken: {taken}" in notes
+    (taken,) = (note for note in notes if note.startswith("not in the file"))
+    for key in ("num_attention_heads 8", "num_key_value_heads 4", "head_dim 256",
+                "vocab_size 262208", "tie_word_embeddings true"):  # fmt: skip
+        assert key in taken
     assert read(FILES["llama-3-8b"]).notes == ()
     (note,) = read(FILES["qwen2.5-7b"]).notes
     assert note == "not recognised, left out: use_mrope"
@@ -79,7 +81,7 @@ def test_every_size_of_a_file_counts(name):
 
 IDLE = {
     "mpt-7b-released": {"max_seq_len"},
-    "switch-base-8": {"expert_capacity", "encoder_sparse_step", "decoder_sparse_step"},
+    "switch-base-8": {"expert_capacity", "num_sparse_encoder_layers", "num_sparse_decoder_layers"},
     "qwen2.5-7b": {"max_window_layers", "sliding_window"},
     "qwen1.5-moe-a2.7b": {"max_window_layers", "sliding_window", "intermediate_size"},
     "qwen3-8b": {"max_window_layers"},
@@ -96,6 +98,16 @@ and what means nothing in a family."""
 TRAPS = {
     "absent kv heads mean as many as heads": (
         changed("llama-3-8b", num_key_value_heads=...), lambda n: n.blocks[0].attention.kv_heads, 32
+    ),
+    "and 8 of them in Mistral": (
+        changed("mistral-7b-v0.1", num_attention_heads=64, num_key_value_heads=...),
+        lambda n: n.blocks[0].attention.kv_heads,
+        8,
+    ),
+    "but as many as heads where they are null": (
+        changed("mistral-7b-v0.1", num_key_value_heads=None),
+        lambda n: n.blocks[0].attention.kv_heads,
+        32,
     ),
     "a head may be wider than the width over the heads": (
         changed("qwen3-8b", num_attention_heads=16),
@@ -157,23 +169,122 @@ def test_traps(trap):
 
 
 def test_a_family_may_be_named(tmp_path):
-    data = changed("llama-3-8b", model_type="lama9", ssm_size=3)
+    data = changed("llama-3-8b", model_type="lama9", glue_size=3)
     with pytest.raises(ProblemError) as error:
         read(data)
     said = str(error.value)
     assert "model_type 'lama9' is not known, did you mean llama" in said
     assert "recognised: attention_bias, hidden_act" in said
-    assert "not recognised: ssm_size" in said
+    assert "not recognised: glue_size" in said
     assert "--family" in said
     assert "\n" not in said
     found = read(data, family="llama", name="mine")
     assert found.network.blocks == library.load("llama-3-8b").blocks
     assert found.network.name == "mine"
-    assert found.notes == ("not recognised, left out: ssm_size",)
+    assert found.notes == ("not recognised, left out: glue_size",)
     with pytest.raises(UnknownName, match="no family named 'lama'; did you mean llama"):
         read(data, family="lama")
     with pytest.raises(ProblemError, match="has no model_type; recognised"):
         read(changed("llama-3-8b", model_type=...))
+
+
+OTHER_LAYERS = (
+    "moe_num_experts", "n_routed_experts", "num_local_experts", "moe_intermediate_size",
+    "share_expert_dim", "ssm_state_size", "mamba_num_heads", "mamba_d_state", "conv_kernel",
+    "hybrid_override_pattern", "linear_num_value_heads", "kv_lora_rank", "index_topk", "lru_width",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("key", OTHER_LAYERS)
+def test_a_named_family_refuses_layers_that_it_does_not_have(key):
+    data = changed("llama-3-8b", model_type="lama9")
+    with pytest.raises(ProblemError, match=f"{key} names layers that llama does not have"):
+        read({**data, key: 64}, family="llama")
+    for off in (None, 0, False, []):
+        assert read({**data, key: off}, family="llama").network.layers == 32
+
+
+def test_a_named_family_lends_no_sizes():
+    with pytest.raises(ProblemError, match="lacks hidden_size"):
+        read(changed("llama-3-8b", model_type="lama9", hidden_size=...), family="llama")
+    with pytest.raises(ProblemError, match="lacks num_hidden_layers"):
+        read(changed("mistral-7b-v0.1", num_hidden_layers=...), family="llama")
+
+
+def test_files_of_2023_say_falcons_newer_form_by_its_heads():
+    old = {
+        "model_type": "RefinedWeb", "hidden_size": 8192, "n_layer": 60, "n_head": 128,
+        "n_head_kv": 8, "parallel_attn": True, "bias": False, "alibi": False, "vocab_size": 65024,
+    }  # fmt: skip
+    network = read(old).network
+    assert parameter_count(network) == 41_303_293_952
+    assert network.blocks == library.load("falcon-40b").blocks
+    small = {**old, "model_type": "RefinedWebModel", "hidden_size": 4544, "n_layer": 32,
+             "n_head": 71, "multi_query": True}  # fmt: skip
+    del small["n_head_kv"]
+    assert read(small).network.blocks == library.load("falcon-7b").blocks
+
+
+WRAPPERS = {
+    ("llava", "text_config"): "llama-7b",
+    ("mistral3", "text_config"): "mistral-nemo-12b",
+    ("qwen2_5_vl", "text_config"): "qwen2.5-7b",
+    ("qwen3_vl", "text_config"): "qwen3-8b",
+    ("qwen3_vl_moe", "text_config"): "qwen3-30b-a3b",
+    ("internvl_chat", "llm_config"): "qwen3-8b",
+    ("kimi_k25", "text_config"): "deepseek-v3",
+    ("deepseek_vl_v2", "language_config"): "deepseek-v2-lite",
+}
+"""Models of several kinds of input, where their text part stands, and one that may stand there."""
+
+
+@pytest.mark.parametrize(("kind", "key"), WRAPPERS)
+def test_a_wrapper_is_read_by_its_text_parts_family(kind, key):
+    name = WRAPPERS[kind, key]
+    data = {"model_type": kind, key: FILES[name], "vision_config": {"hidden_size": 1024}}
+    found = read(data)
+    assert found.network.blocks == library.load(name).blocks
+    assert parameter_count(found.network) == parameter_count(library.load(name))
+    assert f"only {key} is read; left out: vision_config" in found.notes
+    own = {**data, key: {**FILES[name], "model_type": f"{kind}_text"}}
+    if kind.startswith("qwen"):
+        assert read(own).network.blocks == found.network.blocks
+    else:
+        with pytest.raises(ProblemError, match=f"model_type '{kind}_text' is not known"):
+            read(own)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_wrapper_says_whether_its_head_is_tied(tied):
+    data = {"model_type": "qwen2_5_vl", "tie_word_embeddings": tied, "text_config": {
+        **FILES["qwen2.5-7b"], "tie_word_embeddings": not tied}}  # fmt: skip
+    assert read(data).network.tied is tied
+
+
+def test_a_flat_file_of_several_inputs_is_its_text_part():
+    found = read(
+        {**FILES["qwen2.5-7b"], "model_type": "qwen2_5_vl", "vision_config": {"depth": 32}}
+    )
+    assert found.network.blocks == library.load("qwen2.5-7b").blocks
+    assert "vision_config: the vision part is left out" in found.notes
+
+
+def test_no_dense_layer_needs_no_dense_width():
+    for name in ("qwen3-30b-a3b", "qwen1.5-moe-a2.7b"):
+        found = read(changed(name, intermediate_size=...))
+        assert found.network.blocks == library.load(name).blocks
+        assert "intermediate_size" not in " ".join(found.notes).replace("moe_intermediate_size", "")
+
+
+def test_the_name_is_the_path_the_file_or_the_family(tmp_path):
+    for file, more, name in (
+        ("Qwen3_8B.json", {}, "qwen3-8b"),
+        ("config.json", {}, "qwen3"),
+        ("config.json", {"_name_or_path": "Qwen/Qwen3-8B-Base"}, "qwen3-8b-base"),
+    ):
+        path = tmp_path / file
+        path.write_text(json.dumps({**FILES["qwen3-8b"], **more}), encoding="utf-8")
+        assert read(path).network.name == name
 
 
 @pytest.mark.parametrize("kind", ["mamba", "jamba", "rwkv", "qwen3_next"])
@@ -183,7 +294,7 @@ def test_families_that_are_no_transformers_are_one_line(kind):
 
 
 WRONG = [
-    (changed("llama-3-8b", hidden_size=...), "lacks hidden_size .or n_embd, d_model"),
+    (changed("llama-3-8b", hidden_size=None), "lacks hidden_size .or n_embd, d_model"),
     (changed("llama-3-8b", hidden_size="4k"), "hidden_size is '4k'; it is a whole number"),
     (changed("llama-3-8b", vocab_size=-1), "vocab_size is '-1'; it is a whole number, 0 or more"),
     (changed("llama-3-8b", vocab_size=0), "vocabulary is 0"),

@@ -19,7 +19,6 @@ from perfmodel.onchip.holding import holding
 from perfmodel.onchip.latency import is_on_chip, latency
 from perfmodel.onchip.streaming import streamed
 from perfmodel.render import onchip as render
-from perfmodel.units import parse
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -82,7 +81,9 @@ def hold(
     of_head = naming.scheme(known.one("--head", head)) if head is not None else None
     made = Compressed(found, naming.scheme(known.one("--weights", weights)), of_head)
     sizes = ranges.one(batch, "--batch"), ranges.one(context, "--seq")
-    rate = parse(stream_rate, "bandwidth") if stream_rate is not None else None
+    rate = None
+    if stream_rate is not None:
+        rate = ranges.quantity(stream_rate, "bandwidth", "--stream-rate")
     devices = known.devices(device)
     rows = [_row(made, each, sizes, price, rate) for each in devices]
     title = (

@@ -71,8 +71,8 @@ Attention = Annotated[
     typer.Option(
         "--attention",
         metavar="NAME",
-        help="Attention: unfused, flash, or the name of a kernel such as flash2; empty: the "
-        "stack's.",
+        help="Attention: flash (the stack's fused kernel), unfused, or the name of a kernel such "
+        "as flash2; empty: as the stack was published.",
         autocompletion=completing.of_list(_attentions),
     ),
 ]
@@ -86,9 +86,9 @@ def predict(
     pass_: Annotated[
         str, typer.Option("--pass", metavar="PASS", help=f"One of {', '.join(PASSES)}.")
     ] = "forward",
-    dtype: Dtype = "bf16",
+    dtype: Dtype = Setting.dtype,
     stack_: Stack = "eager",
-    attention: Attention = "",
+    attention: Attention = Setting.attention,
     by: Annotated[
         str, typer.Option("--by", metavar="WHAT", help=f"A line a {', '.join(render.BY)}.")
     ] = "class",
@@ -118,7 +118,8 @@ def predict(
     made = possible((one.slug, partial(predict_network, found, setting, one)) for one in devices)
     if chart is not None:
         _draw(found, made, chart)
-    emit(render.data(made) if wanted == "json" else render.report(made, by), format, output)
+    shown = render.data(made) if wanted == "json" else render.report(made, by, pass_)
+    emit(shown, format, output)
     for one in devices:
         _warn_of_room(found, setting, one)
 

@@ -164,7 +164,10 @@ def offload(
     found = load(host) if host is not None else None
     disk = None
     if disk_rate is not None:
-        disk = Disk(parse(disk_rate, "bandwidth"), parse(disk_size, "capacity"))
+        disk = Disk(
+            ranges.quantity(disk_rate, "bandwidth", "--disk-rate"),
+            ranges.quantity(disk_size, "capacity", "--disk-size"),
+        )
     memory = _host_bytes(found, host_memory)
     of = spellings.network(network)
     request = Request(ranges.one(isl, "--isl"), ranges.one(osl, "--osl"))

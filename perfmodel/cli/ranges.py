@@ -17,6 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
+from perfmodel import units
 from perfmodel.algorithms.sizes import LARGEST
 from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
@@ -54,6 +55,17 @@ class Values:
         made = [np.arange(p.start, p.stop, p.step) if isinstance(p, range) else p
                 for p in self.parts]  # fmt: skip
         return np.concatenate([np.asarray(part, dtype=np.int64) for part in made])
+
+
+def quantity(text: str, dimension: str, name: str) -> float:
+    """The SI value of an option such as "2 GB/s", which a device may have. Raises `UnitError` and
+    `ProblemError`."""
+    value, known = units.parse(text, dimension), units.DIMENSIONS[dimension]
+    if not known.least <= value <= known.most:
+        raise ProblemError(
+            f"{name} {quoted(text)}: no device has such a {dimension}; write {known.example}"
+        )
+    return value
 
 
 def parse(text: str, name: str, least: int = 1) -> np.ndarray:

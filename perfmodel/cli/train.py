@@ -16,7 +16,7 @@ from perfmodel.cli.output import PANEL, Format, Output, chosen_format, emit, say
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import Device, System, load, systems
-from perfmodel.networks.flops import CONVENTIONS
+from perfmodel.networks.flops import CONVENTIONS, USUAL
 from perfmodel.networks.network import Network
 from perfmodel.networks.rematerialise import MODES
 from perfmodel.plaintext import quoted
@@ -73,7 +73,7 @@ def train(
         typer.Option(
             "--seq", metavar="TOKENS", help="Tokens of a sequence.", rich_help_panel=_STEP
         ),
-    ] = "2k",
+    ] = str(Plan.seq),
     global_batch: Annotated[
         str | None,
         typer.Option(
@@ -88,9 +88,9 @@ def train(
         typer.Option(
             "--micro-batch", metavar="N", help="Sequences of one pass.", rich_help_panel=_STEP
         ),
-    ] = "1",
-    tensor: Tensor = "1",
-    pipeline: Pipeline = "1",
+    ] = str(Plan.micro_batch),
+    tensor: Tensor = str(Plan.tensor),
+    pipeline: Pipeline = str(Plan.pipeline),
     chunks: Annotated[
         str,
         typer.Option(
@@ -99,9 +99,9 @@ def train(
             help="Chunks of the network on one stage; 2 or more interleave.",
             rich_help_panel=PLAN,
         ),
-    ] = "1",
-    context: Context = "1",
-    expert: Expert = "1",
+    ] = str(Plan.chunks),
+    context: Context = str(Plan.context),
+    expert: Expert = str(Plan.expert),
     zero: Annotated[
         str,
         typer.Option(
@@ -110,7 +110,7 @@ def train(
             help="ZeRO stage, with commas: 0, 1, 2, or 3 (FSDP).",
             rich_help_panel=PLAN,
         ),
-    ] = "0",
+    ] = str(Plan.zero),
     recompute: Annotated[
         str,
         typer.Option(
@@ -120,7 +120,7 @@ def train(
             autocompletion=completing.of_list(lambda: MODES),
             rich_help_panel=PLAN,
         ),
-    ] = "none",
+    ] = Plan.recompute,
     recompute_layers: Annotated[
         int | None,
         typer.Option(
@@ -130,10 +130,10 @@ def train(
             help="Number of layers that recompute, from the first on [default: all].",
             rich_help_panel=PLAN,
         ),
-    ] = None,
-    dtype: Dtype = "bf16",
-    stack: Stack = "megatron",
-    attention: Attention = "flash",
+    ] = Plan.recompute_layers,
+    dtype: Dtype = Plan.dtype,
+    stack: Stack = Plan.stack,
+    attention: Attention = Plan.attention,
     optimiser: Annotated[
         str,
         typer.Option(
@@ -143,7 +143,7 @@ def train(
             autocompletion=completing.of_list(lambda: (*optimisers.names(), "none")),
             rich_help_panel=_STEP,
         ),
-    ] = "adamw",
+    ] = Plan.optimiser,
     schedule: Annotated[
         str,
         typer.Option(
@@ -153,7 +153,7 @@ def train(
             autocompletion=completing.of_list(lambda: KINDS),
             rich_help_panel=PLAN,
         ),
-    ] = "1f1b",
+    ] = Plan.schedule,
     convention: Annotated[
         str,
         typer.Option(
@@ -163,7 +163,7 @@ def train(
             autocompletion=completing.of_list(lambda: CONVENTIONS),
             rich_help_panel=PANEL,
         ),
-    ] = "megatron",
+    ] = USUAL,
     fastest: Annotated[
         bool,
         typer.Option(

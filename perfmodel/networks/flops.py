@@ -5,12 +5,17 @@ A matrix product of one token takes 2 operations a weight forward and 4 backward
 
     megatron   6·W + 12·Σ s·a·k        W: weights of products, with the head and without the input
                                        embedding (Korthikanti et al., 2205.05198, Eq. 7)
-    causal     6·W + 6·Σ (s + 1)·a·k   only the half of the scores that a causal mask leaves
+    causal     6·W + 12·Σ s'·a·k       s': keys that a causal mask leaves a token, on average
     palm       6·N + 12·Σ s·a·k        N: all parameters but the input embedding (PaLM, 2204.02311,
                                        appendix B; nanoGPT, torchtitan)
     palm-all   6·N + 12·Σ s·a·k        N with the embeddings (llm-foundry)
     narayanan  8·(W − head) + 6·head + 16·Σ s·a·k   the forward pass of all layers counted twice
                                        (Narayanan et al., 2104.04473, Eq. 3)
+
+A causal mask leaves s' = (s + 1)/2 keys; with a window of w < s keys w − w·(w − 1)/(2s); with
+chunks of c tokens (c + 1)/2, and fewer in a last chunk that is not full. Without a causal mask
+`causal` is `megatron`. It is the default: kernels skip masked scores, so counting them overstates
+what was computed.
 
 Only `narayanan` counts recomputation. Of the experts, those that a token is routed to count.
 """
@@ -23,15 +28,17 @@ from perfmodel.networks.network import Network, SelfAttention
 
 CONVENTIONS = {
     "megatron": "weights of products and the head, attention without a mask (Korthikanti, Eq. 7)",
-    "causal": "the same, half of the scores where attention is causal",
+    "causal": "the same, only the scores that a causal mask leaves",
     "narayanan": "as megatron, the layers' forward pass twice (Narayanan, Eq. 3)",
     "palm": "6 N without the input embedding, attention without a mask (PaLM, appendix B)",
     "palm-all": "6 N with the embeddings, attention without a mask (llm-foundry)",
 }
 """Every convention by name, with what it counts."""
+USUAL = "causal"
+"""The convention where none is named."""
 
 
-def flops_per_token(network: Network, seq: int, convention: str = "megatron") -> float:
+def flops_per_token(network: Network, seq: int, convention: str = USUAL) -> float:
     """Operations of one token's forward and backward pass. Raises `UnknownName` for a
     convention."""
     if convention not in CONVENTIONS:
@@ -68,8 +75,15 @@ def _head(network: Network) -> int:
 
 
 def _scores(of: SelfAttention, seq: int, *, causal: bool) -> float:
-    """Multiply-adds of both attention products for one token: s·a·(k + v); half under a mask."""
-    reach = of.window or of.chunk
-    keys = min(reach, seq) if reach else seq
-    seen = (seq + 1) / 2 if causal and of.causal and keys == seq else keys
+    """Multiply-adds of both attention products for one token: keys·a·(k + v)."""
+    keys = min(of.window or of.chunk or seq, seq)
+    seen = _seen(of, seq, keys) if causal and of.causal else keys
     return seen * of.heads * (of.score_width + of.value_width)
+
+
+def _seen(of: SelfAttention, seq: int, keys: int) -> float:
+    """Keys that a causal mask leaves a token, on average over a sequence."""
+    if of.chunk:
+        full, rest = divmod(seq, keys)
+        return (full * keys * (keys + 1) + rest * (rest + 1)) / (2 * seq)
+    return keys - keys * (keys - 1) / (2 * seq)

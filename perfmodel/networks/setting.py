@@ -46,7 +46,7 @@ class Setting:
     """Type of the products."""
     stack: Stack = field(default_factory=lambda: load("eager"))
     """Software stack."""
-    attention: str = ""
+    attention: str = "flash"
     """`unfused`, `flash`, or the name of a fused kernel; empty: the stack's choice."""
     dropout: float | None = None
     """Dropout rate in training; None: the network's."""

@@ -56,6 +56,9 @@ class Stack:
     autocast: bool = False
     """Whether weights are fp32 and cast in each forward pass, with norms and losses in fp32
     (torch.amp)."""
+    fp32_softmax: bool = False
+    """Whether unfused attention of the families after Llama keeps the fp32 result of its softmax
+    (transformers, `eager_attention_forward`)."""
     fused_gate: bool = False
     """Whether the gate's activation and its product with the other half share a kernel."""
     plain_gelu_new: bool = False

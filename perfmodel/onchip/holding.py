@@ -59,6 +59,10 @@ def holding(
         raise ProblemError(f"a price of {price:g}; give 0 or more for one device")
     cached = batch * cache_bytes(network.network, context, kv_dtype) if context else 0.0
     many = least_devices(network.weight_bytes + cached, device)
+    if price is not None and not math.isfinite(many * price):
+        raise ProblemError(
+            f"a price of {price:g} for each of {many:,} devices is no finite sum; give less"
+        )
     watts = device.tdp_watts
     return Holding(
         device.slug,

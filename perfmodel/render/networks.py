@@ -20,7 +20,7 @@ def data(found: Sequence[NetworkPrediction]) -> Report:
     return Report("networks", rows, [], examples=rows)
 
 
-def report(found: Sequence[NetworkPrediction], by: str = "class") -> Report:
+def report(found: Sequence[NetworkPrediction], by: str = "class", way: str = "") -> Report:
     """Lines for people and spreadsheets; `by` is one of `BY`."""
     rows = [row for one in found for row in _rows(one, by)]
     several = len({one.device for one in found}) > 1
@@ -39,18 +39,18 @@ def report(found: Sequence[NetworkPrediction], by: str = "class") -> Report:
         "networks",
         rows,
         columns,
-        _title(found, several),
+        _title(found, several, way),
         notes=[*map(_sentence, found), *_assumed(found)],
         examples=rows,
     )
 
 
-def _title(found: Sequence[NetworkPrediction], several: bool) -> str:
+def _title(found: Sequence[NetworkPrediction], several: bool, way: str) -> str:
     one = found[0]
     setting = one.setting
     where = "" if several else f" on {one.device}"
     past = f" past={setting.past}" if setting.past else ""
-    way = "train" if setting.training else "forward"
+    way = way or ("train" if setting.training else "forward")
     return (
         f"{one.network.name}{where}: batch={setting.batch} seq={setting.seq}{past} pass={way} "
         f"dtype={setting.dtype} stack={setting.stack.name}"

@@ -78,9 +78,12 @@ def layers(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Report
         _micro("step", "time_us"),
         _rate(),
         Column("device", lambda row: row["device_bytes"], binary),
-        Column("fits", lambda row: row["fits"], lambda value: "yes" if value else "no"),
     ]
-    return Report("layers", rows, columns, title, notes=list(notes))
+    fitting = [row for row in rows if row["fits"]]
+    more = len(rows) - len(fitting)
+    if more:
+        notes = [*notes, f"{more} further numbers of layers do not fit"]
+    return Report("layers", fitting, columns, title, notes=list(notes))
 
 
 def _shares(row: Row, what: str) -> str:

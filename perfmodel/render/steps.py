@@ -101,8 +101,8 @@ def notes(step: Step, convention: str) -> list[str]:
     each = step.tokens_per_second_per_device
     found = [
         f"a step takes {micros(step.seconds * 1e6)} ({ends}): {each:,.0f} tokens/s a device",
-        f"MFU {step.mfu(convention):.1%} by {convention}, of {step.peak_flops / 1e12:,.0f} TFLOP/s "
-        f"dense {step.plan.dtype}",
+        f"MFU {_mfu(step, convention)}, of {step.peak_flops / 1e12:,.0f} TFLOP/s dense "
+        f"{step.plan.dtype}",
         f"most of it is {step.limiter} ({step.classes[step.limiter] / step.seconds:.0%})",
         *_overlapped(step),
         fit(step),
@@ -116,6 +116,14 @@ def _overlapped(step: Step) -> list[str]:
     if parts <= 1.005:
         return []
     return [f"overlapped: its parts run beside each other and add up to {parts:.0%} of the step"]
+
+
+def _mfu(step: Step, convention: str) -> str:
+    """The MFU by a convention; by the causal one, beside that which counts masked scores too."""
+    found = f"{step.mfu(convention):.1%} by {convention}"
+    if convention != "causal":
+        return found
+    return f"{found} ({step.mfu('megatron'):.1%} by megatron, which counts masked scores)"
 
 
 def fit(step: Step) -> str:
@@ -139,7 +147,7 @@ def several(found: Sequence[Step], refused: Refused, convention: str) -> Report:
         *(_axis(name) for name in varying),
         Column("step", lambda row: row["step_us"], micros),
         Column("tokens/s a device", lambda row: row["tokens_per_s_per_device"], quantity("")),
-        percent("MFU", "mfu", rank=1),
+        percent(f"MFU ({convention})", "mfu", rank=1),
         Column("memory", lambda row: row["memory_bytes"], binary),
         text("fits", "fits"),
         text("limiter", "limiter", rank=3),

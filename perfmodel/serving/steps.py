@@ -16,7 +16,7 @@ from perfmodel.algorithms import Attention
 from perfmodel.algorithms.problem import Problem
 from perfmodel.graph.asks import answers
 from perfmodel.networks import hosts
-from perfmodel.networks.layers.layer import share
+from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.network import SelfAttention
 from perfmodel.networks.sustained import sustained
 from perfmodel.operators import operator_of
@@ -274,7 +274,7 @@ def _problem(
     *, decoding: bool,
 ) -> Attention:  # fmt: skip
     """Attention of one layer on one device."""
-    heads = share("heads", kind.heads, of.tensor, "tensor")
+    heads = Layer(of.network, of.setting(1)).share("heads", kind.heads, of.tensor, "tensor")
     reach = kind.window or kind.chunk
     seen = np.minimum(past + seq, np.maximum(reach, seq)) if reach else past + seq
     cached = None if of.cache_type == of.dtype else of.cache_type

@@ -16,7 +16,7 @@ from perfmodel.networks.stack import load as load_stack
 class Plan:
     """One training step. Raises `ProblemError` and `UnknownName`."""
 
-    seq: int
+    seq: int = 2048
     """Tokens of a sequence."""
     micro_batch: int = 1
     """Sequences of one pass on one device."""
@@ -46,7 +46,7 @@ class Plan:
     """Type of the products."""
     stack: str = "megatron"
     """Software stack."""
-    attention: str = ""
+    attention: str = "flash"
     """`unfused`, `flash`, or the name of a fused kernel; empty: the stack's choice."""
     dropout: float | None = None
     """Dropout rate; None: the network's."""
@@ -152,10 +152,14 @@ class Plan:
         stages = self.pipeline * self.chunks
         layers = network.layers
         if all((layers + slots) % stages for slots in range(4)):
-            fits = [n for n in range(1, layers + 1) if layers % n == 0]
+            fits = [
+                f"{axis} of {', '.join(str(n) for n in counts)}"
+                for axis, other in (("pipeline", self.chunks), ("chunks", self.pipeline))
+                if (counts := [n for n in range(1, layers + 1) if layers % (n * other) == 0])
+            ]
             raise ProblemError(
                 f"{layers} layers do not divide by {stages} stages (pipeline {self.pipeline} x "
-                f"chunks {self.chunks}); {', '.join(str(n) for n in fits)} would"
+                f"chunks {self.chunks}); {' or '.join(fits) or 'pipeline 1 with chunks 1'} would"
             )
         if self.sharing % self.expert:
             axes = "data and context" if self.expert <= self.data else "data, context and tensor"

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.graph.spread import Spread, together
-from perfmodel.networks.flops import flops_per_token
+from perfmodel.networks.flops import USUAL, flops_per_token
 from perfmodel.networks.network import Network
 from perfmodel.networks.recorder import KINDS
 from perfmodel.training.copies import Copies
@@ -73,12 +73,12 @@ class Step:
         """Tokens a second of one device."""
         return self.tokens_per_second / self.plan.devices
 
-    def flops_per_second_per_device(self, convention: str = "megatron") -> float:
+    def flops_per_second_per_device(self, convention: str = USUAL) -> float:
         """Model FLOP/s of one device by a named convention."""
         each = flops_per_token(self.network, self.plan.seq, convention)
         return each * self.tokens_per_second_per_device
 
-    def mfu(self, convention: str = "megatron") -> float:
+    def mfu(self, convention: str = USUAL) -> float:
         """Model FLOP/s over the dense peak."""
         return self.flops_per_second_per_device(convention) / self.peak_flops
 
@@ -101,7 +101,7 @@ class Step:
             "limiter": self.limiter,
             "tokens_per_s": self.tokens_per_second,
             "tokens_per_s_per_device": self.tokens_per_second_per_device,
-            "mfu": {name: self.mfu(name) for name in ("megatron", "causal", "palm")},
+            "mfu": {name: self.mfu(name) for name in ("causal", "megatron", "palm")},
             "memory_bytes": dict(self.memory.lines),
             "memory_total_bytes": self.memory.total_bytes,
             "capacity_bytes": self.memory.capacity_bytes,

@@ -10,7 +10,7 @@ from typing import Any
 from perfmodel.errors import ProblemError, SpecError, UnknownName, reason
 from perfmodel.plaintext import printable, quoted
 
-TEXT = "text_config"
+TEXTS = ("text_config", "llm_config", "language_config")
 """Where a file of a model of several kinds of input has its language model."""
 MOST_BYTES = 2**20
 ACTIVATIONS = {
@@ -69,20 +69,21 @@ they are left out without a word."""
 class Config:
     """The keys of one file; each method marks what it reads.
 
-    `usual` are sizes that a family's files leave out where they are these.
+    `defaults` are what the family's class takes for keys that a file leaves out. A key that is null
+    is not left out: its size follows from others.
     """
 
     def __init__(
-        self, data: Mapping[str, Any], usual: Mapping[str, int] | None = None, below: str = ""
+        self, data: Mapping[str, Any], defaults: Mapping[str, Any] | None = None, below: str = ""
     ) -> None:
-        self.data, self.usual, self._below = data, usual or {}, below
+        self.data, self.defaults, self._below = data, defaults or {}, below
         self.notes: list[str] = []
         self._read: set[str] = set()
         self._defaults: list[str] = []
         self._below_it: list[Config] = []
 
     def whole(self, *keys: str) -> int:
-        """The whole number of the first key that is there, else the usual one; raises
+        """The whole number of the first key that is there, else the default; raises
         `ProblemError` without either."""
         found = self.maybe(*keys)
         if found is None:
@@ -93,20 +94,17 @@ class Config:
     def maybe(self, *keys: str) -> int | None:
         """The same, and None where there is none or null."""
         key, value = self._first(keys)
-        if value is None and key in self.usual:
-            self._defaults.append(f"{key} {self.usual[key]}")
-            return self.usual[key]
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise self.wrong(key, value, "a whole number, 0 or more")
         return value
 
-    def flag(self, key: str, default: bool) -> bool:
-        """True or false."""
+    def flag(self, key: str) -> bool:
+        """True or false; false where nothing is said."""
         _, value = self._first((key,))
         if value is None:
-            return default
+            return False
         if not isinstance(value, bool):
             raise self.wrong(key, value, "true or false")
         return value
@@ -120,21 +118,26 @@ class Config:
             raise self.wrong(key, value, "a share below 1, such as 0.1")
         return float(value)
 
-    def activation(self, *keys: str, default: str) -> str:
-        """What we call the activation that the file names."""
-        key, value = self._first(keys)
-        if value is not None and not isinstance(value, str):
-            raise self.wrong(key, value, "a text")
-        return known(value or default)
+    def activation(self, *keys: str) -> str:
+        """What we call the activation that the file names. Raises `ProblemError` and
+        `UnknownName`."""
+        found = self.word(*keys)
+        if not found:
+            raise ProblemError(f"lacks {self._below}{keys[0]}; add it")
+        return known(found)
 
-    def word(self, key: str, default: str) -> str:
-        """A text."""
-        _, value = self._first((key,))
+    def word(self, *keys: str) -> str:
+        """A text, empty where there is none."""
+        key, value = self._first(keys)
         if value is None:
-            return default
+            return ""
         if not isinstance(value, str):
             raise self.wrong(key, value, "a text")
         return value
+
+    def idle(self, *keys: str) -> None:
+        """Mark keys that have no effect in this network."""
+        self._read.update(keys)
 
     def listed(self, key: str, kind: type) -> list[Any] | None:
         """A list of texts or of whole numbers; None where there is none."""
@@ -147,18 +150,19 @@ class Config:
 
     def nested(self, key: str) -> Config:
         """The mapping below a key, empty where there is none; its notes are ours."""
-        _, value = self._first((key,))
+        self._read.add(key)
+        value = self.data.get(key)
         if value is not None and not isinstance(value, Mapping):
             raise self.wrong(key, value, "a mapping")
-        found = Config(value or {}, below=f"{key}.")
-        found.notes = self.notes
+        found = Config(value or {}, self.defaults.get(key), below=f"{key}.")
+        found.notes, found._defaults = self.notes, self._defaults
         self._below_it.append(found)
         return found
 
     def left_out(self, key: str, what: str) -> None:
         """Note that the file asks for something that a network does not describe."""
-        _, value = self._first((key,))
-        if value:
+        self._read.add(key)
+        if self.data.get(key):
             self.notes.append(f"{self._below}{key}: {what}")
 
     def wrong(self, key: str, value: Any, wanted: str) -> ProblemError:
@@ -168,14 +172,16 @@ class Config:
 
     def remarks(self) -> tuple[str, ...]:
         """Everything that a person should know of the file once it has been read."""
-        found = list(dict.fromkeys(self.notes))
-        if self._defaults:
-            taken = ", ".join(dict.fromkeys(self._defaults))
-            found.append(f"not in the file, the family's default taken: {taken}")
+        found = [*dict.fromkeys(self.notes), *filter(None, [self.taken()])]
         unread = self.unread()
         if unread:
             found.append(f"not recognised, left out: {', '.join(unread)}")
         return tuple(found)
+
+    def taken(self) -> str:
+        """The defaults that were taken; empty without any."""
+        taken = ", ".join(dict.fromkeys(self._defaults))
+        return f"not in the file, the family's default taken: {taken}" if taken else ""
 
     def unread(self) -> list[str]:
         """Keys that nobody read and that may matter, those of nested mappings too."""
@@ -184,11 +190,19 @@ class Config:
         return own + [key for below in self._below_it for key in below.unread()]
 
     def _first(self, keys: Sequence[str]) -> tuple[str, Any]:
-        """The first of the keys that is there and not null; all are marked as read."""
+        """The first of the keys that is there and not null, else the default if none is there; all
+        are marked as read."""
         self._read.update(keys)
         for key in keys:
             if self.data.get(key) is not None:
                 return key, self.data[key]
+        if not any(key in self.data for key in keys):
+            for key in keys:
+                if key in self.defaults:
+                    value = self.defaults[key]
+                    shown = value if isinstance(value, str) else json.dumps(value)
+                    self._defaults.append(f"{self._below}{key} {shown}")
+                    return key, value
         return keys[0], None
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,18 @@ from typing import Any
 from perfmodel.errors import ProblemError, UnknownName, nearest
 from perfmodel.hardware.catalogue import normalise
 from perfmodel.networks.huggingface import gated, plain
-from perfmodel.networks.huggingface.config import COMMON, TEXT, WITHOUT_EFFECT, Config, load
+from perfmodel.networks.huggingface.config import (
+    COMMON,
+    HEADS,
+    HIDDEN,
+    INNER,
+    LAYERS,
+    TEXTS,
+    WITHOUT_EFFECT,
+    Config,
+    load,
+)
+from perfmodel.networks.huggingface.defaults import DEFAULTS
 from perfmodel.networks.huggingface.gated import Habits
 from perfmodel.networks.network import Network
 from perfmodel.plaintext import printable, quoted
@@ -27,57 +39,41 @@ class Imported:
     """Defaults taken, parts left out, keys not recognised: a line each."""
 
 
-@dataclass(frozen=True)
-class Family:
-    """How files of a family are read."""
+Reader = Callable[[Config], Network]
 
-    read: Callable[[Config], Network]
-    """A file's keys as a network."""
-    usual: Mapping[str, int] = field(default_factory=dict)
-    """Sizes that its files leave out where they are these."""
-
-
-_GEMMA3 = {
-    "vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
-    "sliding_window": 4096,
-}  # fmt: skip
-_SWITCH = {
-    "relative_attention_num_buckets": 32, "num_sparse_encoder_layers": 3,
-    "num_sparse_decoder_layers": 3,
-}  # fmt: skip
-
-FAMILIES: Mapping[str, Family] = {
-    "bert": Family(plain.bert, {"type_vocab_size": 2}),
-    "gpt2": Family(plain.gpt2),
-    "gptj": Family(plain.gptj),
-    "opt": Family(plain.opt),
-    "mpt": Family(plain.mpt, {"expansion_ratio": 4}),
-    "falcon": Family(plain.falcon),
-    "t5": Family(plain.t5, {"relative_attention_num_buckets": 32}),
-    "switch_transformers": Family(partial(plain.t5, experts=True), _SWITCH),
-    "llama": Family(partial(gated.llama, habits=Habits())),
-    "llama4_text": Family(gated.llama4),
-    "mistral": Family(partial(gated.llama, habits=Habits())),
-    "mixtral": Family(gated.mixtral),
-    "qwen2": Family(partial(gated.qwen, habits=Habits(qkv_bias=True))),
-    "qwen2_moe": Family(partial(gated.qwen, habits=Habits(), experts=True, shared=True)),
-    "qwen3": Family(partial(gated.qwen, habits=Habits(head_norm=True)), {"head_dim": 128}),
-    "qwen3_moe": Family(
-        partial(gated.qwen, habits=Habits(head_norm=True), experts=True), {"head_dim": 128}
-    ),
-    "deepseek_v2": Family(partial(gated.deepseek, router_bias=False)),
-    "deepseek_v3": Family(partial(gated.deepseek, router_bias=True)),
-    "gpt_oss": Family(gated.gpt_oss, {"sliding_window": 128}),
-    "gemma2": Family(
-        partial(gated.gemma, head_norm=False, pattern=2), {"head_dim": 256, "sliding_window": 4096}
-    ),
-    "gemma3_text": Family(partial(gated.gemma, head_norm=True, pattern=6), _GEMMA3),
+FAMILIES: Mapping[str, Reader] = {
+    "bert": plain.bert,
+    "gpt2": plain.gpt2,
+    "gptj": plain.gptj,
+    "opt": plain.opt,
+    "mpt": plain.mpt,
+    "falcon": plain.falcon,
+    "t5": plain.t5,
+    "switch_transformers": partial(plain.t5, experts=True),
+    "llama": partial(gated.llama, habits=Habits()),
+    "llama4_text": gated.llama4,
+    "mistral": partial(gated.llama, habits=Habits()),
+    "mixtral": gated.mixtral,
+    "qwen2": partial(gated.qwen, habits=Habits(qkv_bias=True)),
+    "qwen2_moe": partial(gated.qwen, habits=Habits(), experts=True, shared=True),
+    "qwen3": partial(gated.qwen, habits=Habits(head_norm=True)),
+    "qwen3_moe": partial(gated.qwen, habits=Habits(head_norm=True), experts=True),
+    "deepseek_v2": partial(gated.deepseek, router_bias=False),
+    "deepseek_v3": partial(gated.deepseek, router_bias=True),
+    "gpt_oss": gated.gpt_oss,
+    "gemma2": partial(gated.gemma, head_norm=False, pattern=2),
+    "gemma3_text": partial(gated.gemma, head_norm=True, pattern=6),
 }
-"""Families by `model_type`."""
+"""What reads a file's keys as a network, by `model_type`."""
 
-ALIASES = {"llama4": "llama4_text", "gemma3": "gemma3_text", "RefinedWeb": "falcon",
-           "RefinedWebModel": "falcon", "kimi_k2": "deepseek_v3"}  # fmt: skip
-"""Further `model_type`s that are read as a family, the text part of models of several inputs."""
+ALIASES = {
+    "RefinedWeb": "falcon", "RefinedWebModel": "falcon", "kimi_k2": "deepseek_v3",
+    "ministral3": "mistral", "llama4": "llama4_text", "gemma3": "gemma3_text",
+    "qwen2_vl": "qwen2", "qwen2_vl_text": "qwen2", "qwen2_5_vl": "qwen2",
+    "qwen2_5_vl_text": "qwen2", "qwen3_vl": "qwen3", "qwen3_vl_text": "qwen3",
+    "qwen3_vl_moe": "qwen3_moe", "qwen3_vl_moe_text": "qwen3_moe",
+}  # fmt: skip
+"""Further `model_type`s that are read as a family."""
 
 OTHERS = {
     **dict.fromkeys(("mamba", "mamba2", "falcon_mamba"), "state-space layers"),
@@ -86,10 +82,32 @@ OTHERS = {
         "state-space layers beside attention",
     ),
     **dict.fromkeys(("rwkv", "rwkv5", "xlstm", "recurrent_gemma"), "recurrent layers"),
-    **dict.fromkeys(("qwen3_next", "minimax", "lfm2"), "linear or convolutional attention"),
+    **dict.fromkeys(
+        (
+            "qwen3_next",
+            "qwen3_5",
+            "qwen3_5_text",
+            "qwen3_5_moe",
+            "qwen3_5_moe_text",
+            "minimax",
+            "kimi_linear",
+            "lfm2",
+        ),
+        "linear or convolutional attention",
+    ),
     **dict.fromkeys(("vit", "clip", "siglip", "resnet", "convnext"), "images in place of tokens"),
 }
 """Well-known families that are none of ours, and why."""
+
+_LARGEST = frozenset((*HIDDEN, *LAYERS, *HEADS, *INNER, "vocab_size"))
+"""Keys whose defaults hold for a file of the same `model_type` alone."""
+
+_OTHER_LAYERS = re.compile(
+    r"expert|moe(_|$)|lora_rank|ssm|mamba|state_size|conv_(kernel|dim|l_cache)|hybrid|recurren|lru_|"
+    r"rwkv|linear_(attn|num|key|value|conv)|index_(topk|head|n_head)|altup|laurel|per_layer_input|"
+    r"kv_shared|layers_block_type|cross_attention_layers"
+)
+"""Keys that name experts, state-space or other layers."""
 
 
 def read(
@@ -102,37 +120,79 @@ def read(
     """
     where = "config" if isinstance(source, Mapping) else str(source)
     whole = source if isinstance(source, Mapping) else load(source)
-    nested = whole.get(TEXT)
-    data = nested if isinstance(nested, Mapping) else whole
-    said = whole.get("model_type", data.get("model_type"))
-    chosen = _family(family, said, data, where)
-    config = Config(data, FAMILIES[chosen].usual)
-    if data is whole:
-        config.left_out("vision_config", "the vision part is left out")
-    else:
-        config.notes.append(f"only {TEXT} is read; the rest of the model is left out")
+    text_key = next((key for key in TEXTS if isinstance(whole.get(key), Mapping)), "")
+    data = _text_part(whole, text_key) if text_key else whole
+    said = data.get("model_type", whole.get("model_type"))
+    chosen = _family(family, said, whole.get("model_type"), data, where)
+    same = isinstance(said, str) and ALIASES.get(said, said) == chosen
+    defaults = _defaults(said if same else chosen)
+    if not same:
+        defaults = {key: value for key, value in defaults.items() if key not in _LARGEST}
+    config = Config(data, defaults)
+    if text_key:
+        parts = [key for key, value in whole.items() if key != text_key and _is_part(key, value)]
+        config.notes.append(
+            f"only {text_key} is read; left out: {', '.join(map(printable, parts)) or 'the rest'}"
+        )
+    config.left_out("vision_config", "the vision part is left out")
     config.left_out("quantization_config", "types of weights are no part of a network")
     try:
-        found = replace(FAMILIES[chosen].read(config), name=name or _named(whole, chosen))
+        found = replace(FAMILIES[chosen](config), name=name or _named(whole, source, chosen))
+        if not same:
+            _refuse_other_layers(config, chosen)
     except (ProblemError, UnknownName) as error:
-        raise ProblemError(f"{where}: {error}") from None
+        raise ProblemError("; ".join(filter(None, [f"{where}: {error}", config.taken()]))) from None
     return Imported(replace(found, family=chosen, source=printable(where)), config.remarks())
 
 
-def _family(asked: str | None, said: Any, data: Mapping[str, Any], where: str) -> str:
-    """The family of a file; raises where there is none."""
+def _text_part(whole: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The language model's keys; of the whole file's those that are about it too."""
+    shared = ("tie_word_embeddings", "quantization_config")
+    return {**whole[key], **{one: whole[one] for one in shared if whole.get(one) is not None}}
+
+
+def _is_part(key: str, value: Any) -> bool:
+    """Whether a key holds another part of a model of several kinds of input."""
+    return key.endswith("_config") and isinstance(value, Mapping) and key != "quantization_config"
+
+
+def _defaults(model_type: str) -> Mapping[str, Any]:
+    """The defaults of a `model_type`, or of the family that reads it."""
+    names = (model_type, f"{model_type}_text", ALIASES.get(model_type, model_type))
+    return next(DEFAULTS[name] for name in names if name in DEFAULTS)
+
+
+def _refuse_other_layers(config: Config, family: str) -> None:
+    """Raise `ProblemError` where the file names layers that the family does not have."""
+    others = [
+        key
+        for key in config.unread()
+        if _OTHER_LAYERS.search(key.split(".")[-1].lower()) and config.data.get(key)
+    ]
+    if others:
+        raise ProblemError(
+            f"{_listed(others)} {'names' if len(others) == 1 else 'name'} layers that {family} "
+            "does not have; name a family that has them, or write the network as YAML"
+        )
+
+
+def _family(asked: str | None, said: Any, outer: Any, data: Mapping[str, Any], where: str) -> str:
+    """The family of a file by its text part's `model_type`, or the whole file's; raises where there
+    is none."""
     if asked is not None:
         wanted = ALIASES.get(asked, asked)
         if wanted not in FAMILIES:
             raise UnknownName("family", asked, (*FAMILIES, *ALIASES))
         return wanted
+    for model_type in (outer, said):
+        if isinstance(model_type, str) and model_type in OTHERS:
+            raise ProblemError(
+                f"{where}: model_type {model_type} has {OTHERS[model_type]}; "
+                "only transformers of tokens are read"
+            )
     found = ALIASES.get(said, said) if isinstance(said, str) else None
     if found in FAMILIES:
         return str(found)
-    if isinstance(said, str) and said in OTHERS:
-        raise ProblemError(
-            f"{where}: model_type {said} has {OTHERS[said]}; only transformers of tokens are read"
-        )
     read = sorted(key for key in data if key in COMMON)
     unread = sorted(key for key in data if key not in COMMON | WITHOUT_EFFECT)
     raise ProblemError(
@@ -152,8 +212,11 @@ def _listed(keys: list[str]) -> str:
     return (shown or "none") + (f" and {len(keys) - 40} more" if len(keys) > 40 else "")
 
 
-def _named(data: Mapping[str, Any], family: str) -> str:
-    """What a network is called: the last part of `_name_or_path`, else its family."""
+def _named(data: Mapping[str, Any], source: str | Path | Mapping[str, Any], family: str) -> str:
+    """The network's name: the last part of `_name_or_path`, else the file's stem unless that is
+    `config`, else the family."""
     path = data.get("_name_or_path")
     last = path.rstrip("/").split("/")[-1] if isinstance(path, str) else ""
-    return normalise(printable(last)) or family
+    stem = "" if isinstance(source, Mapping) else Path(source).stem
+    names = (normalise(printable(text)) for text in (last, stem if stem != "config" else ""))
+    return next(filter(None, names), family)

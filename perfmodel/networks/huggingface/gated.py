@@ -27,14 +27,8 @@ class Habits:
 
     qkv_bias: bool = False
     """Whether queries, keys and values have biases in any case (Qwen2)."""
-    bias: bool = False
-    """Default of `attention_bias`."""
     head_norm: bool = False
     """Whether heads are normalised (Qwen3, Gemma 3)."""
-    tied: bool = False
-    """Default of `tie_word_embeddings`."""
-    activation: str = "silu"
-    """Default of `hidden_act`."""
     sinks: bool = False
     """Whether heads have sinks (gpt-oss)."""
 
@@ -58,10 +52,12 @@ def base(
 ) -> Base:
     """Sizes that every family has; `inner` are the keys of a dense inner layer."""
     hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
-    kv_heads, head_size = config.maybe(*KV_HEADS) or heads, config.maybe("head_dim")
-    if latent is not None:  # where both keys mean nothing
+    if latent is None:
+        kv_heads, head_size = config.maybe(*KV_HEADS) or heads, config.maybe("head_dim")
+    else:
         kv_heads, head_size = heads, latent.nope + latent.rope
-    bias = config.flag("attention_bias", habits.bias)
+        config.idle(*KV_HEADS, "head_dim")
+    bias = config.flag("attention_bias")
     attention = SelfAttention(
         heads,
         kv_heads,
@@ -72,8 +68,8 @@ def base(
         sinks=habits.sinks,
         latent=latent,
     )
-    activation = config.activation("hidden_activation", "hidden_act", default=habits.activation)
-    mlp = Mlp(config.whole(*inner), activation=activation, bias=config.flag("mlp_bias", False))
+    activation = config.activation("hidden_activation", "hidden_act")
+    mlp = Mlp(config.whole(*inner), activation=activation, bias=config.flag("mlp_bias"))
     return Base(hidden, layers, attention, mlp)
 
 
@@ -88,14 +84,14 @@ def shared_out(hidden: int, heads: int) -> int:
     return hidden // heads
 
 
-def network(config: Config, habits: Habits, blocks: Iterable[Block], hidden: int) -> Network:
+def network(config: Config, blocks: Iterable[Block], hidden: int) -> Network:
     """The network of some layers, one after another."""
     return Network(
         "imported",
         hidden,
         config.whole("vocab_size"),
         runs(blocks),
-        tied=config.flag("tie_word_embeddings", habits.tied),
+        tied=config.flag("tie_word_embeddings"),
         dropout=config.share("resid_pdrop"),
     )
 
@@ -132,7 +128,7 @@ def llama(config: Config, habits: Habits) -> Network:
     of = base(config, habits)
     window = config.maybe("sliding_window") or 0
     attention = windows(config, of, window, [bool(window)] * of.layers)
-    return network(config, habits, (Block(each, of.mlp) for each in attention), of.hidden)
+    return network(config, (Block(each, of.mlp) for each in attention), of.hidden)
 
 
 def mixtral(config: Config) -> Network:
@@ -143,28 +139,41 @@ def mixtral(config: Config) -> Network:
     )
     window = config.maybe("sliding_window") or 0
     blocks = (Block(replace(of.attention, window=window), mlp) for _ in range(of.layers))
-    return network(config, Habits(), blocks, of.hidden)
+    return network(config, blocks, of.hidden)
 
 
 def qwen(config: Config, habits: Habits, *, experts: bool = False, shared: bool = False) -> Network:
     """Qwen2 and Qwen3: a window that is mostly off; experts in some layers or all."""
     if experts and shared:
-        habits = replace(habits, qkv_bias=config.flag("qkv_bias", True))
-    of = base(config, habits)
-    window = config.maybe("sliding_window") or 0
-    on = config.flag("use_sliding_window", False)
-    first = config.maybe("max_window_layers") or 0
+        habits = replace(habits, qkv_bias=config.flag("qkv_bias"))
+    sparse = _sparse_layers(config) if experts else []
+    all_sparse = experts and all(sparse)
+    of = base(config, habits, inner=("moe_intermediate_size",) if all_sparse else INNER)
+    config.idle(*INNER, "sliding_window", "max_window_layers")
+    on, window, first = config.flag("use_sliding_window"), 0, 0
+    if on or "layer_types" in config.data:
+        window = config.maybe("sliding_window") or 0
+    if on and "layer_types" not in config.data:
+        first = config.maybe("max_window_layers") or 0
     attention = windows(config, of, window, (on and i >= first for i in range(of.layers)))
-    mlps = _sparse(config, of, shared=shared) if experts else [of.mlp] * of.layers
+    mlps = [of.mlp] * of.layers
+    if any(sparse):
+        expert = _expert(config, of, shared=shared)
+        mlps = [expert if has else of.mlp for has in sparse]
     blocks = (Block(*pair) for pair in zip(attention, mlps, strict=True))
-    return network(config, habits, blocks, of.hidden)
+    return network(config, blocks, of.hidden)
 
 
-def _sparse(config: Config, of: Base, *, shared: bool) -> list[Mlp]:
-    """Inner layers by layer: which are dense `mlp_only_layers` and `decoder_sparse_step` say."""
+def _sparse_layers(config: Config) -> list[bool]:
+    """Whether each layer has experts: `mlp_only_layers` and `decoder_sparse_step` say."""
     step = config.maybe("decoder_sparse_step") or 1
     dense = config.listed("mlp_only_layers", int) or []
-    sparse = replace(
+    return [i not in dense and (i + 1) % step == 0 for i in range(config.whole(*LAYERS))]
+
+
+def _expert(config: Config, of: Base, *, shared: bool) -> Mlp:
+    """An inner layer of experts, with one that every token goes to where `shared`."""
+    return replace(
         of.mlp,
         inner=config.whole("moe_intermediate_size"),
         experts=config.whole(*EXPERTS),
@@ -172,7 +181,6 @@ def _sparse(config: Config, of: Base, *, shared: bool) -> list[Mlp]:
         shared_inner=config.whole("shared_expert_intermediate_size") if shared else 0,
         shared_gate=shared,
     )
-    return [of.mlp if i in dense or (i + 1) % step else sparse for i in range(of.layers)]
 
 
 def deepseek(config: Config, *, router_bias: bool) -> Network:
@@ -184,8 +192,11 @@ def deepseek(config: Config, *, router_bias: bool) -> Network:
         value=config.whole("v_head_dim"),
         q_rank=config.maybe("q_lora_rank") or 0,
     )
-    of = base(config, Habits(), latent=latent)
     inner = config.whole("moe_intermediate_size")
+    first, step = config.maybe("first_k_dense_replace") or 0, config.maybe("moe_layer_freq") or 1
+    dense = INNER if first or step > 1 else ("moe_intermediate_size",)
+    config.idle(*INNER)
+    of = base(config, Habits(), inner=dense, latent=latent)
     sparse = replace(
         of.mlp,
         inner=inner,
@@ -194,18 +205,16 @@ def deepseek(config: Config, *, router_bias: bool) -> Network:
         shared_inner=(config.maybe("n_shared_experts") or 0) * inner,
         router_bias=router_bias,
     )
-    first, step = config.maybe("first_k_dense_replace") or 0, config.maybe("moe_layer_freq") or 1
     config.left_out("num_nextn_predict_layers", "layers that predict further tokens are left out")
     blocks = (
         Block(of.attention, of.mlp if i < first or i % step else sparse) for i in range(of.layers)
     )
-    return network(config, Habits(), blocks, of.hidden)
+    return network(config, blocks, of.hidden)
 
 
 def gpt_oss(config: Config) -> Network:
     """gpt-oss: windows in every other layer, sinks, biases in experts too."""
-    habits = Habits(bias=True, sinks=True)
-    of = base(config, habits)
+    of = base(config, Habits(sinks=True))
     window = config.whole("sliding_window")
     mlp = replace(
         of.mlp,
@@ -215,23 +224,27 @@ def gpt_oss(config: Config) -> Network:
         router_bias=True,
     )
     attention = windows(config, of, window, (i % 2 == 0 for i in range(of.layers)))
-    return network(config, habits, (Block(each, mlp) for each in attention), of.hidden)
+    return network(config, (Block(each, mlp) for each in attention), of.hidden)
 
 
 def llama4(config: Config) -> Network:
     """Llama 4: chunks and rotary positions in most layers; experts in all or every other one."""
     dense = "intermediate_size_mlp"
-    of = base(config, Habits(), inner=(dense,))
-    chunk = config.maybe("attention_chunk_size") or 0
-    every = config.maybe("no_rope_layer_interval") or 4
-    rotary = config.listed("no_rope_layers", int) or [
-        int((i + 1) % every != 0) for i in range(of.layers)
-    ]
-    config.listed("layer_types", str)  # says again what no_rope_layers says
-    inner, step = config.whole("intermediate_size"), config.maybe("interleave_moe_layer_step") or 1
+    layers = config.whole(*LAYERS)
     sparse = config.listed("moe_layers", int)
     if sparse is None:
-        sparse = list(range(step - 1, of.layers, step))
+        step = config.maybe("interleave_moe_layer_step") or 1
+        sparse = list(range(step - 1, layers, step))
+    config.idle(dense, "interleave_moe_layer_step", "no_rope_layer_interval")
+    inner = config.whole("intermediate_size")
+    all_sparse = set(range(layers)) <= set(sparse)
+    of = base(config, Habits(), inner=("intermediate_size" if all_sparse else dense,))
+    chunk = config.maybe("attention_chunk_size") or 0
+    rotary = config.listed("no_rope_layers", int)
+    if not rotary:
+        every = config.maybe("no_rope_layer_interval") or 4
+        rotary = [int((i + 1) % every != 0) for i in range(layers)]
+    config.listed("layer_types", str)  # says again what no_rope_layers says
     mlp = replace(
         of.mlp,
         inner=inner,
@@ -245,14 +258,13 @@ def llama4(config: Config) -> Network:
         for one in rotary[: of.layers]
     )
     blocks = (Block(one, mlp if i in sparse else of.mlp) for i, one in enumerate(attention))
-    return network(config, Habits(), blocks, of.hidden)
+    return network(config, blocks, of.hidden)
 
 
 def gemma(config: Config, *, head_norm: bool, pattern: int) -> Network:
     """Gemma 2 and 3: gated gelu, norms around each part, windows in all but every n-th layer."""
-    habits = Habits(head_norm=head_norm, tied=True, activation="gelu_pytorch_tanh")
-    of = base(config, habits)
-    if config.flag("use_bidirectional_attention", False):
+    of = base(config, Habits(head_norm=head_norm))
+    if config.flag("use_bidirectional_attention"):
         of = replace(of, attention=replace(of.attention, causal=False))
     window = config.whole("sliding_window")
     every = config.maybe("sliding_window_pattern", "_sliding_window_pattern") or pattern
@@ -260,4 +272,4 @@ def gemma(config: Config, *, head_norm: bool, pattern: int) -> Network:
         config.left_out(key, "a soft cap is left out")
     attention = windows(config, of, window, ((i + 1) % every != 0 for i in range(of.layers)))
     blocks = (Block(each, of.mlp, sandwich=True) for each in attention)
-    return network(config, habits, blocks, of.hidden)
+    return network(config, blocks, of.hidden)

@@ -14,14 +14,14 @@ _CROSS = "attention to an encoder is left out"
 def bert(config: Config) -> Network:
     """BERT: an encoder, norms behind the sums."""
     hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
-    if config.word("position_embedding_type", "absolute") != "absolute":
+    if config.word("position_embedding_type") not in ("", "absolute"):
         config.notes.append("position_embedding_type: positions are taken as learned ones")
     config.left_out("add_cross_attention", _CROSS)
     attention = SelfAttention(
-        heads, heads, shared_out(hidden, heads), causal=config.flag("is_decoder", False),
+        heads, heads, shared_out(hidden, heads), causal=config.flag("is_decoder"),
         qkv_bias=True, output_bias=True, rotary=False,
     )  # fmt: skip
-    mlp = _mlp(config, hidden, config.activation("hidden_act", default="gelu"))
+    mlp = _mlp(config, hidden, config.activation("hidden_act"))
     both = "BertForPreTraining" in (config.listed("architectures", str) or [])
     if not both:
         config.notes.append("taken with the pooler; the heads of pre-training: BertForPreTraining")
@@ -30,7 +30,7 @@ def bert(config: Config) -> Network:
         (Block(attention, mlp, layers, norm_after=True),),
         norm="layernorm", norm_bias=True, positions=config.whole("max_position_embeddings"),
         token_types=config.whole("type_vocab_size"), embedding_norm=True, final_norm=False,
-        tied=config.flag("tie_word_embeddings", True),
+        tied=config.flag("tie_word_embeddings"),
         head="pretraining" if both else "pooler", head_bias=both,
         dropout=config.share("hidden_dropout_prob"),
     )  # fmt: skip
@@ -44,12 +44,12 @@ def gpt2(config: Config) -> Network:
         heads, heads, shared_out(hidden, heads),
         qkv_bias=True, output_bias=True, rotary=False, joined=True,
     )  # fmt: skip
-    mlp = _mlp(config, hidden, config.activation("activation_function", default="gelu_new"))
+    mlp = _mlp(config, hidden, config.activation("activation_function"))
     return Network(
         "imported", hidden, config.whole("vocab_size"), (Block(attention, mlp, layers),),
         norm="layernorm", norm_bias=True,
         positions=config.whole("n_positions", "n_ctx", "max_position_embeddings"),
-        tied=config.flag("tie_word_embeddings", True), dropout=config.share("resid_pdrop"),
+        tied=config.flag("tie_word_embeddings"), dropout=config.share("resid_pdrop"),
     )  # fmt: skip
 
 
@@ -57,11 +57,11 @@ def gptj(config: Config) -> Network:
     """GPT-J: attention and inner layer side by side behind one norm; biases in the latter."""
     hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
     attention = SelfAttention(heads, heads, shared_out(hidden, heads))
-    mlp = _mlp(config, hidden, config.activation("activation_function", default="gelu_new"))
+    mlp = _mlp(config, hidden, config.activation("activation_function"))
     return Network(
         "imported", hidden, config.whole("vocab_size"),
         (Block(attention, mlp, layers, parallel=True),), norm="layernorm", norm_bias=True,
-        tied=config.flag("tie_word_embeddings", False), head_bias=True,
+        tied=config.flag("tie_word_embeddings"), head_bias=True,
         dropout=config.share("resid_pdrop"),
     )  # fmt: skip
 
@@ -74,66 +74,68 @@ def opt(config: Config) -> Network:
             "word_embed_proj_dim differs from the width (OPT-350M); embeddings of another width "
             "are not described"
         )
-    bias = config.flag("enable_bias", True)
-    affine = config.flag("layer_norm_elementwise_affine", True)
+    bias = config.flag("enable_bias")
+    affine = config.flag("layer_norm_elementwise_affine")
     if not affine:
         config.notes.append("layer_norm_elementwise_affine: norms are taken with weights")
     attention = SelfAttention(
         heads, heads, shared_out(hidden, heads),
         qkv_bias=bias, output_bias=bias, rotary=False,
     )  # fmt: skip
-    config.share("activation_dropout")
-    mlp = _mlp(config, hidden, config.activation("activation_function", default="relu"), bias)
-    before = config.flag("do_layer_norm_before", True)
+    config.idle("activation_dropout")
+    mlp = _mlp(config, hidden, config.activation("activation_function"), bias)
+    before = config.flag("do_layer_norm_before")
     return Network(
         "imported", hidden, config.whole("vocab_size"),
         (Block(attention, mlp, layers, norm_after=not before),), norm="layernorm",
         norm_bias=True, positions=config.whole("max_position_embeddings") + 2,
-        final_norm=before and not config.flag("_remove_final_layer_norm", False),
-        tied=config.flag("tie_word_embeddings", True), dropout=config.share("dropout"),
+        final_norm=before and not config.flag("_remove_final_layer_norm"),
+        tied=config.flag("tie_word_embeddings"), dropout=config.share("dropout"),
     )  # fmt: skip
 
 
 def mpt(config: Config) -> Network:
     """MPT: biases unless `no_bias`, learned positions unless slopes (`alibi`)."""
     hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
-    bias = not config.flag("no_bias", True)
+    bias = not config.flag("no_bias")
     how = config.nested("attn_config")
-    alibi = how.flag("alibi", True)
+    alibi = how.flag("alibi")
     if alibi:
         config.notes.append(f"alibi: {_ALIBI}")
-    kind = how.word("attn_type", "multihead_attention")
-    one = kind == "multiquery_attention"
+    one = how.word("attn_type") == "multiquery_attention"
     kv_heads = 1 if one else how.maybe("kv_n_heads") or heads
     for key in ("qk_ln", "clip_qkv"):
         how.left_out(key, "is left out")
     attention = SelfAttention(
         heads, kv_heads, shared_out(hidden, heads),
-        qkv_bias=bias, output_bias=bias, rotary=how.flag("rope", False), joined=True,
+        qkv_bias=bias, output_bias=bias, rotary=how.flag("rope"), joined=True,
     )  # fmt: skip
     mlp = Mlp(config.whole("expansion_ratio") * hidden, False, "gelu", bias)
-    learned = config.flag("learned_pos_emb", True) and not alibi and not attention.rotary
-    config.share("emb_pdrop")
-    config.word("norm_type", "")
-    config.word("name", "")
-    config.maybe("max_seq_len")
+    learned = not alibi and not attention.rotary and config.flag("learned_pos_emb")
+    config.idle("learned_pos_emb", "emb_pdrop", "norm_type", "name", "max_seq_len")
     return Network(
         "imported", hidden, config.whole("vocab_size"), (Block(attention, mlp, layers),),
         norm="layernorm", norm_bias=bias,
         positions=config.whole("max_seq_len") if learned else 0,
-        tied=config.flag("tie_word_embeddings", True), dropout=config.share("resid_pdrop"),
+        tied=config.flag("tie_word_embeddings"), dropout=config.share("resid_pdrop"),
     )  # fmt: skip
 
 
 def falcon(config: Config) -> Network:
-    """Falcon: one head of keys, or several in its newer form; parts side by side."""
+    """Falcon: one head of keys, or several in its newer form; parts side by side.
+
+    Files of 2023 (RefinedWeb) say the newer form by `n_head_kv` alone.
+    """
     hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
-    newer = config.flag("new_decoder_architecture", False)
-    one = config.flag("multi_query", True) and not newer
+    newer = config.flag("new_decoder_architecture") or (
+        "new_decoder_architecture" not in config.data and bool(config.data.get("n_head_kv"))
+    )
+    one = not newer and config.flag("multi_query")
     grouped = config.maybe("num_kv_heads", "n_head_kv", "num_key_value_heads")
     norms = config.maybe("num_ln_in_parallel_attn") or (2 if newer else 1)
-    parallel = config.flag("parallel_attn", True) or newer
-    bias, alibi = config.flag("bias", False), config.flag("alibi", False)
+    parallel = newer or config.flag("parallel_attn")
+    config.idle("multi_query", "parallel_attn")
+    bias, alibi = config.flag("bias"), config.flag("alibi")
     if alibi:
         config.notes.append(f"alibi: {_ALIBI}")
     attention = SelfAttention(
@@ -141,11 +143,11 @@ def falcon(config: Config) -> Network:
         shared_out(hidden, heads),
         qkv_bias=bias, output_bias=bias, rotary=not alibi, joined=True,
     )  # fmt: skip
-    mlp = _mlp(config, hidden, config.activation("activation", default="gelu"), bias)
+    mlp = _mlp(config, hidden, config.activation("activation"), bias)
     block = Block(attention, mlp, layers, parallel=parallel, own_norm=parallel and norms == 2)
     return Network(
         "imported", hidden, config.whole("vocab_size"), (block,), norm="layernorm",
-        norm_bias=True, tied=config.flag("tie_word_embeddings", True),
+        norm_bias=True, tied=config.flag("tie_word_embeddings"),
         dropout=config.share("hidden_dropout"),
     )  # fmt: skip
 
@@ -155,10 +157,8 @@ def t5(config: Config, *, experts: bool = False) -> Network:
     hidden, heads = config.whole(*HIDDEN), config.whole(*HEADS)
     layers = config.whole("num_layers", "num_hidden_layers")
     size, inner = config.whole("d_kv"), config.whole("d_ff")
-    said = config.word("dense_act_fn" if experts else "feed_forward_proj", "relu")
-    for key in ("dense_act_fn", "feed_forward_proj"):
-        config.word(key, "")
-    config.flag("is_gated_act", False)
+    said = config.word("dense_act_fn" if experts else "feed_forward_proj")
+    config.idle("dense_act_fn", "feed_forward_proj", "is_gated_act")
     gated = said.startswith("gated-")
     activation = "gelu_new" if said == "gated-gelu" else known(said.removeprefix("gated-"))
     mlp = Mlp(inner, gated, activation)
@@ -170,29 +170,32 @@ def t5(config: Config, *, experts: bool = False) -> Network:
             heads, heads, size, causal=causal, rotary=False, relative_buckets=buckets
         )
         cross = SelfAttention(heads, heads, size, causal=False, rotary=False) if causal else None
-        key = "num_sparse_decoder_layers" if causal else "num_sparse_encoder_layers"
-        step = _step(count, config.whole(key)) if experts else 0
+        step = _step(config, "decoder" if causal else "encoder", count) if experts else 0
         mlps = (_switch(config, mlp) if _is_sparse(i, step) else mlp for i in range(count))
         stacks.append(runs(Block(attention, each, cross=cross) for each in mlps))
     return Network(
         "imported", hidden, config.whole("vocab_size"), stacks[1], encoder=stacks[0],
-        tied=config.flag("tie_word_embeddings", True), dropout=config.share("dropout_rate"),
+        tied=config.flag("tie_word_embeddings"), dropout=config.share("dropout_rate"),
     )  # fmt: skip
 
 
 def _switch(config: Config, mlp: Mlp) -> Mlp:
     """An inner layer of experts, of which a token goes to one."""
-    config.maybe("expert_capacity", "decoder_sparse_step", "encoder_sparse_step")
-    config.flag("add_router_probs", False)
+    config.idle("expert_capacity", "decoder_sparse_step", "encoder_sparse_step", "add_router_probs")
     return Mlp(
         mlp.inner, mlp.gated, mlp.activation, experts=config.whole("num_experts"), chosen=1,
-        router_bias=config.flag("router_bias", False),
+        router_bias=config.flag("router_bias"),
     )  # fmt: skip
 
 
-def _step(layers: int, sparse: int) -> int:
-    """Every how many layers one has experts."""
-    return max(layers // sparse, 1) if sparse else 0
+def _step(config: Config, stack: str, layers: int) -> int:
+    """Every how many layers of a stack one has experts; its own key overrules their number."""
+    sparse, step = f"num_sparse_{stack}_layers", config.maybe(f"{stack}_sparse_step")
+    if step is None:
+        number = config.whole(sparse)
+        step = max(layers // number, 1) if number else 0
+    config.idle(sparse)
+    return step
 
 
 def _is_sparse(layer: int, step: int) -> bool:

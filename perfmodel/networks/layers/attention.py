@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfmodel.networks.layers.layer import Layer, share
+from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.network import Latent, SelfAttention
 from perfmodel.networks.operations.attention import FusedAttention, UnfusedAttention
 from perfmodel.networks.operations.exchange import Exchange
@@ -24,15 +24,15 @@ def attention(
     """Attention over x; with `cross`, queries of x over the encoder's output."""
     setting, tensor = layer.setting, layer.tensor
     x = layer.spread(x, name)
-    heads = share("heads", of.heads, tensor, "tensor")
+    heads = layer.share("heads", of.heads, tensor, "tensor")
     # Fewer key-value heads than devices: each device has a copy of one.
     whole = of.kv_heads % tensor and tensor % of.kv_heads == 0
-    kv_heads = 1 if whole else share("kv_heads", of.kv_heads, tensor, "tensor")
+    kv_heads = 1 if whole else layer.share("kv_heads", of.kv_heads, tensor, "tensor")
     if of.latent is not None:
         q, k, v = _latent(layer, of, of.latent, x, heads, name)
     else:
         q, k, v = _projections(layer, of, x, heads, kv_heads, name, cross=cross)
-    seq = share("tokens of a sequence", setting.seq, setting.shards.context, "context")
+    seq = layer.share("tokens of a sequence", setting.seq, setting.shards.context, "context")
     past = 0 if cross else setting.past
     keys = past + seq
     if setting.shards.context > 1:
@@ -45,7 +45,21 @@ def attention(
         v = (_cached(setting, f"{name} past v", kv_heads * of.value_width), *v)
     kind = FusedAttention if setting.fused_attention else UnfusedAttention
     attended = layer.one(
-        kind(name, setting, of, q, k, v, setting.batch, heads, kv_heads, seq, keys, layer.drops)
+        kind(
+            name,
+            setting,
+            of,
+            q,
+            k,
+            v,
+            setting.batch,
+            heads,
+            kv_heads,
+            seq,
+            keys,
+            layer.drops,
+            layer.network.norm == "rmsnorm",
+        )
     )
     hidden = layer.network.hidden
     output = Linear(f"{name} output", setting, attended, hidden, of.output_bias, split="in")

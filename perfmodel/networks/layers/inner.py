@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from perfmodel.networks.layers.layer import Layer, share
+from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.network import Mlp
 from perfmodel.networks.operations.exchange import Exchange, Way
 from perfmodel.networks.operations.experts import Choice, Combine, Permute, touched
@@ -29,7 +29,7 @@ def inner(layer: Layer, of: Mlp, x: Value) -> Value:
 def _dense(layer: Layer, of: Mlp, x: Value, columns: int, name: str) -> Value:
     """Up, activation, down."""
     x = layer.spread(x, name)
-    mine = share("columns of the inner layer", columns, layer.tensor, "tensor")
+    mine = layer.share("columns of the inner layer", columns, layer.tensor, "tensor")
     active = _up(layer, of, x, mine, name)
     hidden = layer.network.hidden
     down = Linear(f"{name} down", layer.setting, active, hidden, of.bias, split="in")
@@ -71,8 +71,8 @@ def _experts(layer: Layer, of: Mlp, x: Value) -> Value:
     split = layer.tensor if shards.expert_tensor else 1
     if shards.expert_tensor:
         x = layer.spread(x, "experts")
-    local = share("experts", of.experts, shards.expert, "expert")
-    columns = share("columns of an expert", of.inner, split, "tensor")
+    local = layer.share("experts", of.experts, shards.expert, "expert")
+    columns = layer.share("columns of an expert", of.inner, split, "tensor")
     router = Linear("router", setting, x, of.experts, of.router_bias, dtype=setting.data)
     weights = layer.one(Choice("choice", setting, layer.one(router)))
     used, each = _rows(of, x.rows, shards.expert, local)

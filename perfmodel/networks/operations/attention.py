@@ -42,6 +42,8 @@ class AttentionOperation(Operation):
     """Keys of a sequence."""
     dropout: bool = False
     """Whether dropout applies to the softmax's result."""
+    rms: bool = False
+    """Whether the network has RMS norms, as Llama and the families after it."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -181,8 +183,11 @@ class UnfusedAttention(AttentionOperation):
 
     @property
     def _wide_softmax(self) -> bool:
-        """Whether autocast keeps the softmax's fp32 result beside its 16-bit copy."""
-        return self.setting.stack.autocast and not self.setting.wide
+        """Whether the softmax's fp32 result is kept beside its 16-bit copy: under autocast, and in
+        transformers' code of the families after Llama, but for gpt-oss and its sinks."""
+        stack = self.setting.stack
+        fp32 = stack.autocast or (stack.fp32_softmax and self.rms and not self.of.sinks)
+        return fp32 and not self.setting.wide
 
     @property
     def weights_of(self) -> Value:

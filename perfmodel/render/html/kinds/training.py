@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from perfmodel.networks.flops import USUAL
 from perfmodel.render.html.columns import columns, telling
 from perfmodel.render.html.kinds.registry import Document, assumptions, flat, kind
 from perfmodel.render.html.sections import Bar, Bars, Dots, Rows, Section, table
@@ -17,7 +18,7 @@ _AXES = ("tensor", "pipeline", "chunks", "data", "context", "expert", "zero", "m
 _PLAN = (*_AXES, "recompute", "optimiser", "schedule", "stack", "dtype", "seq")
 _FIRST = (
     *("network", "device", "devices", *_PLAN, "global_batch", "step_us", "low_us", "high_us"),
-    *("tokens_per_s_per_device", "mfu", "mfu_megatron", "memory_bytes", "memory_total_bytes"),
+    *("tokens_per_s_per_device", "mfu", f"mfu_{USUAL}", "memory_bytes", "memory_total_bytes"),
     *("capacity_bytes", "fits", "lacking_bytes", "limiter", "forward_us", "backward_us"),
     *("bubble_us",),
 )
@@ -91,7 +92,7 @@ def _times(steps: Sequence[tuple[str, Row]]) -> Iterator[Bars]:
             step["by_class_us"],
             step["low_us"],
             step["high_us"],
-            note=f"MFU {step['mfu']['megatron']:.1%}" if "megatron" in step["mfu"] else "",
+            note=f"MFU {step['mfu'][USUAL]:.1%} by {USUAL}" if USUAL in step["mfu"] else "",
         )
         for name, step in steps
         if isinstance(step.get("by_class_us"), Mapping)
@@ -122,7 +123,7 @@ def _tradeoff(rows: Sequence[Row]) -> Dots:
     capacities = {row["capacity_bytes"] for row in rows if row.get("capacity_bytes")}
     options = ("recompute", "devices", *_AXES, "network", "device")
     varied = telling(rows, options)
-    mfu = "mfu_megatron" if "mfu_megatron" in rows[0] else "mfu"
+    mfu = f"mfu_{USUAL}" if f"mfu_{USUAL}" in rows[0] else "mfu"
     return Dots(
         "Plans by memory and time",
         ["memory_total_bytes"],
@@ -162,11 +163,12 @@ def _said(row: Row) -> str:
         f"{row['network']} on {row['devices']:,} x {row['device']}: a step" if "network" in row
         else "A step"
     )  # fmt: skip
-    mfu = row.get("mfu_megatron", row.get("mfu"))
+    by = f" by {USUAL}" if f"mfu_{USUAL}" in row else ""
+    mfu = row[f"mfu_{USUAL}"] if by else row.get("mfu")
     said = (
         f"{where} takes {seconds(row['step_us'] / 1e6)} ({seconds(row['low_us'] / 1e6)} to "
         f"{seconds(row['high_us'] / 1e6)}), {row['tokens_per_s_per_device']:,.0f} tokens/s a "
-        f"device, MFU {mfu:.1%}; most of it is {row['limiter']}."
+        f"device, MFU {mfu:.1%}{by}; most of it is {row['limiter']}."
     )
     if row.get("bubble_us"):
         stages = f"{row['pipeline']} stages ({row.get('schedule', 'pipeline')})"
