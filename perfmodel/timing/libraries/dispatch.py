@@ -28,6 +28,7 @@ def resolve(
     *,
     batched: bool = False,
     decode: bool = False,
+    head_dim: int = 0,
     variant: str = "",
 ) -> tuple[Any, tuple[str, ...]]:
     """The facts of the kernel that runs an implementation on a device, and sentences on
@@ -47,6 +48,9 @@ def resolve(
         # No library runs a GPU's tiles on a CPU.
         chosen = chosen if chosen.schedule == "standard" else kernel_facts(_BLOCKED)
     chosen = _running(chosen, machine, implementation, said)
+    if isinstance(chosen, AttentionFacts) and chosen.other_dims is not None:
+        if head_dim not in chosen.head_dims:
+            chosen = _running(kernel_facts(chosen.other_dims), machine)
     if batched and isinstance(chosen, GemmFacts) and chosen.batched is not None:
         chosen = _running(kernel_facts(chosen.batched), machine)
     if decode and isinstance(chosen, AttentionFacts) and chosen.decoder is not None:
