@@ -189,6 +189,8 @@ class AttentionFacts(MatrixFacts):
     passed_columns: Annotated[int | None, "columns of the result"] = None
     """Columns of the result that a warp computes, where scores pass through shared memory between
     the products: written once in 16 bits, read by every warp that shares their row."""
+    holds_queries: bool = False
+    """Whether a block of many queries keeps them in registers, not in shared memory."""
     ping_pong: bool = False
     """Whether groups of warps alternate: one does its softmax while another multiplies."""
     specialises: bool = False
