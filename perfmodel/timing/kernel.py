@@ -138,8 +138,9 @@ def time_kernel(
     sustained = _sustained_seconds(machine, constants, work, moved, style, reached)
     at_boost = _joined(constants, busy, behind, style)
     if style.large_product is not None:
-        at_boost = np.maximum(at_boost, work.matrix_flops * style.large_product.boost_seconds)
-        sustained = np.maximum(sustained, work.matrix_flops * style.large_product.power_seconds)
+        flops = np.asarray(work.matrix_flops, dtype=np.float64)
+        at_boost = np.maximum(at_boost, flops * style.large_product.boost_seconds)
+        sustained = np.maximum(sustained, flops * style.large_product.power_seconds)
     if style.turns.waits:
         at_boost = np.maximum(at_boost, in_turn_seconds(machine, terms, even, where, style))
     working = power.held_down_seconds(at_boost, sustained, style.run.lag_seconds)
@@ -312,12 +313,13 @@ def _sustained_seconds(
     if "power" in constants.off:
         return np.zeros(())
     code = style.code
-    between = work.vector_ops + work.special_ops + code.vector_ops + code.integer_ops
+    counts = (work.vector_ops, work.special_ops, code.vector_ops, code.integer_ops)
+    between = sum(np.asarray(count, dtype=np.float64) for count in counts)
     return power.power_seconds(
         machine,
         constants,
         style.compute,
-        work.matrix_flops,
+        np.asarray(work.matrix_flops, dtype=np.float64),
         moved.through().hbm_bytes,
         instructions=0.0 if style.large_product is None else between,
         activity=style.run.activity,

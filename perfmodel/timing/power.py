@@ -84,8 +84,7 @@ def power_seconds(
     at_boost = work / (machine.matrix_per_unit(dtype) * machine.units * share)
     arithmetic = work * (activity * operation_joules(machine, constants, dtype, vector=vector))
     fetched_joules = 2.0 * operation_joules(machine, constants, "fp32", vector=True)
-    beside = np.asarray(instructions, dtype=np.float64)  # counts of a large problem are whole numbers
-    arithmetic = arithmetic + beside * (activity * fetched_joules)
+    arithmetic = arithmetic + instructions * (activity * fetched_joules)
     memory = constants["dram_joules"] * dram_bytes
     rated = at_boost * machine.device.beyond_boost
     seconds = np.cbrt((arithmetic + memory) / usable * rated * rated)
