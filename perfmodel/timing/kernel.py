@@ -217,11 +217,18 @@ def _unit_seconds(
     passes = slots.passes(cost, work)
     issued = slots.busiest("alu", "fma", "issue", "valu", "scalar")
     accesses = unit(slots.busiest("lsu", "lds", "vmem") * passes, machine.clock_hz)
-    return found | {
+    in_binary = {
         "special": unit(slots.busiest("special") * passes, machine.clock_hz * awake),
         "vector": unit(issued * passes, machine.clock_hz * awake),
         "shared": np.maximum(found["shared"], accesses),
     }
+    # The loop of a specialised binary is that of the warps that multiply. Where it has none of the
+    # exponentials, other warps of the block compute them, and the vector work around them.
+    elsewhere = slots.flops_per_pass > 0 and not slots.busiest("special", "valu")
+    if elsewhere and np.any(found["special"]):
+        for name in ("special", "vector"):
+            in_binary[name] = np.maximum(in_binary[name], found[name])
+    return found | in_binary
 
 
 def _memory_seconds(
