@@ -202,6 +202,7 @@ KERNELS = (
         menu_of=menu_of,
         forms=FORMS,
         targets=("sm_90",),
+        style_like="flash3",
         interpreted=False,
     ),
 )

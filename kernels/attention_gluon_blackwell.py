@@ -158,6 +158,7 @@ KERNELS = (
         menu_of=menu_of,
         forms=tuple(form for form in FORMS if form.head_dim <= _WIDEST),
         targets=("sm_100",),
+        style_like="flash4",
         interpreted=False,
     ),
 )

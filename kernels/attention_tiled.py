@@ -191,6 +191,7 @@ KERNELS = (
         plan=_plan,
         schedule=_schedule,
         reference_of=_reference,
+        overlaps=lambda config: config.specialise,
         menu_of=menu_of,
         forms=FORMS,
     ),

@@ -267,6 +267,7 @@ def _kernel(name: str, summary: str, menu_of: Menu, forms: tuple, cases: tuple) 
         reference_of=_reference,
         menu_of=menu_of,
         forms=forms,
+        overlaps=lambda config: config.specialise or config.flatten,
     )
 
 

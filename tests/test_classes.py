@@ -262,7 +262,8 @@ def test_the_usual_class_follows_the_generation():
         ("cudnn-hopper", "t4", "flash2"), ("flash2", "b200", None),
         ("cublas-fp32-turing-batched", "v100-sxm2", "cublas-fp32-volta-batched"),
         ("cublas-fp32-batched", "t4", "cublas-fp32-turing-batched"),
-        ("aiter", "mi300x", None), ("aiter", "mi210", None), ("aiter", "h100-sxm", "fmha-ampere"),
+        ("aiter", "mi300x", None), ("aiter", "mi210", "ck-flash"),
+        ("ck-flash", "mi210", None), ("ck-flash", "h100-sxm", "fmha-ampere"),
     ],
 )  # fmt: skip
 def test_a_class_without_its_instructions_falls_back_and_says_so(name, slug, falls):

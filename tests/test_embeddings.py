@@ -211,10 +211,10 @@ def test_a_cpu_wins_where_a_gpus_cache_misses():
     assert not in_memory(asked, A100).fits
     assert in_memory(asked, XEON).fits
     cpu = in_memory(asked, XEON).seconds
-    small = cached(asked, T4, XEON, 0.001 * T4.hbm_capacity_bytes / asked.row_bytes)
+    small = cached(asked, T4, XEON, 0.001 * T4.memory_bytes / asked.row_bytes)
     assert small.limiter == "link"
     assert small.seconds > cpu
-    assert cached(asked, H100, XEON, 0.9 * H100.hbm_capacity_bytes / asked.row_bytes).seconds < cpu
+    assert cached(asked, H100, XEON, 0.9 * H100.memory_bytes / asked.row_bytes).seconds < cpu
 
 
 def test_shards_look_up_a_share_and_exchange_sums():

@@ -383,7 +383,7 @@ def test_the_command_searches_a_policy(cli):
     )  # fmt: skip
     assert (code, err) == (0, "")
     (row,) = json.loads(out)["policies"]
-    assert row["device_bytes"] <= 0.9 * T4.hbm_capacity_bytes
+    assert row["device_bytes"] <= 0.9 * T4.memory_bytes
     assert row["weights_device"] + row["weights_host"] == pytest.approx(1.0)
     assert row["tokens_per_s"] == pytest.approx(
         row["part"] * row["blocks"] * 32 / (row["prefill_s"] + row["decode_s"])

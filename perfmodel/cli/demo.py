@@ -238,6 +238,6 @@ def _sweep(run: _Run, compared: pd.DataFrame) -> Any:
         run.tiled.seconds / batch,
         run.standard.footprint_bytes / batch,
         run.tiled.footprint_bytes / batch,
-        run.device.hbm_capacity_bytes,
+        run.device.memory_bytes,
         tuple(measured),
     )

@@ -138,7 +138,7 @@ def _placements(
     if device.kind == "cpu":
         return
     if host is not None:
-        rows = cache * device.hbm_capacity_bytes / bags.row_bytes
+        rows = cache * device.memory_bytes / bags.row_bytes
         yield cached(bags, device, host, rows, pinned=not lru)
     made = systems.made_of(device.slug)
     system = max(made, key=lambda one: one.node_devices) if made else systems.of_device(device)

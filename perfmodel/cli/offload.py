@@ -201,13 +201,13 @@ def _joined(every: Sequence[_Asked], reports: Sequence[Report]) -> Report:
 
 def _room(device: Device, host_bytes: float, disk: Disk | None) -> search.Room:
     on_disk = disk.capacity_bytes if disk else 0.0
-    return search.Room(_ROOM * device.hbm_capacity_bytes, _ROOM * host_bytes, on_disk)
+    return search.Room(_ROOM * device.memory_bytes, _ROOM * host_bytes, on_disk)
 
 
 def _host_bytes(host: Device | None, said: str | None) -> float:
     if said is not None:
         return parse(said, "capacity")
-    return host.hbm_capacity_bytes if host is not None else 0.0
+    return host.memory_bytes if host is not None else 0.0
 
 
 def _sizes(text: str, name: str) -> tuple[int, ...]:

@@ -62,7 +62,7 @@ class Placed:
 def in_memory(bags: Bags, device: Device) -> Placed:
     """All tables in one device's memory."""
     found = bag_time(bags, device)
-    fits = bags.table_bytes <= device.hbm_capacity_bytes
+    fits = bags.table_bytes <= device.memory_bytes
     return _placed("memory", device, 1, found, found.hit, fits)
 
 
@@ -79,7 +79,7 @@ def cached(bags: Bags, device: Device, host: Device, rows: float, *, pinned: boo
     link = link_seconds(bags, device, host, 1.0 - hit)
     over = (link, link * _LINK_ENDS[0], link * _LINK_ENDS[1])
     held = rows * bags.row_bytes
-    fits = held <= device.hbm_capacity_bytes and bags.table_bytes <= host.hbm_capacity_bytes
+    fits = held <= device.memory_bytes and bags.table_bytes <= host.memory_bytes
     return _placed("cached", device, 1, found, hit, fits, over=over)
 
 
@@ -106,7 +106,7 @@ def sharded(bags: Bags, device: Device, system: System, devices: int) -> Placed:
         float(exchange.low_seconds[0]),
         float(exchange.high_seconds[0]),
     )
-    fits = bags.table_bytes <= devices * device.hbm_capacity_bytes
+    fits = bags.table_bytes <= devices * device.memory_bytes
     return _placed("sharded", device, devices, found, found.hit, fits, then=then)
 
 

@@ -232,6 +232,11 @@ class BundledKernel:
     type). Menus are compiled for them."""
     targets: tuple[str, ...] = ()
     """Compile targets that the kernel supports; empty: all."""
+    style_like: str = "triton"
+    """The implementation whose warps work together as its own do: what they overlap."""
+    overlaps: Callable[[Any], bool] = lambda _: False
+    """Whether one block of a config overlaps its own stages: by specialised warps, or by one loop
+    over all its tiles."""
     interpreted: bool = True
     """Whether Triton's interpreter can run it; it cannot run Gluon. Other kernels are replayed and
     checked on a device only."""

@@ -14,6 +14,9 @@ assumed          names of implementations, or of harnesses, blanked
 Groups (one source, device and implementation) have equal weight for any number of runs: a new group
 is as likely to resemble a small one as a large one.
 
+Runs that wait for the host of their own framework (`host_seconds` in names.yaml) are left out: they
+say how long a host takes to call, not how long kernels take.
+
 The facts of kernels were written with most runs known, so leaving out constants underestimates
 errors on new runs. Runs that arrived after the facts were written are therefore used as well:
 `first_met.yaml` has the percentiles of their first predictions. The wider of both factors is taken.
@@ -25,6 +28,7 @@ For these runs, measured rates of a new architecture made no difference, so `cal
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,9 +39,10 @@ from perfmodel import yamltable
 from perfmodel.fitting.fitted import families
 from perfmodel.fitting.heldout import Linearised, labels, left_out
 from perfmodel.hardware import Device, load
+from perfmodel.timing.architectures import architecture_of
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.knowledge import LEVELS, is_calibrated, signature
-from perfmodel.timing.libraries import AttentionFacts, framework_of, kernels
+from perfmodel.timing.libraries import AttentionFacts, caller_of, framework_of, kernels
 from perfmodel.validation.compare import predict_table
 from perfmodel.validation.judging import LEFT_OUT
 from perfmodel.validation.masking import datasheet, unnamed
@@ -53,12 +58,24 @@ TAILS = (0.1, 0.9)
 _EDGES_US = (10.0, 40.0, 200.0, 1000.0)
 # Fewest rows and groups of a bin, and the rows from which a group has full weight.
 _FEWEST, _FEWEST_GROUPS, _WHOLE = 40, 3, 8
+# Times of a framework's call on one kind of host spread by so much.
+_CALL_SPREAD = 1.25
 # Columns that identify a problem.
 _SHAPE = (
     "device", "harness", "op", "variant", "dtype", "kv_dtype", "direction", "phase", "causal",
     "includes", "batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim", "window", "m", "n",
     "k", "rows", "cols",
 )  # fmt: skip
+
+
+def waits_for_host(table: pd.DataFrame) -> np.ndarray:
+    """Whether a run takes as long as its framework's own call keeps the host busy."""
+    ran = ["device", "op", "implementation", "dtype"]
+    found = np.zeros(len(table))
+    for (device, op, name, dtype), rows in table.groupby(ran).indices.items():
+        instruction = architecture_of(load(str(device))).instruction
+        found[rows] = caller_of(str(op), str(name), str(dtype), instruction).host_seconds or 0.0
+    return np.asarray(table["measured_us"].to_numpy(float) * 1e-6 < _CALL_SPREAD * found)
 
 
 def errors(predicted: pd.DataFrame) -> pd.DataFrame:
@@ -239,6 +256,7 @@ def table_of(fit: Linearised, runs: pd.DataFrame) -> dict[str, Any]:
     from perfmodel.fitting.estimation import values_of
 
     values = values_of(fit.constants, fit.runs)
+    fit, runs = _of_kernels(fit), runs[~waits_for_host(runs)]
     seen = predict_table(fit.table, constants=values)
     widths = spread_of(seen, between_frameworks(runs, seen))
     others = Missed(widths).add(left_out(fit, "framework")).factors()
@@ -260,6 +278,18 @@ def table_of(fit: Linearised, runs: pd.DataFrame) -> dict[str, Any]:
             name: {**entry, **alone.get(name, {}), **fitted[name]} for name, entry in widths.items()
         },
     }
+
+
+def _of_kernels(fit: Linearised) -> Linearised:
+    """The fit without the runs that wait for their host, which no constant moves."""
+    kept = ~waits_for_host(fit.table)
+    return replace(
+        fit,
+        table=fit.table[kept].reset_index(drop=True),
+        errors=fit.errors[kept],
+        slopes=fit.slopes[kept],
+        kernel=fit.kernel[kept].reset_index(drop=True),
+    )
 
 
 def _assumed_by_family(

@@ -94,5 +94,5 @@ def layer_rows(
             "time_us": found.seconds * 1e6,
             "tokens_per_s": batch / found.seconds,
             "device_bytes": found.device_bytes,
-            "fits": found.device_bytes <= device.hbm_capacity_bytes,
+            "fits": found.device_bytes <= device.memory_bytes,
         }

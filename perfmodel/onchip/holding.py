@@ -41,7 +41,7 @@ def least_devices(held_bytes: float, device: Device) -> int:
     cut anywhere."""
     if held_bytes <= 0.0:
         raise ProblemError(f"{held_bytes:g} bytes to hold; give more than 0")
-    return math.ceil(held_bytes / device.hbm_capacity_bytes)
+    return math.ceil(held_bytes / device.memory_bytes)
 
 
 def holding(
@@ -68,7 +68,7 @@ def holding(
         device.slug,
         network.weight_bytes,
         cached,
-        device.hbm_capacity_bytes,
+        device.memory_bytes,
         many,
         None if watts is None else many * watts,
         None if price is None else many * price,

@@ -123,7 +123,10 @@ class AttentionOperator(LibraryOperator):
             return usual("attention", dtype, here), widened
         caller = caller_of("attention", implementation, dtype, here.architecture.instruction)
         decode = attention.decoding(problem, caller)
-        kernel, said = resolve("attention", implementation, dtype, here, decode=decode)
+        dim = int(np.max(problem.head_dim))
+        kernel, said = resolve(
+            "attention", implementation, dtype, here, decode=decode, head_dim=dim
+        )
         return kernel, (*widened, *said)
 
     def style(

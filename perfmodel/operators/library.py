@@ -25,6 +25,7 @@ from perfmodel.timing.libraries import (
     GemmFacts,
     KernelFacts,
     MatrixFacts,
+    asked_for,
     is_known,
 )
 from perfmodel.timing.machine import Machine, machine
@@ -179,9 +180,11 @@ def unknowns(name: str, implementation: str | None, harness: str, device: Device
     `name` is the operator's.
     """
     found = {}
-    if implementation and not is_known(name, implementation):
-        said = f"implementation {implementation!r} is not known: a good library's is taken"
-        found["implementation"] = said
+    if implementation and asked_for(name, implementation) is None:
+        taken = "a good library's is taken"
+        if is_known(name, implementation):
+            taken = "taken for the kernel whose name it contains"
+        found["implementation"] = f"implementation {implementation!r} is not known: {taken}"
     if harness == UNKNOWN:
         found["harness"] = "how the run was timed is not known: device time is taken"
     if device.kind != "gpu":

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from perfmodel.render.report import Row
 
+# {} is the kind of runs, as attention: runs of another kind may be in the fit.
 _DEVICE: Mapping[str, str] = {
     "fitted": "its runs are in the fit",
-    "sibling": "runs of its architecture are in the fit, none of its own",
-    "calibrated": "no runs of its architecture; its bandwidths are measured",
-    "generation": "by its data sheet alone",
+    "sibling": "{} runs of its architecture are in the fit, none of its own",
+    "calibrated": "no {} runs of its architecture; its bandwidths are measured",
+    "generation": "no {} runs of its architecture; by its data sheet",
     "none": "nothing of this kind is in the fit",
 }
 _IMPLEMENTATION: Mapping[str, str] = {
@@ -50,8 +51,17 @@ def _known(row: Row) -> str:
         gloss = glosses[axis].get(level, "")
         if axis == "implementation" and row.get("implementation") in _OF_NO_LIBRARY:
             gloss = "no library's is known"
+        gloss = gloss.format(_kind(row))
         parts.append(f"{axis} {level}" + (f" ({gloss})" if gloss else ""))
     return ", ".join(parts)
+
+
+def _kind(row: Row) -> str:
+    """The kind of runs that a fit must have to know the device: the operator, of products also the
+    type."""
+    name = str(row.get("algorithm") or "such")
+    dtype = row.get("problem", {}).get("dtype", "")
+    return f"{dtype} {name}" if name == "gemm" else name
 
 
 def _of_devices(

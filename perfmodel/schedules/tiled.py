@@ -42,6 +42,7 @@ def tiled(
     threads: Number = 128,
     operand_tile: tuple[Number, Number] | None = (64, 64),
     score_vector: float = 0.0,
+    held: frozenset[str] = frozenset(),
 ) -> Schedule:
     """Forward attention in tiles of br query rows by bc keys.
 
@@ -51,6 +52,7 @@ def tiled(
       pass too (Algorithm 1: 3Tc + 2), "impl" keeps it in fp32 as the released kernel does
     - `query_slice`, of order 1: query rows of a block, where rows are spread as in later releases
     - `score_vector`: vector operations a score besides the softmax: padding masks, dropout
+    - `held`, of orders 2 and 3: inputs that stay in registers, besides scores and probabilities
     """
     if order == 1:
         return _outer_keys(
@@ -62,7 +64,7 @@ def tiled(
         "tiled-forward",
         ("scores", "softmax", "values"),
         (*heads, rows, Loop("x", bc)),
-        registers=frozenset({"S", "P"}),
+        registers=frozenset({"S", "P"}) | held,
         operand_tile=operand_tile,
         stages=stages,
         threads=threads,

@@ -63,6 +63,8 @@ class Architecture:
     dense rate."""
     integer_lanes: float | None = None
     """Lanes of a unit for 32-bit integer operations; None where the vector lanes do them."""
+    bf16_ops: float = 0.0
+    """Integer instructions that round a result to bf16, where no instruction converts it."""
     dot_products: bool = False
     """Whether an integer lane adds four products of 8 bits in one instruction (DP4A)."""
     issue_lanes: float | None = None

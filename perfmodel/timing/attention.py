@@ -82,6 +82,7 @@ def forward_plan(
         threads=threads,
         operand_tile=operand_tile(kernel, machine, br, bc, threads),
         score_vector=problem.score_vector(),
+        held=frozenset({"Q"}) if kernel.holds_queries else frozenset(),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), how)
     beside = splitkv.preparing(kernel, setting)

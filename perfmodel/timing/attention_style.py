@@ -15,6 +15,7 @@ from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import AttentionFacts
 from perfmodel.timing.libraries.rules import CAPTURED, SEARCHED
 from perfmodel.timing.machine import Machine
+from perfmodel.timing.matmul import large_product
 from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.shares import block_price, hidden_share, matrix_share
@@ -72,6 +73,7 @@ def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
         persistent=kernel.instruction == "native" and machine.architecture.copies == "tensor",
         combining=_combining(kernel, constants),
         longest_first=kernel.schedule == "tiled-3",
+        large_product=large_product(compute, setting),
         code=Code(integer_share=_INTEGER, vector_share=constants["loadless_vector_share"]),
         block=Block(
             price=price / constants["block_price"],
@@ -196,6 +198,7 @@ def on_tiles(
     if kernel.mask_ops:
         masked = kernel.mask_ops * masking_all(problem, kernel, pack, rows, keys)
     masked = masked + widening(problem, kernel, pack, rows, keys)
+    masked = masked + rounding(problem, kernel, machine, pack, rows, keys)
     transposed = transposing(problem, kernel, machine, constants, keys)
     if kernel.compiled_by_rows:
         how = replace(how, matrix_share=how.matrix_share * rate_of_rows(machine, rows))
@@ -267,6 +270,23 @@ def widening(
         sizes |= {axis: next_extent(sizes[axis], kernel.head_dims) for axis in HEAD_AXES}
     tiles = _visited(problem, pack, rows, keys, through=False)
     return kernel.widening_ops * tiles * keys * (sizes["d"] + sizes["e"])
+
+
+def rounding(
+    problem: Attention,
+    kernel: AttentionFacts,
+    machine: Machine,
+    pack: Number,
+    rows: Number,
+    keys: Number,
+) -> Number:
+    """Integer instructions that round probabilities to bf16 for the second product, where the
+    architecture has none that converts them."""
+    usual = machine.architecture.bf16_ops
+    if not usual or machine.multiplied_as(problem.dtype) != "bf16":
+        return 0.0
+    each = usual if kernel.rounding_ops is None else kernel.rounding_ops
+    return each * _visited(problem, pack, rows, keys, through=False) * rows * keys
 
 
 def _visited(
@@ -354,7 +374,7 @@ def operand_tile(
     keys between the warps instead.
     """
     if fed_by_registers(kernel, machine):
-        warps = np.maximum(threads // 32, 1)
+        warps = np.maximum(threads // machine.warp_threads, 1)
         return (rows, keys / warps) if kernel.schedule == "tiled-1" else (rows / warps, keys)
     return machine.architecture.rows, keys
 

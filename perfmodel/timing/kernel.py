@@ -137,6 +137,10 @@ def time_kernel(
     reached = style.matrix_share * _multiplying_share(machine, terms, style)
     sustained = _sustained_seconds(machine, constants, work, moved, style, reached)
     at_boost = _joined(constants, busy, behind, style)
+    if style.large_product is not None:
+        flops = np.asarray(work.matrix_flops, dtype=np.float64)
+        at_boost = np.maximum(at_boost, flops * style.large_product.boost_seconds)
+        sustained = np.maximum(sustained, flops * style.large_product.power_seconds)
     if style.turns.waits:
         at_boost = np.maximum(at_boost, in_turn_seconds(machine, terms, even, where, style))
     working = power.held_down_seconds(at_boost, sustained, style.run.lag_seconds)
@@ -213,11 +217,18 @@ def _unit_seconds(
     passes = slots.passes(cost, work)
     issued = slots.busiest("alu", "fma", "issue", "valu", "scalar")
     accesses = unit(slots.busiest("lsu", "lds", "vmem") * passes, machine.clock_hz)
-    return found | {
+    in_binary = {
         "special": unit(slots.busiest("special") * passes, machine.clock_hz * awake),
         "vector": unit(issued * passes, machine.clock_hz * awake),
         "shared": np.maximum(found["shared"], accesses),
     }
+    # The loop of a specialised binary is that of the warps that multiply. Where it has none of the
+    # exponentials, other warps of the block compute them, and the vector work around them.
+    elsewhere = slots.flops_per_pass > 0 and not slots.busiest("special", "valu")
+    if elsewhere and np.any(found["special"]):
+        for name in ("special", "vector"):
+            in_binary[name] = np.maximum(in_binary[name], found[name])
+    return found | in_binary
 
 
 def _memory_seconds(
@@ -278,19 +289,19 @@ def _transposing_seconds(
     return memory.latency_seconds(cost, where, even, style.block.tile_seconds)
 
 
-def _multiplying_share(
-    machine: Machine, terms: Mapping[str, np.ndarray], style: Style
-) -> np.ndarray | float:
-    """Share of the main loop spent multiplying, for products on the vector unit whose warps fetch
-    their own operands.
+def _multiplying_share(machine: Machine, terms: Mapping[str, np.ndarray], style: Style) -> np.ndarray:
+    """Share of the main loop spent multiplying.
 
-    The power limit lowers the clock for the whole loop, and the energy is spent over the whole
-    loop.
+    The rest goes into operands that the warps of products on the vector unit fetch themselves, and
+    between chained products into exponentials and vector work that nothing hides. The power limit
+    lowers the clock for the whole loop, and the energy is spent over the whole loop.
     """
-    if style.turns.fetched_by is None or not machine.on_vector(style.compute):
-        return 1.0
-    whole = pipes.together([terms["matrix"], terms["shared"]], style.turns.fetched_by)
-    return np.where(whole > 0, terms["matrix"] / np.maximum(whole, 1e-30), 1.0)
+    whole = terms["matrix"]
+    if style.turns.fetched_by is not None and machine.on_vector(style.compute):
+        whole = pipes.together([terms["matrix"], terms["shared"]], style.turns.fetched_by)
+    if style.large_product is not None:
+        whole = whole + (1.0 - style.overlap) * (terms["special"] + terms["vector"])
+    return np.where(terms["matrix"] > 0, terms["matrix"] / np.maximum(whole, 1e-30), 1.0)
 
 
 def _sustained_seconds(
@@ -301,15 +312,23 @@ def _sustained_seconds(
     style: Style,
     share: Number,
 ) -> np.ndarray:
-    """Least seconds that the power limit allows a loop that reaches `share` of its unit's rate."""
+    """Least seconds that the power limit allows a loop that reaches `share` of its unit's rate.
+
+    The instructions between chained products add to the energy. What single products do beside, as
+    adding up blocks of scaled sums, is in the energy that was fitted to them.
+    """
     if "power" in constants.off:
         return np.zeros(())
+    code = style.code
+    counts = (work.vector_ops, work.special_ops, code.vector_ops, code.integer_ops)
+    between = sum(np.asarray(count, dtype=np.float64) for count in counts)
     return power.power_seconds(
         machine,
         constants,
         style.compute,
-        work.matrix_flops,
+        np.asarray(work.matrix_flops, dtype=np.float64),
         moved.through().hbm_bytes,
+        instructions=0.0 if style.large_product is None else between,
         activity=style.run.activity,
         share=share,
     )

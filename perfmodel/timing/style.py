@@ -89,6 +89,16 @@ class Combining:
 
 
 @dataclass(frozen=True)
+class LargeProduct:
+    """Seconds of an operation of a large matrix product, by a good library."""
+
+    boost_seconds: float
+    """At the boost clock."""
+    power_seconds: float
+    """That the power limit allows."""
+
+
+@dataclass(frozen=True)
 class Style:
     """How a kernel uses the machine: the facts of its library, as the numbers of a device."""
 
@@ -124,6 +134,9 @@ class Style:
     """Extents that the code is compiled for, by axis; others are padded to the next."""
     combining: Combining | None = None
     """The kernel that adds partial results up; None where blocks combine inside the kernel."""
+    large_product: LargeProduct | None = None
+    """A large product on the device, than which chained products are not faster; None for kernels
+    without chained products."""
     code: Code = Code()
     """Operations of the compiled code beyond the algorithm."""
     block: Block = Block()

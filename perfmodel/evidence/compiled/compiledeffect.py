@@ -183,7 +183,7 @@ def effect(
     values, here = constants or default(), machine(device)
     schedule = kernel.schedule(problem, config)
     cost = count(schedule, problem.sizes(), problem.elements())
-    style = _style(problem, here, values)
+    style = _style(problem, here, values, kernel, config)
     effects = []
     launched = {launch.kernel for launch in kernel.launches(problem, config)}
     for counted in cost.kernels:
@@ -276,13 +276,20 @@ def forecast(problem: Any, device: Device, kernel: BundledKernel, config: Any) -
     )
 
 
-def _style(problem: Any, here: Machine, constants: Constants) -> Style:
-    """How Triton's kernels of the operator use the machine."""
+def _style(
+    problem: Any, here: Machine, constants: Constants, kernel: BundledKernel, config: Any
+) -> Style:
+    """How a bundled kernel of the operator uses the machine."""
     operator = find(getattr(problem, "operator", ""))
-    if isinstance(operator, LibraryOperator):
-        chosen, _ = resolve(operator.name, _IMPLEMENTATION, problem.dtype, here)
-        return operator.style(problem, chosen, Setting(here, constants))
-    return Style(compute="fp32", overlap=1.0, code=Code(vector_share=constants["vector_share"]))
+    if not isinstance(operator, LibraryOperator):
+        code = Code(vector_share=constants["vector_share"])
+        return Style(compute="fp32", overlap=1.0, code=code)
+    chosen, _ = resolve(operator.name, kernel.style_like, problem.dtype, here)
+    style = operator.style(problem, chosen, Setting(here, constants))
+    if not kernel.overlaps(config):
+        return style
+    persistent = style.persistent or bool(getattr(config, "persistent", None))
+    return replace(style, persistent=persistent, turns=replace(style.turns, alone=False))
 
 
 def compiled_prediction(problem: Any, device: Device, found: Prediction) -> Prediction:

@@ -29,6 +29,7 @@ from perfmodel.timing.libraries.naming import (
     caller_of,
     framework_of,
     implementations,
+    asked_for,
     is_known,
     spelled,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "caller_of",
     "framework_of",
     "implementations",
+    "asked_for",
     "is_known",
     "kernel_facts",
     "kernels",

@@ -189,6 +189,8 @@ class AttentionFacts(MatrixFacts):
     passed_columns: Annotated[int | None, "columns of the result"] = None
     """Columns of the result that a warp computes, where scores pass through shared memory between
     the products: written once in 16 bits, read by every warp that shares their row."""
+    holds_queries: bool = False
+    """Whether a block of many queries keeps them in registers, not in shared memory."""
     ping_pong: bool = False
     """Whether groups of warps alternate: one does its softmax while another multiplies."""
     specialises: bool = False
@@ -219,6 +221,8 @@ class AttentionFacts(MatrixFacts):
     """Slices that the combining kernel loads before it waits for them; 0: all."""
     decoder: str | None = None
     """The kernel that runs decode, where it is another one."""
+    other_dims: str | None = None
+    """The kernel that runs head dimensions that are not in `head_dims`; None: they are padded."""
     waits: Annotated[int, "loads a tile"] = 0
     """Loads of a tile of keys that a block waits for in turn while it does nothing else: 2 where
     keys and values have one buffer each, filled through registers; 0 where tiles are loaded ahead.
@@ -229,6 +233,9 @@ class AttentionFacts(MatrixFacts):
     widening_ops: Annotated[int, "instructions an element"] = 0
     """Integer instructions that convert each streamed 8-bit key and value element to the type of
     the queries; 0 where the products take both types."""
+    rounding_ops: Annotated[float | None, "instructions a score"] = None
+    """Integer instructions that round a probability to bf16 where the architecture has none that
+    converts it; None: those of rounding to the nearest even (`bf16_ops` of the architecture)."""
     narrow_products: bool = False
     """Whether its products run in the type of a narrower cache, to which queries are converted
     first."""

@@ -204,6 +204,7 @@ def caller_of(op: str, name: str | None, dtype: str, instruction: Instruction) -
     return replace(Caller(), **changes)
 
 
+@lru_cache(maxsize=4096)
 def asked_for(op: str, name: str) -> str | None:
     """The name that the model uses for an accepted name: flash2 for FlashAttention-2; else None.
 
@@ -222,7 +223,6 @@ def asked_for(op: str, name: str) -> str | None:
     return None
 
 
-@lru_cache(maxsize=4096)
 def spelled(op: str, name: str) -> str:
     """The name that the model uses for `name` (`asked_for`); a name not accepted stays as it is."""
     return asked_for(op, name) or name
@@ -241,7 +241,10 @@ def _whole(op: str, name: str) -> bool:
     if any(re.fullmatch(pattern, name) and not re.fullmatch(pattern, "") for pattern in patterns):
         return True
     framework = re.fullmatch(load()[NAMES].parts["frameworks"], name)
-    return framework is not None and any(framework[1] in pattern for pattern in patterns)
+    if framework is None:
+        return False
+    own = framework["name"]
+    return any(framework[1] in pattern or re.fullmatch(pattern, own) for pattern in patterns)
 
 
 def _of(op: str) -> Iterator[Named]:

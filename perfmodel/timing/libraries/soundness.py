@@ -17,7 +17,7 @@ from perfmodel.timing.libraries.facts import (
 )
 
 _MENUS = ("tiles", "decode", "narrow", "windowed", "narrow_decode", "sliced")
-_LINKS = ("fallback", "batched", "decoder")
+_LINKS = ("fallback", "batched", "decoder", "other_dims")
 # Counts of a row's layout that are divisors, so not zero.
 _LAYOUT = (
     "elements_per_thread",
