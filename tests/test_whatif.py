@@ -3,7 +3,9 @@
 import json
 import math
 import re
+from collections import Counter
 
+import draws
 import numpy as np
 import pytest
 import typer
@@ -16,10 +18,11 @@ from perfmodel.analysis.quantities import QUANTITIES, SPELLINGS, Setting, launch
 from perfmodel.analysis.whatif import TOGETHER, elasticities, parse_change, parse_changes, whatif
 from perfmodel.cli.lazy import lazy_group
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
-from perfmodel.hardware import load
+from perfmodel.hardware import load, names
 from perfmodel.predict import predict
 from perfmodel.timing import matmul
 from perfmodel.timing.constants import default
+from perfmodel.timing.machine import machine
 from perfmodel.units import UnitError
 
 H100 = load("h100-sxm")
@@ -94,11 +97,79 @@ def test_twice_as_fast_in_everything_takes_half_the_device_time(slug, name):
 @pytest.mark.parametrize("name", ["prefill", "decode", "square", "thin", "softmax", "map"])
 @pytest.mark.parametrize("power", [0.8, 1.5])
 def test_elasticities_of_all_rates_add_up_to_minus_one(name, power):
-    # Near enough to full power that its fixed part does not show, and on neither side of a limit,
-    # where slopes jump and differences mix them.
+    # Near enough to full power that its fixed part does not show. Within 10 % of the power limit
+    # the secants of a rate and of the power mix both sides.
     found = elasticities(fp16(PROBLEMS[name]), H100.scaled(power=power))
     total = sum(found[rate][0] for rate in RATES) - found["latency"][0] - found["launch"][0]
-    assert total == pytest.approx(-1, abs=0.02)
+    assert total == pytest.approx(-1, abs=0.03)
+
+
+def beyond(item):
+    """Cases whose elasticity is worth more than one resource can be, or less than nothing."""
+    slope = np.array(item.elasticity)
+    return np.flatnonzero((slope < -1.05) | (slope > 0.05))
+
+
+PHYSICAL = ("bandwidth", "compute rate", "special-function rate", "frequency")
+
+
+def drawn(seed, count, n):
+    """Sensitivities to rates and unit counts of random problems on random devices."""
+    draw = np.random.default_rng(seed)
+    for _ in range(count):
+        kind, slug = str(draw.choice(draws.KINDS)), str(draw.choice(names()))
+        problem, schedule = draws.make(kind, int(draw.integers(2**32)), n)
+        try:
+            found = whatif(problem, load(slug), schedule=schedule)
+        except PerfmodelError:
+            continue
+        yield kind, slug, found.sensitivities
+
+
+def test_a_rate_is_worth_nothing_to_all_of_the_time_and_units_that_step_say_so():
+    seen, steps = Counter(), Counter()
+    for kind, slug, items in drawn(11, 40, 6):
+        for item in items:
+            dimension = item.quantity.dimension
+            if dimension not in (*PHYSICAL, "count"):
+                continue
+            assert not beyond(item).size, (kind, slug, item.quantity.name)
+            seen[dimension] += len(item.step)
+            steps[dimension] += sum(map(bool, item.step))
+    assert sum(seen.values()) > 1000
+    # Rates scale what is there; whole blocks step.
+    assert steps["count"]
+    assert sum(steps[name] for name in PHYSICAL) <= 0.002 * sum(seen[name] for name in PHYSICAL)
+
+
+@pytest.mark.parametrize(
+    ("slug", "sizes", "step"),
+    [
+        ("h100-sxm", (1000, 4096, 4096), "waves 2→1"),
+        ("mi355x", (2048, 4096, 4096), "slices 3→1"),
+    ],
+)
+def test_whole_blocks_are_a_step_and_no_slope(slug, sizes, step):
+    found = whatif(Matmul(*sizes), load(slug))
+    units = next(item for item in found.sensitivities if item.quantity.name == "units")
+    assert units.step == (step,)
+    assert np.isnan(units.elasticity[0])
+    row = next(row for row in found.rows() if row["quantity"] == "units")
+    assert (row["step"], row["elasticity"]) == (step, None)
+
+
+@pytest.mark.parametrize("slug", ["gaudi2", "gaudi3", "tpu-v4", "tpu-v5e", "tpu-v6e", "wse-2"])
+def test_faster_units_are_no_more_units(slug):
+    device = load(slug)
+    faster = device.scaled(matrix=2).scaled(matrix=1.3)
+    assert machine(faster).units == machine(device).units
+    assert machine(device.scaled(units=2)).units == 2 * machine(device).units
+
+
+def test_more_matrix_rate_is_never_slower_on_a_systolic_device():
+    problem = Attention(1, 66, 11, 1, 19218, 64, kv_dtype="fp8")
+    device = load("tpu-v6e")
+    assert predict(problem, device.scaled(matrix=2)).seconds <= predict(problem, device).seconds
 
 
 def test_what_is_far_from_the_limiter_does_not_matter():

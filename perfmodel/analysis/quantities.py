@@ -66,9 +66,6 @@ class Quantity:
     """Other names accepted in options."""
     read: Callable[[Setting], float | None]
     """Its value in SI units; None if the spec does not state it."""
-    step: float = 0.01
-    """Relative step for an elasticity; larger for numbers that the model uses in whole tiles or
-    waves."""
     of_level: str = ""
     """The memory level or link that it belongs to, if most devices or cases lack it; see
     `belongs`."""
@@ -86,6 +83,11 @@ class Quantity:
     def is_launch(self) -> bool:
         """Whether it is launch overhead, which is stored in the constants and may be zero."""
         return self.name == "launch"
+
+    @property
+    def is_better_smaller(self) -> bool:
+        """Whether less of it is better: latencies and launches."""
+        return self.dimension == "time"
 
     def show(self, value: float) -> str:
         """`value` with its unit."""
@@ -238,7 +240,6 @@ _ALL = (
         "capacity",
         ("sram", "shared capacity", "shared memory", "smem size"),
         lambda s: s.device.shared_capacity_bytes,
-        step=0.1,
     ),
     Quantity(
         "matrix",
@@ -263,7 +264,6 @@ _ALL = (
         "count",
         ("sm", "sms", "cu", "cus", "units", "cores"),
         lambda s: s.device.units,
-        step=0.05,
     ),
     Quantity("clock", "clock", "frequency", ("clocks", "frequency"), lambda s: s.device.boost_hz),
     Quantity(

@@ -1,12 +1,13 @@
 """What if the hardware were different: elasticities, and answers to changes such as "HBM x2".
 
-An elasticity is ∂ ln t / ∂ ln x, the per cent of time per per cent of a hardware number x. It is −1
+An elasticity is Δ ln t / Δ ln x, the per cent of time per per cent of a hardware number x. It is −1
 for a rate that alone limits the time, 0 for a number without effect, and +1 for a latency that is
 the whole time.
 
-It is a central difference of two predictions on changed copies of the device. The time is made of
-sums and maxima of work ÷ rate, so the elasticities of all rates minus those of all times add up to
-−1.
+It is the secant of two predictions on copies of the device, with x ÷ 1.1 and x × 1.1. The time is
+made of sums and maxima of work ÷ rate, so each rate's elasticity lies between −1 and 0, and those
+of all rates minus those of all times add up to −1. A secant outside of that crosses a step: another
+tile, number of slices or wave. Then the step is named, and there is no elasticity.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,11 @@ from perfmodel.units import parse
 
 SWING = 2.0
 """The factors by which each number is changed."""
+
+NEAR = 1.1
+"""The factor by which it is changed for an elasticity, up and down."""
+
+_OF_SCREENING = 0.05  # elasticity that the screening of tiles may add: 1 % of the time
 
 MOST = 1e3
 """Largest factor by which a number may be changed, up or down."""
@@ -94,6 +100,9 @@ class Outcome:
     """Seconds; infinite where no tile fits."""
     limiter: np.ndarray
     """Limiters."""
+    layout: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """What may step, by name: kernel, slices, waves, blocks of the busiest unit, extents of the
+    tile. Empty where no tile fits."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,10 @@ class Sensitivity:
     value: float
     """Its value now, in SI units."""
     elasticity: np.ndarray
-    """Per cent of time per per cent of the number."""
+    """Per cent of time per per cent of the number; NaN at a step, and where it cannot be
+    changed."""
+    step: tuple[str, ...]
+    """What steps within ±10 % of the number, for each case: "waves 2→1"; empty at a slope."""
     halved: Outcome
     """Predictions with half the number."""
     doubled: Outcome
@@ -145,7 +157,9 @@ class WhatIf:
         problem = self.setting.problem
         head = {"device": self.setting.device.slug, "problem": describe(problem, i)}
         now, limiter = float(self.now.seconds[i]), str(self.now.limiter[i])
-        empty = {"quantity": None, "value": None, "elasticity": None, "halved_us": None}
+        empty = {
+            "quantity": None, "value": None, "elasticity": None, "step": None, "halved_us": None,
+        }  # fmt: skip
 
         def line(what: str, after: Outcome, **more: Any) -> dict[str, Any]:
             seconds = float(after.seconds[i])
@@ -164,11 +178,12 @@ class WhatIf:
 
         rows = []
         for item in self.sensitivities:
-            halved = float(item.halved.seconds[i])
+            halved, slope = float(item.halved.seconds[i]), float(item.elasticity[i])
             more = {
                 "quantity": item.quantity.name,
                 "value": item.value,
-                "elasticity": float(item.elasticity[i]),
+                "elasticity": slope if math.isfinite(slope) else None,
+                "step": item.step[i] or None,
                 "halved_us": halved * 1e6 if math.isfinite(halved) else None,
             }
             rows.append(line(f"{item.quantity.on(self.setting.device)} x2", item.doubled, **more))
@@ -274,7 +289,7 @@ def whatif(
     return WhatIf(
         setting,
         now,
-        tuple(_sensitivity(setting, now.seconds, quantity, how) for quantity in known),
+        tuple(_sensitivity(setting, now, quantity, how) for quantity in known),
         tuple(effects),
         tuple(q.on(device) for q in own if q not in known),
     )
@@ -297,7 +312,15 @@ def _outcome(setting: Setting, how: dict[str, Any]) -> Outcome:
         constants=setting.constants,
         **how,
     )
-    return Outcome(answer.seconds, answer.limiter)
+    slices = {name: answer.tile[name] for name in ("slices", "splits") if name in answer.tile}
+    layout = {
+        "kernel": np.array([kernel for _, kernel, *_ in answer.kinds])[answer.kind],
+        **slices,
+        "waves": np.ceil(answer.waves),
+        "blocks a unit": np.ceil(answer.waves * answer.occupancy),
+        **answer.tile,
+    }
+    return Outcome(answer.seconds, answer.limiter, layout)
 
 
 def _after(setting: Setting, changes: Sequence[Change], how: dict[str, Any]) -> Outcome:
@@ -306,11 +329,14 @@ def _after(setting: Setting, changes: Sequence[Change], how: dict[str, Any]) -> 
         setting = change.applied(setting)
     if any(change.quantity is None for change in changes):
         return _outcome(setting, how)
-    return _tried(setting, how)
+    return tried(setting, how)
 
 
-def _tried(setting: Setting, how: dict[str, Any]) -> Outcome:
-    """The outcome, infinite where no tile fits on chip."""
+def tried(setting: Setting, how: dict[str, Any]) -> Outcome:
+    """The outcome, infinite where no tile fits on chip.
+
+    `how` holds arguments of `predict_arrays`, such as schedule and implementation.
+    """
     try:
         return _outcome(setting, how)
     except ProblemError:
@@ -319,38 +345,47 @@ def _tried(setting: Setting, how: dict[str, Any]) -> Outcome:
 
 
 def _sensitivity(
-    setting: Setting, now: np.ndarray, quantity: Quantity, how: dict[str, Any]
+    setting: Setting, now: Outcome, quantity: Quantity, how: dict[str, Any]
 ) -> Sensitivity:
-    """The sensitivity of times that are `now` seconds to one number."""
-    value, slope = elasticity(setting, now, quantity, how)
-    halved, doubled = (_tried(quantity.scaled(setting, f), how) for f in (1 / SWING, SWING))
-    return Sensitivity(quantity, value, slope, halved, doubled)
-
-
-def elasticity(
-    setting: Setting, now: np.ndarray, quantity: Quantity, how: dict[str, Any]
-) -> tuple[float, np.ndarray]:
-    """The number x in SI units and ∂ ln t / ∂ ln x, for times t that are `now` seconds.
-
-    `how` holds arguments of `predict_arrays`, such as schedule and implementation. The elasticity
-    is NaN if the number cannot be changed.
-    """
+    """The sensitivity of cases that are `now` to one number."""
     value = float(quantity.read(setting) or 0.0)
     ends = _ends(quantity, value)
-    times = [_tried(quantity.scaled(setting, factor), how).seconds for factor in ends]
+    less, more = (tried(quantity.scaled(setting, factor), how) for factor in ends)
     # If nothing fits on one side, a one-sided difference is taken.
-    low, high = (np.where(np.isfinite(found), found, now) for found in times)
+    low, high = (
+        np.where(np.isfinite(end.seconds), end.seconds, now.seconds) for end in (less, more)
+    )
     left, right = (
-        np.where(np.isfinite(found), math.log(end), 0.0)
-        for found, end in zip(times, ends, strict=True)
+        np.where(np.isfinite(end.seconds), math.log(factor), 0.0)
+        for end, factor in zip((less, more), ends, strict=True)
     )
     run = right - left
-    return value, np.log(high / low) / np.where(run == 0, np.nan, run)
+    slope = np.log(high / low) / np.where(run == 0, np.nan, run)
+    steps = tuple(step(less, more, i, quantity, each) for i, each in enumerate(slope))
+    slope = np.where([bool(text) for text in steps], np.nan, slope)
+    halved, doubled = (tried(quantity.scaled(setting, f), how) for f in (1 / SWING, SWING))
+    return Sensitivity(quantity, value, slope, steps, halved, doubled)
+
+
+def step(before: Outcome, after: Outcome, i: int, quantity: Quantity, slope: float) -> str:
+    """What the i-th case steps by, "waves 2→1" or "m 64→128", where it changes by more than one
+    resource can be worth; empty at a slope."""
+    worth = slope if quantity.is_better_smaller else -slope
+    if not math.isfinite(slope) or -_OF_SCREENING <= worth <= 1 + _OF_SCREENING:
+        return ""
+    for name, values in before.layout.items():
+        ends = [
+            str(part[i]).removesuffix(".0") for part in (values, after.layout.get(name, values))
+        ]
+        if ends[0] != ends[1] and "nan" not in ends:
+            return f"{name} {'→'.join(ends)}"
+    # Units take whole blocks, of the second of two kernels too.
+    return "blocks" if quantity.dimension == "count" else ""
 
 
 def _ends(quantity: Quantity, value: float) -> tuple[float, float]:
-    """The factors below and above 1 of the central difference."""
+    """The factors below and above 1 of the secant."""
     if quantity.dimension != "count":
-        return 1 - quantity.step, 1 + quantity.step
-    by = max(1, round(value * quantity.step))
+        return 1 / NEAR, NEAR
+    by = max(1, round(value * (NEAR - 1)))
     return max(1.0, value - by) / value, (value + by) / value

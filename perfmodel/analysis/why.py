@@ -5,31 +5,27 @@
 
 The floor is the larger of two times from the datasheet: the minimum operations at the dense peak
 (`perfmodel.timing.physical`), and all inputs and outputs once at main-memory bandwidth, or the
-predicted memory traffic if that is less because of the last cache. The gains come from the
-elasticities e of `perfmodel.analysis.whatif`: a number 10 % better changes the time by the factor
-1.1^e.
+predicted memory traffic if that is less because of the last cache. The gains are predictions with
+a number 10 % better, so a rate saves at most 1 − 1 / 1.1 of the time. What saves more crosses a
+step, which is named.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from perfmodel.algorithms import Problem
 from perfmodel.analysis.quantities import QUANTITIES, Quantity, Setting
-from perfmodel.analysis.whatif import elasticity
+from perfmodel.analysis.whatif import NEAR, step, tried
 from perfmodel.count import compulsory_bytes
 from perfmodel.hardware import Device
 from perfmodel.operators import operator_of
 from perfmodel.prediction import Prediction
 from perfmodel.timing.constants import default
 from perfmodel.timing.physical import dense_peak, seconds_of_operations
-
-BETTER = 1.1
-"""Factor of a hardware number that is 10 % better."""
 
 _TRIED = 3  # terms whose hardware numbers are tried: the limiter and the next longest
 _NEAR = 0.4  # of the limiter's time; shorter terms are not tried
@@ -53,6 +49,8 @@ class Help:
     """Its name: HBM3 bandwidth, matrix rate."""
     saves: float
     """Share of the time saved if it is 10 % better."""
+    step: str = ""
+    """What steps where that saves more than a tenth can be worth: "waves 2→1"; else empty."""
 
 
 @dataclass(frozen=True)
@@ -118,14 +116,16 @@ def _helps(
         how.get("stored") or {},
     )
     asked = {name: how[name] for name in ("schedule", "implementation", "tile") if name in how}
-    now = np.array([found.seconds])
+    now = tried(setting, asked)
     for quantity in _candidates(found):
         if not quantity.belongs(setting) or not quantity.read(setting):
             continue
-        _, slope = elasticity(setting, now, quantity, asked)
-        saves = 1 - BETTER ** -abs(float(slope[0]))
+        factor = 1 / NEAR if quantity.is_better_smaller else NEAR
+        better = tried(quantity.scaled(setting, factor), asked)
+        saves = 1 - float(better.seconds[0] / now.seconds[0])
         if saves >= _LEAST:
-            yield Help(quantity.on(device), saves)
+            slope = math.log(1 - saves) / math.log(factor)
+            yield Help(quantity.on(device), saves, step(now, better, 0, quantity, slope))
 
 
 def _candidates(found: Prediction) -> list[Quantity]:

@@ -98,6 +98,11 @@ class Device(Block):
         header = ("fact", "value", "status", "sources")
         return table(f"{self.name} ({self.slug})", header, rows)
 
+    @cached_property
+    def published(self) -> Device:
+        """The spec that this is a what-if copy of (`scaled`); the device itself if it is none."""
+        return self
+
     @property
     def units(self) -> int:
         """Number of SMs, CUs or cores."""

@@ -88,7 +88,9 @@ def _scaled_once(device: Device, name: str, factor: float) -> Device:
         raise ProblemError(f"{device.slug} has no {name} to scale")
     slug = f"{device.slug}({name}×{factor:g})"
     sources = {**copy.sources, SOURCE: _TITLE}
-    return copy.model_copy(update={"slug": slug, "sources": sources})
+    renamed = copy.model_copy(update={"slug": slug, "sources": sources})
+    renamed.__dict__["published"] = device.published
+    return renamed
 
 
 def _update(block: _B, path: list[str], change: Callable[[Any], Any]) -> _B:

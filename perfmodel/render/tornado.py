@@ -45,7 +45,7 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
     columns += [
         Column("what if", lambda row: row["what_if"], number=False),
         Column("now", _now, rank=3),
-        Column("elasticity", lambda row: row["elasticity"], _signed),
+        Column("elasticity", lambda row: row["step"] or row["elasticity"], _slope),
         Column("time", lambda row: row["time_us"], micros, rank=2),
         Column("after", lambda row: row["after_us"], micros),
         Column("speed-up", lambda row: row["speedup"], lambda value: f"{value:.2f}x"),
@@ -81,6 +81,11 @@ def _signed(value: float, form: str = "+.2f") -> str:
     """A number with its sign, and a zero without one."""
     shown = format(value, form)
     return shown if any(digit in shown for digit in "123456789") else shown[1:]
+
+
+def _slope(value: float | str) -> str:
+    """An elasticity, or what steps in its place."""
+    return value if isinstance(value, str) else _signed(value)
 
 
 def _limiters(row: Row, called: Mapping[str, str]) -> str:
@@ -135,7 +140,7 @@ def _fill(
         axes.text(
             1.015,
             place,
-            _signed(bar[3]),
+            "step" if math.isnan(bar[3]) else _signed(bar[3]),
             transform=axes.get_yaxis_transform(),
             va="center",
             fontsize=palette.label,
@@ -186,7 +191,8 @@ Bar = tuple[str, float, float, float]
 
 
 def _bars(found: Sequence[WhatIf]) -> list[Bar]:
-    """Label, change of time with the number halved and doubled, and elasticity of the total."""
+    """Label, change of time with the number halved and doubled, and elasticity of the total; NaN
+    where a case steps."""
     total = _total([item.now.seconds for item in found])
     names = [item.quantity.name for item in found[0].sensitivities]
     bars = []
@@ -198,7 +204,7 @@ def _bars(found: Sequence[WhatIf]) -> list[Bar]:
         label = f"{quantity.on(found[0].setting.device)}  ({quantity.show(mine[0].value)})"
         # The elasticity of a sum is the mean of the parts' own, weighted by their times.
         slope = sum(
-            float(np.nansum(one.elasticity * item.now.seconds))
+            float(np.sum(one.elasticity * item.now.seconds))
             for one, item in zip(mine, found, strict=True)
         )
         halved, doubled = (

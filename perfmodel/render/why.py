@@ -121,7 +121,7 @@ def _help(why: Why) -> Iterator[str]:
     """The saving by 10 % more of the most helpful hardware numbers."""
     gains = [
         f"10% {'less' if item.number.endswith(_LESS) else 'more'} {item.number} would save "
-        f"{item.saves:.1%}"
+        f"{item.saves:.1%}{f' by a step ({item.step})' if item.step else ''}"
         for item in why.helps[:2]
     ]
     if gains:

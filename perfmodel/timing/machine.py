@@ -238,7 +238,7 @@ def _machine(device: Device) -> Machine:
     clock = device.boost_hz
     if not clock:
         raise ProblemError(f"{device.slug} has no clock, so nothing can be timed on it")
-    parts = _parts(device, clock)
+    parts = _parts(device.published)
     clock *= device.beyond_boost
     units = device.units * parts
     if parts > 1:
@@ -330,16 +330,17 @@ def _board_power(device: Device, said: list[str]) -> float:
     return float(device.tdp_watts)
 
 
-def _parts(device: Device, clock_hz: float) -> int:
+def _parts(device: Device) -> int:
     """Number of SM-sized parts that a unit of a systolic accelerator is modelled as.
 
     A few such units have the matrix rate of hundreds of SMs, and need as many tiles in flight and
     as much bandwidth. One part has the rate of an A100 SM: 1,024 multiply-adds of 16 bits a clock.
+    A what-if copy has as many parts as its published spec: faster units are no more units.
     """
     if device.kind != "accelerator":
         return 1
     rates = [device.matrix_flops(name) for name in ("bf16", "fp16") if name in device.matrix_types]
-    return max(round(max(rates, default=0.0) / device.units / clock_hz / 2048.0), 1)
+    return max(round(max(rates, default=0.0) / device.units / device.boost_hz / 2048.0), 1)
 
 
 def _of(whole: float | None, parts: int) -> float | None:

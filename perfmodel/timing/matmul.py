@@ -77,7 +77,7 @@ def plan(
         depth = depth if np.ndim(depth) == 0 else columns_of(np.asarray(depth), kept)
     slices = slice_k(np.asarray(sizes["k"]), menu.slices, depth)
     allowed = menu.serves(sizes["m"], sizes["n"])
-    allowed &= menu.fits(sizes, np.inf if own else kernel.sliced_waves * machine.units)
+    allowed = allowed & menu.fits(sizes, np.inf if own else kernel.sliced_waves * machine.units)
     sizes = {**sizes, "m": clustered(sizes["m"], menu.rows, kernel.cluster)}
     together = units_together(menu.rows, sizes["m"], how.paired_rows)
     schedule = tiled_matmul(

@@ -289,7 +289,9 @@ def _for_device(layout: Rows | None, problem: Rowwise, machine: Machine) -> _Lai
     typed = _for_type(layout, problem)
     room = _plain_shared(machine) / problem.elements()["data"].bytes if layout.shared_rows else 0.0
     stated = {field.name: getattr(typed, field.name) for field in fields(Rows)}
-    return _Laid(**stated, shared_columns=room, rows_per_block=128 // machine.warp_threads)
+    # Four warps share a unit. A core or a systolic unit has no warps: it takes a row at a time.
+    rows = 128 // machine.warp_threads if machine.device.kind == "gpu" else 1
+    return _Laid(**stated, shared_columns=room, rows_per_block=rows)
 
 
 def _with_tile(layout: _Laid, setting: Setting) -> _Laid:

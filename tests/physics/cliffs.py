@@ -414,13 +414,6 @@ CLIFFS = (
         "way.",
     ),
     Cliff(
-        "accelerators whose units count by their matrix rate",
-        lambda change: change.what == "matrix" and change.before.device.kind == "accelerator",
-        constant(1.7),
-        "Each unit of a systolic accelerator is taken for as many of a GPU's as have its matrix "
-        "rate: more of them are more units.",
-    ),
-    Cliff(
         "tiles that the screening leaves out",
         _screened,
         constant(1.15),
