@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from perfmodel.errors import TableError
 from perfmodel.evidence import casefile
@@ -24,10 +23,9 @@ from perfmodel.evidence.importers import ncu, profileformats
 from perfmodel.evidence.importers.profiles import BYTES, PIPES, Instance, Launch, Profile, Summed
 from perfmodel.evidence.records import records
 from perfmodel.evidence.records.documents import shown
+from perfmodel.evidence.profiled.timeline import check_host
 from perfmodel.evidence.replay.traffic import traffic_report
-
-if TYPE_CHECKING:
-    pass
+from perfmodel.hardware import load
 
 __all__ = ["COLUMNS", "NCU_METRICS", "import_counters", "traffic_report", "write"]
 
@@ -72,6 +70,8 @@ def import_counters(
         raise TableError("no profile given; name a file")
     where = " + ".join(str(path) for path in listed)
     profile = _merged([profileformats.read(path) for path in listed], where)
+    if profile.on_host:
+        check_host(where, load(device))
     said = list(profile.said)
     if profile.instances:
         found = _from_instances(profile, where, said)

@@ -69,6 +69,10 @@ UNREAD = (
         "one of rocprofv3's files without kernels' launches; give kernel_trace or "
         "counter_collection",
     ),
+    Unread(
+        lambda columns: {"Time(%)", "Calls", "Avg", "Name"} <= set(columns),
+        "the results of nvprof; profile with nsys",
+    ),
     Unread(rocprof.is_old, "the results of an older rocprof; profile with rocprofv3"),
 )
 WANTED = "the CSV of ncu, nsys stats or rocprofv3, or torch profiler's trace (docs/counters.md)"
@@ -80,25 +84,30 @@ def read(path: str | Path) -> Profile:
     text = documents.text(path, WANTED)
     if traces.is_trace(text):
         return traces.read(text, where)
+    return profile(*find(text, where, WANTED))
+
+
+def find(text: str, where: str, wanted: str) -> tuple[Format, Table]:
+    """The format of a table and its rows; raises `TableError` for one that is not read."""
     lines = text.replace("\r\n", "\n").split("\n")
     for place, line in enumerate(lines):
         columns = cells(line) if "," in line else ()
         for known in FORMATS if columns else ():
             if known.fits(columns):
-                return _read(known, table(lines, place, where, whole=known.whole))
+                return known, table(lines, place, where, whole=known.whole)
         for unread in UNREAD if columns else ():
             if unread.fits(columns):
                 raise TableError(f"{where}: {unread.said}")
     complaints = ncu.complaints(text)
     if complaints:
         raise TableError(f"{where}: nothing was profiled: {complaints[0][:_LONGEST]}")
-    raise TableError(f"{where}: not a profile that can be read; give {WANTED}")
+    raise TableError(f"{where}: not a profile that can be read; give {wanted}")
 
 
-def _read(known: Format, found: Table) -> Profile:
+def profile(known: Format, found: Table) -> Profile:
     """The profile, and a line about lines of the table that were left out."""
-    profile = known.read(found)
+    contents = known.read(found)
     if not found.skipped:
-        return profile
+        return contents
     line = f"{found.where}: {found.skipped} lines that are no rows of {known.name} left out"
-    return replace(profile, said=(*profile.said, line))
+    return replace(contents, said=(*contents.said, line))

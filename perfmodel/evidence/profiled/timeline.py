@@ -7,6 +7,29 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from perfmodel.errors import TableError
+from perfmodel.hardware import Device
+
+
+Extents = tuple[int, ...] | tuple[tuple[int, ...], ...]
+"""Extents of a tensor, or of each tensor of a list."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A collective as a profiler recorded it."""
+
+    op: str
+    """The framework's name of it: allreduce, _allgather_base."""
+    sent_elements: int
+    """Elements of this rank's input."""
+    received_elements: int
+    """Elements of this rank's output."""
+    dtype: str = ""
+    """Type of the elements, as the profiler writes it."""
+    ranks: int = 0
+    """Devices that take part; 0 where it was not recorded."""
+
 
 @dataclass(frozen=True)
 class Recorded:
@@ -14,12 +37,18 @@ class Recorded:
 
     name: str
     """aten::mm."""
-    dims: tuple[tuple[int, ...], ...]
-    """Extents of each tensor argument; empty for other arguments."""
+    dims: tuple[Extents, ...] = ()
+    """Extents of each argument that is a tensor or a list of tensors; empty for others."""
     types: tuple[str, ...] = ()
     """Type of each argument, as the profiler writes it; empty where it did not record types."""
     given: tuple[str, ...] = ()
     """Each argument other than tensors, as text; empty if not recorded."""
+    strides: tuple[Extents, ...] = ()
+    """Strides of each tensor argument, in elements; empty if not recorded."""
+    moved_bytes: float = 0.0
+    """Bytes that the compiler of a kernel says it moves; 0 where it says nothing."""
+    exchange: Exchange | None = None
+    """The collective that it is."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +87,10 @@ class Timeline:
     """Whether the host ran the operators itself."""
     notes: tuple[str, ...] = ()
     """Lines about what was left out."""
+    ordered: bool = True
+    """Whether launches are in the order of the program; sums by kernel have none."""
+    clocked: bool = True
+    """Whether the time between launches is the program's own."""
 
     @property
     def busy_ns(self) -> float:
@@ -74,6 +107,16 @@ class Timeline:
         if not len(self.start):
             return 0.0
         return float((self.start + self.duration).max() - self.start[0])
+
+
+def check_host(where: str, device: Device) -> None:
+    """Raise `TableError` where a profile of the host alone would be taken as a GPU's."""
+    if device.kind != "cpu":
+        raise TableError(
+            f"{where}: the host ran every operator, and no kernel of a device was recorded, so "
+            f"nothing is to be said of {device.slug}; profile where the GPU is with "
+            "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], or name a CPU by --device"
+        )
 
 
 @dataclass
@@ -99,7 +142,14 @@ class Columns:
         self.call.append(call)
 
     def timeline(
-        self, tool: str, *, device: str = "", on_host: bool = False, notes: tuple[str, ...] = ()
+        self,
+        tool: str,
+        *,
+        device: str = "",
+        on_host: bool = False,
+        notes: tuple[str, ...] = (),
+        ordered: bool = True,
+        clocked: bool = True,
     ) -> Timeline:
         """The launches in order of their start."""
         start = np.frombuffer(self.start, dtype=np.float64) if self.start else np.zeros(0)
@@ -114,4 +164,6 @@ class Columns:
             device,
             on_host,
             notes,
+            ordered,
+            clocked,
         )
