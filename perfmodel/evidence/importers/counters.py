@@ -21,9 +21,9 @@ from perfmodel.evidence import casefile
 from perfmodel.evidence.cases import Case, implementation_of, is_label
 from perfmodel.evidence.importers import ncu, profileformats
 from perfmodel.evidence.importers.profiles import BYTES, PIPES, Instance, Launch, Profile, Summed
+from perfmodel.evidence.profiled.timeline import check_host
 from perfmodel.evidence.records import records
 from perfmodel.evidence.records.documents import shown
-from perfmodel.evidence.profiled.timeline import check_host
 from perfmodel.evidence.replay.traffic import traffic_report
 from perfmodel.hardware import load
 

@@ -53,8 +53,7 @@ def sums(table: Table) -> Timeline:
         for _ in range(launches):
             columns.add(What(row["Name"], None, grid, block), now, each)
             now += each
-    notes = ("sums by kernel have no order and no idle time; cuda_gpu_trace has both",)
-    return columns.timeline(TOOL, notes=notes, ordered=False, clocked=False)
+    return columns.timeline(TOOL, ordered=False, clocked=False)
 
 
 def _nanoseconds(row: Row, column: tuple[str, float]) -> float | None:

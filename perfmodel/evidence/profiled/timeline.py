@@ -10,7 +10,6 @@ import numpy as np
 from perfmodel.errors import TableError
 from perfmodel.hardware import Device
 
-
 Extents = tuple[int, ...] | tuple[tuple[int, ...], ...]
 """Extents of a tensor, or of each tensor of a list."""
 
