@@ -96,6 +96,8 @@ class Line:
         if self.predicted_us is None:
             return ""
         if self.measured_us > _POOR * self.predicted_us:
+            if _exchanged(self.group):
+                return "its time holds the wait for the slowest device"
             if self.measured_us < _SHORT_US:
                 return "short launches: fuse them, or capture them in a graph"
             times = self.measured_us / self.predicted_us

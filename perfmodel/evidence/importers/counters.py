@@ -122,7 +122,8 @@ def _from_ranges(profile: Profile, where: str, said: list[str]) -> list[_Measure
     """Launches grouped by the range that they ran in; a range's first kernel starts each run."""
     if profile.kernels:
         raise TableError(
-            f"{where}: a sum over kernels names no cases; give --cases FILE with a column 'kernel'"
+            f"{where}: a sum over kernels names no cases; give --cases FILE with a column 'kernel', "
+            "or read the whole program by perfmodel profile"
         )
     groups: dict[str, list[Launch]] = {}
     unnamed = 0
@@ -135,7 +136,8 @@ def _from_ranges(profile: Profile, where: str, said: list[str]) -> list[_Measure
     if not groups:
         raise TableError(
             f"{where}: none of {len(profile.launches)} launches ran in a range named after a case; "
-            "name ranges by Case.label(), or give --cases FILE"
+            "name ranges by Case.label(), give --cases FILE, or read the whole program by "
+            "perfmodel profile"
         )
     if unnamed:
         said.append(f"{where}: {unnamed} launches without a case's range left out")

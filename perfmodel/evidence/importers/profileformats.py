@@ -30,6 +30,13 @@ class Format:
     """Its reader."""
     whole: bool = False
     """Whether an empty line ends the table."""
+    of_cases: bool = False
+    """Whether it has no launches of a whole program, only counters or ranges."""
+
+    @property
+    def reader(self) -> str:
+        """The command that reads it."""
+        return "perfmodel counters import" if self.of_cases else "perfmodel profile"
 
 
 @dataclass(frozen=True)
@@ -47,12 +54,12 @@ _STATS = "nsys stats --format csv --report"
 _ROCPROF = "rocprofv3 --output-format csv"
 FORMATS = (
     Format("Nsight Compute's CSV", "ncu --csv --page raw", ncu.is_table, ncu.read),
-    Format("nvtx_kern_sum", f"{_STATS} nvtx_kern_sum", nsys.is_ranges, nsys.ranges, True),
+    Format("nvtx_kern_sum", f"{_STATS} nvtx_kern_sum", nsys.is_ranges, nsys.ranges, True, True),
     Format("cuda_gpu_kern_sum", f"{_STATS} cuda_gpu_kern_sum", nsys.is_kernels, nsys.kernels, True),
     Format("cuda_gpu_trace", f"{_STATS} cuda_gpu_trace", nsys.is_trace, nsys.trace, True),
     Format(
         "rocprofv3's counter_collection", f"{_ROCPROF} --pmc ...",
-        rocprof.is_counters, rocprof.counters,
+        rocprof.is_counters, rocprof.counters, of_cases=True,
     ),
     Format(
         "rocprofv3's kernel_trace", f"{_ROCPROF} --kernel-trace", rocprof.is_trace, rocprof.trace
@@ -102,6 +109,11 @@ def find(text: str, where: str, wanted: str) -> tuple[Format, Table]:
     if complaints:
         raise TableError(f"{where}: nothing was profiled: {complaints[0][:_LONGEST]}")
     raise TableError(f"{where}: not a profile that can be read; give {wanted}")
+
+
+def named(columns: Sequence[str]) -> Format | None:
+    """The format whose columns these are."""
+    return next((known for known in FORMATS if known.fits(columns)), None)
 
 
 def profile(known: Format, found: Table) -> Profile:

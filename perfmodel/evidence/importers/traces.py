@@ -64,7 +64,8 @@ def read(text: str, where: str) -> Profile:
     if not found:
         raise TableError(
             f"{where}: no range is named after a case; "
-            "wrap each call in record_function(case.label())"
+            "wrap each call in record_function(case.label()), or read the whole program by "
+            "perfmodel profile"
         )
     return Profile(
         "profiler", ADVICE, instances=tuple(found), said=tuple(notes), on_host=not kernels

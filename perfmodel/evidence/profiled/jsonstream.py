@@ -30,7 +30,7 @@ _WORD = re.compile("-?(?:inf|nan)(?![a-z])")
 _LONGEST_WORD = 9  # characters of `-Infinity`
 
 
-def events(path: str | Path, notes: list[str]) -> Iterator[Mapping[str, Any]]:
+def events(path: str | Path, notes: list[str] | None = None) -> Iterator[Mapping[str, Any]]:
     """Every event of a trace that is an object; raises `TableError` for a malformed file.
 
     `notes` is given a line where the trace ends early.
@@ -38,7 +38,7 @@ def events(path: str | Path, notes: list[str]) -> Iterator[Mapping[str, Any]]:
     where = str(path)
     try:
         with io.TextIOWrapper(opened(path), encoding="utf-8-sig") as file:
-            yield from parsed(file, where, notes)
+            yield from parsed(file, where, [] if notes is None else notes)
     except UnicodeDecodeError:
         raise TableError(f"{where}: binary data, not a trace; export it again") from None
     except (OSError, EOFError, zlib.error) as error:
