@@ -279,8 +279,10 @@ def _system(group: Group, device: Device, system: System | None) -> System:
 def _exchange(group: Group, size: float, system: System) -> Line:
     assert group.collective is not None
     found = predict_collective(group.collective, system).one(0)
-    times = (found.seconds, found.low_seconds, found.high_seconds)
-    return Line(group, *(float(each) * 1e6 for each in times), found.limiter, "", size)
+    seconds, low, high = (
+        float(each) * 1e6 for each in (found.seconds, found.low_seconds, found.high_seconds)
+    )
+    return Line(group, seconds, low, high, found.limiter, "", size)
 
 
 def rows(groups: Sequence[Group], device: Device) -> pd.DataFrame:

@@ -122,8 +122,8 @@ def _from_ranges(profile: Profile, where: str, said: list[str]) -> list[_Measure
     """Launches grouped by the range that they ran in; a range's first kernel starts each run."""
     if profile.kernels:
         raise TableError(
-            f"{where}: a sum over kernels names no cases; give --cases FILE with a column 'kernel', "
-            "or read the whole program by perfmodel profile"
+            f"{where}: a sum over kernels names no cases; give --cases FILE with a column "
+            "'kernel', or read the whole program by perfmodel profile"
         )
     groups: dict[str, list[Launch]] = {}
     unnamed = 0

@@ -15,7 +15,6 @@ then from the L2. With one channel a group (depthwise) no matrix is left: images
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from perfmodel.evidence.profiled.streams import Streamed, stream
 from perfmodel.evidence.profiled.timeline import Recorded
 from perfmodel.timing.reuse import Reuse, Reuses
 
-_LONGEST = 200  # characters of an argument
 Work = tuple[Problem, Reuses | None]
 """A problem, and what of its inputs the caches hold."""
 
@@ -93,7 +91,7 @@ class Convolution:
 
 def forward(recorded: Recorded, dtype: str, entry: Mapping[str, Any]) -> list[Work]:
     """The convolution of an image with weights; raises `ValueError` for another form."""
-    image, weight = _images(recorded.dims[0], recorded.dims[1])
+    image, weight = _images(recorded.extents(0), recorded.extents(1))
     groups = image[1] if entry.get("is_depthwise") else _whole(recorded, entry["groups"])
     is_transposed = entry.get("is_transposed") or _is_true(recorded, entry.get("transposed"))
     space = len(weight) - 2
@@ -118,25 +116,23 @@ def forward(recorded: Recorded, dtype: str, entry: Mapping[str, Any]) -> list[Wo
 
 def backward(recorded: Recorded, dtype: str, entry: Mapping[str, Any]) -> list[Work]:
     """The gradients of image and weights that were asked for; raises `ValueError` likewise."""
-    image, weight = _images(recorded.dims[1], recorded.dims[2])
-    gradient = (image[0], *tuple(recorded.dims[0])[-(len(image) - 1) :])
+    image, weight = _images(recorded.extents(1), recorded.extents(2))
+    gradient = (image[0], *recorded.extents(0)[-(len(image) - 1) :])
     is_transposed = _is_true(recorded, entry["transposed"])
     fine, coarse = (gradient, image) if is_transposed else (image, gradient)
     groups = _whole(recorded, entry["groups"])
     found = _convolution(fine, coarse, weight, groups, dtype)
-    asked = _given(recorded, entry["asked"])
+    asked = recorded.argument(entry["asked"])
     wanted = asked if isinstance(asked, list) and len(asked) == 3 else [True, True, True]
     made = [found.to_coarse() if is_transposed else found.to_fine()] if wanted[0] else []
     return [*made, *([found.to_weights()] if wanted[1] else [])]
 
 
-def _images(image: Sequence[Any], weight: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
+def _images(image: tuple[int, ...], weight: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """Extents of image [batch, channels, pixels...] and weights; an image may have no batch."""
-    shapes = tuple(image), tuple(weight)
-    if len(shapes[1]) < 3 or len(shapes[0]) not in (len(shapes[1]), len(shapes[1]) - 1):
+    if len(weight) < 3 or len(image) not in (len(weight), len(weight) - 1):
         raise ValueError("not the shapes of a convolution")
-    whole = shapes[0] if len(shapes[0]) == len(shapes[1]) else (1, *shapes[0])
-    return whole, shapes[1]
+    return image if len(image) == len(weight) else (1, *image), weight
 
 
 def _convolution(
@@ -150,28 +146,19 @@ def _convolution(
     )
 
 
-def _given(recorded: Recorded, place: int | None) -> Any:
-    """An argument that is no tensor; None where it is not recorded."""
-    text = recorded.given[place] if place is not None and place < len(recorded.given) else ""
-    try:
-        return ast.literal_eval(text) if text and len(text) < _LONGEST else None
-    except SyntaxError:
-        return None
-
-
 def _is_true(recorded: Recorded, place: int | None) -> bool:
-    return _given(recorded, place) is True
+    return recorded.argument(place) is True
 
 
 def _whole(recorded: Recorded, place: int) -> int:
     """A number; 1 where it is not recorded."""
-    value = _given(recorded, place)
+    value = recorded.argument(place)
     return value if isinstance(value, int) else 1
 
 
 def _each(recorded: Recorded, place: int | None, usual: int, space: int) -> list[int]:
     """An argument with a value for each dimension, or one for all."""
-    value = _given(recorded, place)
+    value = recorded.argument(place)
     values = value if isinstance(value, list) and value else [value]
     whole = [item if isinstance(item, int) else usual for item in values]
     return whole if len(whole) == space else whole[:1] * space

@@ -141,7 +141,7 @@ def _dtype(recorded: Recorded, argument: int, usual: str) -> str:
 def _product(recorded: Recorded, dtype: str, entry: Row) -> Found | None:
     """C[m,n] = A[m,k] B[k,n]; leading extents count as rows of A, or as a batch if B has them
     too."""
-    left, right = (recorded.dims[entry[side]] for side in ("left", "right"))
+    left, right = (recorded.extents(entry[side]) for side in ("left", "right"))
     if not left or not right:
         return None
     if entry.get("rows"):
@@ -160,7 +160,7 @@ def _product(recorded: Recorded, dtype: str, entry: Row) -> Found | None:
 
 def _attention(recorded: Recorded, dtype: str, entry: Row) -> Found | None:
     first = entry.get("first", 0)
-    queries, keys, values = (tuple(map(int, each)) for each in recorded.dims[first : first + 3])
+    queries, keys, values = (recorded.extents(first + i) for i in range(3))
     # Sequences of different lengths that lie one after another have no axis of their own.
     least = 3 if entry["layout"] == "bhsd" else 4
     if min(len(queries), len(keys), len(values)) < least:
@@ -186,7 +186,7 @@ _CAUSAL = ("True", "1", "2")
 
 def _rows(recorded: Recorded, dtype: str, entry: Row) -> Found | None:
     first = entry.get("first", 0)
-    shape = recorded.dims[first]
+    shape = recorded.extents(first)
     if not shape or not math.prod(shape):
         return None
     place = entry.get("along")

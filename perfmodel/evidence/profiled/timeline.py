@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from array import array
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +50,39 @@ class Recorded:
     """Bytes that the compiler of a kernel says it moves; 0 where it says nothing."""
     exchange: Exchange | None = None
     """The collective that it is."""
+
+    def extents(self, place: int) -> tuple[int, ...]:
+        """Extents of a tensor. Raises `IndexError` for no argument, `ValueError` for a list."""
+        return _plain(self.dims[place])
+
+    def tensors(self, place: int) -> tuple[tuple[int, ...], ...]:
+        """Extents of each tensor of a list, or of a tensor alone. Raises `IndexError`."""
+        found = self.dims[place]
+        listed = tuple(each for each in found if isinstance(each, tuple))
+        return listed if len(listed) == len(found) else (_plain(found),)
+
+    def is_list(self, place: int) -> bool:
+        """Whether an argument is a list of tensors."""
+        found = self.dims[place]
+        return bool(found) and isinstance(found[0], tuple)
+
+    def argument(self, place: int | None) -> Any:
+        """An argument that is no tensor, as a value; None where it is not recorded."""
+        text = self.given[place] if place is not None and place < len(self.given) else ""
+        try:
+            return ast.literal_eval(text) if text and len(text) < _LONGEST else None
+        except (SyntaxError, ValueError):
+            return None
+
+
+_LONGEST = 200  # characters of an argument
+
+
+def _plain(found: Extents) -> tuple[int, ...]:
+    whole = tuple(size for size in found if isinstance(size, int))
+    if len(whole) != len(found):
+        raise ValueError("a list of tensors")
+    return whole
 
 
 @dataclass(frozen=True)

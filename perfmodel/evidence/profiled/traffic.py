@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.evidence.profiled.streams import Streamed, stream
-from perfmodel.evidence.profiled.timeline import Extents, Recorded
+from perfmodel.evidence.profiled.timeline import Recorded
 
 Entry = Mapping[str, Any]
 _LONG = "fp64"
@@ -58,17 +57,13 @@ def _tensors(recorded: Recorded) -> dict[int, int]:
 
 def _elements(recorded: Recorded, place: int) -> int:
     """Elements of an argument that lie at places of their own: repeated ones have stride 0."""
-    shape = recorded.dims[place]
-    if _is_list(shape):
-        return sum(math.prod(each) for each in shape)  # type: ignore[arg-type]
+    if recorded.is_list(place):
+        return sum(map(math.prod, recorded.tensors(place)))
+    shape = recorded.extents(place)
     strides = recorded.strides[place] if place < len(recorded.strides) else ()
     if len(strides) != len(shape):
-        return math.prod(shape)  # type: ignore[arg-type]
-    return math.prod(n for n, stride in zip(shape, strides, strict=True) if stride != 0)  # type: ignore[misc]
-
-
-def _is_list(shape: Extents) -> bool:
-    return bool(shape) and isinstance(shape[0], tuple)
+        return math.prod(shape)
+    return math.prod(n for n, stride in zip(shape, strides, strict=True) if stride != 0)
 
 
 def _broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
@@ -81,29 +76,19 @@ def _broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
     return made
 
 
-def _given(recorded: Recorded, place: int) -> Any:
-    """An argument that is no tensor; None where it is not recorded."""
-    text = recorded.given[place] if place < len(recorded.given) else ""
-    try:
-        return ast.literal_eval(text) if text and len(text) < 200 else None
-    except SyntaxError:
-        return None
-
-
 def _map(recorded: Recorded, types: Types, entry: Entry, variant: str) -> Rowwise | None:
     tensors = _tensors(recorded)
-    lists = any(_is_list(recorded.dims[i]) for i in tensors)
-    if lists:
+    if any(map(recorded.is_list, tensors)):
         size, cols = max(tensors.values()), 1
     else:
-        shape = _broadcast([recorded.dims[i] for i in tensors])  # type: ignore[misc]
+        shape = _broadcast([recorded.extents(i) for i in tensors])
         size, cols = math.prod(shape), shape[-1]
     if recorded.name.endswith("_") or "reads" in entry:
         made = types.of(0)
     else:
         made = _FLAG if entry.get("makes") == "bool" else types.result(list(tensors))
     if "to" in entry:
-        made = types.numbers.get(str(_given(recorded, entry["to"])), made)
+        made = types.numbers.get(str(recorded.argument(entry["to"])), made)
     places = [i for i in entry.get("reads", tensors) if i in tensors]
     reads = [Streamed(tensors[i], types.of(i)) for i in places]
     return stream(variant, reads, [Streamed(size, made)], cols)
@@ -111,31 +96,27 @@ def _map(recorded: Recorded, types: Types, entry: Entry, variant: str) -> Rowwis
 
 def _reduction(recorded: Recorded, types: Types, entry: Entry, variant: str) -> Rowwise | None:
     """The first argument once, and what is left of it; of two tensors the larger is a map."""
-    if len(_tensors(recorded)) > 1 and not _is_list(recorded.dims[0]) and len(recorded.dims) == 2:
+    if len(recorded.dims) == len(_tensors(recorded)) == 2:
         return _map(recorded, types, {}, variant)
-    shape = recorded.dims[0]
     reads = [Streamed(_elements(recorded, 0), types.of(0))]
-    kept = 0
-    if len(recorded.dims) > 2 and "along" in entry and not _is_list(shape):
-        along = _given(recorded, entry["along"])
-        dims = [along] if isinstance(along, int) else along or []
-        if dims:
-            gone = math.prod(shape[d] for d in dims)  # type: ignore[misc]
-            kept = math.prod(shape) // gone  # type: ignore[arg-type]
-    types_made = [types.of(0), _LONG][: entry.get("results", 1)]
-    writes = [Streamed(kept, dtype) for dtype in types_made] if kept else []
-    cols = shape[-1] if not _is_list(shape) else 1
-    return stream(variant, reads, writes, int(cols))  # type: ignore[arg-type]
+    if recorded.is_list(0):
+        return stream(variant, reads, [])
+    shape, writes = recorded.extents(0), []
+    along = recorded.argument(entry.get("along")) if len(recorded.dims) > 2 else None
+    dims = [along] if isinstance(along, int) else along or []
+    if dims:
+        kept = math.prod(shape) // math.prod(shape[d] for d in dims)
+        both = (types.of(0), _LONG)[: entry.get("results", 1)]
+        writes = [Streamed(kept, dtype) for dtype in both]
+    return stream(variant, reads, writes, shape[-1])
 
 
 def _join(recorded: Recorded, types: Types, entry: Entry, variant: str) -> Rowwise | None:
     """A copy of all that the list holds."""
     size = sum(_tensors(recorded).values())
-    shapes = recorded.dims[0] if _is_list(recorded.dims[0]) else recorded.dims
-    columns = {shape[-1] for shape in shapes if shape}  # type: ignore[index]
-    cols = int(columns.pop()) if len(columns) == 1 else 1  # type: ignore[arg-type]
+    columns = {shape[-1] for i in _tensors(recorded) for shape in recorded.tensors(i) if shape}
     both = [Streamed(size, types.of(0))]
-    return stream("copy", both, both, cols)
+    return stream("copy", both, both, columns.pop() if len(columns) == 1 else 1)
 
 
 def _update(recorded: Recorded, types: Types, entry: Entry, variant: str) -> Rowwise | None:
@@ -164,31 +145,28 @@ WAYS: Mapping[str, Way] = {
 
 def rows(recorded: Recorded, entry: Entry) -> tuple[int, int] | None:
     """Rows that are picked by number, and elements of one; None where elements are not in rows."""
-    if entry["way"] != "rows" or ("along" in entry and _given(recorded, entry["along"])):
+    if entry["way"] != "rows" or recorded.argument(entry.get("along")):
         return None
-    table, picked = recorded.dims[0], recorded.dims[entry["index"]]
-    if _is_list(picked):
-        (picked,) = picked  # numbers of several dimensions pick elements
+    (picked,) = recorded.tensors(entry["index"])  # numbers of several dimensions pick elements
     if not picked:
         raise ValueError("the numbers' extents are not recorded")
-    return math.prod(picked), math.prod(table[1:])  # type: ignore[arg-type]
+    return math.prod(picked), math.prod(recorded.extents(0)[1:])
 
 
 def gather(recorded: Recorded, types: Types, entry: Entry) -> Rowwise | None:
     """Elements that are picked from a tensor, added to it or stored in it, with their numbers."""
-    index, data = entry["index"], types.of(0)
+    index = entry["index"]
     numbers = Streamed(_elements(recorded, index) if recorded.dims[index] else 0, _LONG)
     if entry["way"] == "rows":  # along another dimension than the first
-        shape: Any = recorded.dims[0]
-        along = _given(recorded, entry["along"])
-        elements = math.prod(shape) // shape[along] * numbers.elements
+        shape = recorded.extents(0)
+        elements = math.prod(shape) // shape[recorded.argument(entry["along"])] * numbers.elements
     elif entry["way"] == "picked":
         elements = numbers.elements
     else:
         elements = _elements(recorded, entry["values"])
-    moved = Streamed(elements, data)
+    moved = Streamed(elements, types.of(0))
     again = [moved] if entry["way"] == "added" else []
-    variant = {"picked": "gather", "rows": "gather"}.get(entry["way"], "scatter")
+    variant = "gather" if entry["way"] in ("rows", "picked") else "scatter"
     return stream(variant, [moved, *again, numbers], [moved])
 
 

@@ -75,7 +75,7 @@ def opened(path: str | Path) -> IO[bytes]:
     Raises `OSError` for a file that cannot be opened. Reading raises `TableError` where it unpacks
     to too much (`most_unpacked`), and `OSError`, `EOFError` or `zlib.error` where it is damaged.
     """
-    file = Path(path).open("rb")
+    file = Path(path).open("rb")  # noqa: SIM115 - closed by the caller
     packed = file.read(2) == GZIP
     file.seek(0)
     return io.BufferedReader(_Unpacking(file, str(path)), 1 << 16) if packed else file
