@@ -68,7 +68,7 @@ NSYS_SUMS: dict[str, str] = {
     "ns": """Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name
 88.9,372400,2,186200.0,186000.0,186000,186400,200.0,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
 11.1,46550,1,46550.0,46550.0,46550,46550,0.0,vectorized_elementwise_kernel
-""",  # noqa: E501
+""",
     "us-commas": """Time (%),Total Time (us),Instances,Avg (us),Med (us),Min (us),Max (us),StdDev (us),Name
 88.9,"372.4",2,"186.2","186.0","186.0","186.4","0.2",nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
 11.1,46.55,1,46.55,46.55,46.55,46.55,0.0,vectorized_elementwise_kernel
@@ -77,15 +77,15 @@ NSYS_SUMS: dict[str, str] = {
 Time (%),Total Time (ms),Instances,Avg (ms),Med (ms),Min (ms),Max (ms),StdDev (ms),Name
 88.9,0.3724,2,0.1862,0.186,0.186,0.1864,0.0,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
 11.1,0.04655,1,0.04655,0.04655,0.04655,0.04655,0.0,vectorized_elementwise_kernel
-""",  # noqa: E501
+""",
     "gpukernsum": """Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name
 88.9,"372,400",2,"186,200.0","186,000","186,400",nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
 11.1,"46,550",1,"46,550.0","46,550","46,550",vectorized_elementwise_kernel
-""",  # noqa: E501
+""",
     "bare": """Time(%),Total Time,Instances,Average,Minimum,Maximum,Name
 88.9,372400,2,186200.0,186000,186400,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
 11.1,46550,1,46550.0,46550,46550,vectorized_elementwise_kernel
-""",  # noqa: E501
+""",
     "grids": """Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),GridXYZ,BlockXYZ,Name
 88.9,372400,2,186200.0,186000.0,186000,186400,200.0, 132    1    1, 384    1    1,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
 11.1,46550,1,46550.0,46550.0,46550,46550,0.0,4096    1    1, 128    1    1,vectorized_elementwise_kernel
@@ -101,12 +101,12 @@ NSYS_TRACES: dict[str, str] = {
 1,186,121,132,1,1,384,1,1,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
 190,186.4,122,132,1,1,384,1,1,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
 380,46.55,123,4096,1,1,128,1,1,vectorized_elementwise_kernel
-""",  # noqa: E501
+""",
     "gputrace": """Start(nsec),Duration(nsec),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Name
 "1,000","186,000",121,132,1,1,384,1,1,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
 "190,000","186,400",122,132,1,1,384,1,1,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
 "380,000","46,550",123,4096,1,1,128,1,1,vectorized_elementwise_kernel
-""",  # noqa: E501
+""",
 }  # fmt: skip
 
 # A kernel that ran in one run of the range only, and a range that is no case.
