@@ -13,7 +13,7 @@ import gzip
 import io
 import json
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +104,40 @@ def torch_trace(launches: list[Launch], path: Path, *, external: bool = True) ->
         ]  # fmt: skip
     text = json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
     path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+@dataclass(frozen=True)
+class Ran:
+    """An operator as Kineto records it, with the kernel that it launched."""
+
+    name: str
+    dims: list[Any]
+    types: list[str]
+    given: list[str] = field(default_factory=list)
+    kernel: str = "void at::native::vectorized_elementwise_kernel<4>(int)"
+    us: float = 50.0
+    strides: list[Any] = field(default_factory=list)
+    said: dict[str, Any] = field(default_factory=dict)
+    kernel_said: dict[str, Any] = field(default_factory=dict)
+
+
+def operator_trace(ran: list[Ran], path: Path, *, kernels: bool = True) -> Path:
+    """Kineto's trace of these operators, one kernel each; of a host alone without `kernels`."""
+    events: list[dict[str, Any]] = []
+    for i, each in enumerate(ran, 1):
+        shapes = {"Input Dims": each.dims, "Input type": each.types}
+        shapes |= {"Concrete Inputs": each.given} if each.given else {}
+        shapes |= {"Input Strides": each.strides} if each.strides else {}
+        ts = 1000.0 * i
+        host = {"pid": 7, "tid": 8}
+        events.append({"ph": "X", "cat": "cpu_op", "name": each.name, "ts": ts, "dur": 60, **host,
+                       "args": {"External id": i, **shapes, **each.said}})  # fmt: skip
+        if kernels:
+            events.append({"ph": "X", "cat": "kernel", "name": each.kernel, "ts": ts + 100,
+                           "dur": each.us, "pid": 0, "tid": 7,
+                           "args": {"External id": i, **each.kernel_said}})  # fmt: skip
+    path.write_text(json.dumps({"traceEvents": events}))
     return path
 
 

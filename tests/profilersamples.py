@@ -63,6 +63,52 @@ NSYS_KERNELS = """Time (%),Total Time (us),Instances,Avg (us),Med (us),Min (us),
 3.0,400.0,10,40.0,40.0,40.0,40.0,0.0,combine
 """  # noqa: E501
 
+# Two launches of 186.2 us and one of 46.55, as nsys wrote its sums and traces over the years.
+NSYS_SUMS: dict[str, str] = {
+    "ns": """Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name
+88.9,372400,2,186200.0,186000.0,186000,186400,200.0,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
+11.1,46550,1,46550.0,46550.0,46550,46550,0.0,vectorized_elementwise_kernel
+""",
+    "us-commas": """Time (%),Total Time (us),Instances,Avg (us),Med (us),Min (us),Max (us),StdDev (us),Name
+88.9,"372.4",2,"186.2","186.0","186.0","186.4","0.2",nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
+11.1,46.55,1,46.55,46.55,46.55,46.55,0.0,vectorized_elementwise_kernel
+""",  # noqa: E501
+    "ms": """Processing [report.sqlite] with [cuda_gpu_kern_sum.py]...
+Time (%),Total Time (ms),Instances,Avg (ms),Med (ms),Min (ms),Max (ms),StdDev (ms),Name
+88.9,0.3724,2,0.1862,0.186,0.186,0.1864,0.0,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
+11.1,0.04655,1,0.04655,0.04655,0.04655,0.04655,0.0,vectorized_elementwise_kernel
+""",
+    "gpukernsum": """Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name
+88.9,"372,400",2,"186,200.0","186,000","186,400",nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
+11.1,"46,550",1,"46,550.0","46,550","46,550",vectorized_elementwise_kernel
+""",
+    "bare": """Time(%),Total Time,Instances,Average,Minimum,Maximum,Name
+88.9,372400,2,186200.0,186000,186400,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
+11.1,46550,1,46550.0,46550,46550,vectorized_elementwise_kernel
+""",
+    "grids": """Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),GridXYZ,BlockXYZ,Name
+88.9,372400,2,186200.0,186000.0,186000,186400,200.0, 132    1    1, 384    1    1,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
+11.1,46550,1,46550.0,46550.0,46550,46550,0.0,4096    1    1, 128    1    1,vectorized_elementwise_kernel
+""",  # noqa: E501
+}  # fmt: skip
+NSYS_TRACES: dict[str, str] = {
+    "ns": """Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,Device,Ctx,Strm,Name
+1000,186000,121,132,1,1,384,1,1,168,NVIDIA H100 80GB HBM3 (0),1,7,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
+190000,186400,122,132,1,1,384,1,1,168,NVIDIA H100 80GB HBM3 (0),1,7,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
+380000,46550,123,4096,1,1,128,1,1,32,NVIDIA H100 80GB HBM3 (0),1,7,vectorized_elementwise_kernel
+""",  # noqa: E501
+    "us": """Start (us),Duration (us),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Name
+1,186,121,132,1,1,384,1,1,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
+190,186.4,122,132,1,1,384,1,1,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
+380,46.55,123,4096,1,1,128,1,1,vectorized_elementwise_kernel
+""",
+    "gputrace": """Start(nsec),Duration(nsec),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Name
+"1,000","186,000",121,132,1,1,384,1,1,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
+"190,000","186,400",122,132,1,1,384,1,1,nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT
+"380,000","46,550",123,4096,1,1,128,1,1,vectorized_elementwise_kernel
+""",
+}  # fmt: skip
+
 # A kernel that ran in one run of the range only, and a range that is no case.
 NSYS_RANGES = """NVTX Range,Style,PID,TID,NVTX Inst,Kern Inst,Total Time (ns),Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Kernel Name
 :{decode},PushPop,1,1,4,4,488000,122000.0,120000.0,119000,129000,4000.0,"void cutlass::split<float, 3>(Params)"

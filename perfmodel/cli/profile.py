@@ -27,8 +27,8 @@ def profile(
         str,
         typer.Argument(
             metavar="FILE",
-            help="A trace of torch.profiler, SQLite of nsys or rocprofv3, or CSV of ncu or "
-            "rocprofv3.",
+            help="A trace of torch.profiler, SQLite of nsys or rocprofv3, or CSV of nsys stats, "
+            "ncu or rocprofv3.",
         ),
     ],
     device: Annotated[
@@ -69,6 +69,15 @@ def profile(
             autocompletion=completing.types,
         ),
     ] = None,
+    system: Annotated[
+        str | None,
+        typer.Option(
+            "--system",
+            metavar="NAME",
+            help="System whose links collectives crossed (perfmodel list systems).",
+            autocompletion=completing.systems,
+        ),
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Show every line of the table.")] = False,
     format: Format = None,
     output: Annotated[
@@ -85,6 +94,7 @@ def profile(
         perfmodel profile trace.json -d h100-sxm
         perfmodel profile report.sqlite -d h100-sxm --graph decoder-layer -s batch=1 -s seq=4k
         perfmodel profile kernel_trace.csv -d mi300x --all --output kernels.csv
+        perfmodel profile trace.json -d h100-sxm --system dgx-h100
     """
     wanted = chosen_format(format, None)
     if output is not None:
@@ -93,16 +103,20 @@ def profile(
         table_suffix(output)
     from perfmodel.elements import element
     from perfmodel.evidence.profiled import formats, matching
-    from perfmodel.hardware import load
+    from perfmodel.evidence.profiled.timeline import check_host
+    from perfmodel.hardware import load, systems
     from perfmodel.validation.profile import judge
 
     machine = load(device)
+    links = systems.load(system) if system is not None else None
     if dtype is not None:
         element(dtype)
     nodes = _nodes(graph, size, dtype) if graph is not None else []
     timeline = formats.read(file)
+    if timeline.on_host:
+        check_host(file, machine)
     matched = matching.grouped(timeline, nodes, dtype or "")
-    found = judge(timeline, matched, machine)
+    found = judge(timeline, matched, machine, links)
     if output is not None:
         _write(found, output)
     emit(_report(found, whole=all_ or wanted != "table"), format, None)
@@ -128,19 +142,23 @@ _REPEATS = 4096  # a network repeats its layers, so the order of one layer repea
 
 def _write(found: Judged, output: str) -> None:
     from perfmodel.evidence.records.records import tidy, write_table
-    from perfmodel.validation.profile import rows
+    from perfmodel.validation.profile import is_tabled, rows
 
-    known = [line.group for line in found.lines if line.group.row]
+    known = [line.group for line in found.lines if is_tabled(line.group)]
     write_table(tidy(rows(known, found.device)), output)
-    say(f"wrote {output}: {len(known)} rows")
+    others = sum(bool(line.group.row) for line in found.lines) - len(known)
+    left = f"; {others} problems left out, which its columns do not state" if others else ""
+    say(f"wrote {output}: {len(known)} rows{left}")
 
 
 def _report(found: Judged, *, whole: bool) -> Report:
     lines = [_row(line) for line in found.lines]
     shown = lines if whole else lines[:_MOST]
     notes = [f"idle between launches: {micros(found.gaps_us)} (the host's)"]
-    if found.timeline.tool == "Nsight Compute":
-        notes = ["launches were replayed one by one: there is no idle time to see"]
+    if not found.timeline.clocked:
+        replayed = found.timeline.ordered
+        how = "launches were replayed one by one" if replayed else "sums have no times of launches"
+        notes = [f"{how}: there is no idle time to see"]
     if len(lines) > len(shown):
         notes.append(f"{len(lines) - len(shown)} more lines (--all)")
     notes += [*_advice(found), *found.notes]
@@ -185,6 +203,7 @@ def _row(line: Line) -> dict[str, Any]:
         "lost_us": line.lost_us,
         "ratio": None if not predicted else group.total_ns / 1e3 / predicted,
         "limiter": line.limiter,
+        "bytes": line.bytes,
         "advice": line.advice(),
     }
 

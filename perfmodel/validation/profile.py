@@ -17,17 +17,27 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from perfmodel.collectives import OPS, predict_collective
+from perfmodel.count import compulsory_bytes
+from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.evidence.profiled.convolutions import Work
 from perfmodel.evidence.profiled.kernelnames import short
 from perfmodel.evidence.profiled.matching import NAME, NONE, ORDER, SHAPE, Group, Matched
-from perfmodel.evidence.profiled.timeline import Timeline
+from perfmodel.evidence.profiled.timeline import Timeline, check_host
+from perfmodel.evidence.records import work
 from perfmodel.evidence.records.records import COLUMNS, tidy
-from perfmodel.hardware import Device
+from perfmodel.hardware import Device, System, systems
+from perfmodel.predict import predict
 from perfmodel.validation.compare import predict_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+HARNESS = "profiler"
+"""How the runs of a profile were timed."""
 _POOR = 1.5
 """A kernel is called slow from this ratio of measured over predicted time."""
 _SHORT_US = 10.0
@@ -60,6 +70,9 @@ class Line:
     """Its limiter; empty without a prediction."""
     reason: str
     """Why there is no prediction; empty if there is one."""
+    bytes: float | None = None
+    """Bytes that one call reads and writes at least, of a collective its size; None if not
+    known."""
 
     @property
     def explained(self) -> bool:
@@ -83,6 +96,8 @@ class Line:
         if self.predicted_us is None:
             return ""
         if self.measured_us > _POOR * self.predicted_us:
+            if _exchanged(self.group):
+                return "its time holds the wait for the slowest device"
             if self.measured_us < _SHORT_US:
                 return "short launches: fuse them, or capture them in a graph"
             times = self.measured_us / self.predicted_us
@@ -143,7 +158,7 @@ class Judged:
             "tool": self.timeline.tool,
             "device": self.device.slug,
             "total_us": self.total_us,
-            "idle_us": self.gaps_us,
+            "idle_us": self.gaps_us if self.timeline.clocked else None,
             "explained": self.share(SHAPE, ORDER, explained=True),
             "calls": {how: self.calls(how) for how in (SHAPE, ORDER, NAME, NONE)},
             "time_share": {how: self.share(how) for how in (SHAPE, ORDER, NAME, NONE)},
@@ -151,29 +166,123 @@ class Judged:
         }
 
 
-def judge(timeline: Timeline, matched: Matched, device: Device) -> Judged:
-    """Compare the groups of a profile with the model."""
-    known = [group for group in matched.groups if group.row]
-    predicted = predict_table(tidy(rows(known, device)), device=lambda _: device) if known else None
-    lines = []
-    place = 0
-    for group in matched.groups:
-        if not group.row or predicted is None:
-            lines.append(Line(group, None, None, None, "", "its sizes are not known"))
-            continue
-        lines.append(_line(group, predicted.iloc[place]))
-        place += 1
+def judge(
+    timeline: Timeline, matched: Matched, device: Device, system: System | None = None
+) -> Judged:
+    """Compare the groups of a profile with the model.
+
+    Collectives are predicted on `system`; without one on the links of the device's own spec, within
+    a node. Raises `TableError` where only the host was profiled and the device is a GPU.
+    """
+    if timeline.on_host:
+        check_host("the profile", device)
+    tabled = [group for group in matched.groups if is_tabled(group)]
+    lines = [Line(group, None, None, None, "", _NO_SIZES) for group in matched.groups
+             if not group.row]  # fmt: skip
+    if tabled:
+        table = tidy(rows(tabled, device))
+        predicted = predict_table(table, device=lambda _: device)
+        moved = work.of(table, "bandwidth")
+        lines += [_line(group, predicted.iloc[i], moved[i]) for i, group in enumerate(tabled)]
+    lines += [_worked(group, device) for group in matched.groups if group.works]
+    exchanges = [group for group in matched.groups if _exchanged(group)]
+    notes: list[str] = []
+    if exchanges:
+        lines += _collectives(exchanges, device, system, notes)
     lines.sort(
         key=lambda line: (line.lost_us is None, -(line.lost_us or line.group.total_ns / 1e3))
     )
-    return Judged(timeline, device, tuple(lines), (*timeline.notes, *matched.notes))
+    return Judged(timeline, device, tuple(lines), (*timeline.notes, *matched.notes, *notes))
 
 
-def _line(group: Group, row: Any) -> Line:
+_NO_SIZES = "its sizes are not known"
+
+
+def _exchanged(group: Group) -> bool:
+    return group.row.get("op") in OPS
+
+
+def is_tabled(group: Group) -> bool:
+    """Whether the columns of the measured-run table state the problem."""
+    return bool(group.row) and not group.works and not _exchanged(group)
+
+
+def _line(group: Group, row: Any, moved_bytes: float) -> Line:
     if row["reason"]:
         return Line(group, None, None, None, "", str(row["reason"]))
     predicted, low, high = (float(row[name]) for name in ("predicted_us", "low_us", "high_us"))
-    return Line(group, predicted, low, high, str(row["limiter"]), "")
+    moved = None if math.isnan(moved_bytes) else float(moved_bytes)
+    return Line(group, predicted, low, high, str(row["limiter"]), "", moved)
+
+
+def _worked(group: Group, device: Device) -> Line:
+    """A group whose call runs one problem after another."""
+    ran: Mapping[str, Any] = {"implementation": group.implementation or None, "harness": HARNESS}
+    moved = sum(map(_moved_bytes, group.works))
+    try:
+        parts = [predict(each, device, reuse=reuse, **ran) for each, reuse in group.works]
+    except PerfmodelError as error:
+        return Line(group, None, None, None, "", str(error), moved)
+    seconds, low, high = (
+        sum(getattr(part, name) for part in parts)
+        for name in ("seconds", "low_seconds", "high_seconds")
+    )
+    longest = max(parts, key=lambda part: part.seconds)
+    return Line(group, seconds * 1e6, low * 1e6, high * 1e6, longest.limiter, "", moved)
+
+
+def _moved_bytes(done: Work) -> float:
+    """Bytes of a problem's tensors, without the shares that are found in a cache."""
+    problem, reuse = done
+    whole = float(compulsory_bytes(problem))
+    tensors = problem.algorithm().tensors
+    sizes, types = problem.sizes(), problem.elements()
+    for name, each in (reuse or {}).items():
+        held = math.prod(float(sizes[axis]) for axis in tensors[name].axes)
+        share = sum(float(one.share) for one in each)
+        whole -= share * held * types[tensors[name].element].bytes
+    return whole
+
+
+def _collectives(
+    groups: Sequence[Group], device: Device, system: System | None, notes: list[str]
+) -> list[Line]:
+    """Exchanges on a system, or by the device's own links within a node."""
+    if system is None:
+        notes.append(
+            f"collectives are taken for those of one node of {device.slug}; name the system by "
+            "--system where it is another"
+        )
+    lines = []
+    for group in groups:
+        size = float(group.row["bytes"])
+        try:
+            lines.append(_exchange(group, size, _system(group, device, system)))
+        except PerfmodelError as error:
+            lines.append(Line(group, None, None, None, "", str(error), size))
+    return lines
+
+
+def _system(group: Group, device: Device, system: System | None) -> System:
+    found = system if system is not None else systems.usual(device)
+    if group.collective is None:
+        raise ProblemError("how many devices exchange was not recorded (Group size)")
+    ranks = int(np.max(group.collective.ranks))
+    if system is None and ranks > found.node_devices:
+        raise ProblemError(
+            f"{ranks} devices are more than one node's {found.node_devices}; name the system by "
+            "--system"
+        )
+    return found
+
+
+def _exchange(group: Group, size: float, system: System) -> Line:
+    assert group.collective is not None
+    found = predict_collective(group.collective, system).one(0)
+    seconds, low, high = (
+        float(each) * 1e6 for each in (found.seconds, found.low_seconds, found.high_seconds)
+    )
+    return Line(group, seconds, low, high, found.limiter, "", size)
 
 
 def rows(groups: Sequence[Group], device: Device) -> pd.DataFrame:
@@ -185,7 +294,7 @@ def rows(groups: Sequence[Group], device: Device) -> pd.DataFrame:
         ordered = sorted(group.nanoseconds)
         found.append(
             {
-                "source": "perfmodel profile", "device": device.slug, "harness": "profiler",
+                "source": "perfmodel profile", "device": device.slug, "harness": HARNESS,
                 "implementation": group.implementation, "flag": "", **group.row,
                 "measured_us": median(ordered) / 1e3, "min_us": ordered[0] / 1e3,
                 "p20_us": _quantile(ordered, 0.2) / 1e3, "p80_us": _quantile(ordered, 0.8) / 1e3,
@@ -216,12 +325,14 @@ def problem_text(group: Group) -> str:
         for name in row
         if name
         not in ("op", "dtype", "direction", "phase", "causal", "variant", "outputs", "inputs")
+        and row[name] is not None
     }
     if left.get("batch") == 1 and row["op"] == "gemm":
         del left["batch"]
     words = [f"{_SHORT.get(name, name)}={value}" for name, value in left.items()]
     said = [str(row["variant"])] if row.get("variant") else []
     flags = ["causal"] if row.get("causal") else []
+    flags += ["backward"] if row.get("direction") == "bwd" else []
     return " ".join([*said, *words, *flags, str(row["dtype"])])
 
 

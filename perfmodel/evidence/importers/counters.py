@@ -15,19 +15,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from perfmodel.errors import TableError
 from perfmodel.evidence import casefile
 from perfmodel.evidence.cases import Case, implementation_of, is_label
 from perfmodel.evidence.importers import ncu, profileformats
 from perfmodel.evidence.importers.profiles import BYTES, PIPES, Instance, Launch, Profile, Summed
+from perfmodel.evidence.profiled.timeline import check_host
 from perfmodel.evidence.records import records
 from perfmodel.evidence.records.documents import shown
 from perfmodel.evidence.replay.traffic import traffic_report
-
-if TYPE_CHECKING:
-    pass
+from perfmodel.hardware import load
 
 __all__ = ["COLUMNS", "NCU_METRICS", "import_counters", "traffic_report", "write"]
 
@@ -72,6 +70,8 @@ def import_counters(
         raise TableError("no profile given; name a file")
     where = " + ".join(str(path) for path in listed)
     profile = _merged([profileformats.read(path) for path in listed], where)
+    if profile.on_host:
+        check_host(where, load(device))
     said = list(profile.said)
     if profile.instances:
         found = _from_instances(profile, where, said)
@@ -122,7 +122,8 @@ def _from_ranges(profile: Profile, where: str, said: list[str]) -> list[_Measure
     """Launches grouped by the range that they ran in; a range's first kernel starts each run."""
     if profile.kernels:
         raise TableError(
-            f"{where}: a sum over kernels names no cases; give --cases FILE with a column 'kernel'"
+            f"{where}: a sum over kernels names no cases; give --cases FILE with a column "
+            "'kernel', or read the whole program by perfmodel profile"
         )
     groups: dict[str, list[Launch]] = {}
     unnamed = 0
@@ -135,7 +136,8 @@ def _from_ranges(profile: Profile, where: str, said: list[str]) -> list[_Measure
     if not groups:
         raise TableError(
             f"{where}: none of {len(profile.launches)} launches ran in a range named after a case; "
-            "name ranges by Case.label(), or give --cases FILE"
+            "name ranges by Case.label(), give --cases FILE, or read the whole program by "
+            "perfmodel profile"
         )
     if unnamed:
         said.append(f"{where}: {unnamed} launches without a case's range left out")

@@ -8,7 +8,8 @@ They hold times and no counters: their MB columns are copies and shared memory, 
 traffic. The columns follow NVIDIA's Post-Collection Analysis Guide
 (docs.nvidia.com/nsight-systems/AnalysisGuide) and public exports of 2022.4 to 2025.6: units stand
 in parentheses (`--timeunit`), copies have no grid, and "nvtx-name" puts a range before a kernel's
-name.
+name. Before 2022.4 they were called gputrace, gpukernsum and nvtxkernsum, and some of their times
+had no unit: nanoseconds.
 """
 
 from __future__ import annotations
@@ -27,34 +28,34 @@ _SECONDS = {
 }  # fmt: skip
 _TIMED = re.compile(r"(.+?) ?\((\w+)\)")
 _MEDIAN, _MEAN = ("Med", "Median"), ("Avg", "Average")
-_TOTAL, _DURATION = ("Total Time",), ("Duration",)
+TOTAL, START, DURATION = ("Total Time",), ("Start",), ("Duration",)
 
 
 def is_trace(columns: Sequence[str]) -> bool:
     """cuda_gpu_trace."""
-    return {"GrdX", "BlkX", "Name"} <= set(columns) and _column(columns, _DURATION) is not None
+    return {"GrdX", "BlkX", "Name"} <= set(columns) and _column(columns, DURATION) is not None
 
 
 def is_ranges(columns: Sequence[str]) -> bool:
     """nvtx_kern_sum."""
     named = {"NVTX Range", "NVTX Inst", "Kern Inst", "Kernel Name"}
-    return named <= set(columns) and _column(columns, _TOTAL) is not None
+    return named <= set(columns) and _column(columns, TOTAL) is not None
 
 
 def is_kernels(columns: Sequence[str]) -> bool:
     """cuda_gpu_kern_sum."""
     named = {"Instances", "Name"}
-    return named <= set(columns) and _column(columns, _TOTAL) is not None
+    return named <= set(columns) and _column(columns, TOTAL, bare=True) is not None
 
 
 def is_other(columns: Sequence[str]) -> bool:
     """Another report of `nsys stats`: all have a total time or averages with their unit."""
-    return any(_column(columns, names) for names in (_TOTAL, ("Total Proj Time",), ("AAvg",)))
+    return any(_column(columns, names) for names in (TOTAL, ("Total Proj Time",), ("AAvg",)))
 
 
 def trace(table: Table) -> Profile:
     """Kernel launches in order, without copies and fills of memory."""
-    column, scale = _needed(table, _DURATION)
+    column, scale = needed(table, DURATION)
     kernels = [row for row in table.rows if row["GrdX"]]
     if not kernels:
         raise TableError(f"{table.where}: no kernel among {len(table.rows)} rows; only copies ran")
@@ -115,24 +116,27 @@ def _range(table: Table, label: str, by: dict[str, list[Row]]) -> Instance:
 def _each(table: Table, row: Row, count: str) -> float:
     """Seconds of one launch: the median where the report has one, else the mean."""
     for names in (_MEDIAN, _MEAN):
-        found = _column(table.columns, names)
+        found = _column(table.columns, names, bare=True)
         if found is not None:
             return table.positive(row, found[0]) * found[1]
-    column, scale = _needed(table, _TOTAL)
+    column, scale = needed(table, TOTAL)
     return table.positive(row, column) * scale / table.whole(row, count)
 
 
-def _needed(table: Table, names: Sequence[str]) -> tuple[str, float]:
-    found = _column(table.columns, names)
+def needed(table: Table, names: Sequence[str]) -> tuple[str, float]:
+    """The column of a time, and its unit in seconds; raises `TableError` where there is none."""
+    found = _column(table.columns, names, bare=True)
     if found is None:
         raise TableError(f"{table.where}: no column {names[0]!r}; export it again")
     return found
 
 
-def _column(columns: Sequence[str], names: Sequence[str]) -> tuple[str, float] | None:
-    """The column of a time, and its unit in seconds."""
+def _column(
+    columns: Sequence[str], names: Sequence[str], *, bare: bool = False
+) -> tuple[str, float] | None:
+    """The column of a time, and its unit in seconds; `bare` ones without a unit too."""
     for column in columns:
         timed = _TIMED.fullmatch(column)
         if timed and timed[1] in names and timed[2] in _SECONDS:
             return column, _SECONDS[timed[2]]
-    return None
+    return next(((name, _SECONDS["ns"]) for name in names if bare and name in columns), None)

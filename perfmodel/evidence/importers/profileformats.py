@@ -30,6 +30,13 @@ class Format:
     """Its reader."""
     whole: bool = False
     """Whether an empty line ends the table."""
+    of_cases: bool = False
+    """Whether it has no launches of a whole program, only counters or ranges."""
+
+    @property
+    def reader(self) -> str:
+        """The command that reads it."""
+        return "perfmodel counters import" if self.of_cases else "perfmodel profile"
 
 
 @dataclass(frozen=True)
@@ -47,12 +54,12 @@ _STATS = "nsys stats --format csv --report"
 _ROCPROF = "rocprofv3 --output-format csv"
 FORMATS = (
     Format("Nsight Compute's CSV", "ncu --csv --page raw", ncu.is_table, ncu.read),
-    Format("nvtx_kern_sum", f"{_STATS} nvtx_kern_sum", nsys.is_ranges, nsys.ranges, True),
+    Format("nvtx_kern_sum", f"{_STATS} nvtx_kern_sum", nsys.is_ranges, nsys.ranges, True, True),
     Format("cuda_gpu_kern_sum", f"{_STATS} cuda_gpu_kern_sum", nsys.is_kernels, nsys.kernels, True),
     Format("cuda_gpu_trace", f"{_STATS} cuda_gpu_trace", nsys.is_trace, nsys.trace, True),
     Format(
         "rocprofv3's counter_collection", f"{_ROCPROF} --pmc ...",
-        rocprof.is_counters, rocprof.counters,
+        rocprof.is_counters, rocprof.counters, of_cases=True,
     ),
     Format(
         "rocprofv3's kernel_trace", f"{_ROCPROF} --kernel-trace", rocprof.is_trace, rocprof.trace
@@ -69,6 +76,10 @@ UNREAD = (
         "one of rocprofv3's files without kernels' launches; give kernel_trace or "
         "counter_collection",
     ),
+    Unread(
+        lambda columns: {"Time(%)", "Calls", "Avg", "Name"} <= set(columns),
+        "the results of nvprof; profile with nsys",
+    ),
     Unread(rocprof.is_old, "the results of an older rocprof; profile with rocprofv3"),
 )
 WANTED = "the CSV of ncu, nsys stats or rocprofv3, or torch profiler's trace (docs/counters.md)"
@@ -80,25 +91,35 @@ def read(path: str | Path) -> Profile:
     text = documents.text(path, WANTED)
     if traces.is_trace(text):
         return traces.read(text, where)
+    return profile(*find(text, where, WANTED))
+
+
+def find(text: str, where: str, wanted: str) -> tuple[Format, Table]:
+    """The format of a table and its rows; raises `TableError` for one that is not read."""
     lines = text.replace("\r\n", "\n").split("\n")
     for place, line in enumerate(lines):
         columns = cells(line) if "," in line else ()
         for known in FORMATS if columns else ():
             if known.fits(columns):
-                return _read(known, table(lines, place, where, whole=known.whole))
+                return known, table(lines, place, where, whole=known.whole)
         for unread in UNREAD if columns else ():
             if unread.fits(columns):
                 raise TableError(f"{where}: {unread.said}")
     complaints = ncu.complaints(text)
     if complaints:
         raise TableError(f"{where}: nothing was profiled: {complaints[0][:_LONGEST]}")
-    raise TableError(f"{where}: not a profile that can be read; give {WANTED}")
+    raise TableError(f"{where}: not a profile that can be read; give {wanted}")
 
 
-def _read(known: Format, found: Table) -> Profile:
+def named(columns: Sequence[str]) -> Format | None:
+    """The format whose columns these are."""
+    return next((known for known in FORMATS if known.fits(columns)), None)
+
+
+def profile(known: Format, found: Table) -> Profile:
     """The profile, and a line about lines of the table that were left out."""
-    profile = known.read(found)
+    contents = known.read(found)
     if not found.skipped:
-        return profile
+        return contents
     line = f"{found.where}: {found.skipped} lines that are no rows of {known.name} left out"
-    return replace(profile, said=(*profile.said, line))
+    return replace(contents, said=(*contents.said, line))

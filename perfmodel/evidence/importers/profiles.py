@@ -82,6 +82,8 @@ class Profile:
     """Turns a launch's metrics into columns: bytes, percent of a pipe's peak."""
     said: tuple[str, ...] = ()
     """Lines for the user."""
+    on_host: bool = False
+    """Whether times are the host's, because no device was recorded."""
 
 
 # ---- Tables --------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ user_annotation, gpu_user_annotation; "correlation" joins a launch on the host a
 
 from __future__ import annotations
 
+import io
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -20,10 +21,10 @@ from typing import Any
 from perfmodel.errors import TableError
 from perfmodel.evidence.cases import is_label
 from perfmodel.evidence.importers.profiles import Instance, Profile
+from perfmodel.evidence.profiled import jsonstream
 from perfmodel.evidence.records import documents
 
 ADVICE = "torch's profiler counts no bytes; profile with ncu or rocprofv3 for them"
-WANTED = "a trace"
 _MICRO = 1e-6
 _MOST = 1e18  # microseconds: no time of a trace is larger
 _KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -55,24 +56,25 @@ def is_trace(text: str) -> bool:
 
 def read(text: str, where: str) -> Profile:
     """Every run of a labelled range; raises `TableError` for another document, or if none."""
-    document = documents.parsed(text, where, WANTED)
-    listed = document.get("traceEvents") if isinstance(document, dict) else document
-    if not isinstance(listed, list):
-        raise TableError(f"{where}: no traceEvents; write it with export_chrome_trace")
+    notes: list[str] = []
+    listed = jsonstream.parsed(io.StringIO(text), where, notes)
     events = [event for i, each in enumerate(listed) if (event := _event(each, i, where))]
     kernels = [event for event in events if event.category in _KERNELS]
     found = _on_device(events, kernels) if kernels else _on_host(events)
     if not found:
         raise TableError(
             f"{where}: no range is named after a case; "
-            "wrap each call in record_function(case.label())"
+            "wrap each call in record_function(case.label()), or read the whole program by "
+            "perfmodel profile"
         )
-    return Profile("profiler", ADVICE, instances=tuple(found))
+    return Profile(
+        "profiler", ADVICE, instances=tuple(found), said=tuple(notes), on_host=not kernels
+    )
 
 
-def _event(each: Any, place: int, where: str) -> Event | None:
+def _event(each: Mapping[str, Any], place: int, where: str) -> Event | None:
     """A complete event of a category that is read; raises `TableError` where it is damaged."""
-    if not isinstance(each, dict) or each.get("ph") != "X":
+    if each.get("ph") != "X":
         return None
     category = each.get("cat")
     if not isinstance(category, str) or category not in _READ:
@@ -81,8 +83,9 @@ def _event(each: Any, place: int, where: str) -> Event | None:
     name, start, duration = each.get("name"), each.get("ts"), each.get("dur", 0)
     if not isinstance(name, str):
         raise TableError(f"{said}: name is {documents.shown(name)}, not text; export it again")
-    for key, value in (("ts", start), ("dur", duration)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _MOST:
+    times = [jsonstream.real(value) for value in (start, duration)]
+    for key, value, time in (("ts", start, times[0]), ("dur", duration, times[1])):
+        if time is None or not abs(time) <= _MOST:
             raise TableError(
                 f"{said}: {key} is {documents.shown(value)}, not a time; export it again"
             )
@@ -92,7 +95,7 @@ def _event(each: Any, place: int, where: str) -> Event | None:
         raise TableError(
             f"{said}: correlation is {documents.shown(joined)}, not a number; export it again"
         )
-    return Event(name, category, float(each["ts"]), float(duration), joined)
+    return Event(name, category, times[0] or 0.0, times[1] or 0.0, joined)
 
 
 def _on_device(events: Sequence[Event], kernels: Sequence[Event]) -> list[Instance]:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from pathlib import Path
 
 from perfmodel.errors import TableError, reason
-from perfmodel.evidence.profiled import database, ncompute, nsystems, rocprofiler, torchtrace
+from perfmodel.evidence.importers import profileformats
+from perfmodel.evidence.importers.profiles import Table
+from perfmodel.evidence.profiled import (
+    database,
+    ncompute,
+    nsystems,
+    nsystemsreports,
+    rocprofiler,
+    torchtrace,
+)
 from perfmodel.evidence.profiled.timeline import Timeline
+from perfmodel.evidence.records import documents
 
 WANTED = (
-    "torch.profiler's trace (export_chrome_trace), the file of nsys export --type sqlite or of "
-    "ncu --csv --page raw, or rocprofv3's kernel_trace.csv or .db"
+    "torch.profiler's trace (export_chrome_trace), the file of nsys export --type sqlite, "
+    "cuda_gpu_kern_sum or cuda_gpu_trace of nsys stats --format csv, the file of ncu --csv "
+    "--page raw, or rocprofv3's kernel_trace.csv or .db"
 )
 _HEAD = 4096  # bytes by which a format is known
 _REPORTS = {
@@ -37,18 +47,28 @@ def read(path: str | Path) -> Timeline:
     first = text.split("\n")[0]
     if all(column in first for column in rocprofiler.NEEDED) and "Counter_Name" not in first:
         return rocprofiler.read_csv(path)
-    if ("," in text and "Kernel Name" in text) or "==PROF==" in text:
-        return ncompute.read(path)
-    raise TableError(f"{name}: not a profile that can be read; give {WANTED}")
+    return _table(name, *profileformats.find(documents.text(path, WANTED), name, WANTED))
+
+
+def _table(name: str, known: profileformats.Format, table: Table) -> Timeline:
+    """The launches of a table of a profiler."""
+    if known.name == "cuda_gpu_trace":
+        return nsystemsreports.trace(table)
+    if known.name == "cuda_gpu_kern_sum":
+        return nsystemsreports.sums(table)
+    profile = profileformats.profile(known, table)
+    if profile.tool != "ncu":
+        raise TableError(
+            f"{name}: {known.name} has no launches in order; give {WANTED}, or for its counters "
+            "perfmodel counters import"
+        )
+    return ncompute.read(profile, name)
 
 
 def _head(path: str | Path) -> bytes:
     try:
-        with Path(path).open("rb") as file:
+        with documents.opened(path) as file:
             head = file.read(_HEAD)
-        if head[:2] == b"\x1f\x8b":
-            with gzip.open(path) as packed:
-                head = packed.read(_HEAD)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         said = reason(error) if isinstance(error, OSError | ValueError) else str(error).lower()
         raise TableError(f"{path}: cannot be read: {said}; check the path") from None
@@ -60,7 +80,7 @@ def _head(path: str | Path) -> bytes:
 def _database(path: str | Path) -> Timeline:
     with database.opened(path) as found:
         tables = found.tables
-    if nsystems.KERNELS in tables:
+    if nsystems.KERNELS in tables or nsystems.GRAPHS in tables:
         return nsystems.read(path)
     if any(table.startswith(rocprofiler.DISPATCHES) for table in tables):
         return rocprofiler.read_database(path)

@@ -1,13 +1,16 @@
 """Streams the events of a Chrome trace: memory holds one event and one piece of the file.
 
 Each event is parsed by `json` (`raw_decode`), so that a trace of 100 MB takes seconds and no
-further library is needed.
+further library is needed. Two things are read beyond JSON. Kineto writes numbers as C++ prints
+them, `inf` and `nan` among them (pytorch/kineto#105). A trace whose program was ended lacks its
+last bracket, which the Trace Event Format allows; an event that was cut in two is left out.
 """
 
 from __future__ import annotations
 
-import gzip
+import io
 import json
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from json import JSONDecoder
@@ -15,35 +18,55 @@ from pathlib import Path
 from typing import IO, Any
 
 from perfmodel.errors import TableError, reason
-from perfmodel.evidence.records.documents import shown
+from perfmodel.evidence.records.documents import opened, shown
 
 _PIECE = 1 << 20  # characters read at a time
 _LONGEST = 64 << 20  # characters of one event, or of the text before the list
 _KEY = '"traceEvents"'
 _SPACE = " \t\r\n,"
+_NUMBERS = {"nan": "NaN", "-nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+"""C++'s words for numbers that are none, and Python's."""
+_WORD = re.compile("-?(?:inf|nan)(?![a-z])")
+_LONGEST_WORD = 9  # characters of `-Infinity`
 
 
-def events(path: str | Path) -> Iterator[Mapping[str, Any]]:
-    """Every event of a trace that is an object; raises `TableError` for a malformed file."""
+def events(path: str | Path, notes: list[str] | None = None) -> Iterator[Mapping[str, Any]]:
+    """Every event of a trace that is an object; raises `TableError` for a malformed file.
+
+    `notes` is given a line where the trace ends early.
+    """
     where = str(path)
     try:
-        with _opened(path) as file:
-            yield from _Stream(file, where).events()
+        with io.TextIOWrapper(opened(path), encoding="utf-8-sig") as file:
+            yield from parsed(file, where, [] if notes is None else notes)
     except UnicodeDecodeError:
         raise TableError(f"{where}: binary data, not a trace; export it again") from None
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        if isinstance(error, ValueError) and not isinstance(error, UnicodeDecodeError):
-            raise TableError(f"{where}: not a sound trace ({error}); export it again") from None
+    except (OSError, EOFError, zlib.error) as error:
         said = reason(error) if isinstance(error, OSError) else str(error).lower()
         raise TableError(f"{where}: cannot be read: {said}; check the path") from None
 
 
-def _opened(path: str | Path) -> IO[str]:
-    with Path(path).open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    if packed:
-        return gzip.open(path, "rt", encoding="utf-8-sig")
-    return Path(path).open(encoding="utf-8-sig")
+def parsed(file: IO[str], where: str, notes: list[str]) -> Iterator[Mapping[str, Any]]:
+    """Every event of the text of a trace that is an object; errors and `notes` as of `events`."""
+    stream = _Stream(file, where)
+    try:
+        yield from stream.events()
+    except UnicodeDecodeError:
+        raise
+    except ValueError as error:  # a number of thousands of digits
+        raise TableError(f"{where}: not a sound trace ({error}); export it again") from None
+    if stream.ended:
+        notes.append(f"{where}: the trace is cut short; the events before that are read")
+
+
+def real(value: Any) -> float | None:
+    """A number of a trace, which some writers put in quotes; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
 
 
 class _Stream:
@@ -52,6 +75,7 @@ class _Stream:
     def __init__(self, file: IO[str], where: str) -> None:
         self.file, self.where = file, where
         self.text, self.at = "", 0
+        self.ended = False
         self.decode = JSONDecoder().raw_decode
 
     def more(self) -> bool:
@@ -79,9 +103,10 @@ class _Stream:
             self._to_list()
         self.at += 1
         while (first := self.next()) != "]":
-            if not first:
-                raise TableError(f"{self.where}: the trace is cut short; export it again")
-            event = self._value()
+            event = self._value() if first else None
+            if self.ended or not first:
+                self.ended = True
+                return
             if isinstance(event, Mapping):
                 yield event
 
@@ -99,17 +124,30 @@ class _Stream:
             raise TableError(f"{self.where}: traceEvents is no list; export it again")
 
     def _value(self) -> Any:
-        """The next value, reading as many pieces as it needs."""
+        """The next value, reading as many pieces as it needs; nothing where the text ends in it."""
         while True:
             try:
                 value, self.at = self.decode(self.text, self.at)
             except json.JSONDecodeError as error:
-                if not self.more():
-                    near = shown(self.text[self.at : self.at + 40])
-                    raise TableError(
-                        f"{self.where}: not sound JSON ({error.msg} in {near}); export it again"
-                    ) from None
+                if self._mended(error.pos) or self.more():
+                    continue
+                inside = len(self.text) - error.pos < _LONGEST_WORD
+                if inside or error.msg.startswith("Unterminated string"):
+                    self.ended = True
+                    return None
+                near = shown(self.text[self.at : self.at + 40])
+                raise TableError(
+                    f"{self.where}: not sound JSON ({error.msg} in {near}); export it again"
+                ) from None
             except RecursionError:
                 raise TableError(f"{self.where}: nested too deeply for a trace") from None
             else:
                 return value
+
+    def _mended(self, place: int) -> bool:
+        """Whether one of C++'s words stood where JSON has a number, and is Python's now."""
+        word = _WORD.match(self.text, place)
+        if word is None or word.end() == len(self.text):
+            return False
+        self.text = self.text[:place] + _NUMBERS[word[0]] + self.text[word.end() :]
+        return True

@@ -13,8 +13,6 @@ from perfmodel import yamltable
 
 UNKNOWN = "unknown"
 """The class of a kernel whose name matches no pattern."""
-NO_WORK = ("transfer", "collective", "other", "reduction", "gemm-part", "attention-backward")
-"""Classes that are not operators of this package."""
 _TILE = ("bm", "bn", "bk", "head_dim")
 _LONGEST = 2000  # characters of a name that are matched
 

@@ -6,16 +6,21 @@ graph. Otherwise only the kernel's class is known from its name, or nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from perfmodel.collectives import Collective
 from perfmodel.evidence.profiled import operations, order
-from perfmodel.evidence.profiled.kernelnames import UNKNOWN, Named, named
+from perfmodel.evidence.profiled.convolutions import Work
+from perfmodel.evidence.profiled.kernelnames import UNKNOWN, named
 from perfmodel.evidence.profiled.operations import Row
 from perfmodel.evidence.profiled.timeline import Timeline, What
 
+INDUCTOR = "torch.compile"
+"""The implementation of kernels that Inductor wrote."""
 SHAPE, ORDER, NAME, NONE = "shape", "order", "name", "unknown"
 """How the problem of a launch is known: by shape, by order, only the kernel's class, or nothing."""
 _LEAST_AGREEMENT = 0.5
@@ -35,6 +40,10 @@ class Group:
     """Columns of the measured-run table that state the problem; empty where it is not known."""
     estimated: bool = False
     """Whether only the problem's bytes are known, not its operations."""
+    works: tuple[Work, ...] = ()
+    """The problems of one call, where the columns alone do not state them."""
+    collective: Collective | None = None
+    """The exchange between devices that it is."""
     implementation: str = ""
     """The kernel's library, where its name states it."""
     operator: str = ""
@@ -72,7 +81,7 @@ def grouped(timeline: Timeline, nodes: Sequence[Row] = (), dtype: str = "") -> M
     calls = _calls(timeline)
     firsts = [_longest(timeline, call) for call in calls]
     spent = [float(timeline.duration[call].sum()) for call in calls]
-    places, notes = _places(firsts, nodes, dtype)
+    places, notes = _places(timeline, firsts, nodes, dtype)
     groups: dict[tuple[object, ...], Group] = {}
     for what, nanoseconds, place in zip(firsts, spent, places, strict=True):
         key = (what.kernel, what.recorded, what.grid if place < 0 else (), place)
@@ -103,10 +112,12 @@ def _longest(timeline: Timeline, call: np.ndarray) -> What:
 
 
 def _places(
-    firsts: Sequence[What], nodes: Sequence[Row], dtype: str
+    timeline: Timeline, firsts: Sequence[What], nodes: Sequence[Row], dtype: str
 ) -> tuple[list[int], list[str]]:
     """The graph node of each call without a shape; -1 for calls with a shape or without a node."""
     none = [-1] * len(firsts)
+    if nodes and not timeline.ordered:
+        return none, ["the launches have no order, so that none is matched with the graph"]
     if not nodes:
         return none, []
     problems = [_problem(what, dtype) for what in firsts]
@@ -128,9 +139,19 @@ def _places(
 
 
 def _problem(what: What, dtype: str) -> operations.Found | None:
-    if what.recorded is None:
+    """The problem of the operator that launched a kernel, or of the kernel by its own name.
+
+    Copies between host and device pass no memory of the device twice: they have none.
+    """
+    said, recorded = named(what.kernel), what.recorded
+    if recorded is None or (said.kind == "transfer" and _HOST_COPY.search(what.kernel)):
         return None
-    return operations.problem(what.recorded, dtype or named(what.kernel).dtype)
+    if said.implementation == INDUCTOR and not operations.is_known(recorded.name):
+        recorded = replace(recorded, name=what.kernel)
+    return operations.problem(recorded, dtype or said.dtype)
+
+
+_HOST_COPY = re.compile(r"HtoD|DtoH|HtoH|Host")
 
 
 def _group(what: What, node: Row | None, dtype: str) -> Group:
@@ -138,33 +159,24 @@ def _group(what: What, node: Row | None, dtype: str) -> Group:
     operator = what.recorded.name if what.recorded is not None else ""
     if found is not None:
         kind = str(found.row["op"])
+        ran = said.implementation if said.kind == kind else ""  # of a copy it says nothing
         return Group(
-            what.kernel,
-            kind,
-            SHAPE,
-            found.row,
-            found.estimated,
-            _implementation(said, kind),
-            operator,
-        )
+            what.kernel, kind, SHAPE, found.row, found.estimated, found.works, found.collective,
+            ran, operator,
+        )  # fmt: skip
     if node is not None:
         return Group(
-            what.kernel, said.kind, ORDER, node, False, _implementation(said, said.kind), operator
-        )
+            what.kernel, said.kind, ORDER, node, implementation=said.implementation,
+            operator=operator,
+        )  # fmt: skip
     how = NONE if said.kind == UNKNOWN else NAME
     return Group(what.kernel, said.kind, how, operator=operator)
 
 
-def _implementation(said: Named, kind: str) -> str:
-    """The library of a kernel of the operator that ran; empty for a kernel of another class (a
-    copy)."""
-    return said.implementation if said.kind == kind else ""
-
-
-def _joined(groups: object) -> list[Group]:
+def _joined(groups: Iterable[Group]) -> list[Group]:
     """Merges groups with equal problem, kernel and way of matching."""
     found: dict[tuple[object, ...], Group] = {}
-    for group in groups:  # type: ignore[attr-defined]
+    for group in groups:
         key = (group.kernel, group.how, group.operator, tuple(sorted(group.row.items())))
         if key in found:
             found[key].nanoseconds += group.nanoseconds

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
 from perfmodel.errors import TableError
-from perfmodel.evidence.importers import profileformats
+from perfmodel.evidence.importers.profiles import Profile
 from perfmodel.evidence.profiled import operations
 from perfmodel.evidence.profiled.timeline import Columns, Recorded, Timeline, What
 
@@ -20,14 +19,8 @@ _NANO = 1e9
 _OPERATOR = re.compile(r"[\w.]+::[\w.]+(?:, seq = \d+)?(?:, op_id = \d+)?, sizes = \[.*\]")
 
 
-def read(path: str | Path) -> Timeline:
+def read(profile: Profile, where: str) -> Timeline:
     """Every launch with a time; raises `TableError` where there is none."""
-    profile = profileformats.read(path)
-    if profile.tool != "ncu":
-        raise TableError(
-            f"{path}: a table of {profile.tool} without launches in order; give its SQLite file, "
-            "or for its sums perfmodel counters import"
-        )
     columns, skipped, now = Columns(), 0, 0.0
     for launch in profile.launches:
         if launch.seconds is None:
@@ -37,9 +30,9 @@ def read(path: str | Path) -> Timeline:
         columns.add(What(launch.kernel, _recorded(launch.ranges)), now, spent)
         now += spent
     if not columns.start:
-        raise TableError(f"{path}: no launch has a time; ask ncu for gpu__time_duration.sum")
+        raise TableError(f"{where}: no launch has a time; ask ncu for gpu__time_duration.sum")
     notes = (*profile.said, *((f"{skipped} launches without times left out",) if skipped else ()))
-    return columns.timeline(TOOL, notes=notes)
+    return columns.timeline(TOOL, notes=notes, clocked=False)
 
 
 def _recorded(ranges: Iterable[str]) -> Recorded | None:

@@ -6,6 +6,9 @@ them (correlationId, globalTid), NVTX_EVENTS ranges on threads (eventType 59 is 
 `torch.autograd.profiler.emit_nvtx(record_shapes=True)` the operators with their sizes. Tables and
 columns exist only if needed, and differ by version (docs.nvidia.com/nsight-systems/UserGuide,
 "SQLite Schema Reference"); missing ones are skipped.
+
+At its default, --cuda-graph-trace=graph, CUPTI_ACTIVITY_KIND_GRAPH_TRACE has a row a launch of a
+whole CUDA graph, and the kernels inside are not recorded (UserGuide, "CUDA Graph Trace").
 """
 
 from __future__ import annotations
@@ -21,6 +24,9 @@ from perfmodel.evidence.profiled.timeline import Columns, Recorded, Timeline, Wh
 
 TOOL = "Nsight Systems"
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+GRAPH = "CUDA graph"
+"""How the launch of a whole graph is called, before its number."""
 _COLUMNS = (
     "start", "end", "correlationId", "demangledName", "shortName",
     "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
@@ -39,7 +45,7 @@ def _read(database: Database) -> Timeline:
     launched = _launches(database)
     ranges = _ranges(database, names)
     columns, skipped = Columns(), 0
-    for row in database.rows(KERNELS, _COLUMNS, "start"):
+    for row in database.rows(KERNELS, _COLUMNS, "start") if KERNELS in database.tables else ():
         start, end = whole(row[0]), whole(row[1])
         if start is None or end is None or end < start:
             skipped += 1
@@ -48,10 +54,33 @@ def _read(database: Database) -> Timeline:
         call, recorded = _call(launched.get(row[2]), ranges)
         what = What(str(kernel), recorded, _sizes(row[5:8]), _sizes(row[8:11]))
         columns.add(what, float(start), float(end - start), call)
+    notes, left_out = _graphs(database, columns)
+    skipped += left_out
     if not columns.start:
         raise TableError(f"{database.where}: no kernel was launched while it was profiled")
-    notes = (f"{skipped} launches without times left out",) if skipped else ()
-    return columns.timeline(TOOL, device=_device(database), notes=notes)
+    if skipped:
+        notes.append(f"{skipped} launches without times left out")
+    return columns.timeline(TOOL, device=_device(database), notes=tuple(notes))
+
+
+def _graphs(database: Database, columns: Columns) -> tuple[list[str], int]:
+    """Add launches of whole graphs; a line about them, and how many have no times."""
+    rows = database.rows(GRAPHS, ("start", "end", "graphId")) if GRAPHS in database.tables else ()
+    count, skipped, spent = 0, 0, 0.0
+    for first, last, graph in rows:
+        start, end = whole(first), whole(last)
+        if start is None or end is None or end < start:
+            skipped += 1
+            continue
+        columns.add(What(f"{GRAPH} {graph}"), float(start), float(end - start))
+        count, spent = count + 1, spent + (end - start)
+    if not count:
+        return [], skipped
+    said = (
+        f"{count} launches of whole CUDA graphs, {spent / 1e6:.1f} ms, are not explained: their "
+        "kernels were not recorded; profile with nsys profile --cuda-graph-trace=node"
+    )
+    return [said], skipped
 
 
 def _strings(database: Database) -> Mapping[object, object]:

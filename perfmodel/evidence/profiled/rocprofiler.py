@@ -10,12 +10,15 @@ rocpd_info_kernel_symbol_<uuid> (id, display_name, kernel_name), and views witho
 from __future__ import annotations
 
 import csv
+import zlib
 from collections.abc import Iterable
+from io import TextIOWrapper
 from pathlib import Path
 
 from perfmodel.errors import TableError
 from perfmodel.evidence.profiled.database import Database, opened, whole
 from perfmodel.evidence.profiled.timeline import Columns, Timeline, What
+from perfmodel.evidence.records import documents
 
 TOOL = "rocprofv3"
 DISPATCHES = "rocpd_kernel_dispatch"
@@ -32,7 +35,7 @@ def read_csv(path: str | Path) -> Timeline:
     """Every dispatch of a kernel_trace; raises `TableError` where there is none."""
     columns, skipped = Columns(), 0
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+        with TextIOWrapper(documents.opened(path), encoding="utf-8-sig", newline="") as file:
             for row in csv.DictReader(file):
                 start, end = _stamp(row.get(NEEDED[1])), _stamp(row.get(NEEDED[2]))
                 name = row.get(NEEDED[0])
@@ -41,7 +44,7 @@ def read_csv(path: str | Path) -> Timeline:
                     continue
                 sizes = [_stamp(row.get(column)) or 0 for column in _SIZES]
                 columns.add(_what(name, sizes), float(start), float(end - start))
-    except (csv.Error, UnicodeDecodeError) as error:
+    except (csv.Error, UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
         raise TableError(f"{path}: not sound CSV ({error}); export it again") from None
     return _timeline(columns, skipped, str(path))
 

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+import ast
 from array import array
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+
+from perfmodel.errors import TableError
+from perfmodel.hardware import Device
+
+Extents = tuple[int, ...] | tuple[tuple[int, ...], ...]
+"""Extents of a tensor, or of each tensor of a list."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A collective as a profiler recorded it."""
+
+    op: str
+    """The framework's name of it: allreduce, _allgather_base."""
+    sent_elements: int
+    """Elements of this rank's input."""
+    received_elements: int
+    """Elements of this rank's output."""
+    dtype: str = ""
+    """Type of the elements, as the profiler writes it."""
+    ranks: int = 0
+    """Devices that take part; 0 where it was not recorded."""
 
 
 @dataclass(frozen=True)
@@ -14,12 +38,51 @@ class Recorded:
 
     name: str
     """aten::mm."""
-    dims: tuple[tuple[int, ...], ...]
-    """Extents of each tensor argument; empty for other arguments."""
+    dims: tuple[Extents, ...] = ()
+    """Extents of each argument that is a tensor or a list of tensors; empty for others."""
     types: tuple[str, ...] = ()
     """Type of each argument, as the profiler writes it; empty where it did not record types."""
     given: tuple[str, ...] = ()
     """Each argument other than tensors, as text; empty if not recorded."""
+    strides: tuple[Extents, ...] = ()
+    """Strides of each tensor argument, in elements; empty if not recorded."""
+    moved_bytes: float = 0.0
+    """Bytes that the compiler of a kernel says it moves; 0 where it says nothing."""
+    exchange: Exchange | None = None
+    """The collective that it is."""
+
+    def extents(self, place: int) -> tuple[int, ...]:
+        """Extents of a tensor. Raises `IndexError` for no argument, `ValueError` for a list."""
+        return _plain(self.dims[place])
+
+    def tensors(self, place: int) -> tuple[tuple[int, ...], ...]:
+        """Extents of each tensor of a list, or of a tensor alone. Raises `IndexError`."""
+        found = self.dims[place]
+        listed = tuple(each for each in found if isinstance(each, tuple))
+        return listed if len(listed) == len(found) else (_plain(found),)
+
+    def is_list(self, place: int) -> bool:
+        """Whether an argument is a list of tensors."""
+        found = self.dims[place]
+        return bool(found) and isinstance(found[0], tuple)
+
+    def argument(self, place: int | None) -> Any:
+        """An argument that is no tensor, as a value; None where it is not recorded."""
+        text = self.given[place] if place is not None and place < len(self.given) else ""
+        try:
+            return ast.literal_eval(text) if text and len(text) < _LONGEST else None
+        except (SyntaxError, ValueError):
+            return None
+
+
+_LONGEST = 200  # characters of an argument
+
+
+def _plain(found: Extents) -> tuple[int, ...]:
+    whole = tuple(size for size in found if isinstance(size, int))
+    if len(whole) != len(found):
+        raise ValueError("a list of tensors")
+    return whole
 
 
 @dataclass(frozen=True)
@@ -58,6 +121,10 @@ class Timeline:
     """Whether the host ran the operators itself."""
     notes: tuple[str, ...] = ()
     """Lines about what was left out."""
+    ordered: bool = True
+    """Whether launches are in the order of the program; sums by kernel have none."""
+    clocked: bool = True
+    """Whether the time between launches is the program's own."""
 
     @property
     def busy_ns(self) -> float:
@@ -74,6 +141,16 @@ class Timeline:
         if not len(self.start):
             return 0.0
         return float((self.start + self.duration).max() - self.start[0])
+
+
+def check_host(where: str, device: Device) -> None:
+    """Raise `TableError` where a profile of the host alone would be taken as a GPU's."""
+    if device.kind != "cpu":
+        raise TableError(
+            f"{where}: the host ran every operator, and no kernel of a device was recorded, so "
+            f"nothing is to be said of {device.slug}; profile where the GPU is with "
+            "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], or name a CPU by --device"
+        )
 
 
 @dataclass
@@ -99,7 +176,14 @@ class Columns:
         self.call.append(call)
 
     def timeline(
-        self, tool: str, *, device: str = "", on_host: bool = False, notes: tuple[str, ...] = ()
+        self,
+        tool: str,
+        *,
+        device: str = "",
+        on_host: bool = False,
+        notes: tuple[str, ...] = (),
+        ordered: bool = True,
+        clocked: bool = True,
     ) -> Timeline:
         """The launches in order of their start."""
         start = np.frombuffer(self.start, dtype=np.float64) if self.start else np.zeros(0)
@@ -114,4 +198,6 @@ class Columns:
             device,
             on_host,
             notes,
+            ordered,
+            clocked,
         )

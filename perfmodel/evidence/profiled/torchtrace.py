@@ -22,7 +22,14 @@ import numpy as np
 
 from perfmodel.errors import TableError
 from perfmodel.evidence.profiled import jsonstream, operations
-from perfmodel.evidence.profiled.timeline import Columns, Recorded, Timeline, What
+from perfmodel.evidence.profiled.timeline import (
+    Columns,
+    Exchange,
+    Extents,
+    Recorded,
+    Timeline,
+    What,
+)
 
 TOOL = "torch.profiler"
 _KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -66,7 +73,10 @@ class _Trace:
             self.launch_start.append(start)
             self.launch_thread.append(self._thread(each))
         else:
-            what = What(name, None, _sizes(arguments.get("grid")), _sizes(arguments.get("block")))
+            recorded = Recorded(name, moved_bytes=_moved(arguments), exchange=_exchange(arguments))
+            stated = recorded if recorded.moved_bytes or recorded.exchange else None
+            grid, block = _sizes(arguments.get("grid")), _sizes(arguments.get("block"))
+            what = What(name, stated, grid, block)
             self.kernels.add(what, start * _NANO, duration * _NANO, -1)
             self.kernel_id.append(_id(arguments))
             self.kernel_launch.append(_number(arguments.get("correlation")))
@@ -83,6 +93,9 @@ class _Trace:
             _dims(given.get("Input Dims")),
             _texts(given.get("Input type")),
             _texts(given.get("Concrete Inputs")),
+            _dims(given.get("Input Strides")),
+            _moved(given),
+            _exchange(given),
         )
         self.unshaped += "Input Dims" not in given
         self.op.append(self.operators.setdefault(recorded, len(self.operators)))
@@ -95,18 +108,22 @@ class _Trace:
 def read(path: str | Path) -> Timeline:
     """Every kernel of a trace, or every operator where no device ran any; raises `TableError`."""
     trace = _Trace()
-    for each in jsonstream.events(path):
+    notes: list[str] = []
+    for each in jsonstream.events(path, notes):
         trace.event(each)
-    notes = []
-    if trace.skipped:
-        notes.append(f"{trace.skipped} events without a name or a time left out")
     if trace.kernels.start:
-        return _on_device(trace, notes)
+        return _on_device(trace, [*notes, *_skipped(trace)])
     if not trace.op:
-        raise TableError(f"{path}: no operator and no kernel; profile with torch.profiler")
+        short = ", and the trace is cut short" if notes else ""
+        raise TableError(f"{path}: no operator and no kernel{short}; profile with torch.profiler")
+    notes += _skipped(trace)
     if trace.unshaped > len(trace.op) / 2:
         notes.append("operators have no shapes: profile with record_shapes=True")
     return _on_host(trace, notes)
+
+
+def _skipped(trace: _Trace) -> list[str]:
+    return [f"{trace.skipped} events without a name or a time left out"] if trace.skipped else []
 
 
 # ---- Kernels and the operators that launched them ------------------------------------------------
@@ -119,9 +136,9 @@ def _on_device(trace: _Trace, notes: list[str]) -> Timeline:
     columns, whats = Columns(), tuple(trace.kernels.whats)
     for i, call in enumerate(calls.tolist()):
         what = whats[trace.kernels.what[i]]
-        recorded = operators[trace.op[call]] if call >= 0 else None
+        launched_by = operators[trace.op[call]] if call >= 0 else None
         columns.add(
-            What(what.kernel, recorded, what.grid, what.block),
+            What(what.kernel, what.recorded or launched_by, what.grid, what.block),
             trace.kernels.start[i],
             trace.kernels.duration[i],
             call,
@@ -225,9 +242,8 @@ def _on_host(trace: _Trace, notes: list[str]) -> Timeline:
 
 def _time(value: Any) -> float | None:
     """Microseconds; None for what is no number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if -_MOST < value < _MOST else None
+    found = jsonstream.real(value)
+    return found if found is not None and -_MOST < found < _MOST else None
 
 
 def _key(value: Any) -> int | str | None:
@@ -236,6 +252,8 @@ def _key(value: Any) -> int | str | None:
 
 def _number(value: Any) -> int:
     """The number that links events; 0 for none."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
+        value = int(value)
     whole = isinstance(value, int) and not isinstance(value, bool)
     return value if whole and 0 < value < 2**62 else 0
 
@@ -250,19 +268,38 @@ def _sizes(value: Any) -> tuple[int, ...]:
     return tuple(size for size in value if isinstance(size, int))[:3]
 
 
-def _dims(value: Any) -> tuple[tuple[int, ...], ...]:
-    """Extents of each argument; a list of tensors counts as several arguments."""
+def _moved(arguments: Mapping[str, Any]) -> float:
+    """Bytes that Inductor counts for a kernel of its own; 0 where it counts none."""
+    gigabytes = jsonstream.real(arguments.get("kernel_num_gb"))
+    return gigabytes * 1e9 if gigabytes is not None and 0 < gigabytes < _MOST else 0.0
+
+
+def _exchange(arguments: Mapping[str, Any]) -> Exchange | None:
+    op = arguments.get("Collective name")
+    sent, received = (_number(arguments.get(f"{way} msg nelems")) for way in ("In", "Out"))
+    if not isinstance(op, str) or not (sent or received):
+        return None
+    ranks, dtype = _number(arguments.get("Group size")), arguments.get("dtype")
+    return Exchange(op, sent, received, dtype if isinstance(dtype, str) else "", ranks)
+
+
+def _dims(value: Any) -> tuple[Extents, ...]:
+    """Numbers of each argument: extents or strides; those of each tensor of a list of tensors."""
     if not isinstance(value, list):
         return ()
-    found: list[tuple[int, ...]] = []
-    for each in value:
-        if isinstance(each, list) and each and all(isinstance(item, list) for item in each):
-            found += [tuple(size for size in item if isinstance(size, int)) for item in each]
-        elif isinstance(each, list):
-            found.append(tuple(size for size in each if isinstance(size, int)))
-        else:
-            found.append(())
-    return tuple(found)
+    return tuple(_extents(each) for each in value)
+
+
+def _extents(value: Any) -> Extents:
+    if not isinstance(value, list):
+        return ()
+    if value and all(isinstance(item, list) for item in value):
+        return tuple(_whole(item) for item in value)
+    return _whole(value)
+
+
+def _whole(values: list[Any]) -> tuple[int, ...]:
+    return tuple(size for size in values if isinstance(size, int))
 
 
 def _texts(value: Any) -> tuple[str, ...]:

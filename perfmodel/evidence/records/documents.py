@@ -1,14 +1,89 @@
-"""Reads text and JSON files from other programs; every error is one line."""
+"""Reads text and JSON files from other programs; every error is one line.
+
+`opened` and `unpacked` are the one way in for gzip. A small file may unpack to more than a machine
+holds: deflate packs equal bytes up to 1,032 to 1 (zlib.net, "zlib Technical Details"). Tables and
+traces pack 5 to 40 to 1. So a file may unpack to `FREE_BYTES` whatever its own size, beyond that to
+`MOST_RATIO` times its own size, and never to more than `MOST_BYTES`.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 from perfmodel.errors import TableError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+FREE_BYTES = 64 << 20
+MOST_RATIO = 200
+MOST_BYTES = 8 << 30
+GZIP = b"\x1f\x8b"
+
+
+def most_unpacked(packed_bytes: int) -> int:
+    """Bytes that a compressed file of this size may unpack to."""
+    return min(max(FREE_BYTES, MOST_RATIO * packed_bytes), MOST_BYTES)
+
+
+def too_large(where: str, packed_bytes: int) -> TableError:
+    """The error of a compressed file that unpacks to more than `most_unpacked`."""
+    most = most_unpacked(packed_bytes) >> 20
+    return TableError(
+        f"{where}: its {packed_bytes:,} bytes unpack to more than {most:,} MiB, which no table or "
+        "trace does; unpack it yourself if it is sound"
+    )
+
+
+class _Unpacking(io.RawIOBase):
+    """The contents of a gzip file, which end in an error where they are too large."""
+
+    def __init__(self, packed: IO[bytes], where: str) -> None:
+        import gzip
+
+        self._file = gzip.GzipFile(fileobj=packed)
+        self._packed, self._where = packed, where
+        self._packed_bytes = packed.seek(0, io.SEEK_END)
+        packed.seek(0)
+        self._left = most_unpacked(self._packed_bytes)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer)
+        piece = self._file.read(len(view))
+        self._left -= len(piece)
+        if self._left < 0:
+            raise too_large(self._where, self._packed_bytes)
+        view[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()
+
+
+def opened(path: str | Path) -> IO[bytes]:
+    """A file for reading, unpacked if it is gzip.
+
+    Raises `OSError` for a file that cannot be opened. Reading raises `TableError` where it unpacks
+    to too much (`most_unpacked`), and `OSError`, `EOFError` or `zlib.error` where it is damaged.
+    """
+    file = Path(path).open("rb")  # noqa: SIM115 - closed by the caller
+    packed = file.read(2) == GZIP
+    file.seek(0)
+    return io.BufferedReader(_Unpacking(file, str(path)), 1 << 16) if packed else file
+
+
+def unpacked(data: bytes, where: str) -> bytes:
+    """The contents of a gzip file. Raises as reading from `opened` does."""
+    return io.BufferedReader(_Unpacking(io.BytesIO(data), where), 1 << 16).read()
 
 
 def text(path: str | Path, wanted: str) -> str:
@@ -17,12 +92,9 @@ def text(path: str | Path, wanted: str) -> str:
     Raises `TableError` for a file that cannot be read or is not text; `wanted` names what to give
     instead.
     """
-    import gzip
-
     try:
-        data = Path(path).read_bytes()
-        if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
+        with opened(path) as file:
+            data = file.read()
     except (OSError, EOFError, ValueError, zlib.error) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise TableError(f"{path}: cannot be read: {reason}; check the path") from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfmodel.errors import MissingExtra, TableError, needs
+from perfmodel.evidence.records.documents import most_unpacked, too_large
 from perfmodel.evidence.tables.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def excel(data: bytes, where: str) -> Sheet:
     """The first non-empty sheet of an Excel or OpenDocument file."""
     import pandas as pd
 
+    _check_unpacked(data, where)
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about unknown styles
@@ -67,6 +70,19 @@ def excel(data: bytes, where: str) -> Sheet:
     left = f"; left out {', '.join(others)}" if others else ""
     notes = (f"{where}: sheet {str(name)!r} read{left}",) if len(sheets) > 1 else ()
     return _sheet(found, where, first=2, notes=notes)
+
+
+def _check_unpacked(data: bytes, where: str) -> None:
+    """Refuse a sheet whose archive unpacks to more than a compressed file may."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            unpacked_bytes = sum(item.file_size for item in archive.infolist())
+    except (zipfile.BadZipFile, ValueError, OSError):  # the older .xls, or damaged: read below
+        return
+    if unpacked_bytes > most_unpacked(len(data)):
+        raise too_large(where, len(data))
 
 
 def _sheet(found: pd.DataFrame, where: str, first: int, notes: tuple[str, ...] = ()) -> Sheet:

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from perfmodel.errors import TableError, reason
+from perfmodel.evidence.records import documents
 from perfmodel.evidence.tables import binary, delimited, nccltests, objects
 from perfmodel.evidence.tables.sheet import Sheet
 
@@ -26,7 +27,7 @@ def read(path: str) -> Sheet:
     """The table in a file; `-` is standard input."""
     where = named(path)
     data = _bytes(path)
-    if data[:2] == b"\x1f\x8b" or path.endswith(".gz"):
+    if data[:2] == documents.GZIP or path.endswith(".gz"):
         data = _decompress(data, where) if data else data
     if not data:
         raise TableError(f"{where}: the file is empty; a table starts with a line of column names")
@@ -58,11 +59,10 @@ def _bytes(path: str) -> bytes:
 
 
 def _decompress(data: bytes, where: str) -> bytes:
-    import gzip
     import zlib
 
     try:
-        return gzip.decompress(data)
+        return documents.unpacked(data, where)
     except EOFError:
         raise TableError(f"{where}: the gzip file is cut short; fetch or write it again") from None
     except (OSError, zlib.error) as error:

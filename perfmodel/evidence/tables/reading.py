@@ -115,6 +115,7 @@ def of_sheet(sheet: Sheet, layout: Layout, hints: Hints) -> Reading:
     if problem == measurements.NONE:
         lacking.append(layout.measured)
     if lacking:
+        _check_profile(sheet)
         more = "" if problem in ("", measurements.NONE) else f"; and {problem}"
         example = layout.example(draft.frame)
         raise missing(sheet.where, lacking, layout.measured, sheet.headings, example, more)
@@ -123,6 +124,18 @@ def of_sheet(sheet: Sheet, layout: Layout, hints: Hints) -> Reading:
     measurements.read(draft, hints.unit, hints.flops)
     draft.notes += checks.rate_beside_time(draft)
     return _finished(draft, given)
+
+
+def _check_profile(sheet: Sheet) -> None:
+    """Raise `TableError` for a profiler's own table, with the command that reads it."""
+    from perfmodel.evidence.importers import profileformats
+
+    known = profileformats.named(sheet.headings)
+    if known is not None:
+        raise TableError(
+            f"{sheet.where}: {known.name}, a profile and no table of runs; read it by "
+            f"{known.reader} {sheet.where} --device NAME"
+        )
 
 
 def _matched(sheet: Sheet, layout: Layout, hints: Hints) -> Match:

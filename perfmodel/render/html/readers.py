@@ -13,15 +13,16 @@ Rows of no kind become a plain table.
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import math
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from perfmodel.errors import TableError, reason
+from perfmodel.evidence.records.documents import opened
 from perfmodel.plaintext import csv_text
 from perfmodel.render.html import casereaders
 from perfmodel.render.html.kinds.registry import KINDS, Document, of_header
@@ -110,9 +111,9 @@ def _text(path: str) -> str:
     try:
         if Path(path).stat().st_size > _LARGEST:
             raise TableError(f"{path}: larger than 64 MiB; choose some of its rows")
-        raw = Path(path).read_bytes()
-        return (gzip.decompress(raw) if path.endswith(".gz") else raw).decode("utf-8")
-    except (OSError, EOFError) as error:
+        with opened(path) as file:
+            return file.read().decode("utf-8")
+    except (OSError, EOFError, zlib.error) as error:
         said = reason(error) if isinstance(error, OSError) else "cut short"
         raise TableError(f"cannot read {path}: {said}") from None
     except UnicodeDecodeError:
