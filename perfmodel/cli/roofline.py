@@ -174,7 +174,6 @@ class _Words:
 
     def kernel(self, one: Prediction) -> Kernel:
         """A mark at the predicted time."""
-        work = one.flops_per_second * one.seconds
         special = one.flops["special"]
         return Kernel(
             label=self._label(one),
@@ -185,9 +184,9 @@ class _Words:
             dtype=self.dtype,
             at=self._size(one),
             of=self._named,
-            low_flops_per_s=work / one.high_seconds,
-            high_flops_per_s=work / one.low_seconds,
-            flops_per_special=work / special if special else None,
+            low_flops_per_s=one.work / one.high_seconds,
+            high_flops_per_s=one.work / one.low_seconds,
+            flops_per_special=one.work / special if special else None,
         )
 
     @property
@@ -300,7 +299,7 @@ def _filled(
         like = answer.one(0)
         for schedule in schedules:
             if schedule == "auto" or like.schedule.startswith(schedule):
-                rate = like.flops_per_second * like.seconds / (float(times.median()) * 1e-6)
+                rate = like.work / (float(times.median()) * 1e-6)
                 apart = _apart(schedule, str(implementation), len(schedules), kernels)
                 words = _Words(apart, cases, one.compute_type)
                 found.append(words.kernel(like).ran(rate, str(implementation)))

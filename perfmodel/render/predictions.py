@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from perfmodel.hardware.levels import OWN, together
+from perfmodel.prediction import counted_work
 from perfmodel.render.basis import basis
 from perfmodel.render.report import (
     Column,
@@ -125,11 +126,8 @@ def _range(row: Row) -> str:
     return f"{micros(row['low_us'])} to {micros(row['high_us'])}"
 
 
-def _work(row: Row) -> float:
-    """Operations for the shown rate: by the papers' convention if there is one."""
-    flops = row["flops"]
-    work: float = row["useful_flops"] or flops["matrix"] or flops["vector"] + flops["special"]
-    return work
+def _rate(row: Row) -> float:
+    return counted_work(row["useful_flops"], row["flops"]) / float(row["time_us"]) * 1e6
 
 
 def _memory(row: Row) -> str:
@@ -177,7 +175,7 @@ def _summary(examples: Sequence[Row]) -> list[Column]:
         Column("time", lambda row: row["time_us"], micros, style=lambda row: "bold"),
         Column("range", _range, brief=Column("range", around)),
         Column("limiter (next)", _limiter, number=False, brief=limiter, style=_limiter_colour),
-        Column("rate", lambda row: _work(row) / row["time_us"] * 1e6, quantity("FLOP/s"), rank=1),
+        Column("rate", _rate, quantity("FLOP/s"), rank=1),
         *(
             _nested(called.get(name, name), "bytes", name, quantity("B"), 2 if name == "hbm" else 1)
             for name in outside

@@ -19,6 +19,7 @@ from string import Template
 from typing import Any
 
 from perfmodel.elements import ELEMENTS
+from perfmodel.prediction import counted_work
 from perfmodel.render.html import devices, summary
 from perfmodel.render.html.results import Results, case_key
 
@@ -68,7 +69,12 @@ def data(
     every = replace(results, cases=[*results.cases, *results.derived()])
     sections, late = results.sections(late=False), results.sections(late=True)
     cases = [
-        {**case, "key": case_key(case["device"], case["problem"]), "compute_type": _type(case)}
+        {
+            **case,
+            "key": case_key(case["device"], case["problem"]),
+            "compute_type": _type(case),
+            "work": counted_work(case.get("useful_flops"), case.get("flops") or {}),
+        }
         for case in every.cases
     ]
     types = list(dict.fromkeys(case["compute_type"] for case in cases if case["compute_type"]))

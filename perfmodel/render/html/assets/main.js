@@ -52,7 +52,7 @@ function cases() {
     {
       header: "rate",
       kind: "flops_per_s",
-      get: (one) => (work(one) ? (work(one) / one.time_us) * 1e6 : null),
+      get: (one) => rateOf(one),
     },
     { header: `${called("hbm")} bytes`, kind: "bytes", get: (one) => one.bytes?.hbm },
     { header: "FLOP/byte", kind: "number", get: (one) => one.arithmetic_intensity?.hbm },

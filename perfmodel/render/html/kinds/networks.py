@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from perfmodel.prediction import counted_work
 from perfmodel.render.html.columns import columns
 from perfmodel.render.html.kinds.registry import Document, assumptions, kind
 from perfmodel.render.html.sections import Bar, Bars, Rows, Section
@@ -36,7 +37,11 @@ def _cases(documents: Sequence[Document]) -> Iterator[dict[str, Any]]:
 def _case(one: Row, name: str, kernels: Sequence[Row]) -> dict[str, Any]:
     times = [kernel["layers"] * kernel["time_us"] for kernel in kernels]
     flops, moved = _summed(kernels, "flops"), _summed(kernels, "bytes")
-    work = flops.get("matrix") or sum(flops.values())
+    matrix = [one for one in kernels if one["flops"].get("matrix")]
+    work = sum(
+        one["layers"] * counted_work(one.get("useful_flops"), one["flops"])
+        for one in matrix or kernels
+    )
     longest = max(zip(times, kernels, strict=True), key=lambda pair: pair[0])[1]
     return {
         "device": str(one["device"]),
@@ -47,6 +52,7 @@ def _case(one: Row, name: str, kernels: Sequence[Row]) -> dict[str, Any]:
         "time_us": sum(times),
         "limiter": longest["limiter"],
         "flops": flops,
+        "useful_flops": work,
         "bytes": moved,
         "arithmetic_intensity": {level: work / size for level, size in moved.items() if size},
     }
