@@ -31,6 +31,16 @@ function cases() {
           : "number",
         get: (one) => one.problem[name],
       })),
+    ...page
+      .unique(data.cases.flatMap((one) => Object.keys(one.problem)))
+      .filter((name) => !page.varying().includes(name) && name !== "op")
+      .filter((name) => data.cases.every((one) => one.problem[name] !== undefined))
+      .map((name) => ({
+        header: name,
+        kind: typeof data.cases[0].problem[name] === "number" ? "number" : "text",
+        hidden: true,
+        get: (one) => one.problem[name],
+      })),
     { header: "time", kind: "time", get: (one) => one.time_us },
     { header: "low", kind: "time", get: (one) => one.low_us },
     { header: "high", kind: "time", get: (one) => one.high_us },
