@@ -121,7 +121,9 @@ def machines(documents: Sequence[Document]) -> Iterator[Section]:
             *first(
                 (
                     f"{row['devices']:,} x {row['device']} hold it: "
-                    f"{seconds(row['time_us'] / 1e6)} a token, {row['joules_per_token']:.3g} J a token, mostly {row['limiter']}."
+                    f"{seconds(row['time_us'] / 1e6)} a token, "
+                    f"{row['joules_per_token']:.3g} J a token, "
+                    f"mostly {row['limiter']}."
                     for row in rows
                     if row.get("time_us")
                 ),
