@@ -24,6 +24,13 @@ Kind = tuple[str, str, tuple[str, ...], Known]
 _SHOWN = 20  # predictions that a notebook shows of many
 
 
+def counted_work(useful_flops: float | None, flops: Mapping[str, float]) -> float:
+    """Operations that rates and intensities count: those that the mask leaves, by the papers'
+    convention; without one, the executed ones of the matrix unit, else of the other units."""
+    other: float = (flops.get("vector") or 0.0) + (flops.get("special") or 0.0)
+    return useful_flops or flops.get("matrix") or other
+
+
 @dataclass(frozen=True)
 class Prediction:
     """One case on one device. Times in seconds, traffic in bytes, intensity in FLOP per byte.
@@ -86,18 +93,22 @@ class Prediction:
     """Exchanges with other devices, where the problem is split over several."""
 
     @property
+    def work(self) -> float:
+        """Operations that the rate and the intensities count (`counted_work`)."""
+        return counted_work(self.useful_flops, self.flops)
+
+    @property
     def intensity(self) -> dict[str, float]:
-        """FLOP per byte at each level: executed operations over the bytes that cross it."""
-        work = self.flops["matrix"] or self.flops["vector"] + self.flops["special"]
+        """FLOP per byte at each level: `work` over the bytes that cross it."""
         return {
-            level: work / moved if moved else float("inf") for level, moved in self.bytes.items()
+            level: self.work / moved if moved else float("inf")
+            for level, moved in self.bytes.items()
         }
 
     @property
     def flops_per_second(self) -> float:
-        """Executed operations per second: the kernel's height in a roofline plot."""
-        work = self.flops["matrix"] or self.flops["vector"] + self.flops["special"]
-        return work / self.seconds
+        """`work` per second: the rate in tables, and the kernel's height in a roofline plot."""
+        return self.work / self.seconds
 
     def _repr_html_(self) -> str:
         """What a notebook shows: time, range, limiter and terms."""

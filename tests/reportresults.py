@@ -72,9 +72,10 @@ def _printed(*arguments):
     return out.getvalue()
 
 
-def write(folder):
-    """Write `KIND.json`, `KIND.csv` of each command and `rows-KIND.csv` of each compared table."""
-    for name, command in COMMANDS.items():
+def write(folder, more=()):
+    """Write `NAME.json` and `NAME.csv` of each command, of `more` too, and `rows-KIND.csv` of each
+    compared table."""
+    for name, command in {**COMMANDS, **dict(more)}.items():
         for format in ("json", "csv"):
             text = _printed(*command.split(), "-f", format)
             (folder / f"{name}.{format}").write_text(text, encoding="utf-8")

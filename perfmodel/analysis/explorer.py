@@ -1,9 +1,10 @@
 """A grid of sizes on all devices, for a page with sliders: times to three digits and limiters.
 
-    {"operators": [{"title", "sizes", "useful", "times": {device: {"us", "limiter"}}}], ...}
+    {"operators": [{"title", "sizes", "useful", "times": {device: {"us", "limiter"}},
+                    "lacking": {device: why}}], ...}
 
-Arrays are over the grid, first size slowest. A device whose matrix unit lacks the type has no times
-for the operator.
+Arrays are over the grid, first size slowest. A device without what the operator needs has no
+times for it, and `lacking` says why.
 """
 
 from __future__ import annotations
@@ -82,14 +83,17 @@ def _answered(
 ) -> dict[str, Any]:
     grid = [values.ravel() for values in np.meshgrid(*question.sizes.values(), indexing="ij")]
     times: dict[str, Any] = {}
+    lacking: dict[str, str] = {}
     useful = np.zeros(grid[0].size)
     for i, device in enumerate(devices):
         dtype = next((name for name in question.types if name in device.matrix_types), None)
         if dtype is None:
+            lacking[str(i)] = f"without a matrix rate of {' or '.join(question.types)} in the spec"
             continue
         try:
             answer = predict_arrays(question.make(*grid, dtype=dtype), device)
-        except PerfmodelError:  # a spec without what this operator needs
+        except PerfmodelError as error:
+            lacking[str(i)] = str(error)
             continue
         useful = answer.useful_flops
         said = [answer.levels.get(name, name) for name in answer.limiter.tolist()]
@@ -103,6 +107,7 @@ def _answered(
         "sizes": sizes,
         "useful": [_three_digits(value) for value in useful],
         "times": times,
+        "lacking": lacking,
     }
 
 

@@ -199,7 +199,6 @@ def _kernels(run: _Run, compared: pd.DataFrame) -> list[Kernel]:
         i = int(np.flatnonzero(length == LENGTHS)[0])
         for name, answer in (("standard", run.standard), ("tiled", run.tiled)):
             one = answer.one(i)
-            work = one.flops_per_second * one.seconds
             kernel = Kernel(
                 name,
                 one.device,
@@ -208,15 +207,15 @@ def _kernels(run: _Run, compared: pd.DataFrame) -> list[Kernel]:
                 dtype=_TYPE,
                 at=str(length),
                 of="N",
-                low_flops_per_s=work / one.high_seconds,
-                high_flops_per_s=work / one.low_seconds,
-                flops_per_special=work / one.flops["special"],
+                low_flops_per_s=one.work / one.high_seconds,
+                high_flops_per_s=one.work / one.low_seconds,
+                flops_per_special=one.work / one.flops["special"],
             )
             found.append(kernel)
             rows = _published(run, compared, name)
             rows = rows[rows["seq_q"] == length]
             for by, time in zip(rows["implementation"], rows["measured_us"], strict=True):
-                found.append(kernel.ran(work / (float(time) * 1e-6), str(by)))
+                found.append(kernel.ran(one.work / (float(time) * 1e-6), str(by)))
     return found
 
 

@@ -36,7 +36,7 @@ def report(
     title: Annotated[
         str | None,
         typer.Option(
-            "--title", metavar="TEXT", help="Title of the page [default: the files' names]."
+            "--title", metavar="TEXT", help="Title of the page [default: what was predicted]."
         ),
     ] = None,
     explorer: Annotated[
@@ -66,6 +66,7 @@ def report(
         raise OutputError(f"{output}: a page is written as .html; change the name")
     from perfmodel.render.html import page, readers
     from perfmodel.render.html.results import Results
+    from perfmodel.render.html.summary import headline
 
     found = Results()
     for path in files:
@@ -77,7 +78,7 @@ def report(
         from perfmodel.analysis.explorer import explored
 
         shown = explored()
-    named = title or _named(files)
+    named = title or headline(found) or _named(files)
     html = page.render(
         found, title=named, command=_command(files, output, title, explorer), explorer=shown
     )

@@ -17,6 +17,7 @@ from perfmodel.cli import completing, known, spellings
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.operatorgroup import operator_group
+from perfmodel.cli.output import say
 from perfmodel.cli.predict import Devices, Implementations, Mesh, Schedule, Stored
 from perfmodel.cli.progress import status
 from perfmodel.errors import PerfmodelError, ProblemError
@@ -100,6 +101,7 @@ def roofline(
         raise ProblemError("--measured works for one device; drop it, or --mesh")
     devices = known.devices(device)
     types = known.names(roof) or _types(cases)
+    note = ""
     with status("predicting") as report:
         drawn = []
         for item, name, kernel in product(devices, schedules, kernels):
@@ -108,12 +110,15 @@ def roofline(
             apart = _apart(name, kernel, len(schedules), len(kernels))
             drawn += _predicted(cases, item, ways, apart)
         if measured:
-            drawn += _measured(measured, cases, devices, schedules, kernels)
+            marks_of, note = _measured(measured, cases, devices, schedules, kernels)
+            drawn += marks_of
         report("drawing")
         levels = tuple(map(spellings.level, known.names(level))) or (*LEVELS, *_crossed(drawn))
         lines = [roofs(item, types, levels) for item in devices]
-        chart = roofline_chart(lines, drawn, title=_title(cases), page=page)
+        chart = roofline_chart(lines, drawn, title=_title(cases), note=note, page=page)
     drawing.save(chart, output)
+    if note:
+        say(note)
 
 
 def _title(cases: Cases) -> str:
@@ -174,7 +179,6 @@ class _Words:
 
     def kernel(self, one: Prediction) -> Kernel:
         """A mark at the predicted time."""
-        work = one.flops_per_second * one.seconds
         special = one.flops["special"]
         return Kernel(
             label=self._label(one),
@@ -185,9 +189,9 @@ class _Words:
             dtype=self.dtype,
             at=self._size(one),
             of=self._named,
-            low_flops_per_s=work / one.high_seconds,
-            high_flops_per_s=work / one.low_seconds,
-            flops_per_special=work / special if special else None,
+            low_flops_per_s=one.work / one.high_seconds,
+            high_flops_per_s=one.work / one.low_seconds,
+            flops_per_special=one.work / special if special else None,
         )
 
     @property
@@ -210,7 +214,9 @@ class _Words:
         rest = [name for name in self.cases.varying() if name != self._along]
         parts = [_said(name, one.problem.get(name)) for name in rest]
         alone = not (self.apart or parts or self._along)
-        return ", ".join([*self.apart, *parts]) or (one.schedule if alone else "")
+        return ", ".join([*self.apart, *parts]) or (
+            one.implementation or one.algorithm if alone else ""
+        )
 
     def _size(self, one: Prediction) -> str:
         return "" if self._along is None else str(one.problem.get(self._along))
@@ -232,13 +238,15 @@ def _measured(
     devices: list[Device],
     schedules: tuple[str, ...],
     kernels: tuple[str | None, ...],
-) -> list[Kernel]:
-    """Filled marks: measured rows of the cases drawn, at the intensity predicted for them."""
+) -> tuple[list[Kernel], str]:
+    """Filled marks: measured rows of the cases drawn, at the intensity predicted for them; and a
+    note on the rows of other cases."""
     from perfmodel.evidence.records.records import read_table
 
     table = read_table(paths)
     slugs = {name: _slug(name) for name in table["device"].unique()}
     found = []
+    used: set[Any] = set()
     for device in devices:
         named = table["device"].isin((device.slug, *device.aliases))
         mine = table[named | (table["device"].map(slugs) == device.slug)]
@@ -246,13 +254,20 @@ def _measured(
             for problem, _places in groups:
                 for rows, i in _matches(mine, problem):
                     one = pick(problem, np.array([i]))
-                    found += _filled(rows, one, device, cases, schedules, len(kernels))
+                    marks = _filled(rows, one, device, cases, schedules, len(kernels))
+                    found += marks
+                    used |= set(rows.index) if marks else set()
     if not found:
         raise ProblemError(
             f"no row of {', '.join(paths)} is one of these cases on these devices; "
             "drop --measured or change the sizes, types or schedules"
         )
-    return found
+    rest = len(table) - len(used)
+    note = (
+        f"{rest:,} of {len(table):,} measured rows are not drawn: they are of other sizes, types, "
+        "schedules or devices."
+    )
+    return found, note if rest else ""
 
 
 def _slug(name: str) -> str:
@@ -300,7 +315,7 @@ def _filled(
         like = answer.one(0)
         for schedule in schedules:
             if schedule == "auto" or like.schedule.startswith(schedule):
-                rate = like.flops_per_second * like.seconds / (float(times.median()) * 1e-6)
+                rate = like.work / (float(times.median()) * 1e-6)
                 apart = _apart(schedule, str(implementation), len(schedules), kernels)
                 words = _Words(apart, cases, one.compute_type)
                 found.append(words.kernel(like).ran(rate, str(implementation)))

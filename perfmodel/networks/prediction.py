@@ -178,8 +178,9 @@ class NetworkPrediction:
 
     @property
     def intensity(self) -> Mapping[str, float]:
-        """Arithmetic intensity: matrix operations over the bytes of each level."""
-        work = self.flops["matrix"]
+        """Arithmetic intensity: operations of kernels with matrix products, as their rates count
+        them, over the bytes of each level."""
+        work = self.total(lambda one: one.work if one.flops["matrix"] else 0.0)
         return {name: work / moved for name, moved in self.bytes.items() if moved}
 
     @cached_property
@@ -288,6 +289,7 @@ def _plain(each: PassTime, one: KernelTime) -> dict[str, Any]:
         "high_us": one.spread.high_seconds * 1e6,
         "launches": one.launches,
         "flops": {unit: one.launches * count for unit, count in launch.flops.items()},
+        "useful_flops": one.launches * launch.work,
         "bytes": {level: one.launches * moved for level, moved in launch.bytes.items()},
         "limiter": one.limiter,
     }

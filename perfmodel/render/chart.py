@@ -18,6 +18,7 @@ from perfmodel.evidence.records.records import replacing
 from perfmodel.render.labels import wrapped
 from perfmodel.render.page import Page, Palette, styled
 from perfmodel.render.report import Row
+from perfmodel.render.ticks import plain_ticks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +43,10 @@ class Chart:
     """Sentences below the picture; the page decides whether they are drawn."""
     page: Page = field(default_factory=Page, repr=False)
     """Layout."""
+
+    def __post_init__(self) -> None:
+        """Write the ticks of log axes as plain numbers."""
+        plain_ticks(self.figure)
 
     def _repr_svg_(self) -> str:
         """The picture in a notebook."""

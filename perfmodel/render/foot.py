@@ -158,9 +158,13 @@ def _missing(devices: Sequence[Roofs]) -> Iterator[str]:
 
 
 def _reading(devices: Sequence[Roofs], kernels: Sequence[Kernel]) -> Iterator[str]:
-    if any(roof.datasheet for d in devices for roof in (*d.compute, *d.levels.values())):
+    measured = any(roof.datasheet for d in devices for roof in (*d.compute, *d.levels.values()))
+    if measured:
         yield "Thin lines are published peaks of what was measured."
-    yield "Numbers at the foot are ridge points (FLOP/byte)."
+    yield (
+        "Numbers at the foot are ridge points (FLOP/byte)"
+        f"{', of the thick, measured lines' if measured else ''}."
+    )
     if kernels:
         yield "Per cent are of the lowest peak above the mark."
     if any(kernel.low_flops_per_s for kernel in kernels):

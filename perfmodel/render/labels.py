@@ -7,32 +7,42 @@ direction are separate (separating axis theorem; the directions of both boxes' s
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Place = tuple[float, float]
 
 _TALL = 1.3  # height of a line of text over its font size, with margin
 _AIR = 0.5  # free width after a text, over its font size
-_CROSSED = 1.0  # cost of a label for each line that it crosses
+_CROSSED = 3.0  # cost of a label for each line that it crosses
 _LATER = 0.1  # cost of a label for each position offered before it
 _LEAST = 0.01  # assumed width of a line in inches
 
 
-@lru_cache(maxsize=4096)
 def text_inches(text: str, points: float) -> float:
-    """Length of `text` at a font size of `points`."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
+    """Length of `text` at a font size of `points`: its letters' advances, without kerning."""
+    return sum(map(_advance, text)) * points / 72
 
-    if not text.strip():
-        return 0.0
-    path = TextPath((0, 0), text, size=points, prop=FontProperties(family=["DejaVu Sans"]))
-    return float(path.get_extents().width) / 72
+
+@lru_cache(maxsize=4096)
+def _advance(letter: str) -> float:
+    """Advance of a letter over the font's size."""
+    from matplotlib.font_manager import findfont, get_font
+    from matplotlib.ft2font import LoadFlags
+
+    font = get_font(findfont("DejaVu Sans"))
+    font.set_size(100, 72)
+    glyph = font.load_char(ord(letter), flags=LoadFlags.NO_HINTING)
+    return float(glyph.linearHoriAdvance) / 65536 / 100
 
 
 def wrapped(text: str, points: float, inches: float) -> list[str]:
@@ -117,15 +127,19 @@ class Places:
         """Reserve an area: no text will cover it."""
         self._taken = np.concatenate([self._taken, box.corners()[None]])
 
+    def covered(self, box: Box) -> bool:
+        """Whether a box overlaps a reserved area."""
+        return bool(overlaps(box, self._taken).any())
+
     def cross(self, lines: Iterable[Box]) -> None:
         """Add lines that text should avoid crossing."""
         found = [box.corners() for box in lines]
         self._lines = np.concatenate([self._lines, *(item[None] for item in found)])
 
-    def best(self, offered: Sequence[Box]) -> Box | None:
+    def best(self, offered: Sequence[Box], most: float = math.inf) -> Box | None:
         """The free position of least cost, which is then reserved; None if none is free.
 
-        Earlier positions are preferred, and positions that cross fewer lines.
+        Earlier positions are preferred, and positions that cross fewer lines, `most` at most.
         """
         least, chosen = math.inf, None
         for i, box in enumerate(offered):
@@ -133,8 +147,9 @@ class Places:
             if cost >= least:  # all later positions cost more
                 break
             if self._free(box):
-                cost += _CROSSED * float(overlaps(box, self._lines).sum())
-                if cost < least:
+                crossed = float(overlaps(box, self._lines).sum())
+                cost += _CROSSED * crossed
+                if crossed <= most and cost < least:
                     least, chosen = cost, box
         if chosen is not None:
             self.take(chosen)
@@ -143,4 +158,38 @@ class Places:
     def _free(self, box: Box) -> bool:
         low, high = box.corners().min(0), box.corners().max(0)
         inside = (low >= 0).all() and (high <= np.asarray(self._size)).all()
-        return bool(inside) and not overlaps(box, self._taken).any()
+        return bool(inside) and not self.covered(box)
+
+
+def name_points(
+    axes: Axes, named: Sequence[tuple[float, float, str]], points: float, colour: str
+) -> None:
+    """Write a text beside each point (x, y, text) that has room for it, in the order given.
+
+    Texts cover no point and no other text, and cross the lines of `axes` only where they must. The
+    figure's layout has to be complete.
+    """
+    figure = axes.figure
+    figure.draw_without_rendering()  # type: ignore[union-attr]
+    panel, dpi = axes.get_window_extent(), figure.dpi
+    inches = [(axes.transData.transform((x, y)) - panel.min) / dpi for x, y, _ in named]
+    places = Places(panel.width / dpi, panel.height / dpi)
+    for line in axes.lines:
+        ends = (line.get_transform().transform(line.get_xydata()) - panel.min) / dpi
+        at = [(float(x), float(y)) for x, y in ends]
+        if line.get_marker() not in ("", "None", None):
+            for middle in at:
+                places.take(mark_box(middle, 0.07))
+        if line.get_linestyle() != "None":
+            places.cross(line_box(a, b) for a, b in itertools.pairwise(at) if a != b)
+    for (x, y), (_, _, text) in zip(inches, named, strict=True):
+        length = text_inches(text, points)
+        offered = [
+            text_box(text, points, (x + dx * gap - (length if dx < 0 else 0), y + dy * gap))
+            for gap in (0.07, 0.11, 0.18)
+            for dx, dy in ((0.7, 1.2), (0.7, -1.2), (-0.7, 1.2), (-0.7, -1.2), (1, 0), (-1, 0))
+        ]
+        box = places.best(offered)
+        if box is not None:
+            at = axes.transData.inverted().transform(np.asarray(box.start) * dpi + panel.min)
+            axes.text(*at, text, fontsize=points, color=colour, va="center_baseline", zorder=9)

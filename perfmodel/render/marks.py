@@ -178,7 +178,8 @@ def label(panel: Panel, kernels: Sequence[Kernel]) -> Iterator[str]:
         reach = len(_RINGS) if last or not kernel.at else _BETWEEN
         for words in _texts(panel, kernel, last=last, known=kernel.name in predicted):
             offered = [*_around(panel, words, at, _RINGS[:reach])]
-            place = panel.places.best([box for box, _ in offered])
+            clear = [box for box, ring in offered if _reaches(panel, at, box, ring)]
+            place = panel.places.best(clear, 0) or panel.places.best(clear)
             if place is not None:
                 ring = next(ring for box, ring in offered if box is place)
                 if ring >= _LED:
@@ -227,11 +228,26 @@ def _around(
             yield text_box(words, palette.label, start), ring
 
 
-def _lead(panel: Panel, at: Place, box: Box, level: str) -> None:
-    """Draw a thin line from a mark to the nearest end of its label."""
+def _target(at: Place, box: Box) -> Place:
+    """Where a line from a mark meets its label: the nearest end, or the middle of a side."""
     ends = (box.start[0], box.start[0] + box.length / 2, box.start[0] + box.length)
     near = min(ends, key=lambda x: abs(x - at[0]))
     side = box.height / 2 if box.start[1] < at[1] else -box.height / 2
-    target = (near, box.start[1] + (side if near == ends[1] else 0.0))
-    xs, ys = zip(panel.frame.data(at), panel.frame.data(target), strict=True)
+    return (near, box.start[1] + (side if near == ends[1] else 0.0))
+
+
+def _reaches(panel: Panel, at: Place, box: Box, ring: float) -> bool:
+    """Whether a label needs no line to its mark, or one that crosses no other text."""
+    if ring < _LED:
+        return True
+    end = _target(at, box)
+    length = math.dist(at, end)
+    clear = 0.6 * _NEAR * panel.palette.scale / max(length, 1e-9)  # the mark's own area
+    start = tuple(a + (b - a) * min(clear, 1.0) for a, b in zip(at, end, strict=True))
+    return not panel.places.covered(line_box((start[0], start[1]), end))
+
+
+def _lead(panel: Panel, at: Place, box: Box, level: str) -> None:
+    """Draw a thin line from a mark to the nearest end of its label."""
+    xs, ys = zip(panel.frame.data(at), panel.frame.data(_target(at, box)), strict=True)
     panel.axes.plot(xs, ys, color=panel.colour(level), linewidth=0.4 * panel.palette.line, zorder=4)

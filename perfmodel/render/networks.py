@@ -93,7 +93,7 @@ def _row(
     found: NetworkPrediction, by: str, name: str, group: Sequence[tuple[PassTime, KernelTime]]
 ) -> Row:
     runs = [(each.repeat * one.launches, one.prediction) for each, one in group]
-    flops = sum(times * one.flops["matrix"] for times, one in runs)
+    flops = sum(times * one.work for times, one in runs if one.flops["matrix"])
     moved = sum(times * one.bytes["hbm"] for times, one in runs)
     by_limiter: dict[str, float] = {}
     for each, one in group:
@@ -135,13 +135,12 @@ def points(found: NetworkPrediction) -> list[Kernel]:
     made = []
     for kind, group in groups.items():
         runs = [(each.repeat * one.launches, one.prediction) for each, one in group]
-        matrix = sum(times * one.flops["matrix"] for times, one in runs)
-        plain = sum(times * (one.flops["vector"] + one.flops["special"]) for times, one in runs)
+        matrix = any(one.flops["matrix"] for _, one in runs)
+        work = sum(times * one.work for times, one in runs if one.flops["matrix"] or not matrix)
         moved = {
             level: sum(times * one.bytes[level] for times, one in runs)
             for level in runs[0][1].bytes
         }
-        work = matrix or plain
         if work:
             made.append(
                 Kernel(
@@ -149,7 +148,7 @@ def points(found: NetworkPrediction) -> list[Kernel]:
                     found.device,
                     work / _seconds(group),
                     {level: work / size for level, size in moved.items() if size},
-                    matrix=bool(matrix),
+                    matrix=matrix,
                 )
             )
     return made

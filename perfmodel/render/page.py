@@ -17,6 +17,8 @@ STYLES = ("default", "paper", "talk", "dark")
 WIDE = {"paper": 7.0, "talk": 13.3}
 """Styles that fix a chart's width, and the width for panels side by side; other styles leave it to
 the chart."""
+MARKERS = "os^DvPXp<"
+"""Shapes of series, in order."""
 _BODY = 8.0  # font size of the default style in points, for which distances are given
 
 
@@ -130,6 +132,10 @@ class Palette:
             *(self.blue, self.vermilion, self.green, self.ochre),
             *(self.purple, self.sky, self.ink, self.grey),
         )
+
+    def look(self, i: int) -> tuple[str, str]:
+        """Colour and shape of series `i`; nine shapes and eight colours, so that 72 differ."""
+        return self.cycle[i % len(self.cycle)], MARKERS[i % len(MARKERS)]
 
     @property
     def scale(self) -> float:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _NAMED = 6  # limit on named marks; more would cover each other
-_MARKERS = "os^DvPXp"
 _NAMES = {
     "time_us": "Time",
     "bytes_hbm": "Memory traffic",
@@ -119,8 +118,7 @@ def _said(front: Front) -> str:
 
 def _looks(palette: Palette, devices: list[str]) -> dict[str, tuple[str, str]]:
     """A colour and a shape for each device."""
-    looks = list(zip(palette.cycle, _MARKERS, strict=True))
-    return {device: looks[i % len(looks)] for i, device in enumerate(devices)}
+    return {device: palette.look(i) for i, device in enumerate(devices)}
 
 
 def _others(axes: Axes, front: Front, looks: dict[str, tuple[str, str]], palette: Palette) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from perfmodel.hardware.levels import OWN, together
+from perfmodel.prediction import counted_work
 from perfmodel.render.basis import basis
 from perfmodel.render.report import (
     Column,
@@ -126,16 +127,9 @@ def _range(row: Row) -> str:
     return f"{micros(row['low_us'])} to {micros(row['high_us'])}"
 
 
-def _work(row: Row) -> float:
-    """Operations for the shown rate: by the papers' convention if there is one."""
-    flops = row["flops"]
-    work: float = row["useful_flops"] or flops["matrix"] or flops["vector"] + flops["special"]
-    return work
-
-
 def _rate(row: Row) -> str:
     """Operations a second; bytes of the device's memory a second where nothing is computed."""
-    work = _work(row)
+    work = counted_work(row["useful_flops"], row["flops"])
     amount, unit = (work, "FLOP/s") if work else (row["bytes"]["hbm"], "B/s")
     return si(amount / row["time_us"] * 1e6, unit)
 

@@ -7,8 +7,9 @@ published peak is a thin line beside the thick one of the measured value.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.render.frame import Frame
@@ -16,6 +17,7 @@ from perfmodel.render.labels import Box, Place, Places, line_box, text_box, text
 from perfmodel.render.page import Palette
 from perfmodel.render.roofs import Roof, Roofs
 from perfmodel.timing.roofline import ridge_point
+from perfmodel.units import si
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +47,8 @@ LOOKS: Mapping[str, Look] = {
     "network": Look("sky", (0, (8, 3)), "h", 4.6),
     "host": Look("grey", (0, (3, 3)), "p", 4.6),
 }
+Offers = Sequence[tuple[Place, Place]]
+"""Positions for a label along a line: above it and below it."""
 _THIN = 0.5  # line width of a published peak over that of a measured value
 _LIFT = 0.095  # inches from a line to the centre of its label, at the default size
 
@@ -153,19 +157,16 @@ def ceilings(panel: Panel, compute: tuple[Roof, ...]) -> Iterator[str]:
                 zorder=2,
                 gid=f"peak-{roof.name}",
             )
-        yield from _labelled(panel, roof, 0.0, colour, _along(panel, roof, start))
+        yield from _labelled(panel, roof, 0.0, colour, partial(_along, panel, start))
 
 
-def _along(panel: Panel, roof: Roof, start: float) -> Iterator[tuple[str, list[Place]]]:
-    """Positions for the label of a ceiling: above the line from the right, then below it."""
+def _along(panel: Panel, start: float, rate: float, words: str) -> Offers:
+    """Positions along a ceiling for a label, from the right."""
     frame = panel.frame
-    left = frame.inches(start, roof.value)[0]
-    above = frame.inches(start, roof.highest)[1] + panel.lift
-    below = frame.inches(start, roof.value)[1] - panel.lift
-    for words in dict.fromkeys((roof.label, roof.brief, roof.name)):
-        right = frame.width - text_inches(words, panel.palette.label) - 0.03
-        steps = [right - step * max(right - left, 0) / 40 for step in range(41)]
-        yield words, [(x, y) for y in (above, below) for x in steps]
+    left, line = frame.inches(start, rate)
+    right = frame.width - text_inches(words, panel.palette.label) - 0.03
+    steps = [right - step * max(right - left, 0) / 40 for step in range(41)]
+    return [((x, line + panel.lift), (x, line - panel.lift)) for x in steps]
 
 
 def diagonals(panel: Panel) -> Iterator[str]:
@@ -176,8 +177,8 @@ def diagonals(panel: Panel) -> Iterator[str]:
         if roof.datasheet:
             thin = palette.line * _THIN
             _diagonal(panel, roof.datasheet, device.top.highest, level, thin, f"peak-{level}")
-        places = _beside(panel, roof)
-        yield from _labelled(panel, roof, frame.angle, panel.colour(level), places)
+        offers = partial(_beside, panel)
+        yield from _labelled(panel, roof, frame.angle, panel.colour(level), offers)
 
 
 def _diagonal(
@@ -197,24 +198,18 @@ def _diagonal(
     )
 
 
-def _beside(panel: Panel, roof: Roof) -> Iterator[tuple[str, list[Place]]]:
-    """Positions for the label of a diagonal, from the left: above the line, then below it."""
+def _beside(panel: Panel, bandwidth: float, words: str) -> Offers:
+    """Positions along a diagonal for a label, from the left."""
     frame, top = panel.frame, panel.device.top.value
     sine, cosine = math.sin(frame.angle), math.cos(frame.angle)
-    for words in dict.fromkeys((roof.label, roof.brief, roof.name)):
-        length = text_inches(words, panel.palette.label)
-        found = []
-        for bandwidth, lift in ((roof.highest, panel.lift), (roof.value, -panel.lift)):
-            first = max(frame.x[0], frame.y[0] / bandwidth)
-            start = frame.inches(first, first * bandwidth)
-            end = frame.inches(ridge_point(top, bandwidth), top)
-            run = max(end[0] - start[0] - length * cosine - 0.1, 0.0)
-            steps = [0.1 + run * step / 24 for step in range(25)]
-            found += [
-                (start[0] + x - lift * sine, start[1] + x * sine / cosine + lift * cosine)
-                for x in steps
-            ]
-        yield words, found
+    first = max(frame.x[0], frame.y[0] / bandwidth)
+    start = frame.inches(first, first * bandwidth)
+    end = frame.inches(ridge_point(top, bandwidth), top)
+    run = end[0] - start[0] - text_inches(words, panel.palette.label) * cosine - 0.1
+    steps = [0.1 + max(run, 0.0) * step / 24 for step in range(25)]
+    on = [(start[0] + x, start[1] + x * sine / cosine) for x in steps]
+    across = (panel.lift * sine, panel.lift * cosine)
+    return [((x - across[0], y + across[1]), (x + across[0], y - across[1])) for x, y in on]
 
 
 def _labelled(
@@ -222,13 +217,30 @@ def _labelled(
     roof: Roof,
     angle: float,
     colour: str,
-    offered: Iterator[tuple[str, list[Place]]],
+    offers: Callable[[float, str], Offers],
 ) -> Iterator[str]:
-    """Write the longest candidate text that has room; yields the name of a roof without a label."""
+    """Label the lines of a roof; yields the name of one without room.
+
+    Each line has its label close to it. Where the measured value's has no room that crosses no
+    line, both stand in one label above the published line. `offers` gives positions at a rate for a
+    text.
+    """
     points = panel.palette.label
-    for words, places in offered:
-        place = panel.places.best([text_box(words, points, at, angle) for at in places])
+
+    def write(words: str, rate: float, most: float, sides: int = 2) -> bool:
+        places = [place for pair in offers(rate, words) for place in pair[:sides]]
+        place = panel.places.best([text_box(words, points, at, angle) for at in places], most)
         if place is not None:
             panel.frame.write(panel.axes, words, place, points, colour)
-            return
-    yield roof.label
+        return place is not None
+
+    if write(roof.label, roof.value, 0):
+        if roof.datasheet:
+            write(f"{si(roof.datasheet, roof.unit)} published", roof.datasheet, 0)
+    elif not (
+        (roof.datasheet and write(roof.both, roof.highest, 0, sides=1))
+        or write(roof.brief, roof.value, 0)
+        or write(roof.brief, roof.value, math.inf)
+        or write(roof.name, roof.value, math.inf)
+    ):
+        yield roof.label

@@ -44,9 +44,13 @@ class Roof:
 
     @property
     def label(self) -> str:
-        """Name, value and unit, as on the line."""
-        peak = f" (peak {si(self.datasheet, self.unit)})" if self.datasheet else ""
-        return f"{self.brief}{peak}"
+        """Name, value and unit, as on the line; measured, where a published peak is beside it."""
+        return f"{self.brief} measured" if self.datasheet else self.brief
+
+    @property
+    def both(self) -> str:
+        """The measured value and the published peak, for one label above both lines."""
+        return f"{self.brief} ({si(self.datasheet or self.value, '').strip()} published)"
 
     @property
     def brief(self) -> str:

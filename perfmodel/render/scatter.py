@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 BAND = 0.2
 _GROUPS = 8  # number of colours; the smallest groups share the last one
-_MARKERS = "os^DvPXp"
 _NAMED = 3  # number of named outliers
 _MICRO = 1e-6
 
@@ -54,7 +53,7 @@ def scatter_chart(
     with styled(page) as palette:
         figure = Figure(figsize=page.size(5.2, 5.2), layout="constrained")
         axes = figure.add_subplot()
-        looks = zip(palette.cycle, _MARKERS, strict=True)
+        looks = map(palette.look, range(len(groups)))
         for (label, rows), look in zip(groups.items(), looks, strict=False):
             _points(axes, table[rows], label, look, len(table), palette)
         _frame(axes, table, palette)

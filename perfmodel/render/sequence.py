@@ -17,7 +17,6 @@ from perfmodel.units import binary, seconds
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MARKERS = "os^DvP"
 _DASHED = (0, (4, 2))
 
 
@@ -171,11 +170,11 @@ def _times(axes: Axes, sweep: Sweep, palette: Palette, *, first: bool) -> None:
             fontsize=palette.small,
             color=palette.vermilion,
         )
-    for (schedule, name, lengths, times), marker in zip(sweep.measured, _MARKERS, strict=False):
+    for i, (schedule, name, lengths, times) in enumerate(sweep.measured):
         colour = palette.vermilion if schedule == "standard" else palette.blue
         dots: dict[str, Any] = {
             "linestyle": "none",
-            "marker": marker,
+            "marker": palette.look(i)[1],
             "markersize": 4 * palette.scale,
         }
         axes.plot(lengths, times, color=colour, label=f"{name}, measured", **dots)
@@ -199,7 +198,8 @@ def _common_limits(axes: Sequence[Axes], sweeps: Sequence[Sweep]) -> None:
 
 
 def _speed_ups(axes: Axes, sweeps: Sequence[Sweep], palette: Palette) -> None:
-    for sweep, colour, marker in zip(sweeps, palette.cycle, _MARKERS, strict=False):
+    for i, sweep in enumerate(sweeps):
+        colour, marker = palette.look(i)
         fits = sweep.fits
         axes.plot(
             sweep.lengths[fits],

@@ -8,6 +8,7 @@ from itertools import cycle
 import numpy as np
 
 from perfmodel.render.chart import Chart, dress
+from perfmodel.render.labels import name_points
 from perfmodel.render.page import Page, styled
 from perfmodel.render.report import Row
 from perfmodel.render.serving import KINDS, size_name
@@ -28,20 +29,27 @@ def pareto_chart(loads: Sequence[Served], page: Page | None = None) -> Chart:
     title = f"{loads[0].of.network.name}: throughput against pace, by {size_name(loads)}"
     rows: list[Row] = []
     with styled(page) as palette:
-        figure = Figure(figsize=page.size(5.2, 3.6), layout="constrained")
+        figure = Figure(
+            figsize=page.size(5.2 + (1.8 if len(_groups(loads)) > 1 else 0.0), 3.6),
+            layout="constrained",
+        )
         axes = figure.add_subplot()
-        for (label, group), colour in zip(_groups(loads).items(), cycle(palette.cycle)):
+        groups = _groups(loads)
+        named = []
+        for i, (label, group) in enumerate(groups.items()):
+            colour, marker = palette.look(i)
             speed = [1e3 / one.metric("tpot_ms").value for one in group]
             made = [one.metric("output_tokens_per_s").value / one.of.devices for one in group]
-            axes.plot(speed, made, marker="o", markersize=3, color=colour, label=label)
+            axes.plot(
+                speed,
+                made,
+                marker=marker,
+                markersize=3.5 * palette.scale,
+                color=colour,
+                label=label,
+            )
             for one, x, y in zip(group, speed, made, strict=True):
-                axes.annotate(
-                    f"{one.size:g}",
-                    (x, y),
-                    fontsize=palette.small,
-                    xytext=(2, 2),
-                    textcoords="offset points",
-                )
+                named.append((x, y, f"{one.size:g}"))
                 rows.append({
                     "device": one.of.device.slug, "engine": one.of.engine.name, "size": one.size,
                     "tokens_per_s_of_a_request": x, "tokens_per_s_of_a_device": y,
@@ -50,8 +58,10 @@ def pareto_chart(loads: Sequence[Served], page: Page | None = None) -> Chart:
         axes.set_ylabel("tokens/s of a device")
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:,.0f}")
-        axes.legend()
+        if len(groups) > 1:
+            axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         dress(figure, page, palette, title)
+        name_points(axes, named, palette.small, palette.ink)
     said = f"{len(loads)} loads; further right and further up is better."
     return Chart(figure, title, said, rows, page=page)
 

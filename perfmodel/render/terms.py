@@ -32,7 +32,8 @@ PARTS: Mapping[str, Mapping[str, str]] = {
 """The parts of a kernel's time and their terms; any other term is a memory level."""
 
 _OF = {term: part for part, terms in PARTS.items() for term in terms}
-_ABOUT = {term: about for terms in PARTS.values() for term, about in terms.items()}
+ABOUT = {term: about for terms in PARTS.values() for term, about in terms.items()}
+"""What each term is, in a few words; any other term is the traffic of a memory level."""
 _ORDER = ("grid", "units", "memory", "chip", "start")
 _LEVEL = "traffic"
 
@@ -83,7 +84,7 @@ def _terms(row: Row) -> Iterator[Row]:
             "intensity": row["arithmetic_intensity"].get(name),
             "share": (amounts["time_us"] or 0.0) / row["time_us"],
             "limits": name == row["limiter"],
-            "about": _ABOUT.get(name, _LEVEL) + (", slack" if slack else ""),
+            "about": ABOUT.get(name, _LEVEL) + (", slack" if slack else ""),
         }
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from perfmodel.errors import ProblemError
 from perfmodel.render.chart import Chart, dress
-from perfmodel.render.page import Page, Palette, styled
+from perfmodel.render.labels import name_points
+from perfmodel.render.page import MARKERS, Page, Palette, styled
 from perfmodel.training.result import Step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _GIB = 2**30
-_MARKERS = "osD^vP*X"
 
 
 def tradeoff_chart(found: Sequence[Step], page: Page | None = None) -> Chart:
@@ -41,13 +41,13 @@ def tradeoff_chart(found: Sequence[Step], page: Page | None = None) -> Chart:
             axes.plot(
                 step.memory.total_bytes / _GIB,
                 step.tokens_per_second_per_device,
-                _MARKERS[at % len(_MARKERS)],
+                MARKERS[at % len(MARKERS)],
                 color=palette.cycle[modes.index(step.plan.recompute) % len(palette.cycle)],
                 markersize=5 * palette.scale,
                 markeredgewidth=0,
                 alpha=1.0 if step.memory.fits else 0.35,
             )
-        _front(axes, found, palette)
+        best = _front(axes, found, palette)
         _capacity(axes, found, palette)
         axes.set_xlabel("memory of the fullest device (GiB)")
         axes.set_ylabel("tokens/s a device")
@@ -59,6 +59,7 @@ def tradeoff_chart(found: Sequence[Step], page: Page | None = None) -> Chart:
             named = [f"{count:,} x {device}" for device, count in groups]
         _legend(axes, modes, named, palette)
         dress(figure, page, palette, title)
+        name_points(axes, _named(best, found), palette.small, palette.ink)
     rows = [
         {
             "recompute": step.plan.recompute,
@@ -74,8 +75,28 @@ def tradeoff_chart(found: Sequence[Step], page: Page | None = None) -> Chart:
     return Chart(figure, title, said, rows, page=page)
 
 
-def _front(axes: Axes, found: Sequence[Step], palette: Palette) -> None:
-    """The line of plans that no other plan dominates in memory and speed."""
+_AXES = {
+    "tensor": "tp", "pipeline": "pp", "chunks": "chunks", "data": "dp", "context": "cp",
+    "expert": "ep", "zero": "zero", "micro_batch": "micro-batch",
+}  # fmt: skip
+
+
+def _named(best: Sequence[Step], found: Sequence[Step]) -> list[tuple[float, float, str]]:
+    """The best plans with what sets them apart, besides what colour and shape show."""
+    apart = [name for name in _AXES if len({getattr(step.plan, name) for step in found}) > 1]
+    return [
+        (
+            step.memory.total_bytes / _GIB,
+            step.tokens_per_second_per_device,
+            " ".join(f"{_AXES[name]} {getattr(step.plan, name)}" for name in apart)
+            or f"recompute {step.plan.recompute}",
+        )
+        for step in best
+    ]
+
+
+def _front(axes: Axes, found: Sequence[Step], palette: Palette) -> list[Step]:
+    """Draw the line of plans that no other plan dominates in memory and speed, and return them."""
     ordered = sorted(found, key=lambda one: (one.memory.total_bytes, -one.tokens_per_second))
     best: list[Step] = []
     for step in ordered:
@@ -89,20 +110,23 @@ def _front(axes: Axes, found: Sequence[Step], palette: Palette) -> None:
         linewidth=0.65 * palette.line,
         zorder=0,
     )
+    return best
 
 
 def _capacity(axes: Axes, found: Sequence[Step], palette: Palette) -> None:
     """The memory capacity of each device."""
     for room in sorted({step.memory.capacity_bytes or 0.0 for step in found} - {0.0}):
-        axes.axvline(room / _GIB, color=palette.ink, linewidth=0.65 * palette.line, linestyle="--")
+        axes.axvline(
+            room / _GIB, color=palette.ink, linewidth=0.65 * palette.line, linestyle="--", zorder=0
+        )
         axes.annotate(
-            f"{room / _GIB:.0f} GiB",
+            f"capacity {room / _GIB:.0f} GiB",
             (room / _GIB, 1.0),
             xycoords=("data", "axes fraction"),
-            xytext=(-3, -3),
+            xytext=(0, 3),
             textcoords="offset points",
-            ha="right",
-            va="top",
+            ha="center",
+            va="bottom",
         )
 
 
@@ -116,6 +140,6 @@ def _legend(axes: Axes, modes: Sequence[str], groups: Sequence[str], palette: Pa
     cycle = palette.cycle
     keys = [key(f"recompute {m}", cycle[i % len(cycle)], "o") for i, m in enumerate(modes)]
     if len(groups) > 1:
-        shapes = (_MARKERS[i % len(_MARKERS)] for i in range(len(groups)))
+        shapes = (MARKERS[i % len(MARKERS)] for i in range(len(groups)))
         keys += [key(name, palette.grey, s) for name, s in zip(groups, shapes, strict=True)]
     axes.legend(handles=keys, loc="center left", bbox_to_anchor=(1.0, 0.5))

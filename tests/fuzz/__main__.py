@@ -34,6 +34,7 @@ import counterfiles  # noqa: E402
 import declaredcommands  # noqa: E402
 import graphfiles  # noqa: E402
 import networkcommands  # noqa: E402
+import resultfiles  # noqa: E402
 import servingcommands  # noqa: E402
 import specs  # noqa: E402
 import sweepfolders  # noqa: E402
@@ -53,6 +54,7 @@ KINDS: dict[str, tuple[Callable[[Dice], Input], float]] = {
     "graphs": (graphfiles.make, 5),
     "networks": (networkcommands.make, 4),
     "serving": (servingcommands.make, 4),
+    "results": (resultfiles.make, 6),
 }
 """What is fuzzed: maker and weight."""
 

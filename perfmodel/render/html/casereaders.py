@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from perfmodel.errors import TableError
+from perfmodel.prediction import counted_work
+from perfmodel.render.html import cells
 from perfmodel.render.html.results import Results, case_key
 
 Document = Mapping[str, Any]
 
 _SWEPT = ("limiter", "time_us", "low_us", "high_us", "useful_flops", "footprint_bytes", "waves")
+_MEMBERS = ("terms_us", "flops", "bytes", "arithmetic_intensity", "levels", "tile", "known")
 _NO_PROBLEM = ("device", "case", "schedule", "implementation", "occupancy", "reason", *_SWEPT)
 
 
 def predictions(document: Document, results: Results, source: str) -> None:
     """Output of `perfmodel predict`."""
+    checked(document["predictions"], source)
     for row in document["predictions"]:
-        _check(row)
         results.add_case(row, source)
 
 
 def graphs(document: Document, results: Results, source: str) -> None:
     """Output of `perfmodel graph`: nodes as cases, and a table of each graph."""
     for graph in document["graphs"]:
+        checked([node["prediction"] for node in graph["nodes"]], source)
         name, total = f"{graph['graph']} on {graph['device']}", graph["time_us"]
         for node in graph["nodes"]:
-            _check(node["prediction"])
             results.add_case(node["prediction"], source, f"{graph['graph']}: {node['node']}")
         results.add_table(name, graph["nodes"])
         shares = sorted(graph["by_operator_us"].items(), key=lambda item: -item[1])
@@ -35,6 +39,7 @@ def graphs(document: Document, results: Results, source: str) -> None:
 
 def whatifs(document: Document, results: Results, source: str) -> None:
     """Output of `perfmodel whatif`: effects on cases; new cases are added."""
+    checked(document["whatif"], source)
     known = {case_key(case["device"], case["problem"]) for case in results.cases}
     for row in document["whatif"]:
         key = case_key(row["device"], row["problem"])
@@ -72,6 +77,7 @@ def swept(document: Document, results: Results, source: str) -> None:
     """The answer to a query of `perfmodel sweep`."""
     if not isinstance(document["rows"], list):  # number of rows in a comparison
         return
+    checked(document["rows"], source, needed=("device", "time_us"))
     for row in document["rows"]:
         results.add_case(_from_sweep(row, str(document.get("operator", ""))), source)
 
@@ -88,7 +94,7 @@ def _from_sweep(row: Document, operator: str) -> dict[str, Any]:
         {name.removeprefix(prefix): row[name] for name in row if name.startswith(prefix)}
         for prefix in ("flops_", "bytes_")
     )
-    work = (flops.get("matrix") or 0) or (flops.get("vector") or 0) + (flops.get("special") or 0)
+    work = counted_work(row.get("useful_flops"), flops)
     return {
         **{name: row.get(name) for name in ("device", "schedule", "implementation", *_SWEPT)},
         "algorithm": operator,
@@ -99,7 +105,12 @@ def _from_sweep(row: Document, operator: str) -> dict[str, Any]:
     }
 
 
-def _check(row: Document) -> None:
-    for name in ("device", "problem", "time_us"):
-        if name not in row:
-            raise KeyError(name)
+def checked(
+    rows: Sequence[Document], source: str, needed: Sequence[str] = ("device", "problem", "time_us")
+) -> None:
+    """Raise `TableError` for a row that is no prediction: row and column are named."""
+    cells.check(rows, source, needed=needed)
+    for i, row in enumerate(rows, start=1):
+        for name in (*_MEMBERS, "problem"):
+            if not isinstance(row.get(name) or {}, Mapping):
+                raise TableError(f"{source}: row {i}, {name}: no named numbers; write it anew")

@@ -53,6 +53,11 @@ class Column:
         return {**found, "hidden": True} if self.hidden else found
 
 
+def has_unit(key: str) -> bool:
+    """Whether a key names the unit of its numbers, as `time_us` does."""
+    return _UNIT.search(key) is not None
+
+
 def kind_of(key: str) -> str:
     """The kind of numbers under `key`: `ttft_ms` gives "ms"; "number" if the key has no unit."""
     return next((kind for part, kind in _KINDS if re.search(part, key)), "number")

@@ -19,8 +19,12 @@ from string import Template
 from typing import Any
 
 from perfmodel.elements import ELEMENTS
+from perfmodel.hardware.levels import OWN
+from perfmodel.prediction import counted_work
 from perfmodel.render.html import devices, summary
 from perfmodel.render.html.results import Results, case_key
+from perfmodel.render.html.sections import Row, Section
+from perfmodel.render.terms import ABOUT
 
 _WHOLE = 2**53  # JavaScript represents whole numbers up to here exactly
 
@@ -68,7 +72,12 @@ def data(
     every = replace(results, cases=[*results.cases, *results.derived()])
     sections, late = results.sections(late=False), results.sections(late=True)
     cases = [
-        {**case, "key": case_key(case["device"], case["problem"]), "compute_type": _type(case)}
+        {
+            **case,
+            "key": case_key(case["device"], case["problem"]),
+            "compute_type": _type(case),
+            **_counted(case),
+        }
         for case in every.cases
     ]
     types = list(dict.fromkeys(case["compute_type"] for case in cases if case["compute_type"]))
@@ -77,6 +86,7 @@ def data(
         levels = (known[case["device"]] or {}).get("levels", {})
         case["levels"] = {**{name: roof["name"] for name, roof in levels.items()},
                           **(case.get("levels") or {})}  # fmt: skip
+    sections, late = ([_named(one, known) for one in some] for some in (sections, late))
     assumed = Counter(said for case in results.cases for said in case.get("assumptions") or ())
     for section in (*sections, *late):
         assumed.update(section.assumptions)
@@ -98,8 +108,28 @@ def data(
         "effects": results.effects,
         "quantities": results.quantities,
         "assumptions": [{"text": said, "count": count} for said, count in assumed.most_common()],
+        "terms": ABOUT,
         "explorer": explorer,
     }
+
+
+def _counted(case: Mapping[str, Any]) -> dict[str, Any]:
+    """The operations that a case's rate counts, and its intensities by the same operations."""
+    work = counted_work(case.get("useful_flops"), case.get("flops") or {})
+    moved = case.get("bytes") or {}
+    intensity = {level: work / size for level, size in moved.items() if size and work}
+    return {"work": work, "arithmetic_intensity": intensity}
+
+
+def _named(section: Section, known: Mapping[str, Any]) -> Section:
+    """The section with each row's limiter, if it is a memory level, by the device's name for it."""
+    rows: list[Row] = []
+    for row in section.rows:
+        levels = (known.get(str(row.get("device"))) or {}).get("levels", {})
+        level = levels.get(row.get("limiter"))
+        own = level is not None and row["limiter"] in OWN
+        rows.append({**row, "limiter": level["name"]} if own else row)
+    return replace(section, rows=rows)
 
 
 def _type(case: Mapping[str, Any]) -> str | None:

@@ -24,7 +24,7 @@ from typing import Any
 from perfmodel.errors import TableError, reason
 from perfmodel.evidence.records.documents import opened
 from perfmodel.plaintext import csv_text
-from perfmodel.render.html import casereaders
+from perfmodel.render.html import casereaders, cells
 from perfmodel.render.html.kinds.registry import KINDS, Document, of_header
 from perfmodel.render.html.results import Results
 
@@ -93,6 +93,7 @@ def add(document: Json, results: Results, source: str) -> None:
         raise TableError(f"{source}: holds none of {names}, and no table; {_SAYS}")
     for name in shown:
         head = {key: value for key, value in document.items() if key != name}
+        cells.check(tables[name], source, own=not KINDS[name].late)
         results.add_document(name, Document(source, tables[name], head))
     for name in () if shown else tables:
         results.add_table(f"{name} ({source})", tables[name])
@@ -129,10 +130,13 @@ def _csv(text: str, results: Results, source: str) -> None:
     values = [{name: _value(cell) for name, cell in row.items() if name} for row in rows]
     found = of_header(header)
     if found is not None:
+        cells.check(values, source, own=not KINDS[found].late)
         results.add_document(found, Document(source, values))
     elif {"algorithm", "time_us", "device"} <= header:
-        for row in values:
-            results.add_case(_nested(row), source)
+        cases = [{"problem": {}, **_nested(row)} for row in values]
+        casereaders.checked(cases, source)
+        for case in cases:
+            results.add_case(case, source)
     else:
         results.add_table(source, values)
 

@@ -110,6 +110,8 @@ class Dots:
     listed."""
     unit: str = ""
     """Key of the unit of a row's numbers, where it differs between rows."""
+    labelled: str = ""
+    """Key whose value is written beside each dot."""
 
     def as_dict(self) -> dict[str, Any]:
         """The part in the page's data."""
@@ -128,6 +130,7 @@ class Dots:
             "fits": self.fits or None,
             "compared": self.compared,
             "unit": self.unit or None,
+            "labelled": self.labelled or None,
         }
 
 

@@ -4,16 +4,47 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perfmodel.render.problem import spoken
+from perfmodel.render.report import listed
+from perfmodel.render.terms import ABOUT
 from perfmodel.units import seconds
+
+if TYPE_CHECKING:
+    from perfmodel.render.html.results import Results
+
+
+_SUBJECTS = {
+    "loads": "Serving",
+    "fits": "What fits",
+    "steps": "Training",
+    "networks": "Time",
+    "kernels": "Profile",
+    "runs": "Measured runs",
+}
+"""What a page with results of a kind is about; other kinds are called by their names."""
 
 
 def sentences(cases: Sequence[Mapping[str, Any]]) -> list[str]:
     """Every sentence of predictions, the most general first."""
-    return [*_cases(cases), *_limiters(cases), *_faster(cases), *_rooms(cases)]
+    return [*_cases(cases), *_problems(cases), *_limiters(cases), *_faster(cases), *_rooms(cases)]
+
+
+def headline(results: Results) -> str:
+    """A title: what was predicted, on which devices; empty without rows of a known kind."""
+    subjects = [
+        spoken(operator, fields) for operator, fields in shared_problems(results.cases).items()
+    ]
+    for name, documents in results.documents.items():
+        networks = [row.get("network") for one in documents for row in one.rows]
+        of = listed(list(dict.fromkeys(str(name) for name in networks if name)), 40)
+        subject = _SUBJECTS.get(name, name)
+        subjects.append(f"{subject} of {of}" if of else subject)
+    on = listed(results.devices, 60)
+    return "; ".join(subjects[:3]) + (f" on {on}" if on else "") if subjects else ""
 
 
 def _count(number: int, what: str) -> str:
@@ -34,19 +65,52 @@ def _cases(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield f"{_count(len(cases), 'prediction')}{of} on {_count(devices, 'device')}{span}."
 
 
+def shared_problems(cases: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """For each operator, the fields of the problem that are the same in all of its cases."""
+    problems: dict[str, list[Mapping[str, Any]]] = {}
+    for case in cases:
+        problems.setdefault(str(case["algorithm"]), []).append(case["problem"])
+    return {
+        operator: {
+            name: value
+            for name, value in each[0].items()
+            if all(name in other and other[name] == value for other in each)
+        }
+        for operator, each in problems.items()
+    }
+
+
+def _problems(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for operator, fields in shared_problems(cases).items():
+        parts = [
+            f"{name.replace('_', ' ')} {_word(value)}"
+            for name, value in fields.items()
+            if value not in (None, "", operator)
+        ]
+        if parts:
+            yield f"In all cases{f' of {operator}' if operator else ''}: {', '.join(parts)}."
+
+
+def _word(value: Any) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
 def _limiters(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for device in dict.fromkeys(case["device"] for case in cases):
         mine = [case for case in cases if case["device"] == device and case.get("limiter")]
         if not mine:
             continue
-        counts = Counter(_called(case, str(case["limiter"])) for case in mine)
+        counts = Counter(_limiter(case) for case in mine)
         said = ", ".join(f"{name} {count}" for name, count in counts.most_common())
         yield f"On {device}, cases are limited by: {said}."
 
 
-def _called(case: Mapping[str, Any], term: str) -> str:
-    """The name of a level on the case's device."""
-    return str((case.get("levels") or {}).get(term, term))
+def _limiter(case: Mapping[str, Any]) -> str:
+    """The limiter: a memory level by its name on the device, another term with what it is."""
+    term = str(case["limiter"])
+    name = str((case.get("levels") or {}).get(term, term))
+    about = ABOUT.get(term)
+    return f"{name} ({about})" if about and name == term else name
 
 
 def _faster(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:

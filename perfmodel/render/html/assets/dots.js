@@ -6,12 +6,18 @@ const SHAPES = {
   triangle: (r) => `M0,${-1.2 * r}L${1.15 * r},${0.85 * r}H${-1.15 * r}Z`,
   diamond: (r) => `M0,${-1.3 * r}L${1.3 * r},0L0,${1.3 * r}L${-1.3 * r},0Z`,
   down: (r) => `M0,${1.2 * r}L${1.15 * r},${-0.85 * r}H${-1.15 * r}Z`,
+  left: (r) => `M${-1.2 * r},0L${0.85 * r},${1.15 * r}V${-1.15 * r}Z`,
+  right: (r) => `M${1.2 * r},0L${-0.85 * r},${1.15 * r}V${-1.15 * r}Z`,
+  bar: (r) => `M${-r / 2},${-1.3 * r}H${r / 2}V${1.3 * r}H${-r / 2}Z`,
   plus: (r) =>
     `M${-r},${-r / 3}H${-r / 3}V${-r}H${r / 3}V${-r / 3}H${r}V${r / 3}H${r / 3}V${r}H${-r / 3}V${r / 3}H${-r}Z`,
 };
 
 page.shapes = Object.keys(SHAPES);
 page.colours = ["blue", "vermilion", "green", "ochre", "purple", "sky", "ink", "grey"];
+
+// Colour and shape of series i: nine shapes and eight colours, so that 72 series differ.
+page.look = (i) => [page.colours[i % page.colours.length], page.shapes[i % page.shapes.length]];
 
 page.mark = (shape, radius, attributes) =>
   page.svg("path", { d: SHAPES[shape](radius), ...attributes });

@@ -25,7 +25,8 @@ page.explorer = () => {
     page.el("div", { class: "two" }, list, chart),
   );
   let at = [];
-  const kept = new Set(found.devices.map((_, i) => i).slice(0, 0));
+  const kept = new Set(); // places of the devices whose curves are drawn
+  let own = false; // whether the user has ticked any
   const now = () => found.operators[operator.value];
 
   // Place of the case in an operator's arrays: the first size varies slowest.
@@ -66,18 +67,37 @@ page.explorer = () => {
         return page.el("label", {}, page.el("span", {}, size.name), output, input);
       }),
     );
+    if (!own) {
+      kept.clear();
+      for (const row of ranked().slice(0, 5)) kept.add(row.i);
+    }
     draw();
   }
 
-  function draw() {
-    const rows = found.devices
+  // Devices that have a time for the case, the fastest first.
+  const ranked = () =>
+    found.devices
       .map((slug, i) => ({ slug, i, ...cell(i, at) }))
       .filter((row) => row.us && matches(row.slug))
       .sort((a, b) => a.us - b.us);
+
+  // Why devices that have the words in their names are not in the list.
+  function lacking() {
+    const reasons = new Map();
+    for (const [i, reason] of Object.entries(now().lacking ?? {}))
+      if (matches(found.devices[i]))
+        reasons.set(reason, [...(reasons.get(reason) ?? []), found.devices[i]]);
+    return [...reasons]
+      .map(([reason, slugs]) => ` Left out, ${reason}: ${slugs.join(", ")}.`)
+      .join("");
+  }
+
+  function draw() {
+    const rows = ranked();
     const useful = now().useful[place(now().sizes, at)];
     said.textContent = rows.length
-      ? `${rows.length} of ${found.devices.length} devices; the fastest is ${rows[0].slug}, ${page.time(rows[0].us)}.`
-      : "No device has these words in its name, or none runs this type.";
+      ? `${rows.length} of ${found.devices.length} devices; the fastest is ${rows[0].slug}, ${page.time(rows[0].us)}.${lacking()}`
+      : `No device with these words in its name has a time.${lacking()}`;
     const [least, most] = [
       Math.min(...rows.map((row) => row.us)),
       Math.max(...rows.map((row) => row.us)),
@@ -101,6 +121,7 @@ page.explorer = () => {
                 checked: kept.has(row.i),
                 "aria-label": `draw ${row.slug}`,
                 onchange: (event) => {
+                  own = true;
                   if (event.target.checked) kept.add(row.i);
                   else kept.delete(row.i);
                   redraw();
@@ -171,18 +192,15 @@ page.explorer = () => {
     redraw();
   }
 
-  // Time over the first size, of the devices ticked, or of the five fastest.
+  // Time over the first size, of the devices ticked; names stand at the right, in the order of the
+  // curves' ends.
   const curve = (width) => {
-    const sizes = now().sizes;
-    const axis = sizes[0];
-    const ranked = found.devices
-      .map((slug, i) => ({ slug, i, one: cell(i, at) }))
-      .filter((row) => row.one && matches(row.slug))
-      .sort((a, b) => a.one.us - b.one.us);
-    const chosen = (kept.size ? ranked.filter((row) => kept.has(row.i)) : ranked.slice(0, 5)).slice(
-      0,
-      6,
-    );
+    const axis = now().sizes[0];
+    const chosen = ranked().filter((row) => kept.has(row.i));
+    if (!chosen.length) {
+      chart.replaceChildren(page.el("p", { class: "note" }, "Tick devices to draw their curves."));
+      return;
+    }
     const lines = chosen.map((row) =>
       axis.values
         .map((value, i) => [value, cell(row.i, [i, ...at.slice(1)])?.us])
@@ -194,7 +212,8 @@ page.explorer = () => {
       role: "img",
       "aria-label": `Time over ${axis.name} of ${chosen.map((row) => row.slug).join(", ")}`,
     });
-    const box = { left: 62, top: 24, right: width - 12, bottom: height - 42 };
+    const names = Math.max(...chosen.map((row) => page.textWidth(row.slug, 12))) + 20;
+    const box = { left: 62, top: 24, right: width - names, bottom: height - 42 };
     const points = lines.flat();
     if (points.length) {
       const span = (values, pad) => [Math.min(...values) / pad, Math.max(...values) * pad];
@@ -218,9 +237,8 @@ page.explorer = () => {
         xFormat: page.ratio,
         yFormat: page.time,
       });
-      const places = new page.Places(box.right, box.bottom, box.left, box.top);
       lines.forEach((line, i) => {
-        const colour = page.colours[i];
+        const [colour, shape] = page.look(i);
         svg.append(
           page.svg("path", {
             class: `roof ${colour}`,
@@ -229,29 +247,13 @@ page.explorer = () => {
         );
         for (const [value, us] of line)
           svg.append(
-            page.mark(page.shapes[i % page.shapes.length], 4, {
+            page.mark(shape, 4, {
               class: `${colour} fill-ground`,
               transform: `translate(${x(value)},${y(us)})`,
             }),
           );
-        places.write(
-          svg,
-          [chosen[i].slug],
-          (wide) =>
-            line
-              .slice()
-              .reverse()
-              .flatMap(([value, us]) =>
-                [
-                  [-wide - 8, -10],
-                  [8, 10],
-                  [8, -10],
-                  [-wide - 8, 10],
-                ].map(([dx, dy]) => ({ x: x(value) + dx, y: y(us) + dy })),
-              ),
-          { class: `fill-${colour}` },
-        );
       });
+      name(svg, chosen, lines.map((line) => line.at(-1) && [x(line.at(-1)[0]), y(line.at(-1)[1])]), box);
       const axisLine = x(axis.values[at[0]]);
       svg.append(
         page.svg("line", {
@@ -265,6 +267,41 @@ page.explorer = () => {
     }
     chart.replaceChildren(svg);
   };
+  // The names beside the curves' ends, pushed apart by a line of text, each with a line to its end.
+  function name(svg, chosen, ends, box) {
+    const order = chosen
+      .map((row, i) => ({ slug: row.slug, i, end: ends[i] }))
+      .filter((one) => one.end)
+      .sort((a, b) => a.end[1] - b.end[1]);
+    const room = Math.min(15, (box.bottom - box.top) / Math.max(order.length, 1));
+    let least = box.top;
+    for (const one of order) least = (one.y = Math.max(one.end[1], least)) + room;
+    let most = box.bottom;
+    for (const one of [...order].reverse()) most = (one.y = Math.min(one.y, most)) - room;
+    for (const one of order) {
+      const [colour] = page.look(one.i);
+      svg.append(
+        page.svg("line", {
+          class: `joined ${colour}`,
+          x1: one.end[0] + 5,
+          y1: one.end[1],
+          x2: box.right + 12,
+          y2: one.y,
+        }),
+        page.svg(
+          "text",
+          {
+            x: box.right + 15,
+            y: one.y,
+            "dominant-baseline": "central",
+            class: `fill-${colour}`,
+            "data-label": "",
+          },
+          one.slug,
+        ),
+      );
+    }
+  }
   const redraw = page.drawn(chart, curve);
   build();
   section.append(page.el("p", { class: "note" }, `${found.note} The bars are on a log scale.`));

@@ -46,6 +46,11 @@ page.Places = class {
     this.taken = [];
   }
 
+  // Reserves an area: no text will cover it.
+  take(box) {
+    this.taken.push(corners({ angle: 0, ...box }));
+  }
+
   // The first of the places offered that is free, or null.
   first(offered) {
     const { width, height, left, top } = this.bounds;

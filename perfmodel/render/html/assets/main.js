@@ -31,6 +31,16 @@ function cases() {
           : "number",
         get: (one) => one.problem[name],
       })),
+    ...page
+      .unique(data.cases.flatMap((one) => Object.keys(one.problem)))
+      .filter((name) => !page.varying().includes(name) && name !== "op")
+      .filter((name) => data.cases.every((one) => one.problem[name] !== undefined))
+      .map((name) => ({
+        header: name,
+        kind: typeof data.cases[0].problem[name] === "number" ? "number" : "text",
+        hidden: true,
+        get: (one) => one.problem[name],
+      })),
     { header: "time", kind: "time", get: (one) => one.time_us },
     { header: "low", kind: "time", get: (one) => one.low_us },
     { header: "high", kind: "time", get: (one) => one.high_us },
@@ -52,7 +62,7 @@ function cases() {
     {
       header: "rate",
       kind: "flops_per_s",
-      get: (one) => (work(one) ? (work(one) / one.time_us) * 1e6 : null),
+      get: (one) => rateOf(one),
     },
     { header: `${called("hbm")} bytes`, kind: "bytes", get: (one) => one.bytes?.hbm },
     { header: "FLOP/byte", kind: "number", get: (one) => one.arithmetic_intensity?.hbm },

@@ -19,10 +19,7 @@ const MOVED = {
   host: "host_bandwidth",
 };
 
-const work = (one) => {
-  const flops = one.flops ?? {};
-  return flops.matrix || (flops.vector ?? 0) + (flops.special ?? 0);
-};
+const rateOf = (one, time = one.time_us) => (one.work ? (one.work / time) * 1e6 : null);
 
 const factor = (...names) =>
   names.reduce((product, name) => product * 2 ** (page.state.factors[name] ?? 0), 1);
@@ -45,8 +42,8 @@ const ceiling = (roof, kind) => height(roof, kind, "clock", "units");
 // Shares of each roof that a case reaches, by name: [["HBM3", 0.7], …], the nearest roof first.
 page.shares = (one) => {
   const device = page.data.devices[one.device];
-  if (!device || !work(one)) return [];
-  const rate = (work(one) / one.time_us) * 1e6;
+  if (!device || !one.work) return [];
+  const rate = rateOf(one);
   const mine = (one.flops?.matrix ? device.matrix : device.vector).filter(
     (roof) => !roof.types.length || roof.types.includes(one.compute_type),
   );
@@ -60,7 +57,7 @@ page.shares = (one) => {
 
 page.roofline = () => {
   const placed = (one) =>
-    work(one) > 0 && Object.values(one.arithmetic_intensity ?? {}).some((value) => value > 0);
+    one.work > 0 && Object.values(one.arithmetic_intensity ?? {}).some((value) => value > 0);
   const slugs = Object.keys(page.data.devices).filter(
     (slug) =>
       Object.keys(page.data.devices[slug].levels).length &&
@@ -199,7 +196,7 @@ page.roofline = () => {
     if (!roofs.length)
       roofs.push(...now.matrix.map((roof) => [roof, ceiling(roof, "matrix"), "ink"]));
     const top = Math.max(...roofs.map(([, value]) => value));
-    const rates = cases.map(([one]) => (work(one) / (page.after(one) ?? one.time_us)) * 1e6);
+    const rates = cases.map(([one]) => rateOf(one, page.after(one) ?? one.time_us));
     const marks = cases
       .flatMap(([one]) => shownLevels.map((level) => one.arithmetic_intensity?.[level]))
       .filter((value) => value > 0);

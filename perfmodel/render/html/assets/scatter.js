@@ -50,7 +50,7 @@ page.scatter = (parent, part, columns, rows, id) => {
   );
   const stats = page.el("p", { "aria-live": "polite", id: `${id}-result` });
   const legend = page.el("p", { class: "legend" });
-  const chart = page.el("div", { class: part.compared ? "chart square" : "chart" });
+  const chart = page.el("div", { class: "chart" });
   parent.append(
     part.compared ? "" : page.el("h3", {}, part.title),
     page.el(
@@ -111,7 +111,7 @@ page.scatter = (parent, part, columns, rows, id) => {
         part.filters.every((name) => !chosen[name] || text(row, name) === chosen[name]),
     );
     stats.textContent = tell(kept, xKey, yKey);
-    const tall = part.compared ? width : width < 560 ? 320 : 400;
+    const tall = part.compared ? Math.min(width, 640) : width < 560 ? 320 : 400;
     const svg = page.svg("svg", {
       viewBox: `0 0 ${width} ${tall}`,
       role: "group",
@@ -140,7 +140,7 @@ page.scatter = (parent, part, columns, rows, id) => {
     if (part.compared) exact(svg, x, y);
     if (part.limits[xKey]) limit(svg, x(part.limits[xKey]), box, xKey);
     const groups = page.unique(rows.map((row) => text(row, by)));
-    const look = (row) => groups.indexOf(text(row, by)) % page.shapes.length;
+    const look = (row) => page.look(groups.indexOf(text(row, by)));
     key(groups, by);
     if (part.joined.length) join(svg, kept, { x, y, xKey, yKey, look });
     const bars = page.svg("g", {});
@@ -149,7 +149,7 @@ page.scatter = (parent, part, columns, rows, id) => {
       dots,
       kept.map((row) => {
         const at = { x: x(row[xKey]), y: y(row[yKey]) };
-        const colour = page.colours[look(row)];
+        const [colour, shape] = look(row);
         if (spans.length && has(row[low]) && has(row[high]))
           bars.append(
             page.svg("line", {
@@ -162,7 +162,7 @@ page.scatter = (parent, part, columns, rows, id) => {
           );
         return {
           ...at,
-          shape: page.shapes[look(row)],
+          shape,
           radius: kept.length > 400 ? 2.5 : 4,
           colour,
           filled: !part.fits || row[part.fits] !== false,
@@ -178,8 +178,33 @@ page.scatter = (parent, part, columns, rows, id) => {
       }),
     );
     svg.append(bars, dots);
+    if (part.labelled) label(svg, kept, { x, y, xKey, yKey, box });
     chart.replaceChildren(svg);
   };
+
+  // Each dot's value of the key that labels them, beside it where there is room.
+  function label(svg, kept, { x, y, xKey, yKey, box }) {
+    const places = new page.Places(box.right, box.bottom, box.left, box.top);
+    const at = kept.map((row) => [x(row[xKey]), y(row[yKey])]);
+    for (const [left, top] of at) places.take({ x: left - 5, y: top, width: 10, height: 10 });
+    kept.forEach((row, i) => {
+      const words = write(row, part.labelled);
+      const [left, top] = at[i];
+      places.write(
+        svg,
+        [words],
+        (width) =>
+          [9, 16].flatMap((away) => [
+            { x: left + away - 3, y: top - away },
+            { x: left + away - 3, y: top + away },
+            { x: left - away + 3 - width, y: top - away },
+            { x: left - away + 3 - width, y: top + away },
+          ]),
+        { class: "fill-grey" },
+        10,
+      );
+    });
+  }
 
   function describe(row, xKey, yKey, [low, high]) {
     const ends = (key) => part.ranges[key] ?? [`low_${key}`, `high_${key}`];
@@ -254,7 +279,7 @@ page.scatter = (parent, part, columns, rows, id) => {
       const at = [...mine].sort((a, b) => a[xKey] - b[xKey]);
       svg.append(
         page.svg("polyline", {
-          class: `joined ${page.colours[look(at[0])]}`,
+          class: `joined ${look(at[0])[0]}`,
           points: at.map((row) => `${x(row[xKey])},${y(row[yKey])}`).join(" "),
         }),
       );
@@ -265,20 +290,21 @@ page.scatter = (parent, part, columns, rows, id) => {
     legend.replaceChildren(
       ...(part.compared ? ["Grey: within 20 % of the measured. "] : []),
       ...(part.fits ? ["Empty marks do not fit. "] : []),
-      ...(by && groups.length > 1 ? groups : []).slice(0, 12).map((name, i) =>
-        page.el(
+      ...(by && groups.length > 1 ? groups : []).map((name, i) => {
+        const [colour, shape] = page.look(i);
+        return page.el(
           "span",
           {},
           page.swatch(
             null,
-            page.mark(page.shapes[i % page.shapes.length], 4, {
-              class: `${page.colours[i % page.shapes.length]} fill-${page.colours[i % page.shapes.length]}`,
+            page.mark(shape, 4, {
+              class: `${colour} fill-${colour}`,
               transform: "translate(17,6)",
             }),
           ),
           `${known[by]?.kind === "text" ? "" : `${header(by)} `}${name || "(none)"}`,
-        ),
-      ),
+        );
+      }),
     );
   }
   const redraw = page.drawn(chart, draw);

@@ -1,4 +1,5 @@
 // Tables that sort by a click on a header, filter by words, and go to the clipboard's cousin, CSV.
+const PRINTED = 40; // rows on paper, as style.css has it
 const SHOWN = 200; // rows drawn at first; the rest follows when it is asked for
 
 // columns: {key, header, kind, get?(row)}; options: {caption, choose(row), isSelected(row), name}.
@@ -111,6 +112,17 @@ page.table = (parent, given, rows, options = {}) => {
       draw();
     },
   });
+  const scroll = page.el("div", {
+    class: "scroll",
+    tabindex: 0,
+    role: "region",
+    "aria-label": options.caption ?? "Table",
+  });
+  const wider = page.el("p", { class: "note" }, "Wider than the page: scroll the table sideways.");
+  new ResizeObserver(() => {
+    wider.hidden = scroll.scrollWidth <= scroll.clientWidth + 1;
+  }).observe(scroll);
+  const long = rows.length > PRINTED;
   parent.append(
     page.el(
       "div",
@@ -140,18 +152,25 @@ page.table = (parent, given, rows, options = {}) => {
           `In all rows: ${alike.map((column) => `${column.header} ${page.shown(value(rows[0], column), column.kind)}`).join(", ")}.`,
         )
       : "",
-    page.el(
-      "div",
-      { class: "scroll", tabindex: 0, role: "region", "aria-label": options.caption ?? "Table" },
-      page.el(
-        "table",
-        {},
-        page.el("caption", { class: "hidden-text" }, options.caption ?? ""),
-        page.el("thead", {}, page.el("tr", {}, heads)),
-        body,
-      ),
-    ),
+    wider,
+    long
+      ? page.el(
+          "p",
+          { class: "note printed" },
+          `Printed are the first ${PRINTED} of ${rows.length} rows as they are sorted.`,
+        )
+      : "",
+    scroll,
     more,
+  );
+  scroll.append(
+    page.el(
+      "table",
+      { class: long ? "long" : null },
+      page.el("caption", { class: "hidden-text" }, options.caption ?? ""),
+      page.el("thead", {}, page.el("tr", {}, heads)),
+      body,
+    ),
   );
   draw();
   return draw;

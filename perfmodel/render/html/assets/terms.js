@@ -20,36 +20,49 @@ function bar(row, most) {
   return svg;
 }
 
-// Rows of the waterfall: name, microseconds, where the bar starts and ends, and its colour.
-page.waterfall = (one) => {
+const isSlack = (one, name) => name === "power" && one.limiter !== "power";
+
+// How the terms of a case join: the longest of those that run beside each other, what the others
+// add to it, and the terms before and behind.
+function joining(one) {
   const terms = Object.entries(one.terms_us ?? {}).filter(([, time]) => time > 0);
   const serial = terms.filter(([name]) => SERIAL.includes(name));
   const beside = terms.filter(([name]) => !SERIAL.includes(name)).sort((a, b) => b[1] - a[1]);
-  const rows = beside.map(([name, time]) => ({
+  const longest = SERIAL.includes(one.limiter)
+    ? (beside.find(([name]) => !isSlack(one, name))?.[1] ?? 0)
+    : (one.terms_us?.[one.limiter] ?? 0);
+  const added = serial.reduce((sum, [, time]) => sum + time, 0);
+  return { serial, beside, longest, added, rest: one.time_us - longest - added };
+}
+
+// Rows of the waterfall: name, what it is, microseconds, where the bar starts and ends, its colour.
+page.waterfall = (one) => {
+  const { serial, beside, longest, rest } = joining(one);
+  const row = (name, time, start, colour) => ({
     name:
       page.term(one, name) +
-      (name === one.limiter
-        ? ", the limiter"
-        : name === "power" && one.limiter !== "power"
-          ? ", slack"
-          : ""),
+      (name === one.limiter ? ", the limiter" : isSlack(one, name) ? ", slack" : ""),
+    about: isSlack(one, name)
+      ? "time at the power limit; slack, for it does not hold the clocks down"
+      : (page.data.terms[name] ?? "traffic"),
     time,
-    start: 0,
-    end: time,
-    colour: name === one.limiter ? "vermilion" : "sky",
-  }));
-  const limit = (one.terms_us ?? {})[one.limiter] ?? 0;
-  const added = serial
-    .filter(([name]) => name !== one.limiter)
-    .reduce((sum, [, time]) => sum + time, 0);
-  const rest = one.time_us - limit - added;
-  let at = limit;
-  const step = (name, time, colour) => {
-    rows.push({ name, time, start: Math.min(at, at + time), end: Math.max(at, at + time), colour });
+    start,
+    end: start + time,
+    colour: name === one.limiter ? "vermilion" : colour,
+  });
+  const rows = beside.map(([name, time]) => row(name, time, 0, "sky"));
+  let at = longest;
+  if (Math.abs(rest) > 1e-3 * one.time_us) {
+    const [start, end] = [Math.min(at, at + rest), Math.max(at, at + rest)];
+    const about = "the terms beside the longest overlap with it imperfectly";
+    rows.push({ name: "what the others add", about, time: rest, start, end, colour: "ochre" });
+    at += rest;
+  }
+  for (const [name, time] of serial) {
+    rows.push({ ...row(name, time, at, "grey") });
+    rows.at(-1).name = `+ ${rows.at(-1).name}`;
     at += time;
-  };
-  if (Math.abs(rest) > 1e-3 * one.time_us) step("what the others add", rest, "ochre");
-  for (const [name, time] of serial) if (name !== one.limiter) step(`+ ${name}`, time, "grey");
+  }
   rows.push({ name: "= time", time: one.time_us, start: 0, end: one.time_us, colour: "ink" });
   return rows;
 };
@@ -57,20 +70,18 @@ page.waterfall = (one) => {
 // How the terms of a case join, as a line of a tooltip.
 page.joined = (one) => {
   if (!one.terms_us) return [];
-  const rows = page.waterfall(one);
-  const of = (colour) =>
-    rows.filter((row) => row.colour === colour).reduce((sum, row) => sum + row.time, 0);
+  const { longest, rest, added } = joining(one);
   const parts = [
-    ["vermilion", ""],
-    ["ochre", " by the others beside it"],
-    ["grey", " before and behind"],
+    [longest, ""],
+    [Math.abs(rest) > 1e-3 * one.time_us ? rest : 0, " by the others beside it"],
+    [added, " before and behind"],
   ];
   return [
     [
       "joined",
       parts
-        .filter(([colour]) => of(colour))
-        .map(([colour, said]) => page.time(of(colour)) + said)
+        .filter(([time]) => time)
+        .map(([time, said]) => page.time(time) + said)
         .join(" + "),
     ],
   ];
@@ -105,7 +116,7 @@ page.terms = () => {
     page.el(
       "p",
       { class: "note" },
-      "Blue terms run beside each other and the longest is the limiter; as they overlap imperfectly, the others add the ochre part. What is grey stands before or behind and is added. Power is slack as long as it does not hold the clocks down.",
+      "The limiter is the longest term, in vermilion. Terms without a + run beside each other; as they overlap imperfectly, the others add the ochre part to the longest of them. Terms with a + stand before or behind and are added.",
     ),
   );
   const draw = () => {
@@ -123,7 +134,12 @@ page.terms = () => {
         page.el(
           "tr",
           {},
-          page.el("th", { scope: "row" }, row.name),
+          page.el(
+            "th",
+            { scope: "row" },
+            row.name,
+            row.about ? page.el("span", { class: "about" }, row.about) : "",
+          ),
           page.el("td", { class: "number" }, page.time(row.time)),
           page.el("td", {}, bar(row, most)),
         ),

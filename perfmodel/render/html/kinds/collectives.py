@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from perfmodel.render.html.columns import columns, telling
-from perfmodel.render.html.kinds.registry import Document, assumptions, flat, kind
+from perfmodel.render.html.kinds.registry import Document, assumptions, first, flat, kind
 from perfmodel.render.html.sections import Dots, Rows, Section
 from perfmodel.units import binary, seconds, si
 
@@ -41,13 +41,13 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
             ),
             Rows("Collectives"),
         ],
-        [*_sentences(rows)],
+        [*first(_sentences(rows), "series")],
         assumptions=assumptions(documents),
     )
 
 
 def _sentences(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    for series in list(dict.fromkeys(row["series"] for row in rows))[:6]:
+    for series in list(dict.fromkeys(row["series"] for row in rows)):
         mine = [row for row in rows if row["series"] == series]
         first = min(mine, key=lambda row: row["problem_bytes"])
         best = max(mine, key=lambda row: row["bus_gb_per_s"])
@@ -68,8 +68,13 @@ def ridges(documents: Sequence[Document]) -> Iterator[Section]:
         columns(rows),
         [Rows()],
         [
-            f"{row['system']}, {row['parallelism']} parallelism over {row['link']}: covered with "
-            f"{row['bound']} {row['threshold']:,.0f} {row['quantity']}."
-            for row in rows[:4]
+            *first(
+                (
+                    f"{row['system']}, {row['parallelism']} parallelism over {row['link']}: "
+                    f"covered with {row['bound']} {row['threshold']:,.0f} {row['quantity']}."
+                    for row in rows
+                ),
+                "links",
+            )
         ],
     )

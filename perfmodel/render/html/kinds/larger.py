@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfmodel.render.html.columns import columns, telling
-from perfmodel.render.html.kinds.registry import Document, flat, kind
+from perfmodel.render.html.kinds.registry import Document, first, flat, kind
 from perfmodel.render.html.sections import Bar, Bars, Dots, Rows, Section
 from perfmodel.units import seconds
 
@@ -118,11 +118,18 @@ def machines(documents: Sequence[Document]) -> Iterator[Section]:
         columns(rows),
         [*([Bars("A decoding step", "time", {"": bars})] if bars else []), Rows()],
         [
-            f"{row['devices']:,} x {row['device']} hold it: {seconds(row['time_us'] / 1e6)} a "
-            f"token, {row['joules_per_token']:.3g} J a token, mostly {row['limiter']}."
-            for row in rows
-            if row.get("time_us")
-        ][:6],
+            *first(
+                (
+                    f"{row['devices']:,} x {row['device']} hold it: "
+                    f"{seconds(row['time_us'] / 1e6)} a token, "
+                    f"{row['joules_per_token']:.3g} J a token, "
+                    f"mostly {row['limiter']}."
+                    for row in rows
+                    if row.get("time_us")
+                ),
+                "devices",
+            )
+        ],
     )
 
 

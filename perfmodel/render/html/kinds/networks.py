@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from perfmodel.prediction import counted_work
 from perfmodel.render.html.columns import columns
-from perfmodel.render.html.kinds.registry import Document, assumptions, kind
+from perfmodel.render.html.kinds.registry import Document, assumptions, first, kind
 from perfmodel.render.html.sections import Bar, Bars, Rows, Section
 from perfmodel.units import seconds
 
@@ -36,7 +37,11 @@ def _cases(documents: Sequence[Document]) -> Iterator[dict[str, Any]]:
 def _case(one: Row, name: str, kernels: Sequence[Row]) -> dict[str, Any]:
     times = [kernel["layers"] * kernel["time_us"] for kernel in kernels]
     flops, moved = _summed(kernels, "flops"), _summed(kernels, "bytes")
-    work = flops.get("matrix") or sum(flops.values())
+    matrix = [one for one in kernels if one["flops"].get("matrix")]
+    work = sum(
+        one["layers"] * counted_work(one.get("useful_flops"), one["flops"])
+        for one in matrix or kernels
+    )
     longest = max(zip(times, kernels, strict=True), key=lambda pair: pair[0])[1]
     return {
         "device": str(one["device"]),
@@ -47,6 +52,7 @@ def _case(one: Row, name: str, kernels: Sequence[Row]) -> dict[str, Any]:
         "time_us": sum(times),
         "limiter": longest["limiter"],
         "flops": flops,
+        "useful_flops": work,
         "bytes": moved,
         "arithmetic_intensity": {level: work / size for level, size in moved.items() if size},
     }
@@ -79,7 +85,7 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
         rows,
         columns(rows, _FIRST, headers={"hbm_bytes": "memory traffic"}),
         [Bars("Time", "time", views), Rows("Kernels of all layers")],
-        [*map(_sentence, every, names), *_faster(every, names)],
+        [*map(_sentence, every, names), *first(_faster(every, names), "networks")],
         assumptions=assumptions(documents),
     )
 
@@ -158,7 +164,7 @@ def _faster(every: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
     if len(every) < 2 or len(same) > 1:
         return
     order = sorted(range(len(every)), key=lambda i: every[i]["time_us"])
-    for i in order[1:4]:
+    for i in order[1:]:
         ratio = every[i]["time_us"] / every[order[0]]["time_us"]
         yield f"{names[i]} takes {ratio:.2f} times as long as {names[order[0]]}."
 

@@ -34,7 +34,9 @@ def profile(documents: Sequence[Document]) -> Iterator[Section]:
         if lost:
             lost.sort(key=lambda row: -row["lost_us"])
             bars = [_lost(row) for row in lost[:_DRAWN]]
-            parts.append(Bars("Time lost against the model's", "time", {"": bars}, ranked=False))
+            of = f" (the largest {_DRAWN} of {len(lost)})" if len(lost) > _DRAWN else ""
+            title = f"Time lost against the model's{of}"
+            parts.append(Bars(title, "time", {"": bars}, ranked=False))
         yield Section(
             f"Profile: {where}",
             rows,

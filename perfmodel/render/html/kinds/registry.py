@@ -9,7 +9,7 @@ keys in the header.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,9 @@ class Document:
     head: Mapping[str, Any] = field(default_factory=dict)
     """Members of a JSON document besides the rows."""
 
+
+TOLD = 6
+"""Number of rows or systems that a summary tells of; it counts the others."""
 
 Sections = Callable[[Sequence[Document]], Iterable[Section]]
 Cases = Callable[[Sequence[Document]], Iterable[dict[str, Any]]]
@@ -81,6 +84,14 @@ def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         elif not isinstance(value, list | tuple):
             found[prefix + key] = value
     return found
+
+
+def first(sentences: Iterable[str], what: str) -> Iterator[str]:
+    """The first sentences of a summary, and how many more `what` there are."""
+    every = list(sentences)
+    yield from every[:TOLD]
+    if len(every) > TOLD:
+        yield f"And {len(every) - TOLD} more {what}, in the table."
 
 
 def assumptions(documents: Sequence[Document]) -> list[str]:

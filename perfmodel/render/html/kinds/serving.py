@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfmodel.render.html.columns import columns, telling
-from perfmodel.render.html.kinds.registry import Document, assumptions, flat, kind
+from perfmodel.render.html.kinds.registry import TOLD, Document, assumptions, first, flat, kind
 from perfmodel.render.html.sections import Bar, Bars, Dots, Rows, Section
 from perfmodel.units import binary
 
@@ -42,6 +42,26 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
         [*_sentences(rows)],
         assumptions=assumptions(documents),
     )
+    if _varied(rows, "system") and _varied(rows, "size"):
+        plans = [*_plans(rows)]
+        yield Section("Plans, best first", plans, columns(plans, _FIRST))
+
+
+def _plans(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """A row for each system: its plan, its fastest token, and its load of most tokens/s of a
+    device."""
+    systems: dict[str, list[Row]] = {}
+    for row in rows:
+        systems.setdefault(row["system"], []).append(row)
+    made = "output_tokens_per_s_per_device"
+    best_of = {name: max(mine, key=lambda row: row[made]) for name, mine in systems.items()}
+    for name in sorted(systems, key=lambda name: -best_of[name][made]):
+        best = best_of[name]
+        yield {
+            **{key: best.get(key) for key in (*_SYSTEM, *_AXES[:4])},
+            "fastest_tpot_ms": min(row["tpot_ms"] for row in systems[name]),
+            **{key: best.get(key) for key in ("load", "size", "ttft_ms", "tpot_ms", made)},
+        }
 
 
 def _dots(rows: Sequence[Row], over: str) -> Iterator[Dots]:
@@ -57,6 +77,7 @@ def _dots(rows: Sequence[Row], over: str) -> Iterator[Dots]:
         by=filters,
         ranges=ranges,
         joined=["system"],
+        labelled="size" if _varied(rows, "size") else "",
     )
     if _varied(rows, "size"):
         yield Dots(
@@ -117,17 +138,31 @@ def _classes(rows: Sequence[Row]) -> Iterator[Bars]:
         if lengths:
             bars.append(Bar(label, lengths, row["low_tpot_ms"], row["high_tpot_ms"]))
     if bars:
-        yield Bars("Time between tokens by class", "ms", {"": bars})
+        of = f" (the first {_DRAWN} of {len(rows)} loads)" if len(rows) > _DRAWN else ""
+        yield Bars(f"Time between tokens by class{of}", "ms", {"": bars})
 
 
 def _sentences(rows: Sequence[Row]) -> Iterator[str]:
-    for system in list(dict.fromkeys(row["system"] for row in rows))[:6]:
+    systems = list(dict.fromkeys(row["system"] for row in rows))
+    best_of = {
+        name: max(
+            row["output_tokens_per_s_per_device"] or 0.0 for row in rows if row["system"] == name
+        )
+        for name in systems
+    }
+    told = sorted(systems, key=lambda name: -best_of[name])[:TOLD]
+    for system in told:
         mine = [row for row in rows if row["system"] == system]
         first = min(mine, key=lambda row: row["tpot_ms"])
         best = max(mine, key=lambda row: row["output_tokens_per_s"])
         yield f"{system}: {_times(first)}."
         if best is not first:
             yield f"{system}: most tokens at {_times(best)}."
+    if len(systems) > len(told):
+        yield (
+            f"And {len(systems) - len(told)} more systems, with fewer tokens/s of a device: "
+            f"{'; '.join(name for name in systems if name not in told)}."
+        )
     limits = Counter(row["limiter"] for row in rows)
     said = ", ".join(
         f"{name} in {count} {'load' if count == 1 else 'loads'}"
@@ -174,6 +209,15 @@ def fits(documents: Sequence[Document]) -> Iterator[Section]:
         "What fits",
         rows,
         columns(rows),
-        [Bars("Memory by what holds it", "binary", {"": alone[:_DRAWN]}, "capacity"), Rows()],
-        said[:8],
+        [
+            Bars(
+                "Memory by what holds it"
+                + (f" (the first {_DRAWN} of {len(alone)})" if len(alone) > _DRAWN else ""),
+                "binary",
+                {"": alone[:_DRAWN]},
+                "capacity",
+            ),
+            Rows(),
+        ],
+        [*first(said, "answers")],
     )

@@ -38,9 +38,10 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
         range(len(steps)),
         key=lambda i: (rows[i]["fits"] is False, -rows[i]["tokens_per_s_per_device"]),
     )[:_DRAWN]
+    of = f" (the best {_DRAWN} of {len(steps)} plans)" if len(steps) > _DRAWN else ""
     parts: list[Bars | Dots | Rows] = [
-        *_times([(named[i], steps[i]) for i in order]),
-        *_memories([(named[i], steps[i]) for i in order]),
+        *_times([(named[i], steps[i]) for i in order], of),
+        *_memories([(named[i], steps[i]) for i in order], of),
     ]
     if len(rows) > 1:
         parts.append(_tradeoff(rows))
@@ -85,7 +86,7 @@ def _names(rows: Sequence[Row]) -> list[str]:
     return [name or str(row.get("network", "step")) for name, row in zip(said, rows, strict=True)]
 
 
-def _times(steps: Sequence[tuple[str, Row]]) -> Iterator[Bars]:
+def _times(steps: Sequence[tuple[str, Row]], of: str) -> Iterator[Bars]:
     bars = [
         Bar(
             name,
@@ -98,17 +99,17 @@ def _times(steps: Sequence[tuple[str, Row]]) -> Iterator[Bars]:
         if isinstance(step.get("by_class_us"), Mapping)
     ]
     if bars:
-        yield Bars("Time of a step by class", "time", {"": bars})
+        yield Bars(f"Time of a step by class{of}", "time", {"": bars})
 
 
-def _memories(steps: Sequence[tuple[str, Row]]) -> Iterator[Bars]:
+def _memories(steps: Sequence[tuple[str, Row]], of: str) -> Iterator[Bars]:
     bars = [
         Bar(name, step["memory_bytes"], limit=step.get("capacity_bytes"), note=_fit(step))
         for name, step in steps
         if isinstance(step.get("memory_bytes"), Mapping)
     ]
     if bars:
-        yield Bars("Memory of the fullest device by kind", "binary", {"": bars}, "capacity")
+        yield Bars(f"Memory of the fullest device by kind{of}", "binary", {"": bars}, "capacity")
 
 
 def _fit(step: Row) -> str:

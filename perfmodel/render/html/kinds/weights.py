@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perfmodel.render.html.columns import columns, telling
-from perfmodel.render.html.kinds.registry import Document, flat, kind
+from perfmodel.render.html.kinds.registry import Document, first, flat, kind
 from perfmodel.render.html.sections import Dots, Rows, Section, table
 from perfmodel.units import seconds, si
 
@@ -38,7 +38,7 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
             ),
             Rows("Formats"),
         ],
-        [*_sentences(rows)],
+        [*first(_sentences(rows), "devices and batches")],
     )
 
 
@@ -46,7 +46,7 @@ def _sentences(rows: Sequence[dict[str, object]]) -> Iterator[str]:
     groups: dict[tuple[object, object], list[dict[str, object]]] = {}
     for row in rows:
         groups.setdefault((row["device"], row["batch"]), []).append(row)
-    for (device, batch), mine in list(groups.items())[:6]:
+    for (device, batch), mine in groups.items():
         best = min(mine, key=lambda row: float(str(row["time_us"])))
         yield (
             f"{device}, batch {batch}: the fastest of {len(mine)} formats is {best['format']}, "
