@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import subprocess
 import sys
 import time
@@ -25,6 +24,7 @@ import numpy as np
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.algorithms.problem import pick
 from perfmodel.analysis.sweep.bench import bench_dask, bench_sweep
+from perfmodel.evidence.records.replacing import replacing
 from perfmodel.hardware import Device, load
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.training.bench import bench_steps
@@ -130,12 +130,8 @@ def best(
 def write(rows: Sequence[Row], path: Path) -> None:
     """Write all rows atomically: a reader sees the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(json.dumps(list(rows), indent=2) + "\n", encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(path) as partial:
+        partial.write_text(json.dumps(list(rows), indent=2) + "\n", encoding="utf-8")
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -68,7 +68,12 @@ def _browser_missing() -> str | None:
     return None
 
 
-MISSING = {"gpu": _gpu_missing, "browser": _browser_missing}
+def _gpu_there() -> str | None:
+    """Why tests of the interpreter cannot run here, or None where they can."""
+    return None if _gpu_missing() else "there is a GPU, and the interpreter is for machines without"
+
+
+MISSING = {"gpu": _gpu_missing, "no_gpu": _gpu_there, "browser": _browser_missing}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -79,6 +84,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if reason:
             for item in marked:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--no-skips`, for the machine that has all that the tests need: `make test-all`."""
+    parser.addoption("--no-skips", action="store_true", help="A test that is skipped has failed.")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """With --no-skips, what skips a test fails it; no machine has a GPU and lacks one."""
+    report = yield
+    if not any(map(item.get_closest_marker, ("gpu", "no_gpu"))):
+        _fail_if_skipped(report, item.config)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """With --no-skips, what skips a whole module fails it."""
+    report = yield
+    _fail_if_skipped(report, collector.config)
+    return report
+
+
+def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport, config: pytest.Config):
+    if report.skipped and config.getoption("no_skips") and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome, report.longrepr = "failed", f"not run (--no-skips): {reason}"
 
 
 @pytest.fixture(scope="session")

@@ -1,20 +1,32 @@
 """A pytest plugin that makes every prediction fail: `-p deadmodel`.
 
-It is loaded before any test module, so that tests import the replaced functions from
-`perfmodel.predict`. After the tests it lists those that passed nevertheless, and whether they
+It is loaded before any test module, so that tests import the replaced functions. The environment
+variable DEAD_MODEL says how the model is dead: it refuses everything, or its answer to all questions
+is the one to the first. After the tests it lists those that passed nevertheless, and whether they
 called the model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import NoReturn
+from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
 
 from perfmodel.errors import PerfmodelError
+
+MODEL = (
+    "predict:predict_arrays", "collectives.predict:predict_collective",
+    "networks.predict:predict_network", "training.step:predict_step", "serving.steps:Steps.decode",
+    "serving.steps:Steps.prefill", "serving.steps:Steps.mixed", "serving.steps:Steps.verify",
+    "serving.memory:weight_bytes", "serving.memory:sequence_bytes", "offload.layertimes:answer",
+    "offload.memory:held", "compression.network:Compressed.predict",
+)  # fmt: skip
+"""What predicts, as module:name below `perfmodel`."""
 
 asked: set[str] = set()
 failed: set[str] = set()
@@ -22,14 +34,47 @@ ran: dict[str, None] = {}
 _current = ""
 
 
-def refuse(*_arguments: object, **_options: object) -> NoReturn:
-    """The replacement of `predict_arrays`: raises."""
-    asked.add(_current)
-    raise PerfmodelError("the model is dead")
+def refusing(_function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that raises."""
+
+    def refuse(*_arguments: object, **_options: object) -> Any:
+        asked.add(_current)
+        raise PerfmodelError("the model is dead")
+
+    return refuse
 
 
-# By its full name: `perfmodel.predict`, as an attribute, is the function.
-import_module("perfmodel.predict").predict_arrays = refuse
+def constant(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose answer to the first question is its answer to all."""
+    answers: list[Any] = []
+
+    def repeat(*arguments: Any, **options: Any) -> Any:
+        asked.add(_current)
+        if not answers:
+            answers.append(function(*arguments, **options))
+        return answers[0]
+
+    return repeat
+
+
+def replace(place: str, kind: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Put a dead function in place of one, wherever it was imported."""
+    module, _, path = place.partition(":")
+    # Modules by their full names: `perfmodel.predict`, as an attribute, is the function.
+    *classes, name = path.split(".")
+    holder: Any = import_module(f"perfmodel.{module}")
+    for each in classes:
+        holder = getattr(holder, each)
+    living = getattr(holder, name)
+    dead = kind(living)
+    setattr(holder, name, dead)
+    for loaded in [each for key, each in sys.modules.items() if key.startswith("perfmodel.")]:
+        if vars(loaded).get(name) is living:
+            setattr(loaded, name, dead)
+
+
+for _place in MODEL:
+    replace(_place, {"refuses": refusing, "repeats": constant}[os.environ["DEAD_MODEL"]])
 
 # Nothing is to be learnt from the smallest example of a failure that every example has.
 settings.register_profile(

@@ -421,11 +421,10 @@ def test_charts_draw_the_curves() -> None:
             chart({}, [], "title")
 
 
+@pytest.mark.no_gpu
 def test_gpu_probes_compute_what_they_time(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("triton")
-    if torch.cuda.is_available():
-        pytest.skip("the interpreter is for machines without a GPU")
     from perfmodel.evidence.measured import gpu_probes
 
     cells, at = gpu_probes.ring(4096, "cpu"), torch.zeros(1, dtype=torch.int64)

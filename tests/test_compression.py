@@ -85,6 +85,16 @@ def test_more_zeros_never_take_more_bytes(one, other, kind, n, k):
     assert kind(more).stored_bytes(n, k) <= kind(fewer).stored_bytes(n, k)
 
 
+@given(st.floats(0.0, 0.99), st.integers(1, 200_000), st.integers(1, 200_000))
+def test_rows_of_a_sparse_matrix_are_stored_apart(zeros, n, k):
+    """n rows of k columns: twice the rows take twice the bytes, and an index is a column's."""
+    of = Csr(zeros)
+    assert of.stored_bytes(2 * n, k) == pytest.approx(2 * of.stored_bytes(n, k))
+    assert of.stored_bytes(n, k) == pytest.approx(n * of.stored_bytes(1, k))
+    index = 2 if k <= 2**16 else 4
+    assert of.stored_bytes(n, k) == pytest.approx((1 - zeros) * n * k * (2 + index) + 4 * n)
+
+
 @pytest.mark.parametrize(("dense", "share"), [(16, 0.5), (8, 0.75), (4, 0.875)])
 def test_tiled_csl_breaks_even_at_the_derived_share_of_zeros(dense, share):
     """1 − b/32, and the bytes of whole tiles on either side of it."""

@@ -231,6 +231,25 @@ def test_the_action_s_script_runs_as_written(action, tmp_path):
     assert not (tmp_path / "x").exists()
 
 
+def test_the_action_installs_what_it_belongs_to_and_names_others_by_commit(action, tmp_path):
+    others = [step["uses"] for step in action["runs"]["steps"] if "uses" in step]
+    assert others
+    assert all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each) for each in others)
+    (install,) = (step for step in action["runs"]["steps"] if step.get("name") == "Install")
+    assert install["env"]["ACTION"] == "${{ github.action_path }}"
+    assert action["inputs"]["version"]["default"] == ""
+    fake = tmp_path / "python"
+    fake.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    fake.chmod(0o755)
+    for version, installed in (("", "/an action"), ("perfmodel==1.0", "perfmodel==1.0")):
+        given = {"PATH": f"{tmp_path}:/bin", "VERSION": version, "ACTION": "/an action"}
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", install["run"]],
+            env=given, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stdout.splitlines()[-1] == installed
+
+
 def test_the_action_passes_inputs_as_variables_only(action):
     for step in action["runs"]["steps"]:
         assert "${{" not in step.get("run", "")

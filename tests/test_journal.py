@@ -85,7 +85,7 @@ def test_a_full_disk_leaves_the_table_as_it_was_and_nothing_beside_it(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"), opened(path):
+    with pytest.raises(OutputError, match=r"runs\.csv: no space left"), opened(path):
         pass
     assert [item.name for item in tmp_path.iterdir()] == ["runs.csv"]
     assert path.read_bytes() == torn

@@ -243,6 +243,18 @@ def test_a_policy_is_counted_where_it_lies():
     assert away.device < 6 * shape.weight_bytes
 
 
+@pytest.mark.parametrize("part", [1, 8])
+def test_a_cache_on_the_device_is_there_as_a_whole_and_twice_for_the_part_that_runs(part):
+    """2303.06865, appendix A.2: attention reads one copy of its part's cache and writes another.
+    A token more therefore adds its cache in all layers, twice in one, and its scores."""
+    shape = of_network(OPT)
+    policy = Policy(part, 3, (0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+    few, many = (held(shape, Request(1, tokens), policy).device for tokens in (4000, 4100))
+    cache = part * shape.cache_bytes
+    scores = part * 2.0 * shape.heads
+    assert many - few == pytest.approx(100 * (shape.layers * 3 * cache + 2 * cache + scores))
+
+
 def test_nothing_lies_on_a_disk_that_is_not_there():
     rates, shape = Modelled(OPT, T4, XEON), of_network(OPT)
     policy = Policy(1, 1, (0.0, 0.5, 0.5), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))

@@ -95,13 +95,56 @@ def test_make_lists_its_targets():
         "scoreboard",
         "clean",
     }
-    assert targets >= {"fuzz", "physics", "mutants", "coverage"}
+    assert targets >= {"fuzz", "physics", "mutants", "coverage", "test-all"}
 
 
 def test_torch_and_triton_are_pinned_as_a_pair_where_there_is_no_gpu():
     lines = (ROOT / "constraints-cpu.txt").read_text(encoding="utf-8").splitlines()
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))
     assert set(pins) == {"torch", "triton"}
+
+
+def test_what_checks_types_cannot_change_by_itself():
+    development = PROJECT["project"]["optional-dependencies"]["dev"]
+    checks = [each for each in development if re.match(r"mypy|ruff|types-|[\w-]+-stubs", each)]
+    assert len(checks) == 5
+    assert all("==" in each or ",<" in each for each in checks), checks
+
+
+SKIPPING = """
+import pytest
+
+def test_passes(): pass
+def test_skips(): pytest.skip("no such data")
+@pytest.mark.gpu
+def test_needs_a_gpu(): pytest.skip("no GPU")
+@pytest.mark.xfail
+def test_is_known_to_fail(): assert False
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+def test_no_skips_makes_a_skip_a_failure(tmp_path, workers):
+    if workers:
+        pytest.importorskip("xdist")
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    gpu\n    no_gpu\n    browser\n")
+    (tmp_path / "test_single.py").write_text(SKIPPING)
+    (tmp_path / "test_module.py").write_text(
+        "import pytest\npytest.importorskip('nowhere_installed')\ndef test_nothing(): pass\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-ra", "-p", "no:cacheprovider", *workers]
+    plain, counted = (
+        subprocess.run([*command, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
+        for more in ((), ("--no-skips", "--continue-on-collection-errors"))
+    )
+    assert plain.returncode == 0
+    assert all(reason in plain.stdout for reason in ("no such data", "nowhere_installed"))
+    assert counted.returncode != 0
+    assert "not run (--no-skips): Skipped: no such data" in counted.stdout
+    assert "not run (--no-skips): Skipped: could not import 'nowhere_installed'" in counted.stdout
+    assert re.search(r"1 skipped", counted.stdout)
+    assert not re.search(r"test_is_known_to_fail.*FAILED|test_passes.*FAILED", counted.stdout)
 
 
 def test_every_exported_name_has_an_example():

@@ -15,7 +15,6 @@ from perfmodel.evidence.records.records import (
     COLUMNS,
     published,
     read_table,
-    replacing,
     tidy,
     write_table,
 )
@@ -158,20 +157,6 @@ def test_paths_that_cannot_be_written(tmp_path):
     (tmp_path / "x.csv").mkdir()
     with pytest.raises(OutputError, match="it is a folder"):
         write_table(published(), tmp_path / "x.csv")
-
-
-def test_an_error_while_writing_keeps_the_old_file(tmp_path):
-    path = write(tmp_path, "old")
-
-    def fail():
-        with replacing(path) as partial:
-            partial.write_text("new")
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert path.read_text() == "old"
-    assert [item.name for item in tmp_path.iterdir()] == [path.name]
 
 
 def test_published_runs_follow_the_papers():

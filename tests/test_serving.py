@@ -214,6 +214,19 @@ def test_formats_of_more_bits_take_more_memory():
                 assert sizes[one] < sizes[other]
 
 
+@pytest.mark.parametrize("name", ["llama-3-8b", "llama-3-70b", "falcon-7b"])
+def test_a_stage_holds_its_layers_and_one_end_at_most(name):
+    """The embedding is on the first stage and the head on the last. What one stage of a quarter of
+    the layers has less than one of half is a quarter of the layers; the rest are the ends."""
+    one, two, four = (weight_bytes(deployment(name, pipeline=stages)) for stages in (1, 2, 4))
+    layers = 4 * (two - four)
+    network = load_network(name)
+    end = 2 * network.vocabulary * network.hidden
+    ends = one - layers
+    assert ends == pytest.approx(end if network.tied else 2 * end, rel=0.02)
+    assert two - layers / 2 == pytest.approx(end, rel=0.02)
+
+
 def test_integer_caches_carry_scales():
     whole, half = (token_bytes(deployment(cache=kind)) for kind in ("bf16", "int8"))
     assert whole / 2 < half < 0.6 * whole
@@ -286,6 +299,22 @@ def test_beyond_the_knee_there_is_no_number():
         serve(of, "rate", [0.97 * top], 1024, 256)
     with pytest.raises(ProblemError, match=r"are more than the .* serves; give a lower rate"):
         serve(of, "rate", [1.5 * top], 1024, 256)
+
+
+@pytest.mark.parametrize("clients", [1, 7, 64, 200])
+@pytest.mark.parametrize("isl", [64, 1000, 5000])
+def test_the_mean_first_token_waits_for_no_more_than_all_prompts(clients, isl):
+    """In phase, the last of the prompts waits for all, and the first for its own step."""
+    of = steps(engine="sglang")
+    assert not of.of.engine.batching.mixed
+    sizes = np.array([float(clients)]), np.array([float(isl)]), np.array([64.0])
+    found = requests.closed(of, *sizes)
+    every = total(of.streaming().prefill(found.resident, sizes[1]))
+    first = total(found.prompt)
+    if clients * isl <= of.of.engine.batching.tokens or found.resident[0] == 1:
+        assert first == pytest.approx(every)  # one step has all of them
+    assert every / 2 < first <= every * (1 + 1e-9)
+    assert every / found.resident[0] <= first
 
 
 def test_what_does_not_reside_at_once_runs_in_waves():

@@ -101,7 +101,7 @@ def _check_names(output: str, save_readings: str | None, chart: str | None) -> N
 
 
 def _write(path: str, content: str) -> str:
-    from perfmodel.evidence.records.records import replacing
+    from perfmodel.evidence.records.replacing import replacing
 
     with replacing(path) as partial:
         partial.write_text(content, encoding="utf-8")

@@ -13,7 +13,7 @@ import typer
 from perfmodel.cli import completing
 from perfmodel.cli.output import say
 from perfmodel.errors import OutputError, ProblemError, UnknownName
-from perfmodel.evidence.records.records import replacing
+from perfmodel.evidence.records.replacing import replacing
 from perfmodel.plaintext import quoted
 from perfmodel.render import RENDERERS, Report
 from perfmodel.render.chart import Chart, chart_suffix, save

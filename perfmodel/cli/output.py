@@ -13,7 +13,7 @@ import typer
 from perfmodel.cli import completing
 from perfmodel.cli.streams import PIPE_CLOSED, mute
 from perfmodel.errors import OutputError, UnknownName, reason, say
-from perfmodel.evidence.records.records import replacing
+from perfmodel.evidence.records.replacing import replacing
 from perfmodel.plaintext import LOOKALIKES
 from perfmodel.render import RENDERERS, SUFFIXES, Renderer, Report
 

@@ -12,6 +12,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module, metadata
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 
 from perfmodel.errors import UnknownName
 from perfmodel.evidence.kernel import BundledKernel, KernelError
+from perfmodel.interrupts import import_whole
 
 GROUP = "perfmodel.kernels"
 PACKAGE = "perfmodel_kernels"
@@ -58,6 +60,7 @@ def refresh() -> None:
 def _load() -> tuple[dict[str, BundledKernel], tuple[str, ...]]:
     if importlib.util.find_spec("triton") is None or importlib.util.find_spec("torch") is None:
         raise KernelError("kernels need torch and triton: pip install 'perfmodel[gpu]'")
+    _import_torch()
     found: dict[str, BundledKernel] = {}
     skipped: list[str] = []
     for source, load in _sources():
@@ -71,6 +74,13 @@ def _load() -> tuple[dict[str, BundledKernel], tuple[str, ...]]:
             reason = " ".join(str(error).split()) or "no reason given"
             skipped.append(f"{source}: not loaded: {type(error).__name__}: {reason}")
     return found, tuple(skipped)
+
+
+def _import_torch() -> None:
+    """Import what kernels import, if it is there, so that Ctrl-C does not abort the process."""
+    for name in ("torch", "triton"):
+        with suppress(ImportError):  # the kernels' own import says what is missing
+            import_whole(name)
 
 
 def _sources() -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -134,6 +144,7 @@ def _imported(path: str) -> ModuleType:
         raise KernelError(f"{path}: no such file; write the path of a Python file and a name in it")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    _import_torch()
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # whatever a user's file raises

@@ -53,7 +53,8 @@ def _main(arguments: Sequence[str] | None) -> None:
     from dataclasses import replace
     from pathlib import Path
 
-    from perfmodel.evidence.records.records import read_table, replacing
+    from perfmodel.evidence.records.records import read_table
+    from perfmodel.evidence.records.replacing import replacing
     from perfmodel.timing import constants as known
 
     parser = argparse.ArgumentParser(prog="perfmodel.fitting.fit", description=__doc__)

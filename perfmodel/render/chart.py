@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import OutputError
-from perfmodel.evidence.records.records import replacing
+from perfmodel.evidence.records.replacing import replacing
 from perfmodel.render.labels import wrapped
 from perfmodel.render.page import Page, Palette, styled
 from perfmodel.render.report import Row

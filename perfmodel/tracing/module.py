@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perfmodel.errors import PerfmodelError, ProblemError, needs
+from perfmodel.interrupts import import_whole
 from perfmodel.plaintext import quoted
 
 _INPUT = re.compile(r"(?:(\w+)\s*:\s*)?(\w+)\s*\[([^\]]*)\]")
@@ -32,7 +33,7 @@ def load(place: str, dtype: str = "bf16") -> Any:
     file is run. Raises `TraceError` with what went wrong in it, in one line.
     """
     needs("torch", "tracing")
-    import torch
+    torch = import_whole("torch")
 
     with redirect_stdout(sys.stderr):  # what it prints is no part of a result
         return _built(place, torch_type(dtype))
@@ -100,7 +101,7 @@ def inputs(texts: Sequence[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     Raises `ProblemError` for what is no such text.
     """
     needs("torch", "tracing")
-    import torch
+    torch = import_whole("torch")
 
     by_name: dict[str, Any] = {}
     placed: list[Any] = []

@@ -1,8 +1,9 @@
-"""Mutation testing of the model: `make mutants`, or python tests/mutants --seed 7.
+"""Mutation testing: `make mutants`, or python tests/mutants --seed 7 --rooms serving offload.
 
-Each of a seeded sample of mistakes in perfmodel/timing and perfmodel/count is made in a copy of the
-tree, and a fast part of the tests is run until one fails. The exit code is 1 if fewer than nine in
-ten mutants are killed; survivors are listed.
+Each of a seeded sample of mistakes, spread over the library's packages, is made in a copy of the
+tree, and the tests that concern its module are run, the nearest first, until one fails. A failure
+counts where the same test passes without the mistake. The exit code is 1 if fewer than nine in ten
+mutants are killed; survivors are listed.
 """
 
 from __future__ import annotations
@@ -12,41 +13,38 @@ import multiprocessing
 import os
 import random
 import re
-import resource
 import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 
+from concerned import concerned  # noqa: E402
 from mutations import Mutation, mutations  # noqa: E402
 
-FOLDERS = ("perfmodel/timing", "perfmodel/count")
-COPIED = (
-    "perfmodel", "hardware_specs", "kernels", "tests", "docs", "pyproject.toml",
-    "README.md", "CHANGELOG.md", "CONTRIBUTING.md",
+ROOMS = (
+    "algorithms", "analysis", "collectives", "compression", "context_parallel", "count",
+    "embeddings", "graph", "hardware", "napkin", "networks", "offload", "onchip", "operators",
+    "schedules", "serving", "timing", "tracing", "training", "triton",
 )  # fmt: skip
-TESTS = (
-    "timing_memory", "mechanisms", "screening", "slicing", "machine", "occupancy", "plans",
-    "unfused", "timing_terms", "slices", "library_rules", "waves", "matmul_counts",
-    "rowwise_counts", "attention_examples", "right_answers", "predict", "classes",
-    "timing_pipeline", "physics", "rule", "band",
-)  # fmt: skip
-"""Modules that are run for each mutant, the quick ones first."""
-LATER = ("docs", "timing_laws", "attention_counts", "spread", "mapper")
-"""Modules that are run for what those have missed: they take minutes."""
+"""Packages that predict; all others read, write or show."""
+NOT_PREDICTING = {"bench.py", "schema.py", "reading.py", "checking.py"}
+"""Modules of these packages that do not predict either."""
+CHUNKS = (2, 4, 4)
+"""Test modules of one process of pytest: a mistake that the nearest notice costs seconds."""
+SECONDS = 90
+"""Time of a processor that the tests of a chunk may take, which other programs do not lengthen."""
 LEAST = 0.9
-PATIENCE = 6.0
-"""Times as long as without a mistake that the tests may take: then they have noticed as well."""
 
 
 @dataclass(frozen=True)
@@ -61,114 +59,144 @@ class Mutant:
         before, after = (" ".join(text.split()) for text in (one.before, one.after))
         return f"{self.path}:{one.line}: {one.kind}: {before}  ->  {after}"
 
-
-def sampled(seed: int, count: int) -> list[Mutant]:
-    """`count` mutants, as evenly spread over kinds as possible."""
-    by_kind: dict[str, list[Mutant]] = defaultdict(list)
-    for folder in FOLDERS:
-        for path in sorted((ROOT / folder).glob("*.py")):
-            for one in mutations(path.read_bytes()):
-                by_kind[one.kind].append(Mutant(str(path.relative_to(ROOT)), one))
-    dice = random.Random(seed)
-    for some in by_kind.values():
-        dice.shuffle(some)
-    turns = max(len(some) for some in by_kind.values())
-    every = [by_kind[kind][i] for i in range(turns) for kind in sorted(by_kind)
-             if i < len(by_kind[kind])]  # fmt: skip
-    return every[:count]
+    @property
+    def room(self) -> str:
+        """The package that it is in."""
+        return self.path.split("/")[1]
 
 
-def tree() -> Path:
-    """A copy of what the tests need."""
-    folder = Path(tempfile.mkdtemp(prefix="perfmodel-mutants-"))
-    ignore = shutil.ignore_patterns("__pycache__", "measured")
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=ignore)
-        else:
-            shutil.copy(source, folder)
-    return folder
+def _turns(lists: Sequence[Sequence[Mutant]]) -> list[Mutant]:
+    """One of each list, then the next of each."""
+    return [one for one in chain.from_iterable(zip_longest(*lists)) if one is not None]
 
 
-def failure(folder: Path, modules: Sequence[str], limit: float | None = None) -> str:
-    """How some tests fail in a tree or take more than `limit` seconds of a processor, which others
-    that share the machine do not lengthen; nothing if they pass.
-    """
-    tests = [f"tests/test_{name}.py" for name in modules]
-    options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    options += ["-k", "not notebooks and not links"]
-    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", *options, *tests]
-    if limit is not None:
-        command = ["sh", "-c", f'ulimit -t {int(limit)}; exec "$@"', "sh", *command]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
-    said = done.stdout.decode(errors="replace")[-1000:] or "out of time"
-    return said if done.returncode else ""
+def sampled(seed: int, count: int, rooms: Sequence[str]) -> list[Mutant]:
+    """`count` mutants, as evenly spread over rooms as possible, and in each room over kinds."""
+    dice, lists = random.Random(seed), []
+    for room in rooms:
+        by_kind: dict[str, list[Mutant]] = defaultdict(list)
+        for path in sorted((ROOT / "perfmodel" / room).rglob("*.py")):
+            if path.name not in NOT_PREDICTING:
+                for one in mutations(path.read_bytes()):
+                    by_kind[one.kind].append(Mutant(path.relative_to(ROOT).as_posix(), one))
+        kinds = [by_kind[kind] for kind in sorted(by_kind)]
+        dice.shuffle(kinds)
+        for some in kinds:
+            dice.shuffle(some)
+        lists.append(_turns(kinds))
+    return _turns(lists)[:count]
 
 
-def nearest_first(path: str) -> list[str]:
-    """The quick modules, those that name a file's module before the others."""
-    name = re.compile(rf"\b{Path(path).stem}\b")
-    texts = {module: (ROOT / "tests" / f"test_{module}.py").read_text() for module in TESTS}
-    return sorted(TESTS, key=lambda module: name.search(texts[module]) is None)
+def tree(folder: Path) -> Path:
+    """A copy of the repository's files in a folder, with what lies beside the repository."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(lambda each: (ROOT / each).is_file(), listed.splitlines()):
+        (folder / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / "tree" / name)
+    if (ROOT.parent / "shared").is_dir():
+        (folder / "shared").symlink_to(ROOT.parent / "shared")
+    return folder / "tree"
 
 
-_tree: Path | None = None
+@dataclass(frozen=True)
+class Outcome:
+    """How tests went: the first that failed, if any, and whether their time was up."""
+
+    failed: str = ""
+    out_of_time: bool = False
 
 
-def survived(job: tuple[Mutant, float]) -> tuple[Mutant, bool]:
-    """Whether no test fails for the mutant; each worker has one tree."""
-    global _tree
-    mutant, limit = job
-    _tree = _tree or tree()
-    path = _tree / mutant.path
-    kept = path.read_bytes()
-    path.write_bytes(mutant.mutation.applied(kept))
+def outcome(folder: Path, tests: Sequence[str], seconds: float = SECONDS) -> Outcome:
+    """Run tests in a tree until one fails, or `seconds` of a processor are over."""
+    options = ["-x", "-q", "-r", "fE", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    limited = ["sh", "-c", f'ulimit -t {int(seconds)}; exec "$@"', "sh"]
+    done = subprocess.run(
+        [*limited, sys.executable, "-m", "pytest", *options, *tests],
+        cwd=folder, env=os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True, text=True, errors="replace", check=False,
+    )  # fmt: skip
+    named = re.search(r"^(?:FAILED|ERROR) (tests/\w+\.py(?:::\w+)*)", done.stdout, re.MULTILINE)
+    if named:
+        return Outcome(named[1])
+    return Outcome(out_of_time=done.returncode not in (0, 5))
+
+
+_trees: list[Path] = []  # of this worker: the one for mistakes, and the one without any
+_plain: dict[tuple[str, ...], Outcome] = {}
+
+
+def without(tests: Sequence[str], seconds: float = SECONDS) -> Outcome:
+    """How tests go without a mistake."""
+    asked = tuple(tests)
+    if asked not in _plain:
+        _plain[asked] = outcome(_trees[1], tests, seconds)
+    return _plain[asked]
+
+
+def noticed(folder: Path, modules: Sequence[str]) -> str:
+    """The test that a mistake fails, or the module that it keeps from ending; else nothing."""
+    nearest = list(modules)
+    for size in CHUNKS:
+        chunk, nearest = nearest[:size], nearest[size:]
+        tests = [f"tests/{name}.py" for name in chunk]
+        went = outcome(folder, tests) if tests else Outcome()
+        if went.failed:
+            if without([went.failed]).failed:
+                raise RuntimeError(f"{went.failed} fails without a mistake too")
+            return went.failed
+        if went.out_of_time and without(tests, SECONDS / 2) == Outcome():
+            return f"out of time in {', '.join(chunk)}"
+    return ""
+
+
+def killed(mutant: Mutant) -> tuple[Mutant, str]:
+    """The mutant and the test that notices it, if one does; each worker has trees of its own."""
+    if not _trees:
+        folders = [Path(tempfile.mkdtemp(prefix="perfmodel-mutants-")) for _ in range(2)]
+        _trees.extend(map(tree, folders))
+    path = _trees[0] / mutant.path
+    before = path.read_bytes()
+    path.write_bytes(mutant.mutation.applied(before))
+    module = ".".join(Path(mutant.path).with_suffix("").parts).removesuffix(".__init__")
     try:
-        quick = nearest_first(mutant.path)
-        return mutant, not (failure(_tree, quick, limit) or failure(_tree, LATER, 8.0 * limit))
+        return mutant, noticed(_trees[0], concerned(module, mutant.mutation.before))
     finally:
-        path.write_bytes(kept)
+        path.write_bytes(before)
 
 
-def main() -> int:
-    """Read the arguments, run the mutants, print."""
+def arguments() -> argparse.Namespace:
+    """The arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mutants", type=int, default=60)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=None)
-    chosen = parser.parse_args()
+    parser.add_argument("--rooms", nargs="+", choices=ROOMS, default=ROOMS)
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the mutants, print what was killed in each room and what survived."""
+    chosen = arguments()
     seed = secrets.randbelow(2**32) if chosen.seed is None else chosen.seed
-    mutants, began, plain = sampled(seed, chosen.mutants), time.monotonic(), tree()
-    try:
-        said = failure(plain, TESTS)
-        spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-        quick = spent.ru_utime + spent.ru_stime
-        said = said or failure(plain, LATER)
-        if said:
-            print(f"the tests fail without any mutant:\n{said}", file=sys.stderr)
-            return 2
-    finally:
-        shutil.rmtree(plain, ignore_errors=True)
-    limit = PATIENCE * quick + 10.0
-    print(f"{len(mutants)} mutants of seed {seed}; the quick tests take {quick:.0f} s without one",
-          file=sys.stderr)  # fmt: skip
-    alive = []
+    mutants, began = sampled(seed, chosen.mutants, chosen.rooms), time.monotonic()
+    print(f"{len(mutants)} mutants of seed {seed}", file=sys.stderr)
+    alive: list[Mutant] = []
     with tempfile.TemporaryDirectory(prefix="perfmodel-mutants-") as folder:
         tempfile.tempdir = folder  # all trees go with it, workers that are stopped included
         with multiprocessing.get_context("fork").Pool(chosen.jobs) as pool:
-            jobs = [(mutant, limit) for mutant in mutants]
-            for done, (mutant, lives) in enumerate(pool.imap_unordered(survived, jobs), 1):
-                alive += [mutant] if lives else []
-                print(f"{done}/{len(mutants)} {'SURVIVED' if lives else 'killed  '} {mutant}",
-                      file=sys.stderr)  # fmt: skip
-    killed = len(mutants) - len(alive)
-    print(f"seed {seed}: {killed} of {len(mutants)} mutants killed ({killed / len(mutants):.0%}) "
+            for done, (mutant, test) in enumerate(pool.imap_unordered(killed, mutants), 1):
+                alive += [] if test else [mutant]
+                print(f"{done}/{len(mutants)} {'killed  ' if test else 'SURVIVED'} {mutant}"
+                      f"{f'  by {test}' if test else ''}", file=sys.stderr, flush=True)  # fmt: skip
+    kills = len(mutants) - len(alive)
+    print(f"seed {seed}: {kills} of {len(mutants)} mutants killed ({kills / len(mutants):.0%}) "
           f"in {time.monotonic() - began:,.0f} s")  # fmt: skip
+    drawn, left = (Counter(each.room for each in some) for some in (mutants, alive))
+    print(", ".join(f"{room} {drawn[room] - left[room]}/{drawn[room]}" for room in sorted(drawn)))
     for mutant in sorted(alive, key=str):
         print(f"survived: {mutant}")
-    return int(killed < LEAST * len(mutants))
+    return int(kills < LEAST * len(mutants))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ reversed comparison, min for max.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 SIGNS: dict[type[ast.AST], ast.operator] = {ast.Add: ast.Sub(), ast.Sub: ast.Add()}
@@ -23,6 +23,7 @@ COMPARISONS: dict[type[ast.AST], ast.cmpop] = {
 EXTREMES = {
     "minimum": "maximum", "maximum": "minimum", "min": "max", "max": "min", "ceil": "floor",
     "ceil_div": "floor_div", "floor_div": "ceil_div", "argmin": "argmax", "argmax": "argmin",
+    "sum": "max",
 }  # fmt: skip
 AXES = {
     "m": "n", "n": "m", "k": "m", "q": "x", "x": "q", "g": "b", "r": "g", "d": "x", "rows": "cols",
@@ -31,6 +32,8 @@ AXES = {
     "hbm_latency": "l2_latency", "l2_latency": "hbm_latency",
 }  # fmt: skip
 """What a key or an attribute may be mistaken for."""
+PRODUCT = {"m", "n", "k"}
+"""Arguments that may be mistaken for each other."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,12 @@ def mutations(source: bytes) -> list[Mutation]:
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.FunctionDef):
             continue
+        arguments = {each.arg for each in (*function.args.args, *function.args.kwonlyargs)}
         for statement in function.body:
             for node in _arithmetic(statement):
                 start = starts[node.lineno - 1] + node.col_offset
                 end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
-                for kind, after in _mistakes(node):
+                for kind, after in _mistakes(node, arguments):
                     before = source[start:end].decode()
                     found.add(Mutation(kind, node.lineno, start, end, before, f"({after})"))
     return sorted(found, key=lambda one: (one.start, one.end, one.kind, one.after))
@@ -87,7 +91,7 @@ def _arithmetic(statement: ast.stmt) -> Iterator[ast.expr]:
             yield node
 
 
-def _mistakes(node: ast.expr) -> Iterator[tuple[str, str]]:
+def _mistakes(node: ast.expr, arguments: Set[str]) -> Iterator[tuple[str, str]]:
     """Kinds and texts of what may stand in place of an expression."""
     if isinstance(node, ast.BinOp):
         left, right, operator = node.left, node.right, type(node.op)
@@ -110,6 +114,9 @@ def _mistakes(node: ast.expr) -> Iterator[tuple[str, str]]:
         if node.slice.value in AXES:
             other = ast.Constant(AXES[node.slice.value])
             yield "axis", ast.unparse(ast.Subscript(node.value, other, ast.Load()))
+    elif isinstance(node, ast.Name) and node.id in arguments:
+        others = sorted(PRODUCT & arguments - {node.id}) if node.id in PRODUCT else ()
+        yield from (("axis", other) for other in others)
     elif isinstance(node, ast.Attribute) and node.attr in AXES:
         yield "axis", ast.unparse(ast.Attribute(node.value, AXES[node.attr], ast.Load()))
 
@@ -124,3 +131,6 @@ def _called(node: ast.Call) -> Iterator[tuple[str, str]]:
     else:
         return
     yield "extreme", ast.unparse(ast.Call(other, node.args, node.keywords))
+    of_one = len(node.args) == 1 and not node.keywords
+    if of_one and isinstance(function, ast.Name) and function.id in ("min", "max"):
+        yield "sum", ast.unparse(ast.Call(ast.Name("sum", ast.Load()), node.args, []))

@@ -1,8 +1,9 @@
 """A sweep's folder: manifest.json and device=<slug>/part-<number>.parquet.
 
 A part is written to a temporary file and renamed, so it is either complete or absent. A killed
-sweep leaves at most a hidden temporary file, which the next run removes. The manifest identifies
-the folder's sweep and is written before the first part. A lock prevents a second concurrent run.
+sweep leaves at most a hidden temporary file, which is removed when its part is written again. The
+manifest identifies the folder's sweep and is written before the first part. A lock prevents a
+second concurrent run.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from perfmodel.analysis.sweep.chunk import chunk_table
 from perfmodel.analysis.sweep.manifest import MANIFEST, check_columns, read_manifest
 from perfmodel.analysis.sweep.plan import Part, Sweep
 from perfmodel.errors import OutputError, TableError, needs, reason
-from perfmodel.evidence.records.records import replacing
+from perfmodel.evidence.records.replacing import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,8 +47,6 @@ def opened(sweep: Sweep, folder: Path) -> Iterator[list[int]]:
         if not (folder / MANIFEST).exists():
             with replacing(folder / MANIFEST) as partial:
                 partial.write_text(json.dumps(sweep.manifest(), indent=1) + "\n", encoding="utf-8")
-        for left in folder.glob("**/.*.parquet.*"):
-            left.unlink(missing_ok=True)
         yield [i for i in range(sweep.parts) if not is_whole(folder, sweep.part(i))]
 
 

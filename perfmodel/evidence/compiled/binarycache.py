@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from perfmodel.errors import OutputError
-from perfmodel.evidence.records.records import replacing
+from perfmodel.evidence.records.replacing import replacing
 
 ENVIRONMENT = "PERFMODEL_CACHE"
 _FORMAT = 1  # of the files: raise it when what is stored changes

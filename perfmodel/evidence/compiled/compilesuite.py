@@ -31,7 +31,7 @@ from perfmodel.evidence.compiled.compiled import (
 from perfmodel.evidence.compiled.compilefacts import REFUSED, UNFIT, LaunchFacts
 from perfmodel.evidence.compiled.targets import TARGETS, Target
 from perfmodel.evidence.kernel import BundledKernel
-from perfmodel.evidence.records.records import replacing
+from perfmodel.evidence.records.replacing import replacing
 from perfmodel.hardware import load
 
 _PLANNED = {"sm_90": "h200-sxm", "sm_100": "b200"}

@@ -22,7 +22,7 @@ from perfmodel.evidence.compiled.targets import TARGETS
 from perfmodel.evidence.kernel import BundledKernel
 from perfmodel.evidence.measured.contenders import KernelContender, Launcher, Menu
 from perfmodel.evidence.measured.measure import Job
-from perfmodel.evidence.records.records import replacing
+from perfmodel.evidence.records.replacing import replacing
 
 NAME = "plan.csv"
 WITHIN = 1.5

@@ -22,7 +22,7 @@ from perfmodel.evidence.compiled.compilefacts import content, launch_key
 from perfmodel.evidence.compiled.targets import TARGETS
 from perfmodel.evidence.day.supervisor import run_group
 from perfmodel.evidence.kernel import BundledKernel, Descriptor, Launch, torch_type
-from perfmodel.evidence.records.records import replacing
+from perfmodel.evidence.records.replacing import replacing
 
 PACKED = "triton-cache.tar.gz"
 _KEPT = (".cubin", ".hsaco", ".json", ".so")  # what a launch needs; the rest is for reading

@@ -19,7 +19,7 @@ from perfmodel.evidence.importers import ncu
 from perfmodel.evidence.importers.counters import COLUMNS, NCU_METRICS, import_counters
 from perfmodel.evidence.measured.measure import describe
 from perfmodel.evidence.measured.rivals import Contender
-from perfmodel.evidence.records.records import replacing
+from perfmodel.evidence.records.replacing import replacing
 
 RAW, TABLE = "ncu.csv", "counters.csv"
 _PROFILED = 64  # cases, spread over the grid

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from perfmodel.errors import PerfmodelError
+from perfmodel.interrupts import import_whole
 
 _CPU = Path("/sys/devices/system/cpu")
 _GROUP = Path("/sys/fs/cgroup")
@@ -345,10 +346,9 @@ def _target(properties: Any) -> str:
 def needs_torch() -> Any:
     """The torch module; raises `NoDevice` where it is not installed."""
     try:
-        import torch
+        return import_whole("torch")
     except ImportError:
         raise NoDevice("measuring needs torch: pip install 'perfmodel[gpu]'") from None
-    return torch
 
 
 def _torch_threads() -> int:

@@ -14,7 +14,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from perfmodel.errors import OutputError, TableError
+from perfmodel.errors import OutputError, TableError, reason
+from perfmodel.evidence.records.replacing import remove_abandoned, replacing
 
 Row = Mapping[str, str]
 Key = tuple[str, ...]
@@ -43,14 +44,21 @@ class Journal:
         """
         if self.path.suffix != _SUFFIX:
             raise OutputError(f"{self.path}: rows are appended one by one; name a .csv file")
+        new = not self.path.exists()
         try:
+            remove_abandoned(self.path)
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise OutputError(f"cannot write {self.path}: {reason}; choose another path") from None
+            said = f"cannot write {self.path}: {reason(error)}"
+            raise OutputError(f"{said}; choose another path") from None
         try:
             self._lock()
-            self._begin(resume)
+            try:
+                self._begin(resume)
+            except OutputError:
+                if new:  # a full disk leaves no empty table
+                    self.path.unlink(missing_ok=True)
+                raise
         except BaseException:
             self.close()
             raise
@@ -96,8 +104,8 @@ class Journal:
             _write_all(self._descriptor, line.encode())
             os.fsync(self._descriptor)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise OutputError(f"cannot write {self.path}: {reason}; free some space") from None
+            said = f"cannot write {self.path}: {reason(error)}"
+            raise OutputError(f"{said}; free some space") from None
         self._done[self.key(cells)] = cells
 
     def _lock(self) -> None:
@@ -183,20 +191,18 @@ class Journal:
 
     def _put_aside(self, lines: list[bytes]) -> None:
         aside = self.path.with_name(f"{self.path.name}.damaged")
-        with aside.open("ab") as file:
-            file.write(b"\n".join(lines) + b"\n")
+        try:
+            with aside.open("ab") as file:
+                file.write(b"\n".join(lines) + b"\n")
+        except OSError as error:
+            raise OutputError(f"cannot write {aside}: {reason(error)}; free some space") from None
 
     def _replace(self, data: bytes) -> None:
         """Replace the file atomically: a kill leaves either the old or the new contents."""
-        partial = self.path.with_name(f".{self.path.name}.new")
-        try:
-            with partial.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self.path)
-        finally:  # a full disk leaves nothing beside the table
-            partial.unlink(missing_ok=True)
+        with replacing(self.path) as partial, partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         self.close()
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND)
         self._lock()

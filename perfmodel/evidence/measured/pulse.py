@@ -10,13 +10,14 @@ away), it is run again.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from perfmodel.evidence.records.replacing import replacing
 
 _NOW, _LOST = ".now.json", ".lost.json"
 
@@ -88,9 +89,8 @@ def forget(folder: Path) -> None:
 
 
 def _write(path: Path, value: object) -> None:
-    partial = path.with_name(f"{path.name}.{os.getpid()}")
-    partial.write_text(json.dumps(value), encoding="utf-8")
-    partial.replace(path)
+    with replacing(path) as partial:
+        partial.write_text(json.dumps(value), encoding="utf-8")
 
 
 def _read(path: Path) -> dict[str, Any] | None:

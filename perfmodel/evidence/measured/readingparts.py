@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perfmodel.evidence.measured.microbench import Curve, Readings, Report, read
 from perfmodel.evidence.measured.pulse import Pulse
-from perfmodel.evidence.records.records import replacing
+from perfmodel.evidence.records.replacing import replacing
 
 MISSING = "not measured"
 Load = tuple[tuple[float, float, float | None, float | None], ...]

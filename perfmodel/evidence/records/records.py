@@ -10,14 +10,13 @@ pandas is imported only when a table is read or written: predicting does not nee
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfmodel.errors import MissingExtra, OutputError, TableError, needs, reason
+from perfmodel.errors import MissingExtra, OutputError, TableError, needs
 from perfmodel.evidence.records import cells
+from perfmodel.evidence.records.replacing import replacing
 from perfmodel.plaintext import csv_cell
 
 if TYPE_CHECKING:
@@ -129,42 +128,6 @@ def table_suffix(path: str) -> str:
         if path.endswith(suffix):
             return suffix
     raise OutputError(f"{path}: a table is written as {' or '.join(SUFFIXES)}; change the name")
-
-
-@contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """A temporary file in the folder of `path`, renamed to `path` if the block succeeds.
-
-    Raises `OutputError` if the folder or file cannot be written; no file is left then.
-    """
-    from tempfile import NamedTemporaryFile
-
-    target = Path(path)
-    try:
-        if target.is_dir():
-            raise OutputError(f"cannot write {target}: it is a folder; name a file in it")
-        with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            partial = Path(file.name)
-    except (OSError, ValueError) as error:  # ValueError: a null character in the name
-        raise OutputError(_unwritable(target, error)) from None
-    try:
-        yield partial
-        partial.chmod(0o666 & ~_umask())
-        partial.replace(target)
-    except OSError as error:
-        raise OutputError(_unwritable(target, error)) from None
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _unwritable(target: Path, error: OSError | ValueError) -> str:
-    return f"cannot write {target}: {reason(error)}; choose another path"
 
 
 def needs_pyarrow(where: str) -> None:

@@ -1,0 +1,119 @@
+"""Which test modules concern a module of the library: those that import it over the fewest steps.
+
+The imports are read from the text of all modules, those inside functions included. A name that a
+package exports counts as an import of the module that defines it, and a command's name in a test as
+an import of the command's module. Among tests that are as near, those that import fewer modules
+come first: they are about less.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import deque
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+WITHOUT_LAWS = {
+    "docs", "golden_tables", "readings", "desk_tasks", "site", "fuzz", "laws_bite", "package",
+    "project", "words", "glossary", "completion", "interrupts", "replacing", "report_browser",
+    "report_kinds_browser",
+}  # fmt: skip
+"""Tests of printed numbers, of texts, and of the project's frame. A mistake that only they notice
+has no law against it, so no mutant is run against them."""
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def _trees() -> dict[str, ast.Module]:
+    """Modules of the library and of the tests by their names, parsed."""
+    paths = [*ROOT.glob("perfmodel/**/*.py"), *ROOT.glob("tests/*.py")]
+    return {_name(path): ast.parse(path.read_bytes()) for path in paths}
+
+
+def _named(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """(module, name in it) of each import; no name for a whole module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+@cache
+def _home(module: str, name: str) -> str:
+    """The module that defines a name, followed through the packages that export it."""
+    inner = f"{module}.{name}"
+    if not name or module not in _trees():
+        return module
+    if inner in _trees() and inner != "perfmodel.predict":
+        return inner
+    for source, exported in _named(_trees()[module]):
+        if exported == name and source != module:
+            return _home(source, name)
+    return module
+
+
+@cache
+def _commands() -> dict[str, str]:
+    """The module of each command."""
+    names = (name for name in _trees() if name.startswith("perfmodel.cli."))
+    return {name.rpartition(".")[2].strip("_"): name for name in names}
+
+
+@cache
+def _imports(module: str) -> frozenset[str]:
+    tree = _trees()[module]
+    found = {_home(source, name) for source, name in _named(tree)}
+    if module.startswith("tests."):
+        found = {f"tests.{name}" if f"tests.{name}" in _trees() else name for name in found}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                first = node.value.removeprefix("perfmodel ").partition(" ")[0]
+                found |= {_commands()[first]} if first in _commands() else set()
+    return frozenset(found & _trees().keys()) - {module, "perfmodel"}
+
+
+@cache
+def _users() -> dict[str, list[str]]:
+    """The modules that import each module."""
+    users: dict[str, list[str]] = {}
+    for name in _trees():
+        for used in _imports(name):
+            users.setdefault(used, []).append(name)
+    return users
+
+
+@cache
+def _words(module: str) -> frozenset[str]:
+    tree = _trees()[module]
+    return frozenset(re.findall(r"[a-z_]{4,}", ast.unparse(tree)))
+
+
+def concerned(module: str, text: str = "") -> list[str]:
+    """Test modules from which imports lead to a module, as `test_x`, the nearest first.
+
+    Tests with a name of `text`, a part of the module, are a step nearer than others.
+    """
+    names = set(re.findall(r"[a-z_]{4,}", text))
+    steps, todo = {module: 0}, deque([module])
+    while todo:
+        one = todo.popleft()
+        for user in _users().get(one, ()):
+            if user not in steps:
+                steps[user] = steps[one] + 1
+                todo.append(user)
+    tests = [
+        name for name in steps
+        if name.startswith("tests.test_") and name.removeprefix("tests.test_") not in WITHOUT_LAWS
+    ]  # fmt: skip
+    tests.sort(
+        key=lambda name: (steps[name] - bool(names & _words(name)), len(_imports(name)), name)
+    )
+    return [name.removeprefix("tests.") for name in tests]
