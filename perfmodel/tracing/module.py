@@ -33,8 +33,7 @@ def load(place: str, dtype: str = "bf16") -> Any:
     file is run. Raises `TraceError` with what went wrong in it, in one line.
     """
     needs("torch", "tracing")
-    torch = import_whole("torch")
-
+    import_whole("torch")
     with redirect_stdout(sys.stderr):  # what it prints is no part of a result
         return _built(place, torch_type(dtype))
 
