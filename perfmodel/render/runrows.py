@@ -6,7 +6,7 @@ Columns whose value is the same in every row stand above the table.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.render.report import Column, Report, Row, fixed, integer, micros, text
@@ -61,7 +61,7 @@ def _blank(column: pd.Series[Any]) -> pd.Series[bool]:
     return column.isna() | (column.astype("str") == "")
 
 
-def _plain(row: Row) -> dict[str, Any]:
+def _plain(row: Mapping[Hashable, Any]) -> dict[str, Any]:
     """A row with None for each missing value."""
     return {
         str(name): None if value is None or value != value else value for name, value in row.items()

@@ -115,7 +115,7 @@ def _windows(draft: Draft) -> dict[str, Any]:
         for text in texts.unique()
         for mask in (False, True)
     }
-    read = [known[cell] for cell in zip(texts, masked, strict=True)]
+    read = [known[cell] for cell in zip(texts, masked.tolist(), strict=True)]
     refuse(draft, "window", np.array([each is None for each in read]), windows.WANTED)
     keys = pd.Series(
         [each.keys if each else 0 for each in read], index=texts.index, dtype="float64"
