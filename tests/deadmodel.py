@@ -1,9 +1,9 @@
 """A pytest plugin that makes every prediction fail: `-p deadmodel`.
 
 It is loaded before any test module, so that tests import the replaced functions. The environment
-variable DEAD_MODEL says how the model is dead: it refuses everything, or its answer to all
-questions is the one to the first. After the tests it lists those that passed nevertheless, and
-whether they called the model.
+variable DEAD_MODEL says how the model is dead: `refuses` raises, `repeats` gives the answer to the
+first question to all. After the tests it lists those that passed nevertheless, and whether they
+called the model.
 """
 
 from __future__ import annotations
