@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from perfmodel.errors import TableError
+from perfmodel.errors import TableError, UnknownName
 from perfmodel.evidence import casefile
 from perfmodel.evidence.cases import Case, implementation_of, is_label
 from perfmodel.evidence.importers import ncu, profileformats
@@ -71,7 +72,8 @@ def import_counters(
     where = " + ".join(str(path) for path in listed)
     profile = _merged([profileformats.read(path) for path in listed], where)
     if profile.on_host:
-        check_host(where, load(device))
+        with suppress(UnknownName):  # any name may stand in a table
+            check_host(where, load(device))
     said = list(profile.said)
     if profile.instances:
         found = _from_instances(profile, where, said)
