@@ -189,3 +189,33 @@ def test_drawing_does_not_load_pyplot():
     assert (
         subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
     )
+
+
+@pytest.mark.parametrize("ends", [(3, 9), (30, 200), (1, 40), (1, 1e6), (600, 900)])
+def test_no_chart_writes_tex(ends, tmp_path):
+    """However narrow a log axis is, its ticks are plain numbers, and some of them are written."""
+    from matplotlib.figure import Figure
+
+    from perfmodel.render.chart import Chart, save
+
+    figure = Figure()
+    figure.add_subplot().plot(ends, ends)
+    figure.axes[0].set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+    save(Chart(figure, "t", "d"), tmp_path / "c.svg")
+    text = (tmp_path / "c.svg").read_text()
+    assert "$" not in text
+    assert "mathdefault" not in text
+    assert text.count("<text") >= 4
+
+
+def test_no_picture_of_the_documents_has_tex():
+    pictures = sorted((Path(__file__).parents[1] / "docs" / "images").glob("*.svg"))
+    assert pictures
+    assert [path.name for path in pictures if "$\\" in path.read_text(encoding="utf-8")] == []
+
+
+def test_series_never_share_colour_and_shape():
+    from perfmodel.render.page import Page, styled
+
+    with styled(Page()) as palette:
+        assert len({palette.look(i) for i in range(72)}) == 72

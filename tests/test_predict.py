@@ -174,7 +174,7 @@ def test_the_json_form_has_units_in_its_names_and_adds_up():
     assert found["time_us"] == pytest.approx(made.seconds * 1e6)
     assert found["low_us"] < found["time_us"] < found["high_us"]
     for level in ("hbm", "l2", "shared"):
-        expected = found["flops"]["matrix"] / found["bytes"][level]
+        expected = found["useful_flops"] / found["bytes"][level]
         assert found["arithmetic_intensity"][level] == pytest.approx(expected)
     # Causal, 4·b·h·N²·d/2 = 4 · 2 · 8 · 1024² · 128 / 2 = 4.29 GFLOP by the papers' convention.
     assert found["useful_flops"] == 4 * 2 * 8 * 1024**2 * 128 / 2

@@ -30,7 +30,7 @@ _LEAST = 0.01  # assumed width of a line in inches
 
 def text_inches(text: str, points: float) -> float:
     """Length of `text` at a font size of `points`: its letters' advances, without kerning."""
-    return sum(map(_advance, text)) * points / 72
+    return sum(map(_advance, text)) * points / 72 if text.strip() else 0.0
 
 
 @lru_cache(maxsize=4096)

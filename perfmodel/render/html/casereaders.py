@@ -109,6 +109,9 @@ def checked(
     rows: Sequence[Document], source: str, needed: Sequence[str] = ("device", "problem", "time_us")
 ) -> None:
     """Raise `TableError` for a row that is no prediction: row and column are named."""
+    for name in needed:
+        if not all(name in row for row in rows):
+            raise KeyError(name)
     cells.check(rows, source, needed=needed)
     for i, row in enumerate(rows, start=1):
         for name in (*_MEMBERS, "problem"):
