@@ -58,7 +58,8 @@ def networks(draw, multiple: int = 1, experts: bool | None = None) -> Network:
 
 
 def setting(batch=2, seq=32, name="megatron", shards=None, training=True, **more) -> Setting:
-    """Circumstances of a pass, small unless told."""
+    """Circumstances of a pass, small unless told, with the attention that its stack published."""
+    more = {"attention": "", **more}
     return Setting(
         batch, seq, training=training, stack=stack(name), shards=shards or Shards(), **more
     )
