@@ -66,7 +66,7 @@ class Deployments:
             except PerfmodelError as error:
                 each = [("", partial(_raise, error))]
             for words, answer in each:
-                yield ", ".join(filter(None, [label, words])), lambda answer=answer: list(answer())
+                yield ", ".join(filter(None, [label, words])), partial(_listed, answer)
 
     def _said(self, chosen: Mapping[str, Any]) -> str:
         """The values that distinguish a deployment."""
@@ -79,6 +79,11 @@ class Deployments:
             for name, value in chosen.items()
             if len(self.choices[name]) > 1
         )
+
+
+def _listed(answer: Callable[[], Iterable[Found]]) -> list[Found]:
+    """The answers of one part; an iterator raises here, where errors are caught."""
+    return list(answer())
 
 
 def _raise(error: PerfmodelError) -> list[Any]:

@@ -87,11 +87,12 @@ def pooled(deployments: Deployments, tokens: Sequence[np.ndarray]) -> Report:
         from perfmodel.serving.steps import Steps
 
         steps = Steps(one)
+
+        def answer(isl: int, osl: int) -> list[tuple[Deployment, int, int, Pools]]:
+            return [(one, isl, osl, pools(steps, steps, isl, osl))]
+
         for isl, osl in lengths:
-            yield (
-                f"isl {isl:,}, osl {osl:,}",
-                lambda isl=isl, osl=osl: [(one, isl, osl, pools(steps, steps, isl, osl))],
-            )
+            yield f"isl {isl:,}, osl {osl:,}", partial(answer, isl, osl)
 
     found, refused = deployments.answers(parts)
     return servingways.pools(found, refused)

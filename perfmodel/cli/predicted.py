@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from perfmodel.algorithms import Problem
@@ -82,6 +82,11 @@ def one_by_one(cases: Cases, ways: Sequence[Way]) -> tuple[list[Predicted], Refu
             for words, case in cases.singles():
                 named = [way.device.slug, way.how["implementation"] or way.how["schedule"], words]
                 label = " ".join(filter(None, named))
-                yield label, lambda case=case, way=way: next(predicted(case, [way]))
+                yield label, partial(_alone, case, way)
 
     return answered(asked())
+
+
+def _alone(case: Cases, way: Way) -> Predicted:
+    """The prediction of a single case."""
+    return next(predicted(case, [way]))
