@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from changes import Change
 from cliffs import Cliff, heads_cut_otherwise, longer_slices, menu_left
-from tilings import steps_streamed
+from tilings import backward_tiles, steps_streamed
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.timing.libraries import AttentionFacts
@@ -39,7 +39,8 @@ def _other_kernel(change: Change) -> bool:
 
 
 def _busiest(change: Change) -> np.ndarray:
-    """Times as many blocks on the busiest unit; of attention also of blocks of a head each."""
+    """Times as many blocks on the busiest unit; of attention also of blocks that have a head, or
+    a tile of its keys, as in backward passes."""
 
     def ratio(blocks: list[np.ndarray]) -> np.ndarray:
         first, second = (np.ceil(each - 1e-9) for each in blocks)
@@ -49,10 +50,14 @@ def _busiest(change: Change) -> np.ndarray:
     busiest = ratio([each.waves * each.occupancy for each in ends])
     if not isinstance(change.problem, Attention):
         return busiest
-    heads = [
-        each.problem.batch * each.problem.heads_q / machine(each.device).units for each in ends
-    ]
-    return np.maximum(busiest, ratio(heads))
+    ratios = [busiest]
+    for keys in (np.inf, *(keys for _, keys in backward_tiles(change.before))):
+        blocks = [
+            sizes["b"] * sizes["g"] * sizes["r"] * np.maximum(np.ceil(sizes["x"] / keys), 1.0)
+            for sizes in (each.problem.sizes() for each in ends)
+        ]
+        ratios.append(ratio([each / machine(change.before.device).units for each in blocks]))
+    return np.asarray(np.max(ratios, axis=0))
 
 
 def _became_batched(change: Change) -> np.ndarray | bool:
@@ -119,8 +124,8 @@ JUMPS = (
         "tiles of another kernel",
         _otherwise_tiled,
         lambda _: 2.8,
-        "FlashAttention-3 has tiles for few queries; FlashAttention-1 to -3 choose slices by counts "
-        "of blocks (tile_size.h, heuristics.h, fmha_fwd_launch_template.h).",
+        "FlashAttention-3 has tiles for few queries; FlashAttention-1 to -3 choose slices by "
+        "counts of blocks (tile_size.h, heuristics.h, fmha_fwd_launch_template.h).",
     ),
     Cliff(
         "a group of queries in one tile",
