@@ -10,6 +10,7 @@ DATA   ?=
 # Inputs of the fuzzer, predictions to check, mistakes to make; without a seed one is drawn and told.
 INPUTS      ?= 100000
 PREDICTIONS ?= 1000000
+NEIGHBOURS ?= 200000
 MUTANTS     ?= 60
 SEED        ?=
 # Without a GPU, hold torch to the one release whose CPU-only wheel pip may be set up to find.
@@ -96,7 +97,7 @@ fuzz: $(VENV)/.ready ## Run 100,000 whole commands on good and damaged input: ma
 	$(BIN)/python tests/fuzz --inputs $(INPUTS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
 physics: $(VENV)/.ready ## Check bounds and monotony of a million random predictions: make physics SEED=7
-	$(BIN)/python tests/physics --predictions $(PREDICTIONS) --jobs $(JOBS) \
+	$(BIN)/python tests/physics --predictions $(PREDICTIONS) --neighbours $(NEIGHBOURS) --jobs $(JOBS) \
 	    $(if $(SEED),--seed $(SEED))
 
 mutants: $(VENV)/.ready ## Make 60 mistakes in a copy of the model; nine of ten must fail a test

@@ -15,12 +15,14 @@ from bounds import ROUNDING, bounds  # noqa: E402
 from changes import Change, better_devices, larger  # noqa: E402
 from cliffs import CLIFFS, tolerance  # noqa: E402
 from draws import LEAST, make  # noqa: E402
-from sample import sample  # noqa: E402
+from jumps import JUMPS, MOST, excess  # noqa: E402
+from neighbours import LAW, neighbours  # noqa: E402
+from sample import check, sample  # noqa: E402
 from tally import Tally  # noqa: E402
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise  # noqa: E402
 from perfmodel.hardware import load  # noqa: E402
-from perfmodel.predict import predict_arrays  # noqa: E402
+from perfmodel.predict import predict, predict_arrays  # noqa: E402
 
 H100 = load("h100-sxm")
 
@@ -34,8 +36,50 @@ def test_no_prediction_breaks_its_bounds_or_falls_where_there_is_no_cliff(seed):
     assert tally.predicted >= LEAST * tally.asked
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_one_more_takes_about_as_long_but_for_named_jumps(seed):
+    tally = Tally()
+    for index in range(40):
+        tally.add(neighbours(seed, index, n=40))
+    assert tally.checked[LAW] > 3000
+    assert tally.violations == 0, "\n".join(tally.lines())
+
+
+def test_a_jump_between_neighbours_is_seen():
+    problem = Matmul(np.array([3000, 5000]), 4096, 4096)
+    before = predict_arrays(problem, H100)
+    grown = replace(problem, m=problem.m + 1)
+    after = predict_arrays(grown, H100)
+    for factor, violations in ((1.0, 0), (1.6, 2)):
+        slower = replace(after, seconds=factor * before.seconds)
+        tally, change = Tally(), Change("any", "m", "+1", before, slower)
+        check(tally, change, LAW, excess(change), JUMPS, MOST)
+        assert tally.violations == violations
+
+
+# A size that crosses from one kernel to another, and the most times its proportion it may take.
+STEPS = [
+    ("rtx4090", Matmul(14, 9, 13205, dtype="fp64"), {"batch": 2}, 12.0),
+    ("mi300x", Matmul(4, 4096, 4096, dtype="int8"), {"m": 5}, 1.1),
+    ("tpu-v5e", Matmul(4, 4096, 4096, dtype="int8"), {"m": 5}, 1.1),
+    ("wse-2", Rowwise("rmsnorm", 18, 989, direction="bwd"), {"cols": 1978}, 1.1),
+    ("gaudi3", Rowwise("quantise", 67, 911), {"cols": 1822}, 1.1),
+]
+
+
+@pytest.mark.parametrize(("slug", "problem", "grown", "most"), STEPS)
+def test_steps_between_kernels_are_no_deeper_than_their_rules(slug, problem, grown, most):
+    ((axis, value),) = grown.items()
+    ratio = (
+        predict(replace(problem, **grown), load(slug)).seconds
+        / predict(problem, load(slug)).seconds
+    )
+    assert 0.99 <= ratio <= most * value / getattr(problem, axis)
+
+
 def test_the_command_says_what_it_checked():
-    command = [sys.executable, str(FOLDER), "--predictions", "400", "--seed", "7", "--jobs", "1"]
+    command = [sys.executable, str(FOLDER), "--predictions", "400", "--neighbours", "400",
+               "--seed", "7", "--jobs", "1"]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("seed 7,")
@@ -153,5 +197,5 @@ def test_cliffs_lie_where_their_rules_turn_and_nowhere_else(problem, grown, name
 def test_every_cliff_is_told_to_users():
     text = (FOLDER.parents[1] / "docs" / "model.md").read_text(encoding="utf-8")
     told = " ".join(text.split())
-    for cliff in CLIFFS:
+    for cliff in (*CLIFFS, *JUMPS):
         assert f"**{cliff.name[0].upper()}{cliff.name[1:]}**" in told, cliff.name

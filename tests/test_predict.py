@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
+from perfmodel.algorithms.matmul import FORMATS
 from perfmodel.algorithms.problem import describe, length, pick
+from perfmodel.algorithms.rowwise import OPS
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import load
 from perfmodel.operators import operator_of
@@ -53,6 +55,36 @@ CASES: dict[str, tuple[Problem, str]] = {
     "softmax": (Rowwise("softmax", sizes(1, 9000), sizes(1, 60000)), "auto"),
     "pointwise": (Rowwise("pointwise", sizes(1, 9000), sizes(1, 900), inputs=sizes(1, 4)), "auto"),
 }  # fmt: skip
+
+
+EXTENTS: dict[type, dict[str, list[int]]] = {
+    Matmul: {"m": [1, 7, 300], "n": [1, 30, 4000], "k": [8, 129, 9000], "batch": [1, 2, 98]},
+    Attention: {"batch": [1, 3, 50], "heads_q": [4, 8, 32], "heads_kv": [1, 2, 4],
+                "seq_q": [1, 3, 200], "seq_kv": [300, 700, 5000], "head_dim": [32, 64, 128]},
+    Rowwise: {"rows": [1, 9, 5000], "cols": [1, 77, 9000]},
+}  # fmt: skip
+SINGLES = [
+    *(Matmul(128, 128, 128, dtype=dtype) for dtype in FORMATS),
+    *(Attention(2, 8, 4, 256, 512, 64, causal=True, dtype=dtype, direction=direction)
+      for dtype in ("bf16", "fp32", "fp8") for direction in ("fwd", "bwd", "fwdbwd")),
+    *(Rowwise(op, 64, 512) for op in OPS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("slug", ["h100-sxm", "v100-sxm2", "mi300x"])
+@pytest.mark.parametrize("problem", SINGLES, ids=lambda one: f"{one.operator} {one.dtype}")
+def test_any_one_size_may_be_an_array(problem, slug):
+    device = load(slug)
+    for name, extents in EXTENTS[type(problem)].items():
+        if problem.dtype != "bf16" and name in ("heads_q", "heads_kv", "head_dim"):
+            continue
+        try:
+            found = predict_arrays(replace(problem, **{name: np.array(extents)}), device)
+        except PerfmodelError as error:  # a type that the device lacks
+            assert "has no" in str(error)  # noqa: PT017
+            return
+        single = [predict(replace(problem, **{name: extent}), device) for extent in extents]
+        assert found.seconds == pytest.approx([one.seconds for one in single], rel=1e-6)
 
 
 def same(left: Prediction, right: Prediction) -> None:

@@ -18,7 +18,7 @@ from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Predictions
 from perfmodel.timing import matmul, rowwise, splitkv
-from perfmodel.timing.libraries import AttentionFacts
+from perfmodel.timing.libraries import AttentionFacts, GemmFacts
 from perfmodel.timing.machine import machine
 
 TOLERANCES = {"units": 1.05, "k": 1.10, "n": 1.10}
@@ -63,13 +63,13 @@ def _sliced_otherwise(change: Change) -> np.ndarray | bool:
     return ruled and change.tile_changed("splits")
 
 
-def _heads_cut_otherwise(change: Change) -> np.ndarray | bool:
+def heads_cut_otherwise(change: Change) -> np.ndarray | bool:
     """Whether FlashAttention-1 cuts a head's queries into another number of slices."""
     first, second = (query_slices(each)[0] for each in (change.before, change.after))
     return first != second
 
 
-def _longer_slices(change: Change) -> np.ndarray | bool:
+def longer_slices(change: Change) -> np.ndarray | bool:
     """Whether FlashAttention-1's slices of a head's queries get longer by a tile."""
     first, second = (query_slices(each)[1] for each in (change.before, change.after))
     return first != second
@@ -135,13 +135,14 @@ def _other_tiles(change: Change) -> np.ndarray:
     return np.maximum(2.6, SCREENED * first / second)
 
 
-def _few_rows_ended(change: Change) -> np.ndarray | bool:
-    """Whether m leaves the rows that a library has a kernel of its own for."""
+def menu_left(change: Change) -> np.ndarray | bool:
+    """Whether m leaves the rows that a library has a kernel or tiles of their own for."""
     kernel = change.kernel
-    if not isinstance(change.problem, Matmul) or kernel is None or not kernel.few_rows:
+    if change.what != "m" or not isinstance(kernel, GemmFacts):
         return False
     first, second = change.sizes("m")
-    return (first <= kernel.few_rows) & (second > kernel.few_rows)
+    limits = {kernel.few_rows, *sorted(kernel.tiles)[:-1]} - {0}
+    return np.any([(first <= rows) & (second > rows) for rows in sorted(limits)], axis=0)
 
 
 def _became_batched(change: Change) -> np.ndarray | bool:
@@ -290,14 +291,14 @@ CLIFFS = (
     ),
     Cliff(
         "slices of a head's queries by FlashAttention-1's rule",
-        _heads_cut_otherwise,
+        heads_cut_otherwise,
         constant(2.8),
         "FlashAttention-1 cuts queries by how full the last wave is, at two blocks a unit whatever "
         "the tile (num_splits_heuristic_fwd in fmha_fwd_launch_template.h).",
     ),
     Cliff(
         "slices of a head's queries in whole tiles",
-        _longer_slices,
+        longer_slices,
         constant(1.1),
         "A slice is whole tiles of 16 queries, so that one query more may lengthen most slices and "
         "leave little for the last one.",
@@ -311,11 +312,12 @@ CLIFFS = (
     ),
     Cliff(
         "a kernel for few rows",
-        _few_rows_ended,
+        menu_left,
         _few_rows_rounds,
         "TensorRT-LLM has a kernel on the vector unit for up to 4 rows of int8 "
         "(int8SQ.cu: smoothQuantGemmPlugin), in blocks of 8 columns: short k does not pay for so "
-        "many, and a few units start them in turn.",
+        "many, and a few units start them in turn. vLLM has tiles by rows of fp8 "
+        "(scaled_mm_sm89_fp8_dispatch.cuh).",
     ),
     Cliff(
         "products that become batched",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 from bounds import ROUNDING, bounds
 from changes import Change, better_devices, larger
-from cliffs import CLIFFS, tolerance
+from cliffs import CLIFFS, Cliff, tolerance
 from draws import KINDS, make
 from tally import Tally, largest
 
@@ -71,12 +72,23 @@ def _bound(tally: Tally, law: str, kind: str, found: Predictions, excess: np.nda
 
 
 def _change(tally: Tally, change: Change) -> None:
-    """Count a change; what exceeds the law's tolerance is a cliff's or a violation."""
-    excess, law = change.excess, change.law
-    tally.changed += excess.size
+    """Count a change, and check that more work is not faster, nor a better device slower."""
+    tally.changed += len(change.before)
+    check(tally, change, change.law, change.excess)
+
+
+def check(
+    tally: Tally,
+    change: Change,
+    law: str,
+    excess: np.ndarray,
+    cliffs: Sequence[Cliff] = CLIFFS,
+    most: float | None = None,
+) -> None:
+    """Count a check; what exceeds `most`, or the law's tolerance, is a cliff's or a violation."""
     tally.checked[law] += excess.size
-    wrong = ~(excess <= tolerance(change))
-    for cliff in CLIFFS:
+    wrong = ~(excess <= (tolerance(change) if most is None else most))
+    for cliff in cliffs:
         if not wrong.any():
             return
         steep = wrong & np.asarray(cliff.applies(change))
