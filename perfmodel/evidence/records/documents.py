@@ -3,8 +3,8 @@
 `opened` and `unpacked` are the one way in for gzip. A small file may unpack to more than a machine
 holds: deflate packs equal bytes up to 1,032 to 1 (zlib.net, "zlib Technical Details"). Tables and
 traces pack 5 to 40 to 1. So a file may unpack to `FREE_BYTES` whatever its own size, beyond that to
-`MOST_RATIO` times what was read of it, and never to more than `MOST_BYTES`. A file that does is left
-while it is unpacked, before it fills the memory.
+`MOST_RATIO` times what was read of it, and never to more than `MOST_BYTES`. A file that does is
+left while it is unpacked, before it fills the memory.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def too_large(where: str, packed_bytes: int) -> TableError:
     """The error of a compressed file that unpacks to more than `most_unpacked`."""
     most = most_unpacked(packed_bytes) >> 20
     return TableError(
-        f"{where}: {packed_bytes:,} bytes of it unpack to more than {most:,} MiB, which no table or "
-        "trace does; unpack it yourself if it is sound"
+        f"{where}: {packed_bytes:,} bytes of it unpack to more than {most:,} MiB, which no table "
+        "or trace does; unpack it yourself if it is sound"
     )
 
 
