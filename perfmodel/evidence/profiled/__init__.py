@@ -5,10 +5,12 @@ groups = matching.grouped(timeline, ...)          # equal launches together, wit
 
 timeline      launches in columns: start, duration, kernel
 jsonstream    the events of a trace, one after another
-torchtrace    torch.profiler     nsystems   Nsight Systems' SQLite
+torchtrace    torch.profiler     nsystems, nsystemsreports   Nsight Systems' SQLite and CSV
 ncompute      Nsight Compute's CSV          rocprofiler   rocprofv3's CSV and SQLite
 formats       finds the reader of a file
 operations    recorded operators with shapes, as problems (operations.yaml)
+traffic       what those without products read and write     streams   as problems
+convolutions  recorded convolutions as implicit products
 kernelnames   operator, type and tile from a kernel's name (kernelnames.yaml)
 order         launches in order, aligned with the nodes of a known graph
 matching      combines these three

@@ -3,7 +3,8 @@
 `opened` and `unpacked` are the one way in for gzip. A small file may unpack to more than a machine
 holds: deflate packs equal bytes up to 1,032 to 1 (zlib.net, "zlib Technical Details"). Tables and
 traces pack 5 to 40 to 1. So a file may unpack to `FREE_BYTES` whatever its own size, beyond that to
-`MOST_RATIO` times its own size, and never to more than `MOST_BYTES`.
+`MOST_RATIO` times what was read of it, and never to more than `MOST_BYTES`. A file that does is
+left while it is unpacked, before it fills the memory.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ GZIP = b"\x1f\x8b"
 
 
 def most_unpacked(packed_bytes: int) -> int:
-    """Bytes that a compressed file of this size may unpack to."""
+    """Bytes that so many bytes of a compressed file may unpack to."""
     return min(max(FREE_BYTES, MOST_RATIO * packed_bytes), MOST_BYTES)
 
 
@@ -35,8 +36,8 @@ def too_large(where: str, packed_bytes: int) -> TableError:
     """The error of a compressed file that unpacks to more than `most_unpacked`."""
     most = most_unpacked(packed_bytes) >> 20
     return TableError(
-        f"{where}: its {packed_bytes:,} bytes unpack to more than {most:,} MiB, which no table or "
-        "trace does; unpack it yourself if it is sound"
+        f"{where}: {packed_bytes:,} bytes of it unpack to more than {most:,} MiB, which no table "
+        "or trace does; unpack it yourself if it is sound"
     )
 
 
@@ -48,9 +49,7 @@ class _Unpacking(io.RawIOBase):
 
         self._file = gzip.GzipFile(fileobj=packed)
         self._packed, self._where = packed, where
-        self._packed_bytes = packed.seek(0, io.SEEK_END)
-        packed.seek(0)
-        self._left = most_unpacked(self._packed_bytes)
+        self._unpacked_bytes = 0
 
     def readable(self) -> bool:
         return True
@@ -58,9 +57,10 @@ class _Unpacking(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer)
         piece = self._file.read(len(view))
-        self._left -= len(piece)
-        if self._left < 0:
-            raise too_large(self._where, self._packed_bytes)
+        self._unpacked_bytes += len(piece)
+        packed_bytes = self._packed.tell()
+        if self._unpacked_bytes > most_unpacked(packed_bytes):
+            raise too_large(self._where, packed_bytes)
         view[: len(piece)] = piece
         return len(piece)
 
