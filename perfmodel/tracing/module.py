@@ -32,7 +32,6 @@ def load(place: str, dtype: str = "bf16") -> Any:
     file is run. Raises `TraceError` with what went wrong in it, in one line.
     """
     needs("torch", "tracing")
-    import torch
 
     with redirect_stdout(sys.stderr):  # what it prints is no part of a result
         return _built(place, torch_type(dtype))

@@ -74,7 +74,7 @@ def _known() -> Any:
                     return func(value, *args[1:], **kwargs)
             made = func(*args, **kwargs)
             name = getattr(func, "__name__", "")
-            if name.endswith("_") and not name.endswith("__") or name == "__setitem__":
+            if (name.endswith("_") and not name.endswith("__")) or name == "__setitem__":
                 for x in tensors:  # written in place
                     self._made.pop(id(x), None)
             elif (

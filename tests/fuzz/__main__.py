@@ -38,6 +38,7 @@ import servingcommands  # noqa: E402
 import specs  # noqa: E402
 import sweepfolders  # noqa: E402
 import tables  # noqa: E402
+import tracedmodules  # noqa: E402
 from check import SECONDS, judged  # noqa: E402
 from dice import Dice  # noqa: E402
 from inputs import Input  # noqa: E402
@@ -53,6 +54,7 @@ KINDS: dict[str, tuple[Callable[[Dice], Input], float]] = {
     "graphs": (graphfiles.make, 5),
     "networks": (networkcommands.make, 4),
     "serving": (servingcommands.make, 4),
+    "traces": (tracedmodules.make, 1),
 }
 """What is fuzzed: maker and weight."""
 
