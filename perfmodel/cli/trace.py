@@ -70,7 +70,8 @@ def trace(
 ) -> None:
     """Trace a PyTorch module on the meta device and predict its kernels.
 
-    Imports FILE.py but runs none of the module's arithmetic: needs torch, no GPU, no weights.
+    Runs the code of FILE.py, so trace only files you trust. None of the module's arithmetic is run:
+    needs torch, no GPU, no weights.
 
     \b
     perfmodel trace llama.py:Model --input "ids:int64[1,2048]" -d h100-sxm

@@ -39,6 +39,7 @@ import servingcommands  # noqa: E402
 import specs  # noqa: E402
 import sweepfolders  # noqa: E402
 import tables  # noqa: E402
+import tracedmodules  # noqa: E402
 from check import SECONDS, judged  # noqa: E402
 from dice import Dice  # noqa: E402
 from inputs import Input  # noqa: E402
@@ -55,6 +56,7 @@ KINDS: dict[str, tuple[Callable[[Dice], Input], float]] = {
     "networks": (networkcommands.make, 4),
     "serving": (servingcommands.make, 4),
     "results": (resultfiles.make, 6),
+    "traces": (tracedmodules.make, 1),
 }
 """What is fuzzed: maker and weight."""
 
