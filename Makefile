@@ -100,7 +100,7 @@ physics: $(VENV)/.ready ## Check bounds and monotony of a million random predict
 	$(BIN)/python tests/physics --predictions $(PREDICTIONS) --neighbours $(NEIGHBOURS) --jobs $(JOBS) \
 	    $(if $(SEED),--seed $(SEED))
 
-mutants: $(VENV)/.ready ## Make 60 mistakes in a copy of the model; nine of ten must fail a test
+mutants: $(VENV)/.ready ## Make 60 mistakes in a copy, three a package; nine of ten must fail a test
 	$(BIN)/python tests/mutants --mutants $(MUTANTS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
 coverage: $(VENV)/.ready ## Lines and branches of perfmodel that the tests run, and the lines they do not
