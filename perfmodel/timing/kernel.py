@@ -289,7 +289,9 @@ def _transposing_seconds(
     return memory.latency_seconds(cost, where, even, style.block.tile_seconds)
 
 
-def _multiplying_share(machine: Machine, terms: Mapping[str, np.ndarray], style: Style) -> np.ndarray:
+def _multiplying_share(
+    machine: Machine, terms: Mapping[str, np.ndarray], style: Style
+) -> np.ndarray:
     """Share of the main loop spent multiplying.
 
     The rest goes into operands that the warps of products on the vector unit fetch themselves, and

@@ -26,10 +26,10 @@ from perfmodel.timing.libraries.facts import (
 )
 from perfmodel.timing.libraries.files import kernel_facts, kernels
 from perfmodel.timing.libraries.naming import (
+    asked_for,
     caller_of,
     framework_of,
     implementations,
-    asked_for,
     is_known,
     spelled,
 )
@@ -41,10 +41,10 @@ __all__ = [
     "KernelFacts",
     "MatrixFacts",
     "RowFacts",
+    "asked_for",
     "caller_of",
     "framework_of",
     "implementations",
-    "asked_for",
     "is_known",
     "kernel_facts",
     "kernels",

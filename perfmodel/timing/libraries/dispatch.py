@@ -34,9 +34,9 @@ def resolve(
     """The facts of the kernel that runs an implementation on a device, and sentences on
     assumptions.
 
-    The facts are of the operator's kind. `head_dim` is the one of attention; 0: any. An unknown name gets the nearest kernel. A kernel that
-    does not exist for the device falls back as its library does. Raises `PerfmodelError` where no
-    kernel computes the operator.
+    The facts are of the operator's kind. `head_dim` is the one of attention; 0: any. An unknown
+    name gets the nearest kernel. A kernel that does not exist for the device falls back as its
+    library does. Raises `PerfmodelError` where no kernel computes the operator.
     """
     said: list[str] = []
     chosen = _named(op, implementation, dtype, variant, said)
@@ -48,9 +48,9 @@ def resolve(
         # No library runs a GPU's tiles on a CPU.
         chosen = chosen if chosen.schedule == "standard" else kernel_facts(_BLOCKED)
     chosen = _running(chosen, machine, implementation, said)
-    if head_dim and isinstance(chosen, AttentionFacts) and chosen.other_dims is not None:
-        if head_dim not in chosen.head_dims:
-            chosen = _running(kernel_facts(chosen.other_dims), machine)
+    others = chosen.other_dims if isinstance(chosen, AttentionFacts) else None
+    if others is not None and head_dim not in (0, *chosen.head_dims):
+        chosen = _running(kernel_facts(others), machine)
     if batched and isinstance(chosen, GemmFacts) and chosen.batched is not None:
         chosen = _running(kernel_facts(chosen.batched), machine)
     if decode and isinstance(chosen, AttentionFacts) and chosen.decoder is not None:
