@@ -8,6 +8,7 @@ from perfmodel.algorithms import Attention, Matmul
 from perfmodel.evidence.records.records import tidy
 from perfmodel.hardware import load, loads, names
 from perfmodel.predict import predict, predict_arrays
+from perfmodel.render.basis import basis
 from perfmodel.timing import knowledge
 from perfmodel.timing.architectures import architecture_of
 from perfmodel.timing.knowledge import known, table
@@ -119,3 +120,38 @@ def test_compared_rows_say_it():
             Matmul(512, 512, 512), load("h100-sxm"), implementation="torch-2.4:mm"
         ).implementation
     )
+
+
+@pytest.mark.parametrize(
+    ("problem", "name", "level"),
+    [
+        (Attention(1, 8, 8, 1024, 1024, 64), "my_triton_attn", "assumed"),
+        (Attention(1, 8, 8, 1024, 1024, 64), "better-flash2", "assumed"),
+        (Attention(1, 8, 8, 1024, 1024, 64), "triton", "fitted"),
+        (Attention(1, 8, 8, 1024, 1024, 64), "flash2", "fitted"),
+        (Matmul(512, 512, 512), "our_cublas_wrapper", "assumed"),
+        (Matmul(512, 512, 512), "vllm-0.24.0:torch.nn.functional.linear", "fitted"),
+    ],
+)
+def test_a_name_that_only_contains_a_known_one_is_assumed(problem, name, level):
+    found = predict(problem, load("a100-sxm4-80gb"), implementation=name)
+    assert found.known.implementation == level
+    told = any("is not known: taken for the kernel whose name it contains" in a
+               for a in found.assumptions)  # fmt: skip
+    assert told == (level == "assumed")
+
+
+@pytest.mark.parametrize(
+    ("problem", "slug", "said"),
+    [
+        (Attention(1, 8, 8, 1024, 1024, 64), "mi300x", "no attention runs of its architecture"),
+        (
+            Matmul(512, 512, 512, dtype="w4a16"),
+            "h100-sxm",
+            "no w4a16 gemm runs of its architecture",
+        ),
+    ],
+)
+def test_what_is_not_known_of_a_device_names_the_kind_of_runs(problem, slug, said):
+    notes = basis([predict(problem, load(slug)).as_dict()])
+    assert any(said in note for note in notes if note.startswith("known"))

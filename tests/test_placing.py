@@ -283,3 +283,16 @@ def test_bad_places_are_one_line_and_exit_code_two(capsys, place, said):
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_a_card_has_one_capacity():
+    """80 GB on the label are 80 GiB to the driver, for whatever has to fit."""
+    from perfmodel.onchip.holding import least_devices
+    from perfmodel.timing.capacity import rooms
+    from perfmodel.timing.placing import OWN
+
+    device = load("h100-sxm")
+    assert rooms(device, [OWN])[OWN] == device.memory_bytes == 80 * 2**30
+    assert least_devices(79.0 * 2**30, device) == 1
+    fitting = predict(Matmul(1, 64, int(78 * 2**30 / 64 / 2)), device)
+    assert fitting.fits

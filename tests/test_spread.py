@@ -149,3 +149,17 @@ def test_a_prediction_lies_in_its_own_range():
         found = predict(problem, H100)
         assert found.low_seconds <= found.seconds <= found.high_seconds
         assert found.low_seconds < found.high_seconds
+
+
+def test_no_family_is_wider_than_its_kernels_can_differ():
+    """Host time of one framework's calls is no spread of its kernels."""
+    for name, entry in table()["families"].items():
+        width = np.array(entry["high"]) - np.array(entry["low"])
+        assert np.all(width < np.log(4)), name
+    low, high = spread.interval(
+        "gemm-fp8_block",
+        Known("fitted", "assumed", "known"),
+        np.array([10e-6]),
+        np.array([1e-6]),
+    )
+    assert high[0] / low[0] < 6.0
