@@ -48,19 +48,9 @@ def resolve(
         # No library runs a GPU's tiles on a CPU.
         chosen = chosen if chosen.schedule == "standard" else kernel_facts(_BLOCKED)
     chosen = _running(chosen, machine, implementation, said)
-<<<<<<< HEAD
-    if (
-        head_dim
-        and isinstance(chosen, AttentionFacts)
-        and chosen.other_dims is not None
-        and head_dim not in chosen.head_dims
-    ):
-        chosen = _running(kernel_facts(chosen.other_dims), machine)
-=======
     others = chosen.other_dims if isinstance(chosen, AttentionFacts) else None
     if others is not None and head_dim not in (0, *chosen.head_dims):
         chosen = _running(kernel_facts(others), machine)
->>>>>>> w-attention
     if batched and isinstance(chosen, GemmFacts) and chosen.batched is not None:
         chosen = _running(kernel_facts(chosen.batched), machine)
     if decode and isinstance(chosen, AttentionFacts) and chosen.decoder is not None:
