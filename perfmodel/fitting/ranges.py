@@ -72,7 +72,8 @@ def waits_for_host(table: pd.DataFrame) -> np.ndarray:
     """Whether a run takes as long as its framework's own call keeps the host busy."""
     ran = ["device", "op", "implementation", "dtype"]
     found = np.zeros(len(table))
-    for (device, op, name, dtype), rows in table.groupby(ran).indices.items():
+    groups: Any = table.groupby(ran).indices
+    for (device, op, name, dtype), rows in groups.items():
         instruction = architecture_of(load(str(device))).instruction
         found[rows] = caller_of(str(op), str(name), str(dtype), instruction).host_seconds or 0.0
     return np.asarray(table["measured_us"].to_numpy(float) * 1e-6 < _CALL_SPREAD * found)

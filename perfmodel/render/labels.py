@@ -191,5 +191,13 @@ def name_points(
         ]
         box = places.best(offered)
         if box is not None:
-            at = axes.transData.inverted().transform(np.asarray(box.start) * dpi + panel.min)
-            axes.text(*at, text, fontsize=points, color=colour, va="center_baseline", zorder=9)
+            start = axes.transData.inverted().transform(np.asarray(box.start) * dpi + panel.min)
+            axes.text(
+                float(start[0]),
+                float(start[1]),
+                text,
+                fontsize=points,
+                color=colour,
+                va="center_baseline",
+                zorder=9,
+            )

@@ -30,7 +30,7 @@ def decomposed(node: Any, name: str, known: MutableMapping[Any, Any]) -> Any:
 
 
 def _described(leaf: Any) -> Any:
-    value = leaf.meta.get("val") if hasattr(leaf, "meta") else None
+    value: Any = leaf.meta.get("val") if hasattr(leaf, "meta") else None
     if not hasattr(value, "stride"):
         return repr(leaf)
     return tuple(value.shape), value.stride(), value.dtype

@@ -60,8 +60,8 @@ class Operation:
     @property
     def useful_flops(self) -> float:
         """The FLOPs that a causal mask leaves (`Attention.flops`)."""
-        masks = isinstance(self.problem, Attention)
-        return float(self.problem.flops()) if masks else self.flops
+        problem = self.problem
+        return float(problem.flops()) if isinstance(problem, Attention) else self.flops
 
     @property
     def fusable(self) -> bool:
