@@ -69,13 +69,17 @@ class _Convolution:
         taps, positions = self.weight.shape[2:], self.coarse.shape[-len(self.strides) :]
         filters = self.weight.shape[0] // self.groups
         batch = self.coarse.elements // math.prod((self.groups, filters, *positions))
+        fine, coarse = ("C", "A") if self.transposed else ("A", "C")
+        inside = (self.out if self.transposed else self.image).shape[-len(taps) :]
         axes = {"n": batch, "g": self.groups, "f": filters}
         windows = []
         for i, (extent, tap, stride) in enumerate(zip(positions, taps, self.strides, strict=True)):
+            if result == fine:  # filters that reach beyond the edge write nothing there
+                extent = min(extent, max((inside[i] - tap) // stride + 1, 1))
+                tap = min(tap, inside[i])
             axes |= {f"p{i}": extent, f"r{i}": tap}
             windows.append([f"p{i}", f"r{i}", stride])
         spots, places = ([f"{letter}{i}" for i in range(len(taps))] for letter in "pr")
-        fine, coarse = ("C", "A") if self.transposed else ("A", "C")
         own = {fine: ["n", "g", *spots, *places], "B": ["g", "f", *places],
                coarse: ["n", "g", "f", *spots]}  # fmt: skip
         types = {"A": self.image.dtype, "B": self.weight.dtype, "C": self.out.dtype}
