@@ -134,12 +134,7 @@ page.terms = () => {
         page.el(
           "tr",
           {},
-          page.el(
-            "th",
-            { scope: "row" },
-            row.name,
-            row.about ? page.el("span", { class: "about" }, row.about) : "",
-          ),
+          page.el("th", { scope: "row", "data-about": row.about }, row.name),
           page.el("td", { class: "number" }, page.time(row.time)),
           page.el("td", {}, bar(row, most)),
         ),
