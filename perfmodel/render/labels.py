@@ -191,5 +191,9 @@ def name_points(
         ]
         box = places.best(offered)
         if box is not None:
-            at = axes.transData.inverted().transform(np.asarray(box.start) * dpi + panel.min)
-            axes.text(*at, text, fontsize=points, color=colour, va="center_baseline", zorder=9)
+            left, middle = axes.transData.inverted().transform(
+                np.asarray(box.start) * dpi + panel.min
+            )
+            axes.text(
+                left, middle, text, fontsize=points, color=colour, va="center_baseline", zorder=9
+            )
