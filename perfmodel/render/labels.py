@@ -191,13 +191,9 @@ def name_points(
         ]
         box = places.best(offered)
         if box is not None:
-            start = axes.transData.inverted().transform(np.asarray(box.start) * dpi + panel.min)
+            left, middle = axes.transData.inverted().transform(
+                np.asarray(box.start) * dpi + panel.min
+            )
             axes.text(
-                float(start[0]),
-                float(start[1]),
-                text,
-                fontsize=points,
-                color=colour,
-                va="center_baseline",
-                zorder=9,
+                left, middle, text, fontsize=points, color=colour, va="center_baseline", zorder=9
             )
