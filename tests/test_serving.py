@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfmodel.compression import naming
+from perfmodel.compression.network import Compressed
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import load as load_device
 from perfmodel.networks.expand import active_count
@@ -468,3 +470,18 @@ def test_bits_of_formats():
 def test_formats_without_a_rate_are_widened():
     assert deployment(weights="mxfp4").product == "w4a16"
     assert deployment(device="b200", weights="mxfp4").product == "mxfp4"
+
+
+# Published files: llama.cpp's Q4_K_M of Llama-3.2-3B-Instruct and of Llama-3.3-70B-Instruct
+# (geerlingguy/ai-benchmarks#53, runpod/docs#839); safetensors of gpt-oss (alvarobartt/hf-mem#60,
+# AMD-AGI/Primus#1070).
+@pytest.mark.parametrize(
+    ("network", "weights", "file_bytes", "off"),
+    [("llama-3.2-3b", "q4_k_m", 2_019_377_696, 0.01), ("llama-3-70b", "q4_k_m", 42.52e9, 0.01),
+     ("gpt-oss-120b", "mxfp4", 65_248_815_744, 1e-9), ("gpt-oss-20b", "mxfp4", 13.76e9, 0.001)],
+)  # fmt: skip
+def test_weights_take_what_published_files_take(network, weights, file_bytes, off):
+    served = weight_bytes(deployment(network, "h200-sxm", weights=weights))
+    assert served == pytest.approx(file_bytes, rel=off)
+    compressed = Compressed(load_network(network), naming.scheme(weights))
+    assert compressed.weight_bytes == pytest.approx(served, rel=1e-6)

@@ -17,23 +17,20 @@ from perfmodel.networks.network import Network
 from perfmodel.networks.predict import predict_network
 from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
 from perfmodel.networks.setting import Setting
+from perfmodel.networks.storage import narrowed, part
 from perfmodel.networks.value import Weight
 from perfmodel.operators import operator_of
 from perfmodel.prediction import Prediction
 
-_HEAD = "head.weight"
 _LOGITS = "logits"
-_EMBEDDING = "embedding.weight"
-_KEPT = ("router",)
-"""Operations whose weights no scheme changes: they are few, and their choice affects the others."""
 
 
 @dataclass(frozen=True)
 class Compressed:
     """A network under a scheme.
 
-    The matrices of its layers are stored by the scheme, the head as users of the scheme usually
-    store it, everything else at 16 bits.
+    The matrices of its layers are stored by the scheme, embedding and head as users of the scheme
+    usually store them, everything else at 16 bits.
     """
 
     original: Network
@@ -54,6 +51,11 @@ class Compressed:
         return self.head or Quantised(quantised.load(self.scheme.head))
 
     @cached_property
+    def of_embedding(self) -> Scheme:
+        """The scheme of an embedding that is not the head too."""
+        return Quantised(quantised.load(self.scheme.embedding))
+
+    @cached_property
     def weight_bytes(self) -> float:
         """Bytes of all weights."""
         return sum(self._bytes(weight) * repeat for weight, repeat in parameters(self.network))
@@ -69,16 +71,22 @@ class Compressed:
         """The weights that the scheme applies to, joined as the stack joins them, with their number
         of layers."""
         found = parameters(self.network, setting)
-        return (pair for pair in found if _is_stored_by_scheme(pair[0]))
+        return (pair for pair in found if self._is_stored_by_scheme(pair[0]))
+
+    def _is_stored_by_scheme(self, weight: Weight) -> bool:
+        return narrowed(weight, self.network, experts_only=self.scheme.experts_only)
 
     def _bytes(self, weight: Weight) -> float:
         """Bytes of all matrices of a weight; a tied embedding counts as the head."""
-        if _is_stored_by_scheme(weight):
+        if self._is_stored_by_scheme(weight):
             k, n = weight.shape
             return weight.count * self.scheme.stored_bytes(n, k)
-        if weight.name == _HEAD or (self.network.tied and weight.name == _EMBEDDING):
+        table = {"head": self.of_head, "embedding": self.of_embedding}.get(
+            part(weight, self.network)
+        )
+        if table is not None:
             n, k = max(weight.shape), min(weight.shape)
-            return self.of_head.stored_bytes(n, k)
+            return table.stored_bytes(n, k)
         return weight.elements * PLAIN_BITS / 8.0
 
     def predict(self, setting: Setting, device: Device) -> NetworkPrediction:
@@ -105,10 +113,6 @@ class Compressed:
             else:
                 made.append(kernel)
         return replace(one, kernels=tuple(made))
-
-
-def _is_stored_by_scheme(weight: Weight) -> bool:
-    return weight.kind == "matrix" and not weight.name.startswith(_KEPT)
 
 
 def _replaced(kernel: KernelTime, scheme: Scheme, device: Device) -> Iterable[KernelTime]:

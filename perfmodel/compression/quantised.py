@@ -53,6 +53,10 @@ class Format:
     """Work of decoding a stored weight to 16 bits."""
     head: str = PLAIN
     """Format of the head's matrix if the layers have this one."""
+    embedding: str = PLAIN
+    """Format of the embedding then, if it is not the head too."""
+    experts_only: bool = False
+    """Whether, in a network with experts, only their matrices have it."""
     aliases: tuple[str, ...] = ()
     """Other spellings."""
 
@@ -92,6 +96,16 @@ class Quantised(Scheme):
     def head(self) -> str:
         """The format's head."""
         return self.format.head
+
+    @property
+    def embedding(self) -> str:
+        """The format's embedding."""
+        return self.format.embedding
+
+    @property
+    def experts_only(self) -> bool:
+        """Whether the format is of experts alone."""
+        return self.format.experts_only
 
     def stored_bytes(self, n: int, k: int) -> float:
         """n·k weights at the format's bits."""

@@ -35,6 +35,16 @@ class Scheme(ABC):
         """Name of the format that users of the scheme usually store the head in."""
         return PLAIN
 
+    @property
+    def embedding(self) -> str:
+        """Name of the format of an embedding that is not the head."""
+        return PLAIN
+
+    @property
+    def experts_only(self) -> bool:
+        """Whether, in a network with experts, it stores their matrices alone."""
+        return False
+
     @abstractmethod
     def stored_bytes(self, n: int, k: int) -> float:
         """Bytes of a matrix with k rows (the reduced dimension) and n columns."""

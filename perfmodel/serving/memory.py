@@ -112,7 +112,7 @@ def weight_bytes(of: Deployment) -> float:
     """Weights on one device: its share of a stage's layers, of the embedding and of the head."""
     layers, ends = Fraction(0), []
     for weight, repeat in parameters(of.network, of.setting(1)):
-        size = weight.elements * stored_bits(weight, of.format) / 8
+        size = weight.elements * stored_bits(weight, of.format, of.network) / 8
         if weight.kind == "embedding":
             ends.append(size)
         else:

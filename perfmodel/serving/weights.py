@@ -1,7 +1,7 @@
 """Formats of weights: the stored bits, and the product that reads them.
 
-Products of the layers use the format. Embeddings, router, head, norms and biases stay at 16 bits,
-as in released checkpoints.
+Products of the layers use the format. Router, norms and biases stay at 16 bits, as in released
+checkpoints; embedding and head too, unless the format says otherwise.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from perfmodel.errors import UnknownName
+from perfmodel.networks.network import Network
+from perfmodel.networks.storage import narrowed, part
 from perfmodel.networks.value import Weight
+
+_PLAIN = Fraction(16)
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,12 @@ class WeightFormat:
     """What the product's timing leaves out of the format."""
     aliases: tuple[str, ...] = ()
     """Other names; `perfmodel compress` lists formats by them."""
+    embedding: Fraction = _PLAIN
+    """Bits of a weight of the embedding."""
+    head: Fraction = _PLAIN
+    """Bits of a weight of the head, and of an embedding that is also the head."""
+    experts_only: bool = False
+    """Whether, in a network with experts, it stores their matrices alone."""
 
     @property
     def wide(self) -> bool:
@@ -43,6 +53,7 @@ def _integer(bits: int, group: int, scale: int = 16, zero: int = 0) -> Fraction:
     return Fraction(bits) + Fraction(scale + zero, group)
 
 
+_Q4_K, _Q6_K = Fraction(45, 10), Fraction(6) + Fraction(144, 256)
 _AS_G128 = "products are timed with 4.125 bits a weight"
 FORMATS: Mapping[str, WeightFormat] = {
     one.name: one
@@ -61,13 +72,22 @@ FORMATS: Mapping[str, WeightFormat] = {
             note=_AS_G128,
             aliases=("w4a16-gptfast",),
         ),
-        WeightFormat("q4_k_m", "w4a16", Fraction(485, 100), note=_AS_G128),
+        WeightFormat(
+            "q4_k_m",
+            "w4a16",
+            Fraction(48, 10),
+            note=_AS_G128,
+            embedding=_Q4_K,
+            head=_Q6_K,
+        ),
         WeightFormat("nvfp4", "nvfp4", _integer(4, 16, 8), "w4a16"),
-        WeightFormat("mxfp4", "mxfp4", _integer(4, 32, 8), "w4a16"),
+        WeightFormat("mxfp4", "mxfp4", _integer(4, 32, 8), "w4a16", experts_only=True),
     )
 }
 """Every format by name. gpt-fast's int4 has a 16-bit scale and zero for each 32 weights;
-llama.cpp's Q4_K_M mixes blocks of 4.5 and 6.56 bits."""
+llama.cpp's Q4_K_M has blocks of 4.5 bits, and of 6.56 for the head and for the value and down
+projections of half of the layers (llama-quant.cpp), a seventh of a layer's weights: 4.8 on average.
+The checkpoints of gpt-oss have MXFP4 in the experts alone (2508.10925, section 2.1)."""
 
 
 def weight_format(name: str) -> WeightFormat:
@@ -79,11 +99,8 @@ def weight_format(name: str) -> WeightFormat:
     raise UnknownName("format of weights", name, FORMATS, "(perfmodel compress has more)")
 
 
-def quantised(weight: Weight) -> bool:
-    """Whether the format applies to this parameter: matrices of layers, except routers."""
-    return weight.kind == "matrix" and not weight.name.startswith("router")
-
-
-def stored_bits(weight: Weight, of: WeightFormat) -> Fraction:
+def stored_bits(weight: Weight, of: WeightFormat, network: Network) -> Fraction:
     """Bits of each of a parameter's elements."""
-    return of.bits if quantised(weight) else Fraction(16)
+    if narrowed(weight, network, experts_only=of.experts_only):
+        return of.bits
+    return {"head": of.head, "embedding": of.embedding}.get(part(weight, network), _PLAIN)
