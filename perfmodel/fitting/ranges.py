@@ -116,10 +116,9 @@ def spread_of(
     """10th and 90th percentiles of ln(measured / predicted) by family and predicted time.
 
     A bin with few rows or groups uses the whole family's percentiles. `least` is the minimum
-    half-width of each family; a family that is not in it gets the upper quartile of the others, so
-    that it is not narrower than most of them.
+    half-width of each family; a family that is not in it gets the median of the others.
     """
-    usual = float(np.quantile(list(least.values()), 0.75)) if least else 0.0
+    usual = float(np.median(list(least.values()))) if least else 0.0
     found: dict[str, dict[str, Any]] = {}
     for name, rows in errors(predicted).groupby("family"):
         bins = np.searchsorted(_EDGES_US, rows["time_us"].to_numpy())
