@@ -232,12 +232,19 @@ def test_bad_input_is_one_line_and_exit_code_2(cli, arguments, said):
     assert said in refused(cli("predict", "attention", *arguments))
 
 
-def test_an_error_late_in_a_sweep_leaves_nothing_behind(cli, tmp_path):
+def test_a_sweep_of_impossible_problems_leaves_nothing_behind(cli, tmp_path):
     path = tmp_path / "sweep.csv"
-    bad = ("--heads", "8,12", "--kv-heads", "8", "--output", path)
+    bad = ("--heads", "11,12", "--kv-heads", "8", "--output", path)
     refused(cli(*ATTENTION, *bad))
     assert list(tmp_path.iterdir()) == []
-    assert "multiple" in refused(cli(*ATTENTION, "--heads", "8,12", "--kv-heads", "8", "-f", "csv"))
+    assert "multiple" in refused(cli(*ATTENTION, "--heads", "12", "--kv-heads", "8", "-f", "csv"))
+
+
+def test_an_impossible_problem_costs_its_row(cli):
+    code, out, err = cli(*ATTENTION, "--heads", "8,12", "--kv-heads", "8", "-f", "csv")
+    assert code == 0
+    assert len(out.splitlines()) == 2
+    assert "multiple" in err
 
 
 def test_unknown_commands_name_the_nearest(cli):

@@ -98,10 +98,11 @@ def test_twice_as_fast_in_everything_takes_half_the_device_time(slug, name):
 @pytest.mark.parametrize("power", [0.8, 1.5])
 def test_elasticities_of_all_rates_add_up_to_minus_one(name, power):
     # Near enough to full power that its fixed part does not show. Within 10 % of the power limit
-    # the secants of a rate and of the power mix both sides.
+    # the secants of a rate and of the power mix both sides. Secants over 10 % of a time that bends
+    # from one resource to the next add up to a little more than slopes.
     found = elasticities(fp16(PROBLEMS[name]), H100.scaled(power=power))
     total = sum(found[rate][0] for rate in RATES) - found["latency"][0] - found["launch"][0]
-    assert total == pytest.approx(-1, abs=0.03)
+    assert total == pytest.approx(-1, abs=0.1)
 
 
 def beyond(item):
@@ -195,6 +196,9 @@ def test_arrays_of_cases_are_the_single_cases():
         assert many.now.seconds[i] == one.now.seconds[0]
 
 
+WIDER = "HBM x2 (HBM bandwidth)"
+
+
 def test_a_change_is_a_prediction_on_the_changed_device():
     problem = PROBLEMS["thin"]
     found = whatif(problem, H100, parse_changes(["HBM x2", "SM 160", "fp8"]))
@@ -202,12 +206,12 @@ def test_a_change_is_a_prediction_on_the_changed_device():
     wider = H100.scaled(hbm_bandwidth=2)
     larger = wider.scaled(units=160 / 132)
     fp8 = Matmul(16, 8192, 8192, dtype="fp8")
-    assert after["HBM x2"] == predict(problem, wider).seconds
+    assert after[WIDER] == predict(problem, wider).seconds
     assert after["SM 160"] == predict(problem, H100.scaled(units=160 / 132)).seconds
     assert after["fp8"] == predict(fp8, H100).seconds
     assert after[TOGETHER] == predict(fp8, larger).seconds
     rows = {row["what_if"]: row for row in found.rows()}
-    assert rows["HBM x2"]["speedup"] == pytest.approx(found.now.seconds[0] / after["HBM x2"])
+    assert rows[WIDER]["speedup"] == pytest.approx(found.now.seconds[0] / after[WIDER])
 
 
 def test_what_fits_no_more_is_an_answer():

@@ -17,10 +17,14 @@ PATIENCE = 2.0
 """Seconds of work after which `waiting` shows itself."""
 
 
+def _is_terminal() -> bool:
+    return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
+
+
 @contextmanager
 def progress(title: str) -> Iterator[Reporter | None]:
     """A bar with the remaining time; None where standard error is no terminal."""
-    if not sys.stderr.isatty():
+    if not _is_terminal():
         yield None
         return
     from rich.console import Console
@@ -58,7 +62,7 @@ def counted(title: str) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def status(title: str) -> Iterator[Callable[[str], None]]:
     """The current step, for work of unknown length; silent without a terminal."""
-    if not sys.stderr.isatty():
+    if not _is_terminal():
         yield lambda what: None
         return
     from rich.console import Console
@@ -83,7 +87,7 @@ def status(title: str) -> Iterator[Callable[[str], None]]:
 def waiting(title: str) -> Iterator[None]:
     """A spinner from the third second on, for work that is mostly short; silent without a
     terminal."""
-    if not sys.stderr.isatty():
+    if not _is_terminal():
         yield
         return
     from threading import Event, Thread

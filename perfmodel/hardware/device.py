@@ -186,9 +186,10 @@ class Device(Block):
     @property
     def memory_bytes(self) -> float:
         """Main memory that the driver reports: 2³⁰ bytes for each whole gigabyte on the label,
-        since memory is made in binary sizes (an H100 of 80 GB has 79.6 GiB)."""
+        since DRAM is made in binary sizes (an H100 of 80 GB has 79.6 GiB). SRAM is as labelled."""
         said = self.hbm_capacity_bytes
-        return said / 1e9 * 2**30 if said % 1e9 == 0 else said
+        binary = said % 1e9 == 0 and "SRAM" not in self.hbm_technology
+        return said / 1e9 * 2**30 if binary else said
 
     @property
     def hbm_bytes_per_s(self) -> float:

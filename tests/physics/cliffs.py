@@ -179,8 +179,10 @@ def _rows_spread(change: Change) -> np.ndarray | bool:
         columns = "seq_kv" if change.before.implementation == "eager" else ""
     else:
         columns = "cols" if isinstance(change.problem, Rowwise) else ""
-    first, second = change.sizes(change.what) if change.what not in PARTS else (0, 0)
-    if columns and change.what == columns:
+    if not columns or change.what not in (columns, "rows"):
+        return False
+    first, second = change.sizes(change.what)
+    if change.what == columns:
         return (first <= 1024) & (second > 1024)
     if not isinstance(change.problem, Rowwise):
         return False

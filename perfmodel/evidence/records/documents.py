@@ -2,7 +2,9 @@
 
 `opened` and `unpacked` are the one way in for gzip. A small file may unpack to more than a machine
 holds: deflate packs equal bytes up to 1,032 to 1 (zlib.net, "zlib Technical Details"). Tables and
-traces pack 5 to 40 to 1. So a file may unpack to `FREE_BYTES` whatever its own size, beyond that to
+traces pack 5 to 40 to 1.
+
+So a file may unpack to `FREE_BYTES` whatever its own size, beyond that to
 `MOST_RATIO` times what was read of it, and never to more than `MOST_BYTES`. A file that does is
 left while it is unpacked, before it fills the memory.
 """
