@@ -227,32 +227,26 @@ def test_a_bidirectional_gemma_is_not_causal():
 
 # What transformers' code does beside the network of its sizes, by "operator module", and what the
 # network has that the code does otherwise. `eager` is the stack of plain operators.
-WIDE_SOFTMAX = {r"(softmax|to) self_attn": 4}  # of scores in fp32, and its result narrowed
 CODE_ALONE = {
-    "Llama": WIDE_SOFTMAX,
     "GPT2": {"embedding wpe": 1},
     "Bert": {"embedding position_embeddings": 1},
-    "OPT": WIDE_SOFTMAX,
-    "Mistral": WIDE_SOFTMAX,
-    "Qwen3Moe": WIDE_SOFTMAX,
+    "OPT": {r"(softmax|to) self_attn": 4},  # of scores in fp32, and its result narrowed
     # Rotary positions of even and odd columns, and keys put together in one tensor.
-    "DeepseekV3": {**WIDE_SOFTMAX, r"(mul|sub|add|copy|cat) self_attn": 24},
+    "DeepseekV3": {r"(mul|sub|add|copy|cat) self_attn": 24},
     # The weight of a norm, in fp32 and 1 more, multiplies before the result is narrowed.
-    "Gemma3": {**WIDE_SOFTMAX, r"mul \w*norm": 11, r"(to|add) \w*norm": 26},
+    "Gemma3": {r"mul \w*norm": 11, r"(to|add) \w*norm": 26},
     # Keys are repeated for all heads before they are rotated, by gathers of them.
     "Falcon": {r"(index|neg|mul|cat|flatten|add) self_attention": 16},
     # Sinks are joined to the scores; rotary positions by halves; norms as Gemma's.
     "GptOss": {r"(mul|sub|add|cat|max|softmax) self_attn": 28, r"mul \w*norm": 5},
 }
 NETWORK_ALONE = {
-    "Llama": {"softmax": 2},
     "GPT2": {"positions": 2},  # rows of one sequence, added to each by the code
     "Bert": {"positions": 2},
     "OPT": {"softmax": 2},
-    "Mistral": {"softmax": 2},
-    "Qwen3Moe": {"softmax": 2, "choice": 4},
-    "DeepseekV3": {"softmax": 2, "choice": 2, "rotary": 9, "copy": 2},
-    "Gemma3": {"softmax": 2, r"norm.* [268]": 8},
+    "Qwen3Moe": {"choice": 4},
+    "DeepseekV3": {"choice": 2, "rotary": 9, "copy": 2},
+    "Gemma3": {r"norm.* [268]": 8},
     "Falcon": {"rotary": 10},
     "GptOss": {"softmax": 2, "choice": 4, "rotary": 10, "norm": 5},
 }
