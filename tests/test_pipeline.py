@@ -366,7 +366,7 @@ def test_pipe_dualpipe():
         (("interleaved", 8, 16, 1), "needs 2 chunks a stage or more; with one chunk take 1f1b"),
         (
             ("1f1b", 8, 16, 2),
-            "has one chunk a stage, not 2; write --chunks 1; for more take interleaved",
+            "one chunk a stage, not 2; write --chunks 1; for more take interleaved",
         ),
         (("zb-v", 8, 16, 3), "zb-v has 2 chunks a stage, not 3; write --chunks 2"),
         (("dualpipe", 7, 16), "take 6 or 8 stages"),

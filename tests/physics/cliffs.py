@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from changes import PARTS, Change
+from changes import Change
 from tilings import k_of_busiest, query_slices, steps_streamed, visited
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
