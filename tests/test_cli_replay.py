@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import transcripts
 
 pytest.importorskip("triton", reason="replay needs Triton (extra [gpu])")
 
@@ -54,3 +55,25 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, said):
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+# docs/kernels.md's kernel, and how the line that computes is wrong: the bytes stay the same.
+@pytest.mark.parametrize(
+    ("computed", "said"),
+    [
+        ("x + x * 1.0001", "WRONG RESULT: largest relative error against the reference: 5e-05"),
+        ("x + x * 1.2", "WRONG RESULT: largest relative error against the reference: 0.1"),
+        ("x + float('nan')", "WRONG RESULT: largest relative error against the reference: nan"),
+    ],
+)
+def test_equal_bytes_with_a_wrong_result_fail(tmp_path, computed, said):
+    page = (transcripts.ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
+    (block,) = (b for b in transcripts.blocks(page, "python") if b.file == "my_package/double.py")
+    assert block.text.count("x + x,") == 1
+    path = tmp_path / "double.py"
+    path.write_text(block.text.replace("x + x,", f"{computed},"), encoding="utf-8")
+    done = run(f"{path}:KERNEL")
+    assert done.returncode == 1, done.stderr
+    assert "equal, byte for byte" in done.stdout
+    assert said in done.stdout
+    assert "1e-05 allowed" in done.stdout

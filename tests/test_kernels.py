@@ -16,7 +16,7 @@ pytest.importorskip("triton")
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.evidence import registry
 from perfmodel.evidence.kernel import Array, KernelError, relative_error, torch_type
-from perfmodel.evidence.replay.suite import TOLERANCES
+from perfmodel.evidence.replay.replay import TOLERANCES
 
 NAMES = {
     "copy", "scale", "add", "triad", "chain-fused", "chain-unfused", "softmax", "softmax-online",

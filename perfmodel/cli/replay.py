@@ -58,7 +58,7 @@ def replay(
 ) -> None:
     """Run a kernel in Triton's interpreter and compare its bytes with the counting rule.
 
-    Exit code 1 where a byte differs.
+    Exit code 1 where a byte differs, or where the result is wrong against the kernel's reference.
 
     The problem's sizes are options as in predict; without any, the kernel's first test case runs.
     With --device, the accesses also run through a model of its L2 cache.
@@ -83,7 +83,7 @@ def replay(
         "replayed", rows, _COLUMNS, title=f"{chosen.name}: {chosen.summary}", notes=notes
     )
     emit(report, format, output)
-    if not all(item.equal for item in found):
+    if any(item.wrong or not item.equal for item in found):
         raise typer.Exit(1)
 
 
@@ -92,8 +92,10 @@ def _replayed(
 ) -> list[Replay]:
     """The kernel on each problem; with a device, its accesses also run through a model of the
     L2."""
+    from perfmodel.evidence import registry
     from perfmodel.evidence.replay.replay import replay as replayed
 
+    first, _ = registry.kernel(kernel).cases[0]
     with counted("replaying blocks") as tell:
         return [
             replayed(
@@ -102,7 +104,7 @@ def _replayed(
                 config,
                 device,
                 seed=seed,
-                check=getattr(problem, "dtype", "") != "bf16",
+                check=getattr(problem or first, "dtype", "") != "bf16",
                 progress=tell,
             )
             for problem, device in asked
@@ -146,7 +148,10 @@ def _notes(found: Replay) -> Iterator[str]:
         f"{binary(found.asked_bytes)}, counted {binary(found.counted_bytes)}: {verdict}"
     )
     if found.largest_error is not None:
-        yield f"largest relative error against the reference: {found.largest_error:.2g}"
+        yield (
+            f"{'WRONG RESULT: ' if found.wrong else ''}largest relative error against the "
+            f"reference: {found.largest_error:.2g}, {found.tolerance:g} allowed"
+        )
     for item in found.cache:
         yield (
             f"{item.kernel} on {found.device}: memory {binary(item.simulated_bytes)} simulated, "

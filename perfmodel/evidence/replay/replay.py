@@ -23,6 +23,16 @@ from perfmodel.timing.machine import machine
 
 Progress = Callable[[int, int], None]
 
+TOLERANCES: Mapping[str, float] = {
+    "fp32": 1e-5,
+    "fp16": 3e-3,
+    "bf16": 2e-2,
+    "fp8": 2e-2,
+    "int8": 3e-3,
+    "w8a8_int8": 3e-3,
+}
+"""The largest ‖out − ref‖ / ‖ref‖ of a right result in the interpreter, by the problem's type."""
+
 
 @dataclass(frozen=True, slots=True)
 class TensorBytes:
@@ -103,6 +113,17 @@ class Replay:
     def equal(self) -> bool:
         """Whether every tensor of every launch agrees to the byte."""
         return all(row.equal for row in self.tensors)
+
+    @property
+    def tolerance(self) -> float:
+        """The largest error of a right result; the loosest of all for a type without its own."""
+        dtype = getattr(self.problem, "dtype", "")
+        return TOLERANCES.get(dtype, max(TOLERANCES.values()))
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the result was checked and is NaN or off by more than the tolerance."""
+        return self.largest_error is not None and not self.largest_error <= self.tolerance
 
     @property
     def asked_bytes(self) -> float:
