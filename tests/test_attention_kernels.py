@@ -31,8 +31,7 @@ from perfmodel.evidence.compiled.instructions import hot_loop
 from perfmodel.evidence.compiled.targets import TARGETS
 from perfmodel.evidence.kernel import KernelError
 from perfmodel.evidence.replay.recorder import Recorder, recording
-from perfmodel.evidence.replay.replay import replay
-from perfmodel.evidence.replay.replay import TOLERANCES
+from perfmodel.evidence.replay.replay import TOLERANCES, replay
 from perfmodel.hardware import load
 
 GLUON = {"attention-gluon": "sm_90", "attention-gluon-blackwell": "sm_100"}

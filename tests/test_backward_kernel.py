@@ -28,8 +28,7 @@ from perfmodel.evidence.compiled.disassembly import loops
 from perfmodel.evidence.compiled.instructions import unit_of
 from perfmodel.evidence.compiled.targets import TARGETS, target
 from perfmodel.evidence.kernel import Inputs, relative_error
-from perfmodel.evidence.replay.replay import replay
-from perfmodel.evidence.replay.replay import TOLERANCES
+from perfmodel.evidence.replay.replay import TOLERANCES, replay
 from perfmodel.hardware import load
 from perfmodel.schedules.tiled import tiled_gradients
 
