@@ -57,23 +57,39 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, said):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-# docs/kernels.md's kernel, and how the line that computes is wrong: the bytes stay the same.
-@pytest.mark.parametrize(
-    ("computed", "said"),
-    [
-        ("x + x * 1.0001", "WRONG RESULT: largest relative error against the reference: 5e-05"),
-        ("x + x * 1.2", "WRONG RESULT: largest relative error against the reference: 0.1"),
-        ("x + float('nan')", "WRONG RESULT: largest relative error against the reference: nan"),
-    ],
-)
-def test_equal_bytes_with_a_wrong_result_fail(tmp_path, computed, said):
+def changed_kernel(folder, before, after):
+    """docs/kernels.md's kernel with one expression changed, as the argument of the command."""
     page = (transcripts.ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
     (block,) = (b for b in transcripts.blocks(page, "python") if b.file == "my_package/double.py")
-    assert block.text.count("x + x,") == 1
-    path = tmp_path / "double.py"
-    path.write_text(block.text.replace("x + x,", f"{computed},"), encoding="utf-8")
-    done = run(f"{path}:KERNEL")
+    assert block.text.count(before) == 1
+    path = folder / "double.py"
+    path.write_text(block.text.replace(before, after), encoding="utf-8")
+    return f"{path}:KERNEL"
+
+
+@pytest.mark.parametrize(
+    ("computed", "error"),
+    [("x + x * 1.0001", "5e-05"), ("x + x * 1.2", "0.1"), ("x + float('nan')", "nan")],
+)
+def test_equal_bytes_with_a_wrong_result_fail(tmp_path, computed, error):
+    done = run(changed_kernel(tmp_path, "x + x,", f"{computed},"))
     assert done.returncode == 1, done.stderr
     assert "equal, byte for byte" in done.stdout
+    said = f"WRONG RESULT: largest relative error against the reference: {error}, 1e-05 allowed"
     assert said in done.stdout
-    assert "1e-05 allowed" in done.stdout
+
+
+# 3 x 1001 numbers of 4 bytes are tiles of 1024, 1024 and 955.
+@pytest.mark.parametrize(
+    ("read", "bytes_read"),
+    [
+        ("X + at % 1024", "4,096"),  # every tile reads the first one's elements
+        ("X + at // 2 * 2", "6,008"),  # every second element, twice
+    ],
+)
+def test_equal_bytes_from_the_wrong_elements_fail(tmp_path, read, bytes_read):
+    done = run(changed_kernel(tmp_path, "X + at", read))
+    assert done.returncode == 1, done.stderr
+    assert "equal, byte for byte" in done.stdout
+    said = f"reads {bytes_read} different bytes of X, and has to read 12,012"
+    assert f"WRONG ELEMENTS: pointwise {said}" in done.stdout

@@ -51,6 +51,7 @@ def test_masks_of_every_kind_at_lengths_of_every_kind(name, lengths, window, cau
     )
     found = replay(name, problem, config)
     assert found.equal, [row for row in found.tensors if not row.equal]
+    assert not found.misread
     assert found.largest_error < 1e-5
 
 

@@ -58,7 +58,8 @@ def replay(
 ) -> None:
     """Run a kernel in Triton's interpreter and compare its bytes with the counting rule.
 
-    Exit code 1 where a byte differs, or where the result is wrong against the kernel's reference.
+    Exit code 1 where a byte differs, where the kernel reads other elements than it has to, and
+    where its result is wrong against its reference.
 
     The problem's sizes are options as in predict; without any, the kernel's first test case runs.
     With --device, the accesses also run through a model of its L2 cache.
@@ -83,7 +84,7 @@ def replay(
         "replayed", rows, _COLUMNS, title=f"{chosen.name}: {chosen.summary}", notes=notes
     )
     emit(report, format, output)
-    if any(item.wrong or not item.equal for item in found):
+    if any(item.wrong or item.misread or not item.equal for item in found):
         raise typer.Exit(1)
 
 
@@ -147,6 +148,11 @@ def _notes(found: Replay) -> Iterator[str]:
         f"{found.blocks} blocks, {found.accesses} accesses in {found.seconds:.1f} s: asked "
         f"{binary(found.asked_bytes)}, counted {binary(found.counted_bytes)}: {verdict}"
     )
+    for row in found.misread:
+        yield (
+            f"WRONG ELEMENTS: {row.kernel} reads {row.distinct_read_bytes:,.0f} different bytes of "
+            f"{row.tensor}, and has to read {row.least_read_bytes:,.0f}"
+        )
     if found.largest_error is not None:
         yield (
             f"{'WRONG RESULT: ' if found.wrong else ''}largest relative error against the "

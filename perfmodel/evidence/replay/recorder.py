@@ -70,6 +70,8 @@ class Tally:
     """Elements accessed."""
     operations: int = 0
     """Memory operations."""
+    read: dict[str, np.ndarray] = field(default_factory=dict)
+    """Each byte of each array that was loaded from: not 0 where it was read."""
 
 
 @dataclass
@@ -106,9 +108,19 @@ class Recorder:
         key = (name, way)
         self.tally.bytes[key] = self.tally.bytes.get(key, 0) + active.size * width
         self.tally.accesses += active.size
+        offsets = (active - self._starts[at]).astype(np.int64)
+        if way == "read":
+            self._mark(name, offsets, width)
         if self.consumer is not None:
-            offsets = (active - self._starts[at]).astype(np.int64)
             self.consumer(Chunk(self._block, name, offsets, width, way))
+
+    def _mark(self, name: str, offsets: np.ndarray, width: int) -> None:
+        """Note that these bytes were read; accesses are aligned to their width, at most 8 bytes."""
+        if name not in self.tally.read:
+            first, end = self.arrays[name]
+            self.tally.read[name] = np.zeros(-(-(end - first) // 8) * 8, dtype=np.uint8)
+        elements = self.tally.read[name].view(f"u{width}")
+        elements[offsets // width] = np.iinfo(elements.dtype).max
 
     def enter(self, block: int, blocks: int) -> None:
         """Start a new thread block."""

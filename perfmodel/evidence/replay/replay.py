@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from perfmodel.count import Cost, Traffic, count
 from perfmodel.evidence import registry
 from perfmodel.evidence.kernel import BundledKernel, Launch, Tensors
@@ -47,11 +49,21 @@ class TensorBytes:
     """Bytes that the launch requested."""
     counted: Traffic
     """Bytes by the counting rule."""
+    distinct_read_bytes: int = 0
+    """Bytes that the launch read at least once."""
+    least_read_bytes: float | None = None
+    """Bytes that it has to read at least once, by the counting rule: all but those that a mask
+    hides. None for a tensor that it also writes."""
 
     @property
     def equal(self) -> bool:
         """Whether reads, writes and atomics all agree to the byte."""
         return self.asked == self.counted
+
+    @property
+    def misread(self) -> bool:
+        """Whether it read other elements than it has to, so some of them never or hidden ones."""
+        return self.least_read_bytes not in (None, self.distinct_read_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +125,11 @@ class Replay:
     def equal(self) -> bool:
         """Whether every tensor of every launch agrees to the byte."""
         return all(row.equal for row in self.tensors)
+
+    @property
+    def misread(self) -> tuple[TensorBytes, ...]:
+        """The tensors of which other elements were read than have to be."""
+        return tuple(row for row in self.tensors if row.misread)
 
     @property
     def tolerance(self) -> float:
@@ -254,6 +271,7 @@ def _compare(
 ) -> tuple[TensorBytes, ...]:
     """Requested and counted bytes of every tensor of every kernel of the schedule."""
     asked: dict[tuple[str, str], dict[str, int]] = {}
+    distinct = _distinct(tallies, named)
     for launch, tally in tallies:
         for (array, way), number in tally.bytes.items():
             ways = asked.setdefault((launch.kernel, named[array]), {})
@@ -264,10 +282,38 @@ def _compare(
         for tensor, traffic in part.l2.items()
         if traffic.total_bytes
     }
+    least = {
+        (part.name, tensor): traffic.read_bytes
+        for part in cost.kernels
+        for tensor, traffic in part.hbm.items()
+        if not traffic.write_bytes and not traffic.atomic_bytes
+    }
     return tuple(
-        TensorBytes(key[0], key[1], _traffic(asked.get(key, {})), counted.get(key, Traffic()))
+        TensorBytes(
+            *key,
+            _traffic(asked.get(key, {})),
+            counted.get(key, Traffic()),
+            distinct.get(key, 0),
+            least.get(key),
+        )
         for key in dict.fromkeys((*counted, *asked))
     )
+
+
+def _distinct(
+    tallies: list[tuple[Launch, Tally]], named: Mapping[str, str]
+) -> dict[tuple[str, str], int]:
+    """Bytes of every tensor that the launches of a kernel of the schedule read at least once."""
+    read: dict[tuple[str, str], np.ndarray] = {}
+    for launch, tally in tallies:
+        for array, marks in tally.read.items():
+            key = (launch.kernel, array)
+            read[key] = read[key] | marks if key in read else marks
+    distinct: dict[tuple[str, str], int] = {}
+    for (kernel, array), marks in read.items():
+        key = (kernel, named[array])
+        distinct[key] = distinct.get(key, 0) + int(np.count_nonzero(marks))
+    return distinct
 
 
 def _traffic(ways: Mapping[str, int]) -> Traffic:

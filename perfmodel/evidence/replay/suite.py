@@ -75,8 +75,9 @@ def figure_2(heads: int = 2, br: int = 64, sizes: Sequence[int] = ()) -> tuple[F
 
 
 def passes(found: Replay) -> bool:
-    """Whether a replay's bytes equal the counted ones and its result is right."""
-    return found.equal and found.largest_error is not None and not found.wrong
+    """Whether a replay's bytes and elements are the counted ones and its result is right."""
+    right = found.largest_error is not None and not found.wrong
+    return right and found.equal and not found.misread
 
 
 def replays(names: Sequence[str] = (), seed: int = 0) -> list[Replay]:
