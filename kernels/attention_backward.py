@@ -266,6 +266,8 @@ CASES = (
         BackwardConfig(16, 32, query_br=32, query_bc=16, spread=True, descriptors=True),
         window=33,
     ),
+    # The last key opens a tile.
+    _case((1, 2, 1, 97, 97, 32), "fp32", BackwardConfig(32, 32, query_bc=32), causal=True),
 )
 KERNELS = (
     BundledKernel(

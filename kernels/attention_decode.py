@@ -384,6 +384,8 @@ CASES = (
     _case((2, 4, 2, 5, 300, 32), "fp16", DecodeConfig(64, 8, 32, 2), causal=True),
     _case((1, 2, 2, 1, 100, 64), "fp16", DecodeConfig(128, 16, 64, 1)),
     _case((1, 4, 2, 7, 260, 48, 32), "fp32", DecodeConfig(64, 8, 32, 2), causal=True, window=90),
+    # The last key opens a slice.
+    _case((1, 4, 2, 5, 257, 32), "fp32", DecodeConfig(64, 8, 32, 2), causal=True),
 )
 
 KERNELS = (

@@ -226,6 +226,8 @@ CASES = (
     _case((1, 2, 2, 150, 150, 32), "fp32", Flash1Config(32, 32, "impl"), causal=True, window=40),
     _case((1, 2, 2, 130, 70, 16), "fp32", Flash1Config(32, 16, "impl"), causal=True),
     _case((1, 2, 2, 90, 160, 32), "fp16", Flash1Config(16, 64), window=50),
+    # The last key opens a tile.
+    _case((1, 2, 1, 97, 97, 32), "fp32", Flash1Config(32, 32), causal=True),
 )
 
 KERNELS = (

@@ -179,6 +179,8 @@ CASES = (
     case((1, 2, 2, 1, 65, 64), "bf16", GluonConfig(128, 3), causal=True),
     case((1, 2, 1, 640, 640, 40), "fp16", GluonConfig(64, 4, groups=3), causal=True),
     case((1, 2, 2, 200, 500, 256), "bf16", GluonConfig(64, 2), causal=True),
+    # The last key opens a tile.
+    case((1, 2, 2, 257, 257, 128), "fp16", GluonConfig(), causal=True),
 )
 
 KERNELS = (

@@ -136,6 +136,8 @@ CASES = (
     case((1, 2, 2, 1, 65, 64), "bf16", BlackwellConfig(128, 8), causal=True),
     case((1, 2, 1, 640, 640, 40), "fp16", BlackwellConfig(64, 5), causal=True),
     case((1, 2, 2, 200, 500, 128), "bf16", BlackwellConfig(64, 4, 2, slack=0), causal=True),
+    # The last key opens a tile.
+    case((1, 2, 2, 257, 257, 128), "fp16", BlackwellConfig(), causal=True),
 )
 
 KERNELS = (

@@ -300,6 +300,8 @@ def _cases(direction: str) -> tuple[tuple[Attention, StandardConfig], ...]:
         ((1, 2, 1, 90, 90, 32), "fp32", StandardConfig(32, 32, 16, "additive"), {"window": 40}),
         ((1, 3, 1, 33, 150, 80), "fp16", StandardConfig(16, 128, 64, "masked_fill"),
          {"causal": True}),
+        # The last key opens a tile.
+        ((1, 2, 1, 65, 97, 32), "fp32", StandardConfig(32, 32, 32), {"causal": True}),
     )  # fmt: skip
     return tuple(
         (Attention(*shape, dtype=dtype, direction=direction, **more), config)  # type: ignore

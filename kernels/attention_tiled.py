@@ -178,6 +178,8 @@ CASES = (
     _case((1, 2, 2, 130, 70, 16), "fp32", AttentionConfig(32, 16), causal=True),
     _case((1, 3, 1, 65, 257, 96, 64), "fp16", AttentionConfig(16, 128, pack=4)),
     _case((1, 2, 2, 128, 192, 64), "fp16", AttentionConfig(64, 64, descriptors=True), causal=True),
+    # The last key opens a tile.
+    _case((1, 2, 1, 97, 97, 32), "fp32", AttentionConfig(32, 32), causal=True),
 )
 
 KERNELS = (

@@ -13,6 +13,10 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+import triton
+import triton.language as tl
+from perfmodel_kernels import attention_tiled
+
 from perfmodel.algorithms import Attention, Matmul
 from perfmodel.count import Traffic
 from perfmodel.evidence import registry
@@ -22,6 +26,7 @@ from perfmodel.evidence.replay.recorder import Recorder
 from perfmodel.evidence.replay.replay import replay
 from perfmodel.hardware import load
 
+RANGES = attention_tiled.key_ranges
 EVERY = sorted(name for name, kernel in registry.kernels().items() if kernel.interpreted)
 
 
@@ -35,6 +40,30 @@ def test_asked_bytes_equal_counted_bytes_on_every_case(name):
         assert not wrong, (problem, config, wrong)
         assert found.asked_bytes == found.counted_bytes > 0
         assert suite.passes(found), (problem, config, found.largest_error)
+
+
+@triton.jit
+def ranges_without_a_last_key_that_opens_a_tile(
+    i, seq_q, seq_kv,
+    ROWS: tl.constexpr, BC: tl.constexpr, CAUSAL: tl.constexpr, WINDOW: tl.constexpr,
+):  # fmt: skip
+    first, whole, edge, last = RANGES(i, seq_q, seq_kv, ROWS, BC, CAUSAL, WINDOW)
+    last = tl.where(last % BC == 1, last - 1, last)
+    return first, tl.minimum(whole, last), tl.minimum(edge, last), last
+
+
+def test_a_mask_that_drops_the_last_key_of_a_tile_of_its_own_is_seen(monkeypatch):
+    monkeypatch.setattr(attention_tiled, "key_ranges", ranges_without_a_last_key_that_opens_a_tile)
+    kernel = registry.kernel("attention-tiled")
+    seen = [suite.passes(replay(kernel.name, *case)) for case in kernel.cases if case[0].causal]
+    assert seen == [True] * (len(seen) - 1) + [False]
+
+
+@pytest.mark.parametrize("name", [name for name in registry.kernels() if "attention" in name])
+def test_every_attention_kernel_has_a_causal_case_whose_last_key_opens_a_tile(name):
+    key_tile = "bn" if "standard" in name else "bc"
+    cases = [case for case in registry.kernel(name).cases if case[0].causal]
+    assert 1 in [problem.seq_kv % getattr(config, key_tile) for problem, config in cases]
 
 
 @pytest.mark.parametrize("causal", [False, True])
