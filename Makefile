@@ -58,18 +58,18 @@ evidence: $(VENV)/.ready ## Replay every kernel against the count, compile it fo
 	$(BIN)/python -m perfmodel.evidence.compiled.compilesuite
 
 # A machine with a GPU has torch and triton and perhaps no network: no virtual environment is built.
-# FROM is the folder that an earlier day left: make gpu-day OUT=day FROM=kernels/measured/h200-sxm
+# FROM is the folder that an earlier day left: make gpu-day OUT=day FROM=day-1 LIMIT=560 on an H100
 DAY    := $(or $(wildcard $(BIN)/python),$(PYTHON)) -m perfmodel.evidence.gpu_day
 OUT    ?= gpu-day
 FROM   ?=
 LIMIT  ?=
-DEVICE ?= h200-sxm
+DEVICE ?= h100-sxm
 
 gpu-day: ## Where a GPU is: check, measure, calibrate and count: make gpu-day OUT=DIR
 	$(DAY) --output "$(OUT)" $(if $(FROM),--resume-from "$(FROM)") \
 	    $(if $(LIMIT),--limit-seconds $(LIMIT))
 
-gpu-plan: $(VENV)/.ready ## Anywhere: what such a day will try: make gpu-plan OUT=DIR DEVICE=h200-sxm
+gpu-plan: $(VENV)/.ready ## Anywhere: what such a day will try: make gpu-plan OUT=DIR DEVICE=h100-sxm
 	$(DAY) --plan-for $(DEVICE) --output "$(OUT)"
 
 docs: $(VENV)/.ready ## Run the documents' examples again and write their output and charts in place

@@ -18,14 +18,14 @@ pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.evidence import registry
+from perfmodel.evidence import gpu_day, registry
 from perfmodel.evidence.cases import attention, gemm
 from perfmodel.evidence.compiled import compilefacts
 from perfmodel.evidence.day import forecast, precompile, profile, summary
 from perfmodel.evidence.day.planned import Planned
 from perfmodel.evidence.day.rehearsal import Rehearsal
-from perfmodel.evidence.day.stages import race, raced
-from perfmodel.evidence.day.supervisor import run_group, supervise
+from perfmodel.evidence.day.stages import checks, race, raced
+from perfmodel.evidence.day.supervisor import Outcome, run_group, supervise
 from perfmodel.evidence.gpu_day import NAMES, main, take_over
 from perfmodel.evidence.measured import grids, pulse
 from perfmodel.evidence.measured.measure import plan
@@ -320,10 +320,76 @@ if len(done.read_text().splitlines()) < 4:
     os.kill(os.getpid(), 11)
 """
     found = supervise(python(code), tmp_path, limit_s=60, silence_s=60)
-    assert (found.said, found.starts) == ("done", 4)
+    assert (found.said, found.failed, found.starts) == ("done, with failures", True, 4)
     assert (tmp_path / "done").read_text().splitlines() == [
         "first", *(f"{n}: its process was ended by SIGSEGV" for n in (1, 2, 3)),
     ]  # fmt: skip
+
+
+def test_a_case_that_hangs_when_the_time_is_up_is_lost(tmp_path: Path) -> None:
+    code = f"""
+import time
+from pathlib import Path
+from perfmodel.evidence.measured.pulse import Pulse
+pulse = Pulse(Path({str(tmp_path)!r}))
+pulse.beat({{"n": "1"}})
+time.sleep(600)
+"""
+    ended = supervise(python(code), tmp_path, limit_s=8, silence_s=8)
+    assert (ended.failed, ended.lost_at_limit) == (True, True)
+    lost = pulse.Pulse(tmp_path).claim()
+    assert lost == pulse.Lost({"n": "1"}, "no answer for 4 s when the stage's time was up")
+    # What has just begun is no hang: it runs again.
+    ended = supervise(python(code), tmp_path, limit_s=8, silence_s=60)
+    assert (ended.failed, ended.lost_at_limit) == (False, False)
+    assert pulse.Pulse(tmp_path).claim() is None
+
+
+def test_what_is_lost_at_the_limit_is_a_row_before_the_day_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = {"kernel": "softmax", "case": "a", "config": "b"}
+
+    def hangs(command: object, place: Path, **_: object) -> Outcome:
+        pulse.Pulse(place).beat(running)
+        pulse.mark_lost(place, "why")
+        return Outcome("stopped", True, 1, lost_at_limit=True)
+
+    monkeypatch.setattr(gpu_day, "supervise", hangs)
+    assert main(["--rehearse", "--output", str(tmp_path), "--stages", "correctness"]) == 1
+    (row,) = rows(tmp_path / "correctness.csv")
+    assert row == row | running | {"passed": "False", "reason": "why"}
+
+
+def test_kernels_that_no_interpreter_runs_are_checked_last() -> None:
+    class Device(Rehearsal):
+        checked_cases = None
+
+        def runs(self, kernel: object) -> bool:
+            return True
+
+        def types(self, dtypes: object) -> tuple[str, ...]:
+            return tuple(dtypes)  # type: ignore[arg-type]
+
+    tried = [kernel.interpreted for kernel, *_ in checks(Device())]
+    assert tried == sorted(tried, reverse=True)
+    assert {True, False} == set(tried)
+
+
+def test_a_day_that_is_killed_has_only_results_in_its_folder(tmp_path: Path) -> None:
+    command = [
+        sys.executable, "-m", "perfmodel.evidence.gpu_day", "--rehearse", "--output", str(tmp_path),
+        "--stages", "proof", "--fault", "triad=hang", "--fault", "matmul=hang",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    for _ in range(300):
+        if pulse.running(pulse.folder_of(tmp_path)) is not None:
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert pulse.running(pulse.folder_of(tmp_path)) is not None
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_a_limit_ends_the_whole_group(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfmodel.errors import PerfmodelError, UnknownName
+from perfmodel.evidence.day.budgets import BUDGETS_S, SILENCE_S, SILENCES_S
 from perfmodel.evidence.day.supervisor import (
     CANNOT,
     DEVICE_LOST,
@@ -26,13 +27,14 @@ from perfmodel.evidence.day.supervisor import (
     NO_DEVICE,
     SOME_FAILED,
     Outcome,
+    run_group,
     supervise,
 )
+from perfmodel.evidence.measured import pulse
 
 NAMES = ("plan", "compile", "correctness", "proof", "readings", "counters", "measure")
-SILENCE_S = 90.0
-"""A case that runs longer than this is taken to hang; the longest take a few seconds."""
 _INTERRUPTED = 130
+_RECORDING_S = 20.0  # a stage's process starts, writes one row and ends
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,8 +68,8 @@ def _parser() -> argparse.ArgumentParser:
         "--resume-from", help="folder of an earlier day whose files are copied to --output first"
     )
     parser.add_argument(
-        "--silence-seconds", type=float, default=SILENCE_S,
-        help="a case that takes longer is taken to hang",
+        "--silence-seconds", type=float,
+        help="a case that takes longer is taken to hang (90; 20 in correctness)",
     )  # fmt: skip
     parser.add_argument("--rehearse", action="store_true", help="without a GPU: no real times")
     parser.add_argument(
@@ -104,9 +106,11 @@ def _day(options: argparse.Namespace) -> int:
         print(f"== {name} ({time.monotonic() - begin:.0f} s)", flush=True)
         limit = _limit(name, left)
         found[name] = supervise(
-            _command(options, name, limit), folder, limit_s=limit,
-            silence_s=options.silence_seconds,
+            _command(options, name, limit), pulse.folder_of(folder), limit_s=limit,
+            silence_s=options.silence_seconds or SILENCES_S.get(name, SILENCE_S),
         )  # fmt: skip
+        if found[name].lost_at_limit:  # its row is written now: the next day may be elsewhere
+            run_group(_command(options, name, 0.0), _RECORDING_S)
         if found[name].code == NO_DEVICE:  # said by the stage; no other will find one
             return CANNOT
         print(f"   {name}: {found[name].said} ({time.monotonic() - begin:.0f} s)", flush=True)
@@ -129,8 +133,6 @@ def _left(limit_s: float | None, begin: float) -> float | None:
 
 
 def _limit(name: str, left: float | None) -> float | None:
-    from perfmodel.evidence.day.budgets import BUDGETS_S
-
     own = BUDGETS_S.get(name)
     known = [seconds for seconds in (own, left) if seconds is not None]
     return min(known) if known else None
@@ -152,6 +154,7 @@ def _command(options: argparse.Namespace, name: str, limit_s: float | None) -> l
 
 def _tidy(folder: Path) -> None:
     """Remove temporary files that only running stages use."""
+    shutil.rmtree(pulse.folder_of(folder), ignore_errors=True)
     for item in folder.glob(".*"):
         if item.is_file():
             item.unlink(missing_ok=True)

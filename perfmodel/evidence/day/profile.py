@@ -18,6 +18,7 @@ from perfmodel.evidence.day.supervisor import DONE, SOME_FAILED, run_group
 from perfmodel.evidence.importers import ncu
 from perfmodel.evidence.importers.counters import COLUMNS, NCU_METRICS, import_counters
 from perfmodel.evidence.measured.measure import describe
+from perfmodel.evidence.measured.pulse import folder_of
 from perfmodel.evidence.measured.rivals import Contender
 from perfmodel.evidence.records.replacing import replacing
 
@@ -62,7 +63,7 @@ def counters(folder: Path, bed: Bed, limit_s: float | None) -> int:
 def known_metrics(profiler: str, folder: Path) -> Sequence[str]:
     """The metrics that the profiler accepts on one kernel; none where it cannot profile at all."""
     metrics: Sequence[str] = NCU_METRICS
-    trial = folder / ".ncu-try.csv"
+    trial = folder_of(folder) / "ncu-try.csv"
     for _ in range(_TRIES):
         trial.unlink(missing_ok=True)
         code = run_group(command(profiler, metrics, trial, ["--profiled", "1"]), _TRY_S)

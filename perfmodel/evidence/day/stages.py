@@ -12,7 +12,7 @@ measure      the full grid, and a twentieth of it again              runs.csv, c
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -29,7 +29,7 @@ from perfmodel.evidence.measured import readingparts, session, tuning
 from perfmodel.evidence.measured.contenders import KernelContender
 from perfmodel.evidence.measured.journal import Journal
 from perfmodel.evidence.measured.measure import Bench, Job
-from perfmodel.evidence.measured.pulse import Lost, Pulse
+from perfmodel.evidence.measured.pulse import Lost, Pulse, folder_of
 from perfmodel.evidence.measured.rivals import Contender
 from perfmodel.evidence.references import TOLERANCE
 
@@ -82,7 +82,7 @@ def _correctness(folder: Path, bed: Bed, limit_s: float | None) -> int:
     from perfmodel.evidence import registry
 
     begin = time.monotonic()
-    pulse = Pulse(folder)
+    pulse = Pulse(folder_of(folder))
     with Journal(folder / "correctness.csv", _CHECKED, _CHECK).open(resume=True) as journal:
         _lost_check(journal, pulse.claim())
         for kernel, problem, config, seed in checks(bed):
@@ -106,11 +106,21 @@ def _correctness(folder: Path, bed: Bed, limit_s: float | None) -> int:
 
 
 def checks(bed: Bed) -> Iterator[tuple[BundledKernel, Any, Any, int]]:
-    """(kernel, problem, config, seed) of every check, first the types that only a device can
-    multiply."""
+    """(kernel, problem, config, seed) of every check.
+
+    Kernels that no interpreter can run come last, since they could hang. Among the others, and
+    among them, the types that only a device can multiply come first.
+    """
     from perfmodel.evidence import registry
 
     kernels = [k for k in registry.kernels().values() if bed.runs(k)]
+    yield from _checks_of([k for k in kernels if k.interpreted], bed)
+    yield from _checks_of([k for k in kernels if not k.interpreted], bed)
+
+
+def _checks_of(
+    kernels: Sequence[BundledKernel], bed: Bed
+) -> Iterator[tuple[BundledKernel, Any, Any, int]]:
     for kernel in kernels:
         for dtype in bed.types([t for t in _ON_DEVICE if t in kernel.dtypes]):
             for seed, (problem, config) in enumerate(kernel.cases[:2]):
@@ -206,7 +216,7 @@ def _untried(contender: Contender) -> bool:
 
 def _timed(grid: str, folder: Path, bed: Bed, limit_s: float | None) -> int:
     """Time a grid with every implementation; existing rows are not measured again."""
-    pulse = Pulse(folder)
+    pulse = Pulse(folder_of(folder))
     known = forecast.read(folder / forecast.NAME)
     bench = bed.bench(pulse, known.beside)
     with (
@@ -250,7 +260,7 @@ def _reporter() -> measuring.Reporter:
 
 
 def _readings(folder: Path, bed: Bed, limit_s: float | None) -> int:
-    found = bed.readings(folder / "readings.json", Pulse(folder))
+    found = bed.readings(folder / "readings.json", Pulse(folder_of(folder)))
     for name, rate in found.rates.items():
         print(f"  {name} {rate:.4g}")
     missing = readingparts.missing(found)

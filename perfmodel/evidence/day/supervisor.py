@@ -50,6 +50,8 @@ class Outcome:
     """Times that it was started."""
     code: int | None = None
     """Its exit code; None where it was killed."""
+    lost_at_limit: bool = False
+    """Whether a case was marked as lost when the time was up; the stage has not recorded it."""
 
 
 def supervise(
@@ -62,23 +64,36 @@ def supervise(
 ) -> Outcome:
     """Run a stage's process to its end, for `limit_s` seconds at most.
 
-    If its pulse does not change for `silence_s`, the process is taken to hang.
+    If its pulse does not change for `silence_s`, the process is taken to hang. At the limit half of
+    that is enough: a case that takes so long would end the next run in the same way. A stage has
+    failed if any of its processes did.
     """
     begin = clock()
     pulse.forget(folder)
     for start in range(1, _MOST_STARTS + 1):
         left = None if limit_s is None else limit_s - (clock() - begin)
         code = run_group(command, left, lambda: _silent(folder, silence_s))
+        if code == DONE and start > 1:
+            code = SOME_FAILED
         if code in _ENDS:
             return Outcome(_ENDS[code], code != DONE, start, code)
         if code is None and not _silent(folder, silence_s):
-            pulse.forget(folder)
-            return Outcome("stopped when its time was up", False, start)
+            return _at_limit(folder, silence_s, start)
         reason = _reason(code, silence_s)
         if not pulse.mark_lost(folder, reason):
             return Outcome(reason, True, start)
         print(f"  {reason}; going on after it", flush=True)
     return Outcome(f"gave up after {_MOST_STARTS} starts", True, _MOST_STARTS)
+
+
+def _at_limit(folder: Path, silence_s: float, start: int) -> Outcome:
+    """The outcome of a stage whose time was up; what ran for long is marked as lost."""
+    said = "stopped when its time was up"
+    if not _silent(folder, silence_s / 2):
+        pulse.forget(folder)
+        return Outcome(said, start > 1, start)
+    pulse.mark_lost(folder, f"no answer for {silence_s / 2:g} s when the stage's time was up")
+    return Outcome(f"{said}; the case that ran is lost", True, start, lost_at_limit=True)
 
 
 def run_group(

@@ -10,10 +10,12 @@ away), it is run again.
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,17 @@ class Pulse:
         if found is None or not isinstance(found.get("running"), dict):
             return None
         return Lost(found["running"], str(found.get("reason", "")))
+
+
+def folder_of(results: Path) -> Path:
+    """The temporary folder for the pulse of a run that writes into `results`; it is made.
+
+    Nothing but results then lies among the results, at whatever moment the run is killed.
+    """
+    name = sha256(str(results.resolve()).encode()).hexdigest()[:16]
+    folder = Path(tempfile.gettempdir()) / f"perfmodel-pulse-{name}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 def seconds_since_beat(folder: Path) -> float | None:
