@@ -306,7 +306,6 @@ class _Grid:
             data=data,
             accumulation=whole // step,
             recompute=mode,
-            sequence=chosen["tensor"] > 1,
         )
 
 
