@@ -94,7 +94,9 @@ def scored(
 ) -> pd.DataFrame:
     """The rows that are scored: predicted, and not flagged."""
     keep = table[fields.predicted].notna()
-    return table[keep if include_flags else keep & ~fields.flagged(table)]
+    if not include_flags:
+        keep &= ~fields.flagged(table)
+    return table if keep.all() else table[keep]
 
 
 def _errors(group: pd.DataFrame, include_flags: bool, fields: Fields) -> dict[str, Any]:
