@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 
 import pytest
 
 from perfmodel.cli import networkpredict, train
 from perfmodel.errors import ProblemError
+from perfmodel.hardware import load, systems
 from perfmodel.networks import library
 from perfmodel.networks.expand import expand
 from perfmodel.networks.flops import USUAL, flops_per_token
@@ -17,6 +19,7 @@ from perfmodel.networks.setting import Setting, Shards
 from perfmodel.networks.stack import load as stack
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
+from perfmodel.training.step import predict_step
 
 
 def defaults(function):
@@ -34,6 +37,24 @@ def test_train_takes_the_defaults_of_a_plan():
     for field in shared:
         assert str(options[field.name]) == str(field.default), field.name
     assert options["convention"] == USUAL == defaults(Step.mfu)["convention"]
+
+
+@pytest.mark.parametrize("tensor", [1, 2, 8])
+def test_python_and_the_command_predict_one_step_with_tensor_parallelism(cli, tensor):
+    """Rows of norms are split wherever layers are, unless a plan says otherwise."""
+    options = ("--gpus", str(tensor), "--tensor", str(tensor), "--seq", "512")
+    code, out, err = cli("train", "llama-3.2-1b", "-s", "dgx-a100", *options, "-f", "json")
+    assert code == 0, err
+    (told,) = json.loads(out)["steps"]
+    system = systems.load("dgx-a100")
+    network, device = library.load("llama-3.2-1b"), load(system.device)
+    plan = Plan(seq=512, tensor=tensor)
+    assert predict_step(network, plan, device, system).as_dict() == told
+    assert told["plan"]["sequence"] == (tensor > 1)
+    assert dataclasses.replace(Plan(seq=512), tensor=tensor) == plan
+    whole = predict_step(network, Plan(seq=512, tensor=tensor, sequence=False), device, system)
+    kept = whole.as_dict()["memory_bytes"]["activations"]
+    assert (kept > told["memory_bytes"]["activations"]) == (tensor > 1)
 
 
 def test_a_pass_takes_the_defaults_of_a_setting():

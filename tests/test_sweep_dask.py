@@ -98,7 +98,7 @@ def test_plans_on_workers_are_those_of_this_process(cluster):
 
     place = library.load("gpt2-xl"), load("a100"), systems.load("dgx-a100")
     plans = [
-        Plan(seq=512, micro_batch=micro, tensor=tensor, sequence=tensor > 1, data=8 // tensor)
+        Plan(seq=512, micro_batch=micro, tensor=tensor, data=8 // tensor)
         for micro in (1, 2)
         for tensor in (1, 2, 8)  # 25 heads do not divide by 2 or 8
     ]

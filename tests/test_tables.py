@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pandas as pd
@@ -15,7 +16,7 @@ from perfmodel.errors import PerfmodelError, TableError, UnknownName
 from perfmodel.evidence.records.operatorlayout import OPERATORS
 from perfmodel.evidence.records.runtable import Layout
 from perfmodel.evidence.records.template import template
-from perfmodel.evidence.tables import files
+from perfmodel.evidence.tables import delimited, files
 from perfmodel.evidence.tables.headings import measure
 from perfmodel.evidence.tables.numerals import decimal_comma, number
 from perfmodel.evidence.tables.reading import Hints, of_sheet, read
@@ -516,3 +517,16 @@ def test_a_sheet_knows_its_lines():
         == 2
     )
     assert json.loads((LAYOUTS / "google-benchmark.json").read_text())["benchmarks"]
+
+
+def test_equal_cells_of_a_text_are_in_memory_once():
+    """A row of 8 cells is a list of 8 references, not 8 texts of 50 bytes and more each."""
+    row = "h100-sxm,gemm,bf16,4096,4096,4096,cublas"
+    lines = [f"{row},{i}.5" for i in range(20_000)]
+    text = "\n".join(["device,op,dtype,m,n,k,implementation,time_ms", *lines])
+    delimited.read(text, "first")  # imports
+    tracemalloc.start()
+    delimited.read(text, "runs.csv")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 600 * len(lines)

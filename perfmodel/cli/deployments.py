@@ -1,13 +1,13 @@
-"""Deployments of a network: every combination of the values in the options."""
+"""Deployments of a network: the values in the options, combined."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from perfmodel.cli.combining import combined, count
 from perfmodel.cli.leftout import Asked, answered
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.render.refused import Refused
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from perfmodel.serving.deployment import Deployment
 
 Found = TypeVar("Found")
+Load = Mapping[str, Sequence[Any]]
+"""The sizes and lengths of a deployment's loads, a list each."""
+Parts = Callable[["Deployment", Load], Iterable[Asked[Iterable[Found]]]]
+"""What is asked of a deployment under its load."""
 
 MOST = 2_000
 """Limit on the deployments of one command."""
@@ -33,16 +37,20 @@ class Deployments:
     """Values by field of `Deployment`."""
     system: System | None
     """The system that joins the devices; None: their default system."""
+    load: Load = field(default_factory=dict)
+    """The load of every deployment."""
+    pairs: bool = False
+    """Whether the lists are paired element by element, those of the load too (`--zip`)."""
 
     def __len__(self) -> int:
-        count = 1
-        for values in self.choices.values():
-            count *= len(values)
-        return count
+        return count(self._lists(), pairs=self.pairs)
 
-    def answers(
-        self, parts: Callable[[Deployment], Iterable[Asked[Iterable[Found]]]]
-    ) -> tuple[list[Found], Refused]:
+    @property
+    def loads(self) -> int:
+        """Number of loads of all deployments."""
+        return count({**self.choices, **self.load}, pairs=self.pairs)
+
+    def answers(self, parts: Parts[Found]) -> tuple[list[Found], Refused]:
         """The answers to all `parts` of every deployment, and the impossible ones.
 
         Raises as `answered`, and `ProblemError` for too many deployments.
@@ -52,17 +60,20 @@ class Deployments:
         answers, refused = answered(self._asked(parts))
         return [one for answer in answers for one in answer], refused
 
-    def _asked(
-        self, parts: Callable[[Deployment], Iterable[Asked[Iterable[Found]]]]
-    ) -> Iterator[Asked[list[Found]]]:
+    def _lists(self) -> Load:
+        return {**self.choices, **self.load} if self.pairs else self.choices
+
+    def _asked(self, parts: Parts[Found]) -> Iterator[Asked[list[Found]]]:
         """The parts of every deployment under its label; an impossible deployment is one part."""
         from perfmodel.serving.deployment import Deployment
 
-        for values in product(*self.choices.values()):
-            chosen = dict(zip(self.choices, values, strict=True))
+        for chosen in combined(self._lists(), pairs=self.pairs):
             label = self._said(chosen)
+            load = {
+                name: [chosen.pop(name)] if self.pairs else self.load[name] for name in self.load
+            }
             try:
-                each = list(parts(Deployment(self.network, **chosen, system=self.system)))
+                each = list(parts(Deployment(self.network, **chosen, system=self.system), load))
             except PerfmodelError as error:
                 each = [("", partial(_raise, error))]
             for words, answer in each:
@@ -77,7 +88,7 @@ class Deployments:
             if name == "engine"
             else f"{name} {value}"
             for name, value in chosen.items()
-            if len(self.choices[name]) > 1
+            if len(self._lists()[name]) > 1
         )
 
 

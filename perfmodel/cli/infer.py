@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perfmodel.cli import completing, known, ranges, spellings
 from perfmodel.cli.arguments import PLAN, Data, Expert, NetworkName, Pipeline, Tensor
+from perfmodel.cli.combining import Zip
 from perfmodel.cli.deployments import Deployments
 from perfmodel.cli.leftout import Asked
 from perfmodel.cli.output import PANEL, Format, Output, chosen_format, emit, say
@@ -20,8 +21,7 @@ from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.plaintext import quoted
 
 if TYPE_CHECKING:
-    import numpy as np
-
+    from perfmodel.hardware import Device
     from perfmodel.serving.deployment import Deployment
     from perfmodel.serving.served import Served
 
@@ -210,6 +210,7 @@ def infer(
     pipeline: Pipeline = "1",
     expert: Expert = "1",
     data: Data = "1",
+    pairs: Zip = False,
     system: Joined = None,
     fit: Fit = None,
     draft: Draft = None,
@@ -226,6 +227,7 @@ def infer(
     \b
     perfmodel infer llama-3-8b -d h100-sxm --batch 1:256:x2 --engine tensorrt-llm --terms
     perfmodel infer llama-3-70b -d h200-sxm --tensor 1,2,4 --load full --weights bf16,fp8
+    perfmodel infer llama-3-70b -d h100,mi300x,b200 --tensor 4,8,2 --zip
     perfmodel infer qwen3-32b -d h100-sxm --tensor 2 --engine vllm --concurrency 1:256:x2
     perfmodel infer llama-3-8b -d rtx4090 --fit context --batch 1,8
     perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --draft llama-3-8b --accept 0.7 --batch 1,16
@@ -241,10 +243,14 @@ def infer(
         "expert": (expert, "--expert"),
         "data": (data, "--data"),
     }
-    deployments = _deployments(network, device, known.names(engine), weights, kv, axes, system)
+    choices = _choices(known.devices(device, repeats=pairs), known.names(engine), weights, kv, axes)
+    sent = {"load": sizes, "isl": tokens[0].tolist(), "osl": tokens[1].tolist()}
+    deployments = _deployments(network, choices, system, sent, pairs=pairs)
     asked = {"--fit": fit, "--draft": draft, "--pools": pools}
     if given := [name for name, value in asked.items() if value]:
         _refuse(given, terms=terms, chart=chart, operators=operators)
+        if pairs and ("," in accept or any(len(values) > 1 for values in sent.values())):
+            raise ProblemError(f"--zip with {given[0]} pairs devices and plans; give one load")
         from perfmodel.cli import inferways
 
         if fit is not None:
@@ -256,13 +262,12 @@ def infer(
             found = inferways.pooled(deployments, tokens)
         emit(found, format, output)
         return
-    count = len(deployments) * len(sizes) * len(tokens[0]) * len(tokens[1])
-    if count > _MOST:
-        raise ProblemError(f"{count:,} loads are more than {_MOST:,}; narrow a range")
+    if deployments.loads > _MOST:
+        raise ProblemError(f"{deployments.loads:,} loads are more than {_MOST:,}; narrow a range")
     from perfmodel.render import serving, servingcharts
 
     with waiting("predicting loads"):
-        loads, refused = deployments.answers(lambda one: _loads(one, kind, sizes, *tokens))
+        loads, refused = deployments.answers(lambda one, each: _loads(one, kind, **each))
     wanted = (
         (chart, servingcharts.pareto_chart),
         (operators, servingcharts.operator_chart),
@@ -276,29 +281,38 @@ def infer(
         say(f"wrote {path}")
 
 
-def _deployments(
-    network: str,
-    devices: Sequence[str],
+def _choices(
+    devices: Sequence[Device],
     engines: Sequence[str],
     weights: str,
     caches: str,
     axes: Mapping[str, tuple[str, str]],
-    system: str | None,
-) -> Deployments:
-    """The network in every way that the options list; `axes` are texts with their options."""
-    from perfmodel.hardware import systems
+) -> dict[str, Sequence[Any]]:
+    """Values by field of a deployment; `axes` are texts with their options."""
     from perfmodel.serving.engine import load as load_engine
     from perfmodel.serving.weights import weight_format
 
-    choices = {
-        "device": known.devices(devices),
+    return {
+        "device": devices,
         "engine": [load_engine(each) for each in engines],
         "weights": [weight_format(one).name for one in known.names(spellings.types(weights))],
         "cache": known.names(caches) if caches else [""],
         **{name: ranges.parse(*said).tolist() for name, said in axes.items()},
     }
+
+
+def _deployments(
+    network: str,
+    choices: Mapping[str, Sequence[Any]],
+    system: str | None,
+    load: Mapping[str, Sequence[Any]],
+    *,
+    pairs: bool,
+) -> Deployments:
+    from perfmodel.hardware import systems
+
     joined = None if system is None else systems.load(system)
-    return Deployments(spellings.network(network), choices, joined)
+    return Deployments(spellings.network(network), choices, joined, load, pairs)
 
 
 def _load(
@@ -337,9 +351,9 @@ def _rates(text: str) -> list[float]:
 def _loads(
     deployment: Deployment,
     kind: str,
-    sizes: Sequence[float],
-    isl: np.ndarray,
-    osl: np.ndarray,
+    load: Sequence[float],
+    isl: Sequence[int],
+    osl: Sequence[int],
 ) -> Iterator[Asked[list[Served]]]:
     """The loads of a deployment: those of equal lengths together, or each alone where one of them
     is impossible."""
@@ -347,13 +361,13 @@ def _loads(
     from perfmodel.serving.steps import Steps
 
     steps = Steps(deployment)
-    for prompt, made in product(isl.tolist(), osl.tolist()):
-        lengths = f"isl {prompt:,}, osl {made:,}" if isl.size * osl.size > 1 else ""
+    for prompt, made in product(isl, osl):
+        lengths = f"isl {prompt:,}, osl {made:,}" if len(isl) * len(osl) > 1 else ""
         try:
-            together = serve(steps, kind, sizes, prompt, made)
+            together = serve(steps, kind, load, prompt, made)
         except PerfmodelError:
-            for size in sizes:
-                named = f"{kind} {size:g}" if len(sizes) > 1 else ""
+            for size in load:
+                named = f"{kind} {size:g}" if len(load) > 1 else ""
                 label = ", ".join(filter(None, [lengths, named]))
                 yield label, partial(serve, steps, kind, [size], prompt, made)
         else:

@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from perfmodel.cli import known
-from perfmodel.cli.deployments import Deployments
+from perfmodel.cli.deployments import Deployments, Load
 from perfmodel.cli.leftout import Asked
 from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
@@ -37,7 +37,7 @@ def fitting(
 ) -> Report:
     """What fits, and every term of the memory."""
     known.named("question of --fit", what, ("batch", "context"))
-    found, refused = deployments.answers(lambda one: [("", lambda: [one])])
+    found, refused = deployments.answers(lambda one, _load: [("", lambda: [one])])
     if what == "batch":
         lengths = [i + o for i in tokens[0].tolist() for o in tokens[1].tolist()]
         return serving.fitting_batch_report(found, lengths, refused)
@@ -61,7 +61,7 @@ def drafted(
     chances = [_chance(part) for part in accept.split(",")]
     past = [i + o // 2 for i in tokens[0].tolist() for o in tokens[1].tolist()]
 
-    def parts(one: Deployment) -> Iterator[Asked[list[Drafted]]]:
+    def parts(one: Deployment, _load: Load) -> Iterator[Asked[list[Drafted]]]:
         from perfmodel.serving.speculative import best
         from perfmodel.serving.steps import Steps
 
@@ -82,7 +82,9 @@ def pooled(deployments: Deployments, tokens: Sequence[np.ndarray]) -> Report:
     """Prompts and tokens on devices of their own, in balance."""
     lengths = [(i, o) for i in tokens[0].tolist() for o in tokens[1].tolist()]
 
-    def parts(one: Deployment) -> Iterator[Asked[list[tuple[Deployment, int, int, Pools]]]]:
+    def parts(
+        one: Deployment, _load: Load
+    ) -> Iterator[Asked[list[tuple[Deployment, int, int, Pools]]]]:
         from perfmodel.serving.disaggregated import pools
         from perfmodel.serving.steps import Steps
 

@@ -41,16 +41,17 @@ def one(option: str, text: str) -> str:
     return text.strip()
 
 
-def devices(texts: Iterable[str]) -> list[Device]:
-    """The devices in `texts`: names, spec files, or lists of them with commas.
+def devices(texts: Iterable[str], *, repeats: bool = False) -> list[Device]:
+    """The devices in `texts`: names, spec files, or lists of them with commas; a name that is given
+    twice counts once, unless `repeats`.
 
     Raises `ProblemError` for an empty list, and what `perfmodel.hardware.load` raises.
     """
-    listed = (name for text in texts for name in ((text,) if exists(text) else names(text)))
+    listed = [name for text in texts for name in ((text,) if exists(text) else names(text))]
     unique = dict.fromkeys(listed)
     for name in unique:
         check_count(name)
-    return [load(name) for name in unique]
+    return [load(name) for name in (listed if repeats else unique)]
 
 
 def schedules(operator: Operator, text: str) -> tuple[str, ...]:

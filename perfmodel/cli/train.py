@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from perfmodel.cli import completing, known, ranges, spellings
 from perfmodel.cli.arguments import PLAN, Context, Expert, NetworkName, Pipeline, Tensor
+from perfmodel.cli.combining import Zip, combined, count
 from perfmodel.cli.networkpredict import Attention, Dtype, Stack
 from perfmodel.cli.output import PANEL, Format, Output, chosen_format, emit, say
 from perfmodel.cli.progress import waiting
@@ -102,6 +102,7 @@ def train(
     ] = str(Plan.chunks),
     context: Context = str(Plan.context),
     expert: Expert = str(Plan.expert),
+    pairs: Zip = False,
     zero: Annotated[
         str,
         typer.Option(
@@ -207,7 +208,7 @@ def train(
     """
     wanted = chosen_format(format, output)
     known.named("MFU convention", convention, CONVENTIONS)
-    places = _places(device or [], system or [])
+    places = _places(device or [], system or [], repeats=pairs)
     grid = _Grid(
         axes={
             "devices": _sizes(gpus, "--gpus"),
@@ -218,8 +219,11 @@ def train(
             "expert": _sizes(expert, "--expert"),
             "micro_batch": _sizes(micro_batch, "--micro-batch"),
             "zero": _sizes(zero, "--zero", least=0),
+            "recompute": [
+                known.named("recomputation", one, MODES) for one in known.names(recompute)
+            ],
         },
-        recompute=tuple(known.named("recomputation", one, MODES) for one in known.names(recompute)),
+        pairs=pairs,
         global_batch=None if global_batch is None else _one(global_batch, "--global-batch"),
         fixed={
             "seq": _one(seq, "--seq"),
@@ -236,7 +240,7 @@ def train(
         found, refused = _predicted(of, grid, places, dask)
     if not found:
         raise all_of(refused)
-    several = len(grid) * len(places) > 1
+    several = grid.count(places) > 1
     if chart is not None:
         _draw(found, chart, whole=several)
     if not several:
@@ -253,36 +257,41 @@ def train(
         raise typer.Exit(1)
 
 
+_Named = tuple[str, Plan | PerfmodelError]
+"""What distinguishes a plan, and the plan, or the error of an impossible one."""
+
+
 @dataclass(frozen=True)
 class _Grid:
     """All requested plans."""
 
-    axes: dict[str, list[int]]
-    recompute: tuple[str, ...]
+    axes: dict[str, list[Any]]
     global_batch: int | None
     fixed: dict[str, object]
+    pairs: bool
 
-    def __len__(self) -> int:
-        count = len(self.recompute)
-        for values in self.axes.values():
-            count *= len(values)
-        return count
+    def count(self, places: list[_Place]) -> int:
+        """Number of plans in all places; raises `ProblemError` for lists that do not pair."""
+        return count({"device": places, **self.axes}, pairs=self.pairs)
 
-    def plans(self) -> Iterator[tuple[str, Plan | PerfmodelError]]:
-        """Each plan with a label of what distinguishes it, or the error of an impossible one."""
+    def plans(self, places: list[_Place]) -> list[tuple[_Place, list[_Named]]]:
+        """The plans of each place."""
+        if not self.pairs:
+            named = [self._named(chosen) for chosen in combined(self.axes, pairs=False)]
+            return [(place, named) for place in places]
+        paired = combined({"device": places, **self.axes}, pairs=True)
+        return [(each.pop("device"), [self._named(each)]) for each in paired]
+
+    def _named(self, chosen: dict[str, Any]) -> _Named:
+        """A plan with a label of what distinguishes it, or the error of an impossible one."""
         apart = [name for name, values in self.axes.items() if len(values) > 1]
-        for values, mode in product(product(*self.axes.values()), self.recompute):
-            chosen = dict(zip(self.axes, values, strict=True))
-            said = [f"{name} {chosen[name]}" for name in apart]
-            if len(self.recompute) > 1:
-                said.append(f"recompute {mode}")
-            words = ", ".join(said)
-            try:
-                yield words, self._plan(chosen, mode)
-            except PerfmodelError as error:
-                yield words, error
+        words = ", ".join(f"{name} {chosen[name]}" for name in apart)
+        try:
+            return words, self._plan(chosen)
+        except PerfmodelError as error:
+            return words, error
 
-    def _plan(self, chosen: dict[str, int], mode: str) -> Plan:
+    def _plan(self, chosen: dict[str, Any]) -> Plan:
         devices = chosen.pop("devices")
         shared = chosen["tensor"] * chosen["pipeline"] * chosen["context"]
         if devices % shared:
@@ -301,12 +310,10 @@ class _Grid:
                 f"data {data}; {', '.join(str(n) for n in (above - step, above) if n)} would"
             )
         return Plan(
-            **chosen,  # type: ignore[arg-type]
+            **chosen,
             **self.fixed,  # type: ignore[arg-type]
             data=data,
             accumulation=whole // step,
-            recompute=mode,
-            sequence=chosen["tensor"] > 1,
         )
 
 
@@ -320,17 +327,17 @@ class _Place:
     system: System | None
 
 
-def _places(devices: list[str], wanted: list[str]) -> list[_Place]:
+def _places(devices: list[str], wanted: list[str], *, repeats: bool) -> list[_Place]:
     """Where plans run: named systems, or devices in their default systems."""
     if bool(devices) == bool(wanted):
         raise ProblemError(
             "name a device (-d h100-sxm) or a system (--system dgx-h100), one of them"
         )
-    named = dict.fromkeys(name for text in wanted for name in known.names(text))
-    joined = {system.slug: system for system in map(systems.load, named)}
+    joined = [systems.load(name) for text in wanted for name in known.names(text)]
+    unique = list({system.slug: system for system in joined}.values())
     return [
-        *(_Place(one, None) for one in known.devices(devices)),
-        *(_Place(load(system.device), system) for system in joined.values()),
+        *(_Place(one, None) for one in known.devices(devices, repeats=repeats)),
+        *(_Place(load(system.device), system) for system in (joined if repeats else unique)),
     ]
 
 
@@ -338,13 +345,12 @@ def _predicted(
     network: Network, grid: _Grid, places: list[_Place], dask: str | None
 ) -> tuple[list[Step], list[tuple[str, str]]]:
     """Steps of the plans; for each impossible plan, its label and the reason."""
-    count = len(grid) * len(places)
-    if count > MOST:
-        raise ProblemError(f"{count:,} plans are more than {MOST:,}; narrow a range")
-    named = list(grid.plans())
+    plans = grid.count(places)
+    if plans > MOST:
+        raise ProblemError(f"{plans:,} plans are more than {MOST:,}; narrow a range")
     found: list[Step] = []
     refused: list[tuple[str, str]] = []
-    for here in places:
+    for here, named in grid.plans(places):
         whose = [(here.system or here.device).slug] if len(places) > 1 else []
         for words, answer in _answers(network, named, here, dask):
             if isinstance(answer, str):
@@ -356,7 +362,7 @@ def _predicted(
 
 def _answers(
     network: Network,
-    named: list[tuple[str, Plan | PerfmodelError]],
+    named: list[_Named],
     here: _Place,
     dask: str | None,
 ) -> Iterator[tuple[str, Step | str]]:

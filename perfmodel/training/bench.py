@@ -20,7 +20,7 @@ DEVICE = "a100-sxm-80gb"
 _PLANS = [
     Plan(
         seq=2048, micro_batch=micro, accumulation=16 * stages, tensor=tensor, pipeline=stages,
-        data=data, sequence=tensor > 1, recompute=recompute,
+        data=data, recompute=recompute,
     )
     for tensor in (1, 2, 4, 8)
     for stages in (1, 2, 4, 8)

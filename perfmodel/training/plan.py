@@ -24,8 +24,9 @@ class Plan:
     """Micro-batches of one step on one device (gradient accumulation)."""
     tensor: int = 1
     """Devices that share heads, inner layers and the vocabulary."""
-    sequence: bool = False
-    """Whether those devices also split the rows of norms and residuals (sequence parallelism)."""
+    sequence: bool | None = None
+    """Whether those devices also split the rows of norms and residuals (sequence parallelism);
+    None: wherever `tensor` is above 1."""
     pipeline: int = 1
     """Pipeline stages that layers are split over."""
     chunks: int = 1
@@ -77,6 +78,11 @@ class Plan:
         load_stack(self.stack)
         if self.sequence and self.tensor == 1:
             raise ProblemError("sequence parallelism goes with tensor parallelism; give tensor 2")
+
+    @property
+    def splits_rows(self) -> bool:
+        """Whether the devices of `tensor` split the rows of norms and residuals."""
+        return self.tensor > 1 if self.sequence is None else self.sequence
 
     @property
     def schedule_kind(self) -> str:
@@ -142,7 +148,7 @@ class Plan:
             loss=self.loss,
             ends=self.ends,
             shards=Shards(
-                self.tensor, self.sequence, self.context, self.expert, self.expert <= self.data
+                self.tensor, self.splits_rows, self.context, self.expert, self.expert <= self.data
             ),
         )
 

@@ -84,7 +84,8 @@ class Step:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: the unit in every name that needs one."""
-        plan = {name: value for name, value in vars(self.plan).items() if value not in (None, "")}
+        fields = vars(self.plan) | {"sequence": self.plan.splits_rows}
+        plan = {name: value for name, value in fields.items() if value not in (None, "")}
         return {
             "network": self.network.name,
             "device": self.device,

@@ -161,7 +161,7 @@ def _send_seconds(first: Part, copies: Copies) -> float:
     2104.04473, section 4.1).
     """
     x = first.work[-1].segment.operations[-1].outputs[0]
-    shared = copies.plan.tensor if not copies.plan.sequence else 1
+    shared = 1 if copies.plan.splits_rows else copies.plan.tensor
     return copies.links.take("send-receive", x.bytes / shared, "pipeline").seconds
 
 

@@ -83,7 +83,8 @@ def report(
             raise TableError(f"no column {name!r} to group by; there is {', '.join(table.columns)}")
     lines = []
     if by:
-        for key, group in table.groupby(list(by), sort=True, dropna=False):
+        used = [name for name in table if name in (*by, *_judged(fields))]
+        for key, group in table[used].groupby(list(by), sort=True, dropna=False):
             lines.append(dict(zip(by, key, strict=True)) | _errors(group, include_flags, fields))
     lines.append(dict.fromkeys(by, ALL) | _errors(table, include_flags, fields))
     return pd.DataFrame(lines)
@@ -94,7 +95,14 @@ def scored(
 ) -> pd.DataFrame:
     """The rows that are scored: predicted, and not flagged."""
     keep = table[fields.predicted].notna()
-    return table[keep if include_flags else keep & ~fields.flagged(table)]
+    if not include_flags:
+        keep &= ~fields.flagged(table)
+    return table if keep.all() else table[keep]
+
+
+def _judged(fields: Fields) -> tuple[str, ...]:
+    """The columns that errors are computed from."""
+    return fields.measured, fields.predicted, fields.low, fields.high, "flag", NOISE
 
 
 def _errors(group: pd.DataFrame, include_flags: bool, fields: Fields) -> dict[str, Any]:
@@ -132,7 +140,8 @@ def by_knowledge(
     table: pd.DataFrame, *, include_flags: bool = False, fields: Fields = OPERATORS
 ) -> list[dict[str, Any]]:
     """Rows, errors, coverage and width (median ln of high over low) by what was known of them."""
-    kept = scored(table, include_flags=include_flags, fields=fields)
+    used = [name for name in table if name in (*fields.known, *_judged(fields))]
+    kept = scored(table[used], include_flags=include_flags, fields=fields)
     kept = kept.assign(width=(kept[fields.high] / kept[fields.low]).map(math.log))
     found = []
     for key, group in kept.groupby(list(fields.known), sort=True):

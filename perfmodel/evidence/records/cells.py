@@ -15,9 +15,10 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 
 
 def text(column: pd.Series[Any]) -> pd.Series[Any]:
-    """A column as text; a missing cell is empty."""
+    """A column as text; a missing cell is empty. A column of such text is returned uncopied."""
     said = column.astype("str").str.strip()
-    return said.mask(column.isna() | said.isin(_EMPTY), "")
+    said = said.mask(column.isna() | said.isin(_EMPTY), "")
+    return column if said.equals(column) else said
 
 
 def numbers(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:

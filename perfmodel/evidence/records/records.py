@@ -80,7 +80,9 @@ def tidy(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
     found["measured_us"] = _measured(table, where)
     order = [name for name in (*COLUMNS, "head_dim_v", *own) if name in found]
     rest = {str(name): table[name] for name in table.columns if name not in found}
-    return pd.DataFrame({**{name: found[name] for name in order}, **rest}, index=table.index)
+    return pd.DataFrame(
+        {**{name: found[name] for name in order}, **rest}, index=table.index, copy=False
+    )
 
 
 def published() -> pd.DataFrame:

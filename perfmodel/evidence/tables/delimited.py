@@ -7,7 +7,6 @@ The separator is the one that splits the heading into most cells. Comments (#, =
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Sequence
 
@@ -39,6 +38,7 @@ def read(text: str, where: str, notes: tuple[str, ...] = ()) -> Sheet:
     if separator == "|":
         body = [_without_bars(line) for line in body]
     (_, first), *rows = _rows(body, start, separator, where)
+    del lines, body  # twice the file's size
     return _sheet([csv_text(name.strip()) for name in first], rows, where, separator, notes)
 
 
@@ -88,14 +88,17 @@ def _without_bars(line: str) -> str:
 
 
 def _rows(body: Sequence[str], start: int, separator: str, where: str) -> list[Row]:
-    """The cells of each row; a quoted cell may span several lines."""
-    reader = csv.reader(io.StringIO("\n".join(body)), delimiter=separator, strict=True)
+    """The cells of each row, equal ones once in memory; a quoted cell may span several lines."""
+    reader = csv.reader((f"{line}\n" for line in body), delimiter=separator, strict=True)
     found: list[Row] = []
+    distinct: dict[str, str] = {}
     try:
         before = 0
         for cells in reader:
             if cells:
-                found.append((start + before + 1, cells))
+                found.append(
+                    (start + before + 1, [distinct.setdefault(cell, cell) for cell in cells])
+                )
             before = reader.line_num
     except csv.Error as error:
         raise TableError(f"{where}: not sound CSV ({error}); mend or write it again") from None

@@ -72,9 +72,9 @@ class Kind:
 
         said = faults.loc[table.index]
         good = said == ""
-        found = self.predict(table[good].reset_index(drop=True))
         if good.all():
-            return found
+            return self.predict(table.reset_index(drop=True))
+        found = self.predict(table[good].reset_index(drop=True))
         found.index = table.index[good]
         bad = table[~good]
         # Columns that the prediction wrote, including overwritten ones.
