@@ -57,8 +57,8 @@ def constant(most: float) -> Depth:
 def _sliced_otherwise(change: Change) -> np.ndarray | bool:
     """Whether a library's rule cuts the keys into another number of slices."""
     kernel = change.kernel
-    ruled = isinstance(kernel, AttentionFacts) and (
-        kernel.split_rule is not None or kernel.even_rule is not None
+    ruled = isinstance(kernel, AttentionFacts) and any(
+        rule is not None for rule in (kernel.split_rule, kernel.even_rule, kernel.wave_rule)
     )
     return ruled and change.tile_changed("splits")
 
@@ -288,8 +288,9 @@ CLIFFS = (
         _sliced_otherwise,
         constant(2.7),
         "FlashAttention-2 and -3 choose slices by counts of blocks and units, not by time "
-        "(num_splits_heuristic in flash_api.cpp and heuristics.h), so that one sequence or unit "
-        "more may add or save a combining kernel.",
+        "(num_splits_heuristic in flash_api.cpp and heuristics.h), FlashInfer by two blocks a unit "
+        "(PrefillPlan in scheduler.cuh), so that one sequence or unit more may add or save a "
+        "combining kernel.",
     ),
     Cliff(
         "slices of a head's queries by FlashAttention-1's rule",
