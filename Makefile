@@ -19,8 +19,8 @@ CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check pythons bench evidence gpu-day gpu-plan docs site fit scoreboard fuzz physics \
-        mutants coverage clean
+.PHONY: help demo test test-all check size pythons bench evidence gpu-day gpu-plan docs site fit scoreboard \
+        fuzz physics mutants coverage clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,11 +41,15 @@ test: $(VENV)/.ready ## Run all tests, the documents' examples and the notebooks
 test-all: $(VENV)/.ready ## Run all tests where all that they need is there: a test that is skipped has failed
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-skips --continue-on-collection-errors
 
-check: $(VENV)/.ready ## Lint, formatting, types, import layers
+check: $(VENV)/.ready ## Lint, formatting, types, import layers, lines of each room
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/size.py
+
+size: $(VENV)/.ready ## Lines of each room beside its budget, and the net lines of the change
+	$(BIN)/python tests/size.py
 
 pythons: $(VENV)/.ready ## Test the built wheel under each Python of 3.11 to 3.14 that is here, without torch
 	$(BIN)/python .ci/pythons.py
