@@ -208,6 +208,24 @@ def test_pruning_loses_nothing(name, sizes, device):
             assert pruned.groups[steps].timed <= best.timed
 
 
+def test_a_case_searched_on_another_device_before_gives_the_same_kernels():
+    sizes = {"tokens": 512, "hidden": 1024, "ffn": 2048, "out": 1024}
+    devices = ("h100", "a100", "b200", "t4", "mi300x")
+    h100 = load("h100")
+    machines = [
+        *map(load, devices),
+        *(h100.scaled(**{name: 0.5}) for name in ("shared_capacity", "units", "matrix", "clock")),
+    ]
+    again = library.load("gated-mlp").at(**sizes)
+    for device in (*machines, *machines):
+        fresh = search(library.load("gated-mlp").at(**sizes), device)
+        kept = search(again, device)
+        assert kept.seconds == fresh.seconds
+        assert [k.tiles for k in kept.kernels] == [k.tiles for k in fresh.kernels]
+    groups_of_steps = len(groups(again.algorithm))
+    assert groups_of_steps < len(again.counted) < groups_of_steps * len(machines)
+
+
 def test_no_candidate_beats_its_bound():
     case = library.load("attention").at(seq=1024)
     target = Target(machine(load("h100-sxm")), default(), case.dtype)

@@ -38,6 +38,9 @@ class Case:
     """Devices that each axis is split over."""
     extents: Mapping[str, Any] = field(default_factory=dict)
     """Expressions of the unsharded sizes."""
+    counted: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What a search has counted of it, by steps and by the shape of the device: kept, because all
+    devices of that shape count alike."""
 
     def shard(self, ranks: Mapping[str, int]) -> Case:
         """The case of the device with the largest shard, with axes split over `ranks` devices.

@@ -103,9 +103,16 @@ class DeclaredProblem(Problem):
         return np.asarray(found) if given or found.count(found[0]) < len(found) else found[0]
 
     def having(self, **values: Any) -> Self:
-        """A copy with some parameters, or the type, changed."""
+        """A copy with some parameters, or the type, changed.
+
+        One case that stays equal stays the same object, with all that a search has counted of it.
+        """
         dtype = values.pop("dtype", self.dtype)
-        return type(self)(self.declaration, {**self.given, **values}, dtype, self.ranks)
+        copy = type(self)(self.declaration, {**self.given, **values}, dtype, self.ranks)
+        (mine, *more), own = self.cases, copy.cases[0]
+        if not more and (own.dtype, own.parameters) == (mine.dtype, mine.parameters):
+            vars(copy)["cases"] = self.cases
+        return copy
 
     def spellings(self) -> Mapping[str, str]:
         """Parameters that are the extent of one axis."""

@@ -83,6 +83,13 @@ class Target:
         """Output rows of one matrix instruction: 16 (mma), 64 (wgmma), 128 (tcgen05)."""
         return self.machine.architecture.rows
 
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """All numbers of the device on which tiles and their counts depend."""
+        here = self.machine
+        copies = here.architecture.copies
+        return self.rows_of_instruction, copies, self.shared_bytes, here.registers_bytes
+
     def operand_tile(self) -> tuple[int, int]:
         """Rows and columns of output that share one operand fetch."""
         return (64, 64) if self.rows_of_instruction == 16 else (self.rows_of_instruction, 128)

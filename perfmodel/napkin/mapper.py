@@ -11,7 +11,7 @@ candidate that could win is skipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -169,20 +169,40 @@ def _fusions(case: Case, found: Mapping[tuple[str, ...], Mapped | str], gap: flo
     return ways[-1]
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Candidates:
-    """One nest with all its tiles counted: which fit, and lower bounds of their times."""
+    """One nest with its tiles that fit on chip, counted."""
 
     layout: Layout
     tiles: dict[str, np.ndarray]
-    fits: np.ndarray
-    bound: np.ndarray
+    width: int
+    legal: int
+    laid: Schedule
+    cost: KernelCost
+
+    def bound(self, target: Target) -> np.ndarray:
+        """Lower bounds of the tiles' times in seconds."""
+        return np.broadcast_to(bound_of(target, self.layout, self.cost), (self.width,))
 
 
-def kernel(
-    case: Case, steps: tuple[str, ...], target: Target, *, prune: bool = True
-) -> Mapped | str:
-    """The fastest kernel of the given steps, or one line on why none fits."""
+@dataclass(frozen=True)
+class _Pool:
+    """All nests of some steps that have a tile that fits; else what is short by least."""
+
+    candidates: tuple[_Candidates, ...]
+    short: tuple[str, float, float] | None
+
+
+def _counted(case: Case, steps: tuple[str, ...], target: Target) -> _Pool:
+    """The nests of `steps` with their tiles counted, once for all devices of a shape."""
+    key = steps, target.shape
+    if key not in case.counted:
+        case.counted[key] = _count(case, steps, target)
+    pool: _Pool = case.counted[key]
+    return pool
+
+
+def _count(case: Case, steps: tuple[str, ...], target: Target) -> _Pool:
     fused = part(case.algorithm, steps)
     sizes = {axis: case.sizes[axis] for axis in fused.axes}
     pool: list[_Candidates] = []
@@ -192,18 +212,28 @@ def kernel(
         tiles = layout.tiles()
         if tiles is None:
             continue
-        _, cost = layout.count(tiles)
-        width = max((len(values) for values in tiles.values()), default=1)
-        fits = np.broadcast_to(layout.fits(cost), (width,))
+        laid, cost = layout.count(tiles)
+        legal = max((len(values) for values in tiles.values()), default=1)
+        fits = np.broadcast_to(layout.fits(cost), (legal,))
         if not fits.any():
             lack = layout.shortage(cost)
             short = lack if short is None or lack[1] < short[1] else short
             continue
-        bound = np.where(fits, np.broadcast_to(bound_of(target, layout, cost), (width,)), np.inf)
-        pool.append(_Candidates(layout, tiles, fits, bound))
-    if not pool:
-        return _no_tile(steps, short)
-    return _branch(pool, target, prune=prune)
+        if not fits.all():
+            tiles = {axis: values[fits] for axis, values in tiles.items()}
+            laid, cost = layout.count(tiles)
+        pool.append(_Candidates(layout, tiles, int(fits.sum()), legal, laid, cost))
+    return _Pool(tuple(pool), short)
+
+
+def kernel(
+    case: Case, steps: tuple[str, ...], target: Target, *, prune: bool = True
+) -> Mapped | str:
+    """The fastest kernel of the given steps, or one line on why none fits."""
+    pool = _counted(case, steps, target)
+    if not pool.candidates:
+        return _no_tile(steps, pool.short)
+    return _branch(pool.candidates, target, prune=prune)
 
 
 def _no_tile(steps: tuple[str, ...], short: tuple[str, float, float] | None) -> str:
@@ -231,30 +261,26 @@ def bound_of(target: Target, layout: Layout, cost: KernelCost) -> np.ndarray:
     return np.asarray(np.maximum(floor, stream) * _ROUNDING)
 
 
-def _branch(pool: list[_Candidates], target: Target, *, prune: bool) -> Mapped:
+def _branch(pool: Sequence[_Candidates], target: Target, *, prune: bool) -> Mapped:
     """Time the candidates, nests with the lowest bound first, until no bound can win."""
+    bounds = [candidates.bound(target) for candidates in pool]
     best: tuple[float, _Candidates, int] | None = None
     timed = 0
-    for candidates in sorted(pool, key=lambda item: float(item.bound.min())):
-        limit = best[0] if best is not None and prune else np.inf
-        chosen = np.flatnonzero(candidates.bound < limit)
+    for at in sorted(range(len(pool)), key=lambda nest: float(bounds[nest].min())):
+        candidates, limit = pool[at], best[0] if best is not None and prune else np.inf
+        chosen = np.flatnonzero(bounds[at] < limit)
         if not len(chosen):
             continue
         timed += len(chosen)
-        tiles = {axis: values[chosen] for axis, values in candidates.tiles.items()}
-        laid, cost = candidates.layout.count(tiles)
-        seconds = seconds_of(target, candidates.layout, laid, cost, len(chosen))
+        seconds = seconds_of(
+            target, candidates.layout, candidates.laid, candidates.cost, candidates.width
+        )[chosen]
         i = int(np.argmin(seconds))
         if best is None or seconds[i] < best[0]:
             best = (float(seconds[i]), candidates, int(chosen[i]))
     assert best is not None
-    tally = (
-        len(pool),
-        sum(len(item.bound) for item in pool),
-        int(sum(item.fits.sum() for item in pool)),
-        timed,
-    )
-    return _mapped(target, best[1], best[2], tally)
+    legal, fitting = (sum(n) for n in zip(*((c.legal, c.width) for c in pool), strict=True))
+    return _mapped(target, best[1], best[2], (len(pool), legal, fitting, timed))
 
 
 def seconds_of(
