@@ -20,6 +20,7 @@ from perfmodel.napkin.mapper import Mapped, search
 from perfmodel.napkin.nests import Nest, nests
 from perfmodel.napkin.tiles import candidates, combined, fewest
 from perfmodel.napkin.trace import least_bytes, rows, sentences
+from perfmodel.operators import registry
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
 
@@ -224,6 +225,13 @@ def test_a_case_searched_on_another_device_before_gives_the_same_kernels():
         assert [k.tiles for k in kept.kernels] == [k.tiles for k in fresh.kernels]
     groups_of_steps = len(groups(again.algorithm))
     assert groups_of_steps < len(again.counted) < groups_of_steps * len(machines)
+
+
+def test_a_copy_of_several_problems_has_a_case_for_each():
+    one = registry.load("gated-mlp").problem(tokens=512)
+    assert one.having(tokens=512).cases is one.cases
+    assert len(one.having(tokens=np.array([512, 512])).cases) == 2
+    assert one.having(tokens=1024).cases[0].parameters["tokens"] == 1024
 
 
 def test_no_candidate_beats_its_bound():

@@ -109,8 +109,8 @@ class DeclaredProblem(Problem):
         """
         dtype = values.pop("dtype", self.dtype)
         copy = type(self)(self.declaration, {**self.given, **values}, dtype, self.ranks)
-        (mine, *more), own = self.cases, copy.cases[0]
-        if not more and (own.dtype, own.parameters) == (mine.dtype, mine.parameters):
+        alike = [(case.dtype, case.parameters) for case in self.cases]
+        if len(alike) == 1 and alike == [(case.dtype, case.parameters) for case in copy.cases]:
             vars(copy)["cases"] = self.cases
         return copy
 
