@@ -107,8 +107,9 @@ physics: $(VENV)/.ready ## Check bounds and monotony of a million random predict
 mutants: $(VENV)/.ready ## Make 60 mistakes in a copy, three a package; nine of ten must fail a test
 	$(BIN)/python tests/mutants --mutants $(MUTANTS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
-coverage: $(VENV)/.ready ## Lines and branches of perfmodel that the tests run, and the lines they do not
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --cov --cov-report=term-missing:skip-covered
+coverage: $(VENV)/.ready ## Lines and branches that the tests run, those they do not, and which test runs which
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --cov --cov-context=test \
+	    --cov-report=term-missing:skip-covered
 
 clean: ## Remove everything that was built, the virtual environment included
 	rm -rf $(VENV) build dist *.egg-info .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis \

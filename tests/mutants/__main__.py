@@ -1,7 +1,7 @@
 """Mutation testing: `make mutants`, or python tests/mutants --seed 7 --rooms serving offload.
 
 Each of a seeded sample of mistakes, spread over the library's packages, is made in a copy of the
-tree, and the tests that concern its module are run, the nearest first, until one fails. A failure
+tree, and the tests that concern it are run, the nearest first, until one fails. A failure
 counts where the same test passes without the mistake. The exit code is 1 if fewer than nine in ten
 mutants are killed; survivors are listed.
 """
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -29,7 +29,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 
-from concerned import concerned  # noqa: E402
+from concerned import concerned, running  # noqa: E402
 from mutations import Mutation, mutations  # noqa: E402
 
 ROOMS = (
@@ -42,6 +42,8 @@ NOT_PREDICTING = {"bench.py", "schema.py", "reading.py", "checking.py"}
 """Modules of these packages that do not predict either."""
 CHUNKS = (2, 4, 4)
 """Test modules of one process of pytest: a mistake that the nearest notice costs seconds."""
+TESTS = (12, 48, 192)
+"""The same, of single tests that run the mistake's line."""
 SECONDS = 90
 """Time of a processor that the tests of a chunk may take, which other programs do not lengthen."""
 LEAST = 0.9
@@ -134,19 +136,28 @@ def without(tests: Sequence[str], seconds: float = SECONDS) -> Outcome:
     return _plain[asked]
 
 
-def noticed(folder: Path, modules: Sequence[str]) -> str:
-    """The test that a mistake fails, or the module that it keeps from ending; else nothing."""
-    nearest = list(modules)
-    for size in CHUNKS:
-        chunk, nearest = nearest[:size], nearest[size:]
-        tests = [f"tests/{name}.py" for name in chunk]
+def chunks(mutant: Mutant) -> Iterator[list[str]]:
+    """The tests of each process of pytest, the nearest first."""
+    module = ".".join(Path(mutant.path).with_suffix("").parts).removesuffix(".__init__")
+    modules = concerned(module, mutant.mutation.before)
+    nearest, sizes = running(ROOT / mutant.path, mutant.mutation.line, modules), TESTS
+    if not nearest:
+        nearest, sizes = [f"tests/{name}.py" for name in modules], CHUNKS
+    for size in sizes:
+        yield nearest[:size]
+        nearest = nearest[size:]
+
+
+def noticed(folder: Path, mutant: Mutant) -> str:
+    """The test that a mistake fails, or those that it keeps from ending; else nothing."""
+    for tests in chunks(mutant):
         went = outcome(folder, tests) if tests else Outcome()
         if went.failed:
             if without([went.failed]).failed:
                 raise RuntimeError(f"{went.failed} fails without a mistake too")
             return went.failed
         if went.out_of_time and without(tests, SECONDS / 2) == Outcome():
-            return f"out of time in {', '.join(chunk)}"
+            return f"out of time in {', '.join(tests)}"
     return ""
 
 
@@ -158,9 +169,8 @@ def killed(mutant: Mutant) -> tuple[Mutant, str]:
     path = _trees[0] / mutant.path
     before = path.read_bytes()
     path.write_bytes(mutant.mutation.applied(before))
-    module = ".".join(Path(mutant.path).with_suffix("").parts).removesuffix(".__init__")
     try:
-        return mutant, noticed(_trees[0], concerned(module, mutant.mutation.before))
+        return mutant, noticed(_trees[0], mutant)
     finally:
         path.write_bytes(before)
 
