@@ -143,6 +143,8 @@ def fuzz(seed: int, count: int, jobs: int, kinds: tuple[str, ...], progress: boo
     blocks: Iterator[list[int]] = iter(
         [list(range(i, min(i + BLOCK, count))) for i in range(0, count, BLOCK)]
     )
+    if "results" in kinds:
+        resultfiles.sound()  # made once for all workers, before any of their time is counted
     hands = [hire(seed, kinds) for _ in range(jobs)]
     for hand in hands:
         give(hand, next(blocks, []))
