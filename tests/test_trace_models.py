@@ -1,8 +1,8 @@
-"""FLOPs of fourteen models of transformers beside torch's own counter on the same module.
+"""FLOPs of models of transformers beside torch's own counter on the same module.
 
 Small sizes, one layer each. The families that a config.json is read of have tests of their own
-(test_tracing_transformers.py); these are others: images, sound, encoders with decoders,
-state-space layers, linear attention.
+(test_tracing_transformers.py, Gemma 3 among them); these are others: images, sound, encoders with
+decoders, state-space layers, linear attention.
 """
 
 import pytest
@@ -46,9 +46,9 @@ MODELS = {
     "GPTNeoXForCausalLM": (WIDTHS, IDS),
     "Phi3ForCausalLM": (GROUPED, IDS),
     "RobertaForMaskedLM": (WIDTHS, IDS),
-    "Gemma3ForCausalLM": ({**GROUPED, "head_dim": 16, "sliding_window": 4}, IDS),
     "MambaForCausalLM": (
-        {"hidden_size": 64, "num_hidden_layers": 1, "vocab_size": 200, "state_size": 16}, IDS,
+        {"hidden_size": 64, "num_hidden_layers": 1, "vocab_size": 200, "state_size": 16},
+        {"input_ids": (2, 2)},
     ),
     "Mamba2ForCausalLM": (
         {"hidden_size": 64, "num_hidden_layers": 1, "vocab_size": 200, "state_size": 16,
@@ -78,7 +78,7 @@ def model_and_inputs(name):
     sizes, shapes = MODELS[name]
     kind = name.removesuffix("ForConditionalGeneration").removesuffix("ForCausalLM")
     kind = kind.removesuffix("ForMaskedLM").removesuffix("Model").removesuffix("Encoder")
-    config = getattr(transformers, {"Gemma3": "Gemma3Text"}.get(kind, kind) + "Config")(**sizes)
+    config = getattr(transformers, f"{kind}Config")(**sizes)
     places = (transformers, transformers.models.whisper.modeling_whisper)
     with torch.device("meta"):
         model = next(getattr(place, name) for place in places if hasattr(place, name))(config)
