@@ -1,7 +1,7 @@
-"""FLOPs of traced modules beside torch's own counter, on the forms of other counters' tests.
+"""FLOPs of traced modules beside the expected values of other counters' tests, and torch's counter.
 
-Each group is named for the public tests whose forms it takes. torch's counter makes the value again
-on the same module; where it counts nothing, the closed form stands here with the reason.
+traceforms.py has the forms. `EXPECTED` are values of public tests. Of `COUNTED` torch's own counter
+makes the value again on the same module; where it counts nothing, `UNCOUNTED` has the closed form.
 """
 
 import pytest
@@ -10,29 +10,21 @@ from hypothesis import strategies as st
 
 from perfmodel import load, predict, predict_graph
 from perfmodel.tracing import trace
+from perfmodel.tracing.module import TraceError
 
 torch = pytest.importorskip("torch")
 nn = pytest.importorskip("torch.nn")
 FlopCounterMode = pytest.importorskip("torch.utils.flop_counter").FlopCounterMode
+forms = pytest.importorskip("traceforms")
 
 H100 = load("h100-sxm")
 F = nn.functional
-
-
-class Run(nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *inputs):
-        return self.function(*inputs)
+C1, C2, C3, T1, T2, T3 = (getattr(forms, name) for name in ("C1", "C2", "C3", "T1", "T2", "T3"))
 
 
 def on_meta(module, *shapes, dtype=torch.float32):
     """A module or function, and inputs of these shapes, on the meta device."""
-    module = module if isinstance(module, nn.Module) else Run(module)
+    module = module if isinstance(module, nn.Module) else forms.Run(module)
     inputs = tuple(torch.zeros(shape, device="meta", dtype=dtype) for shape in shapes)
     return module.to("meta", dtype).eval(), inputs
 
@@ -46,127 +38,45 @@ def of_torch(module, inputs, *, backward=False):
     return counter.get_total_flops()
 
 
-def einsum(equation):
-    return lambda *operands: torch.einsum(equation, *operands)
-
-
-def qkv(batch, heads, seq, dim):
-    return [(batch, heads, seq, dim)] * 3
-
-
-C1, C2, C3 = nn.Conv1d, nn.Conv2d, nn.Conv3d
-T1, T2, T3 = nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d
-
-# source: (module, shapes), the forms that torch counts
-COUNTED = {
-    # pytorch test/test_flop_counter.py
-    "pytorch": [
-        (torch.mm, (4, 5), (5, 6)),
-        (torch.bmm, (3, 4, 5), (3, 5, 6)),
-        (torch.matmul, (2, 3, 4, 5), (5, 6)),
-        (torch.matmul, (2, 1, 4, 5), (3, 5, 6)),
-        (torch.addmm, (4, 6), (4, 5), (5, 6)),
-        (torch.baddbmm, (3, 4, 6), (3, 4, 5), (3, 5, 6)),
-        (einsum("bhqd,bhkd->bhqk"), (2, 3, 4, 8), (2, 3, 5, 8)),
-        (nn.Linear(5, 6), (3, 4, 5)),
-        (C1(3, 6, 3), (2, 3, 9)),
-        (C2(6, 6, 4, padding=1), (1, 6, 8, 8)),
-        (C3(4, 8, 3, stride=2, dilation=2, groups=2), (2, 4, 12, 13, 14)),
-        (T1(4, 6, 5, stride=3, dilation=2), (2, 4, 17)),
-        (T2(6, 3, 3, stride=2, output_padding=1, groups=3), (2, 6, 5, 7)),
-        (T3(4, 8, 3, stride=2, groups=4), (2, 4, 4, 5, 6)),
-        (nn.Sequential(nn.Linear(5, 6), nn.ReLU(), nn.Linear(6, 7)), (3, 5)),
-        (nn.MultiheadAttention(8, 2, batch_first=True), (2, 4, 8), (2, 4, 8), (2, 4, 8)),
-        (nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), (2, 4, 8)),
-        (nn.Transformer(8, 2, 1, 1, 16, batch_first=True), (2, 4, 8), (2, 5, 8)),
-    ],
-    # facebookresearch/fvcore tests/test_flop_count.py, and #78
-    "fvcore": [
-        (C1(3, 4, 3, padding=2, groups=1, dilation=2), (1, 3, 11)),
-        (C2(4, 8, 3, stride=3), (2, 4, 9, 9)),
-        (C2(6, 9, 3, groups=3), (2, 6, 8, 8)),
-        (C2(64, 64, 3, padding=1, groups=64), (1, 64, 56, 56)),
-        (C3(3, 6, (1, 2, 3), bias=False), (2, 3, 5, 6, 7)),
-        (T1(5, 4, 3, stride=2), (1, 5, 9)),
-        (T2(32, 1, 3), (1, 32, 1, 1)),
-        (T3(3, 5, 2), (1, 3, 4, 5, 6)),
-        (torch.matmul, (20, 30), (30, 10)),
-        (torch.matmul, (1, 20, 30), (4, 30, 10)),
-        (einsum("nct,ncp->ntp"), (1, 2, 7), (1, 2, 5)),
-        (einsum("nct,ntg->ncg"), (1, 2, 7), (1, 7, 5)),
-        (einsum("ab,bc,cd->ad"), (4, 5), (5, 6), (6, 7)),
-        (nn.Linear(20, 10, bias=False), (5, 20)),
-    ],
-    # deepspeedai/DeepSpeed tests/unit/profiling/flops_profiler, #3815, #4723, PR#8323
-    "DeepSpeed": [
-        *((C2(c, k, 3, stride=s, padding=p, groups=g), (2, c, 8, 9))
-          for c, k, s, p, g in
-          ((4, 8, 1, 0, 1), (4, 8, 2, 1, 2), (8, 8, 1, 1, 8), (6, 4, 3, 2, 2))),
-        *((T2(c, k, 3, stride=s, padding=1, output_padding=s - 1, groups=g), (2, c, 8, 8))
-          for c, k, s, g in ((4, 8, 1, 1), (4, 8, 2, 1), (4, 8, 2, 2), (8, 8, 2, 8), (6, 9, 3, 3))),
-        (T1(4, 8, 4, stride=2), (2, 4, 16)),
-        (lambda a, b: a @ b, (2, 16, 12), (2, 12, 8)),
-        (lambda x: einsum("bij,jk->ik")(x, torch.ones(4, 5, device="meta")), (2, 3, 4)),
-        (nn.GRU(4, 8, num_layers=2, bidirectional=True), (5, 2, 4)),
-        (nn.RNN(4, 8, nonlinearity="relu"), (5, 2, 4)),
-        (nn.LSTM(4, 8, 2, proj_size=3, batch_first=True), (2, 5, 4)),
-        (nn.LSTMCell(4, 8), (2, 4)),
-        (nn.GRUCell(4, 8), (2, 4)),
-        (nn.RNNCell(4, 8), (2, 4)),
-    ],
-    # sovrasov/flops-counter.pytorch tests/common_test.py, #57 and #98
-    "ptflops": [
-        (nn.Linear(3, 8, bias=False), (2, 3)),
-        (C2(3, 8, 3, bias=False), (1, 3, 16, 16)),
-        (C2(3, 32, 7, stride=2, bias=False), (1, 3, 32, 32)),
-        (T2(4, 2, 4, stride=2, padding=1, bias=False), (1, 4, 8, 8)),
-        (C2(4, 8, 3, padding="same"), (4, 12, 13)),  # an image without a batch
-    ],
-    # operators that are products of others
-    "composite": [
-        (torch.inner, (3, 8), (4, 8)),
-        (lambda a, b: torch.tensordot(a, b, dims=([1], [0])), (3, 8), (8, 4)),
-        (lambda a, b, c: torch.linalg.multi_dot([a, b, c]), (4, 5), (5, 6), (6, 7)),
-        (lambda a: torch.linalg.matrix_power(a, 5), (4, 4)),
-        (torch.kron, (3, 4), (5, 6)),
-        (lambda a, b: torch.chain_matmul(a, b), (4, 5), (5, 6)),
-    ],
-}  # fmt: skip
-CASES = [(source, i) for source, cases in COUNTED.items() for i in range(len(cases))]
-
-# What torch's counter has no formula for, and what the multiply-adds of it are.
-UNCOUNTED = {
-    "dot": (torch.dot, ((8,), (8,)), 2 * 8),
-    "mv": (torch.mv, ((4, 8), (8,)), 2 * 4 * 8),
-    "addmv": (torch.addmv, ((4,), (4, 8), (8,)), 2 * 4 * 8),
-    "vecdot": (torch.linalg.vecdot, ((3, 8), (3, 8)), 2 * 3 * 8),
-    "addbmm": (torch.addbmm, ((4, 7), (3, 4, 5), (3, 5, 7)), 2 * 3 * 4 * 5 * 7),
-    # x Wᵒ for each output o, and then the product of the result with y
-    "bilinear": (nn.Bilinear(5, 6, 7), ((4, 5), (4, 6)), 2 * 4 * 7 * (5 * 6 + 6)),
-    "conv_tbc": (lambda x, w, b: torch.conv_tbc(x, w, b, 1), ((5, 2, 3), (3, 3, 4), (4,)),
-                 2 * 5 * 2 * 3 * 3 * 4),
-    "lstm": (nn.LSTM(4, 8), ((5, 2, 4),), 2 * 5 * 2 * 4 * 8 * (4 + 8)),
-    "sdpa on a CPU": (F.scaled_dot_product_attention, qkv(1, 12, 64, 64), 4 * 12 * 64**3),
-}  # fmt: skip
-
-
 # --- values ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("source", "i"), [(s, i) for s, rows in forms.EXPECTED.items() for i in range(len(rows))]
+)
+def test_flops_are_what_other_counters_tests_expect(source, i):
+    function, *shapes, flops = forms.EXPECTED[source][i]
+    traced = trace(*on_meta(function, *shapes))
+    assert traced.flops == flops
+    assert not traced.unknown
+
+
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
-@pytest.mark.parametrize(("source", "i"), CASES, ids=[f"{s}-{i}" for s, i in CASES])
-def test_flops_are_those_of_torchs_counter(source, i):
-    module, inputs = on_meta(COUNTED[source][i][0], *COUNTED[source][i][1:])
-    found = trace(module, inputs)
-    assert found.flops == of_torch(module, inputs)
-    assert not found.unknown
-    assert predict_graph(found.graph, H100).seconds > 0
+@pytest.mark.parametrize("i", range(len(forms.COUNTED)))
+def test_flops_are_those_of_torchs_counter(i):
+    module, inputs = on_meta(*forms.COUNTED[i])
+    traced = trace(module, inputs)
+    assert traced.flops == of_torch(module, inputs)
+    assert not traced.unknown
+    assert predict_graph(traced.graph, H100).seconds > 0
 
 
-@pytest.mark.parametrize("name", UNCOUNTED)
+@pytest.mark.parametrize("name", forms.UNCOUNTED)
 def test_products_that_torch_does_not_count_are_counted(name):
-    function, shapes, flops = UNCOUNTED[name]
+    function, *shapes, flops = forms.UNCOUNTED[name]
     assert trace(*on_meta(function, *shapes)).flops == flops
+    module = function if isinstance(function, nn.Module) else forms.Run(function)
+    on_cpu = [torch.ones(shape) for shape in shapes]
+    assert of_torch(module.to_empty(device="cpu"), on_cpu) == 0
+
+
+def test_what_is_not_traced_is_named():
+    flex = pytest.importorskip("torch.nn.attention.flex_attention").flex_attention
+    with pytest.raises(TraceError, match="FlexAttention"):
+        trace(*on_meta(flex, *forms.qkv(1, 2, 128, 64)))
+    branches = (lambda y: y @ y, lambda y: y @ y @ y)
+    branching = trace(*on_meta(lambda x: torch.cond(x.sum() > 0, *branches, (x,)), (4, 4)))
+    assert branching.unknown == {"cond": 1}
 
 
 # --- laws ------------------------------------------------------------------------------------
@@ -235,7 +145,7 @@ def test_useful_operations_are_those_of_predict_and_flops_are_torchs(causal):
     def attend(q, k, v):
         return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
-    found = trace(*on_meta(attend, *qkv(2, 8, 1024, 64), dtype=torch.bfloat16))
+    found = trace(*on_meta(attend, *forms.qkv(2, 8, 1024, 64), dtype=torch.bfloat16))
     (item,) = found.operations
     assert found.flops == 4 * 2 * 8 * 1024**2 * 64
     assert found.useful_flops == predict(item.problem, H100).useful_flops
