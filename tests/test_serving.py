@@ -285,6 +285,51 @@ def test_copies_serve_each_their_share():
     assert made[1] == pytest.approx(2 * made[0])
 
 
+@pytest.mark.parametrize("kind", ["static batch", "concurrency", "full"])
+def test_stages_work_at_the_same_time(kind):
+    """Two stages of half of the layers make more than one device, and at most twice as much, apart
+    from the sequences that the larger memory holds and the cache that they then read."""
+    one, two = (
+        serve(steps(engine="vllm", pipeline=stages), kind, [128], 1024, 256)[0] for stages in (1, 2)
+    )
+    made = [each.metric("output_tokens_per_s").value for each in (one, two)]
+    most = max(2.0, two.resident / one.resident)
+    assert 1.2 * made[0] < made[1] < most * made[0]
+
+
+def test_one_sequence_is_in_one_stage_at_a_time():
+    one, four = (
+        serve(steps(engine="vllm", pipeline=stages), "static batch", [1], 512, 64)[0]
+        for stages in (1, 4)
+    )
+    assert four.metric("e2e_ms").value > one.metric("e2e_ms").value
+    assert four.groups == 1
+
+
+def test_stages_of_layers_on_several_devices_by_transformers_take_turns():
+    one, two = (
+        serve(steps(engine="transformers", pipeline=stages), "static batch", [32], 512, 64)[0]
+        for stages in (1, 2)
+    )
+    assert two.metric("output_tokens_per_s").value < one.metric("output_tokens_per_s").value
+
+
+def test_a_rate_that_some_number_of_residents_serves_is_not_refused():
+    """With a full cache little of a step's tokens is left for prompts, so fewer serve more."""
+    of = steps(engine="deepspeed")
+    few = requests.steady(of.streaming(), 6, 4096, 16).requests_per_s[0]
+    full = requests.full(of.streaming(), 4096, 16).requests_per_s[0]
+    assert few > full
+    (rated,) = serve(of, "rate", [(few + full) / 2 * requests.KNEE], 4096, 16)
+    assert rated.requests_per_s == pytest.approx((few + full) / 2 * requests.KNEE, rel=1e-3)
+
+
+@pytest.mark.parametrize("tokens", [1, 3, 8, 9, 32, 100])
+def test_experts_of_one_token_each_run_at_every_batch(tokens):
+    """Even shares of rows round down; 8 tokens reach 6 of 16 experts with one row each."""
+    assert total(steps("llama-4-scout", weights="fp8", tensor=4).layers(np.array([tokens]))) > 0
+
+
 def test_littles_law_holds_for_clients_and_rates():
     """Clients = requests a second x seconds of each (Little 1961), waits included."""
     (rated,) = serve(steps(engine="sglang"), "rate", [2.0], 1024, 256)

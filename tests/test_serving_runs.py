@@ -76,6 +76,13 @@ def test_a_rate_of_a_device_is_its_share(tmp_path):
     assert both[0] == pytest.approx(4 * both[1])
 
 
+def test_rows_of_one_table_have_their_own_number_of_copies(tmp_path):
+    rows = [{"data": copies, "batch": 64, "metric": "output_tokens_per_s"} for copies in (1, 2)]
+    alone = [predict_table(table(tmp_path, row))["predicted"][0] for row in rows]
+    assert predict_table(table(tmp_path, *rows))["predicted"].tolist() == alone
+    assert alone[1] > alone[0]
+
+
 def test_a_fit_finds_the_numbers_that_made_the_rows(tmp_path):
     engine = load("vllm-v0")
     true = {"host.step_us": 3000.0, "host.sequence_us": 50.0, "host.sharing_us": 400.0}

@@ -132,5 +132,5 @@ class Deployment:
         """A key that is equal for deployments with equal steps."""
         return (
             self.network, id(self.device), self.engine, self.weights, self.cache_type,
-            self.tensor, self.pipeline, self.expert, id(self.system),
+            self.tensor, self.pipeline, self.expert, self.data, id(self.system),
         )  # fmt: skip

@@ -102,6 +102,8 @@ class Batching:
     """Whether prefill and decode share a step; otherwise prefill runs alone, and first."""
     chunked: bool = False
     """Whether a prompt may be split over steps (chunked prefill)."""
+    piped: bool = True
+    """Whether pipeline stages work at the same time, each on a group of the sequences."""
     held: int = 0
     """Slots that finished requests still hold, if there are more clients than that."""
     source: str = ""

@@ -8,6 +8,9 @@
 TTFT: seconds to the first token; TPOT: seconds between tokens; ISL and OSL: input and output tokens
 of a request. The time of a decode step is nearly linear in the cached tokens, so Simpson's rule
 over three steps gives the sum over all steps of a request.
+
+Pipeline stages work at the same time, each on a group of the sequences. Every function takes the
+sequences of one group, and `groups`, the groups of a copy, which share its memory.
 """
 
 from __future__ import annotations
@@ -22,6 +25,10 @@ from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import Times
 
 _HALVINGS = 30
+_SIZES = 64
+"""Numbers of resident requests among which the best is searched."""
+Groups = int | np.ndarray
+"""Groups of a copy's sequences, each in another pipeline stage."""
 _SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
 ROUNDS = 10
 """Requests of a client: the usual number in benchmarks of a given concurrency."""
@@ -40,13 +47,13 @@ class Load:
     osl: np.ndarray
     """Output tokens (OSL)."""
     resident: np.ndarray
-    """Concurrent requests of each copy."""
+    """Concurrent requests of each group."""
     ttft: np.ndarray
     """Seconds to the first token."""
     tpot: np.ndarray
     """Seconds between tokens."""
     requests_per_s: np.ndarray
-    """Completed requests a second of each copy."""
+    """Completed requests a second of each group."""
     prompt: Times
     """The step that the first token waits for."""
     token: Times
@@ -62,40 +69,47 @@ def decoding(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) 
     return steps.decode(np.repeat(batch, 3), past).mean(_SIMPSON)
 
 
-def static(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
-    """Batches that start and end together.
+def static(
+    steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray, groups: Groups = 1
+) -> Load:
+    """Batches that start and end together. The last group's prompts enter the first stage after
+    those of the other groups have left it.
 
     If a batch does not fit, an engine with continuous batching runs what fits, then the rest. Any
     other engine refuses it with `ProblemError`.
     """
-    batch, isl, osl = _together(batch, isl, osl)
-    resident = _resident(steps, batch, isl, osl)
+    batch, isl, osl, groups = _together(batch, isl, osl, groups)
+    resident = _resident(steps, batch, isl, osl, groups)
     waves = np.floor(batch / resident)
     rest = batch - waves * resident
-    load = _wave(steps, resident, isl, osl)
+    load = _wave(steps, resident, isl, osl, groups)
     seconds = waves * load.seconds
     if np.any(rest > 0):
         seconds = seconds + np.where(
-            rest > 0, _wave(steps, np.maximum(rest, 1.0), isl, osl).seconds, 0.0
+            rest > 0, _wave(steps, np.maximum(rest, 1.0), isl, osl, groups).seconds, 0.0
         )
     return replace(load, requests_per_s=batch / seconds, seconds=seconds)
 
 
-def _wave(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+def _wave(
+    steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray, groups: np.ndarray
+) -> Load:
     """Sequences that are resident together from start to end."""
-    prompt = steps.prefill(batch, isl)
+    prompt = steps.prefill(batch, isl).times(1.0 + (groups - 1.0) / steps.of.pipeline)
     token = decoding(steps, batch, isl, osl)
     ttft = prompt.total + steps.of.engine.request_seconds
     seconds = ttft + (osl - 1) * token.total
     return Load(isl, osl, batch, ttft, token.total, batch / seconds, prompt, token, seconds)
 
 
-def _resident(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> np.ndarray:
+def _resident(
+    steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray, groups: np.ndarray
+) -> np.ndarray:
     """Sequences of each batch that fit at once."""
     check_weights(steps.of)
     lengths = (isl + osl).astype(int).tolist()
     fits = np.array([fitting_batch(steps.of, length) for length in lengths], dtype=float)
-    for size, length, most in zip(batch, lengths, fits, strict=True):
+    for size, length, most in zip(batch * groups, lengths, fits, strict=True):
         if size > most and (most == 0 or not steps.of.engine.batching.continuous):
             none = most == 0
             subject = "not one sequence" if none else f"{size:.0f} sequences"
@@ -106,7 +120,7 @@ def _resident(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray)
                 + ("give fewer tokens" if none else f"{most:.0f} do: give a smaller batch")
                 + ", or more devices by --tensor"
             )
-    return np.asarray(np.minimum(batch, fits))
+    return np.asarray(np.minimum(batch, fits / groups))
 
 
 def steady(steps: Steps, resident: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
@@ -119,7 +133,9 @@ def steady(steps: Steps, resident: np.ndarray, isl: np.ndarray, osl: np.ndarray)
     return Load(isl, osl, resident, ttft, step.total, rate, prompt, step, seconds)
 
 
-def closed(steps: Steps, clients: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+def closed(
+    steps: Steps, clients: np.ndarray, isl: np.ndarray, osl: np.ndarray, groups: Groups = 1
+) -> Load:
     """`clients` clients with `ROUNDS` equal requests each; all of them start at once.
 
     An engine that runs prefill first keeps its clients in phase: each round starts with all of
@@ -128,8 +144,8 @@ def closed(steps: Steps, clients: np.ndarray, isl: np.ndarray, osl: np.ndarray) 
     that do not fit wait by Little's law.
     """
     steps = steps.streaming()
-    clients, isl, osl = _together(clients, isl, osl)
-    most = _most_of(steps, isl, osl)
+    clients, isl, osl, groups = _together(clients, isl, osl, groups)
+    most = _most_of(steps, isl, osl) / groups
     held = np.where(clients > steps.of.engine.batching.held, steps.of.engine.batching.held, 0)
     resident = np.minimum(clients - held, most)
     all_ = steps.prefill(resident, isl)
@@ -172,31 +188,46 @@ def _cycle(
     return prompt, prompt.times(share).plus(steps.decode(resident, past).times(alone))
 
 
-def full(steps: Steps, isl: np.ndarray, osl: np.ndarray) -> Load:
+def full(steps: Steps, isl: np.ndarray, osl: np.ndarray, groups: Groups = 1) -> Load:
     """As many concurrent requests as fit."""
-    _, isl, osl = _together(1, isl, osl)
-    return steady(steps, _most_of(steps, isl, osl), isl, osl)
+    isl, osl, groups = _together(isl, osl, groups)
+    return steady(steps, _most_of(steps, isl, osl) / groups, isl, osl)
 
 
-def open_loop(steps: Steps, rate: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
-    """`rate` requests a second for each copy, in an open loop.
+def open_loop(
+    steps: Steps, rate: np.ndarray, isl: np.ndarray, osl: np.ndarray, groups: Groups = 1
+) -> Load:
+    """`rate` requests a second for each group, in an open loop.
 
     Raises `ProblemError` for a rate above the knee, `KNEE` of the largest rate, where waiting times
-    depend on chance. The message names the limit.
+    depend on chance. The message names the limit. The largest rate is that of the best number of
+    resident requests: many of them leave little room for prompts in a step.
     """
     steps = steps.streaming()
-    rate, isl, osl = _together(rate, isl, osl)
-    most = _most_of(steps, isl, osl)
-    top = steady(steps, most, isl, osl).requests_per_s
-    for wanted, best in zip(rate * steps.of.data, top * steps.of.data, strict=True):
-        _check_rate(steps, float(wanted), float(best))
-    low, high = np.zeros_like(rate), most
+    rate, isl, osl, groups = _together(rate, isl, osl, groups)
+    best, top = _best(steps, _most_of(steps, isl, osl) / groups, isl, osl)
+    copies = steps.of.data * groups
+    for wanted, most in zip(rate * copies, top * copies, strict=True):
+        _check_rate(steps, float(wanted), float(most))
+    low, high = np.zeros_like(rate), best
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
-        load = steady(steps, middle, isl, osl)
-        short = rate * load.seconds > middle
+        short = rate > steady(steps, middle, isl, osl).requests_per_s
         low, high = np.where(short, middle, low), np.where(short, high, middle)
-    return steady(steps, high, isl, osl)
+    load = steady(steps, high, isl, osl)
+    return replace(load, resident=rate * load.seconds)
+
+
+def _best(
+    steps: Steps, most: np.ndarray, isl: np.ndarray, osl: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The number of resident requests, up to `most`, with the largest rate; and that rate."""
+    resident = most * np.geomspace(1.0 / most.max(), 1.0, _SIZES)[:, None]
+    rates = steady(
+        steps, resident.reshape(-1), np.tile(isl, _SIZES), np.tile(osl, _SIZES)
+    ).requests_per_s.reshape(_SIZES, -1)
+    best, loads = rates.argmax(axis=0), np.arange(len(most))
+    return resident[best, loads], rates[best, loads]
 
 
 def _check_rate(steps: Steps, rate: float, top: float) -> None:

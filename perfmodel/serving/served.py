@@ -64,6 +64,8 @@ class Served:
     """All loads that were predicted together."""
     place: int
     """The index of this load among them."""
+    groups: float
+    """Groups of each copy's requests, which are in different pipeline stages at the same time."""
     spread: Spread
     """What the engine adds to ranges."""
 
@@ -80,7 +82,12 @@ class Served:
     @property
     def resident(self) -> float:
         """Concurrent requests of each copy."""
-        return float(self.load.resident[self.place])
+        return float(self.load.resident[self.place]) * self.groups
+
+    @property
+    def requests_per_s(self) -> float:
+        """Completed requests a second, over all copies."""
+        return float(self.load.requests_per_s[self.place]) * self.of.data * self.groups
 
     @property
     def known(self) -> Mapping[str, str]:
@@ -107,13 +114,13 @@ class Served:
         if name == "e2e_ms":
             return self._ranged(name, float(self.load.seconds[self.place]) * _MILLI, ends)
         seconds = self._ranged(name, 1.0, ends)
-        return seconds.inverse.times(self._rate(name) * self.of.data)
+        return seconds.inverse.times(self._rate(name) * self.of.data * self.groups)
 
     def _rate(self, name: str) -> float:
         """Tokens a second of one copy; an engine of one sequence is timed only while it decodes."""
         load, i = self.load, self.place
         if name == "input_tokens_per_s" and self.kind == "static batch":
-            return self.resident * self.isl / float(load.ttft[i])
+            return float(load.resident[i]) * self.isl / float(load.ttft[i])
         alone = self.of.engine.batching.sequences == 1 and self.kind == "static batch"
         if alone and name == "output_tokens_per_s":
             return 1.0 / float(load.tpot[i])
@@ -168,7 +175,7 @@ class Served:
             "resident": self.resident,
             **{f"{end}{name}": v for name, ends in ranged.items() for end, v in ends.items()},
             "output_tokens_per_s_per_device": output / of.devices,
-            "requests_per_s": float(self.load.requests_per_s[self.place]) * of.data,
+            "requests_per_s": self.requests_per_s,
             "limiter": self.limiter,
             "known": dict(self.known),
         }
@@ -197,18 +204,31 @@ def serve(
         if np.min(value) < 1:
             raise ProblemError(f"{name} is {np.min(value)}; it is 1 or more")
     each = asked / steps.of.data if kind == "rate" else np.ceil(asked / steps.of.data)
-    load = _load(steps, kind, each, np.asarray(isl), np.asarray(osl))
+    groups = _groups(steps.of, kind, each)
+    load = _load(steps, kind, each / groups, np.asarray(isl), np.asarray(osl), groups)
     return [
-        Served(steps.of, kind, float(size), load, i, spread or default())
+        Served(steps.of, kind, float(size), load, i, float(groups[i]), spread or default())
         for i, size in enumerate(asked)
     ]
 
 
-def _load(steps: Steps, kind: str, each: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+def _groups(of: Deployment, kind: str, each: np.ndarray) -> np.ndarray:
+    """Groups of the requests of each copy: as many as pipeline stages, but of one request or
+    more."""
+    if not of.engine.batching.piped:
+        return np.ones_like(each)
+    if kind in ("rate", "full"):
+        return np.full_like(each, of.pipeline)
+    return np.minimum(each, of.pipeline)
+
+
+def _load(
+    steps: Steps, kind: str, each: np.ndarray, isl: np.ndarray, osl: np.ndarray, groups: np.ndarray
+) -> Load:
     if kind == "static batch":
-        return requests.static(steps, each, isl, osl)
+        return requests.static(steps, each, isl, osl, groups)
     if kind == "concurrency":
-        return requests.closed(steps, each, isl, osl)
+        return requests.closed(steps, each, isl, osl, groups)
     if kind == "full":
-        return requests.full(steps, isl + 0 * each, osl)
-    return requests.open_loop(steps, each, isl, osl)
+        return requests.full(steps, isl + 0 * each, osl, groups)
+    return requests.open_loop(steps, each, isl, osl, groups)

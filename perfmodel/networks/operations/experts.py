@@ -146,7 +146,10 @@ def _spread(to: Recorder, name: str, x: Value, y: Value) -> None:
 
 
 def _gathered(to: Recorder, name: str, x: Value, y: Value) -> None:
-    """Every row of y sums rows of x."""
+    """Every row of y sums rows of x; x may have fewer, as its even shares are rounded."""
+    if x.rows < y.rows:
+        _spread(to, name, x, y)
+        return
     many = max(x.rows // y.rows, 1)
     problem = Rowwise("pointwise", y.rows, y.cols, y.dtype, inputs=many)
     to.run(name, "pointwise", problem, {"X": x}, {"Y": y}, part=("X",))
