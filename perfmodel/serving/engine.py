@@ -41,7 +41,7 @@ class Host:
     sharing_us: Annotated[float, "us"] = 0.0
     """Added in a step on several devices, whose processes synchronise."""
     request_us: Annotated[float, "us"] = 0.0
-    """Once a request, before its first step: tokenisation, a connection."""
+    """Once a request of a client, around its first step: connection, tokenisation, first reply."""
     client_us: Annotated[float, "us"] = 0.0
     """For each client that tokens are streamed to; the device does not wait for it."""
     source: str = ""
@@ -104,8 +104,10 @@ class Batching:
     """Whether a prompt may be split over steps (chunked prefill)."""
     piped: bool = True
     """Whether pipeline stages work at the same time, each on a group of the sequences."""
-    held: int = 0
-    """Slots that finished requests still hold, if there are more clients than that."""
+    poll: int = 1
+    """Steps from one look at new requests to the next."""
+    ahead: int = 0
+    """Steps that are scheduled before the running one ends (overlapped scheduling)."""
     source: str = ""
     """Source of the numbers."""
 
