@@ -19,7 +19,7 @@ from perfmodel.serving.served import Served
 from perfmodel.units import binary
 
 _AXES = (("tp", "tensor"), ("pp", "pipeline"), ("ep", "expert"), ("dp", "data"))
-_TOKENS = (("isl", "isl"), ("osl", "osl"))
+_TOKENS = (("isl", "isl"), ("osl", "osl"), ("cached", "cached"))
 _FORMS = ("device", "engine", "weights", "cache")
 KINDS = ("matmul", "attention", "norm", "pointwise", "embedding", "communication", "host")
 
@@ -38,7 +38,7 @@ def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Re
     if any(row["resident"] != row["size"] for row in rows):
         columns += [_number("resident", "resident")]
     columns += [
-        _ranged("TTFT ms", "ttft_ms"), _ranged("TPOT ms", "tpot_ms"),
+        _ranged(_first(loads[0]), "ttft_ms"), _ranged("TPOT ms", "tpot_ms"),
         _number("tokens/s", "output_tokens_per_s"),
     ]  # fmt: skip
     if any(one.of.devices > 1 for one in loads):
@@ -48,6 +48,11 @@ def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Re
     notes = [*_notes(loads, terms=terms), *lines(refused)]
     title = _said(loads[0], common)
     return Report("loads", rows, columns, title, head=head(refused, "deployment"), notes=notes)
+
+
+def _first(one: Served) -> str:
+    """The heading of first tokens."""
+    return "TTFT ms" if one.statistic == "mean" else f"{one.statistic} TTFT ms"
 
 
 def _counts(kind: str, rows: Sequence[Row]) -> bool:
@@ -63,7 +68,7 @@ def _said(first: Served, common: Row) -> str:
     words += [
         f"{name} {common[key]}"
         for name, key in (*_AXES, *_TOKENS)
-        if key in common and (common[key] > 1 or (name, key) in _TOKENS)
+        if key in common and (common[key] > 1 or key in ("isl", "osl"))
     ]
     return ", ".join(words)
 

@@ -261,9 +261,10 @@ def _spellings(one: Engine) -> Iterator[str]:
 
 
 def _order(version: str) -> tuple[int, ...]:
-    """A version's leading numbers: 0.5.1.post1 gives (0, 5, 1)."""
+    """A version's leading numbers: 0.5.1.post1 and an image's tag, sglang:v0.5.1-cu130, give
+    (0, 5, 1)."""
     found = []
-    for part in version.split("."):
+    for part in version.rpartition(":")[2].lstrip("vV").split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]
         if not digits:
             break

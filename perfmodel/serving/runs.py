@@ -19,6 +19,7 @@ from perfmodel.hardware import Device
 from perfmodel.hardware import load as load_device
 from perfmodel.networks.network import Network
 from perfmodel.serving import recipes
+from perfmodel.serving.clients import STATISTICS
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine, released
 from perfmodel.serving.memory import memory, sequence_bytes
@@ -98,12 +99,12 @@ def asked(row: Row) -> Asked:
         raise UnknownName("load", load, SIZES)
     if metric not in (*METRICS, MEMORY):
         raise UnknownName("metric", metric, (*METRICS, MEMORY))
+    device, engine = load_device(str(row["device"])), _engine(row)
+    recipe = recipes.recipe(str(row.get("source") or ""), engine.name, device)
     column = SIZES[load]
     size = 0.0 if not column or cells.missing(column) else float(row[column])
     if column and not size > 0:
         raise ProblemError(f"a row of load {load} without {column}; give the column")
-    device, engine = load_device(str(row["device"])), _engine(row)
-    recipe = recipes.recipe(str(row.get("source") or ""), engine.name, device)
     deployment = _deployment(cells, device, recipe.polled(engine, size), recipe)
     first = metric in ("ttft_ms", "input_tokens_per_s")
     isl, osl = cells.whole("isl"), cells.whole("osl")
@@ -112,9 +113,17 @@ def asked(row: Row) -> Asked:
         osl or int(cells.usual("osl", 1 if first else 128, _UNSAID)), metric,
         str(row.get("per") or "system") == "device",
         0.0 if cells.missing("cached") else float(row["cached"]), _vary(cells),
-        recipe.statistic or "mean" if cells.missing("statistic") else str(row["statistic"]),
-        tuple(cells.assumed),
+        _statistic(cells, recipe), tuple(cells.assumed),
     )  # fmt: skip
+
+
+def _statistic(cells: Cells, recipe: Recipe) -> str:
+    """The statistic of first tokens. Raises `UnknownName`."""
+    default = recipe.statistic or "mean"
+    found = default if cells.missing("statistic") else str(cells.row["statistic"])
+    if found not in STATISTICS:
+        raise UnknownName("statistic", found, STATISTICS)
+    return found
 
 
 def _vary(cells: Cells) -> float:

@@ -17,23 +17,33 @@ def inner(layer: Layer, of: Mlp, x: Value) -> Value:
     """Add the inner layer over x."""
     if not of.experts:
         return _dense(layer, of, x, of.inner, "mlp")
+    shards = layer.setting.shards
+    reduced = shards.expert_tensor or shards.expert_inside
+    if not of.shared_inner:
+        made = _experts(layer, of, x)
+        return layer.joined(made, "experts") if reduced else made
+    once = reduced and layer.setting.stack.reduces_experts_once
     made = _experts(layer, of, x)
-    if of.shared_inner:
-        beside = _dense(layer, of, x, of.shared_inner, "shared expert")
-        if of.shared_gate:
-            layer.one(Linear("shared expert weight", layer.setting, x, 1))
-        made = layer.added("shared expert sum", made, beside)
-    return made
+    if reduced and not once:
+        made = layer.joined(made, "experts")
+    beside = _dense(layer, of, x, of.shared_inner, "shared expert", reduced=not once)
+    if of.shared_gate:
+        layer.one(Linear("shared expert weight", layer.setting, x, 1))
+    made = layer.added("shared expert sum", made, beside)
+    return layer.joined(made, "experts") if once else made
 
 
-def _dense(layer: Layer, of: Mlp, x: Value, columns: int, name: str) -> Value:
-    """Up, activation, down."""
+def _dense(
+    layer: Layer, of: Mlp, x: Value, columns: int, name: str, *, reduced: bool = True
+) -> Value:
+    """Up, activation, down; `reduced`: summed over the devices of `tensor`."""
     x = layer.spread(x, name)
     mine = layer.share("columns of the inner layer", columns, layer.tensor, "tensor")
     active = _up(layer, of, x, mine, name)
     hidden = layer.network.hidden
     down = Linear(f"{name} down", layer.setting, active, hidden, of.bias, split="in")
-    return layer.joined(layer.one(down), name)
+    made = layer.one(down)
+    return layer.joined(made, name) if reduced else made
 
 
 def _up(
@@ -66,14 +76,14 @@ def _up(
 
 
 def _experts(layer: Layer, of: Mlp, x: Value) -> Value:
-    """Router, permutation to the experts, grouped products, and the sum back into tokens."""
+    """Router, permutation to the experts, grouped products, and the sum back into tokens, which
+    the devices of `tensor` still have to add up."""
     setting, shards = layer.setting, layer.setting.shards
-    reduced = shards.expert_tensor or shards.expert_inside
     split = layer.tensor if shards.expert_tensor else 1
     ranks = shards.expert
     if shards.expert_inside:
         split, ranks = layer.tensor // shards.expert, 1
-    if reduced:
+    if shards.expert_tensor or shards.expert_inside:
         x = layer.spread(x, "experts")
     local = layer.share("experts", of.experts, shards.expert, "expert")
     columns = layer.share("columns of an expert", of.inner, split, "tensor")
@@ -88,8 +98,7 @@ def _experts(layer: Layer, of: Mlp, x: Value) -> Value:
         owned=local, chosen=of.chosen,
     )  # fmt: skip
     made = _sent(layer, of, layer.one(down), "collect", ranks)
-    combined = layer.one(Combine("combine", setting, made, weights, x.rows))
-    return layer.joined(combined, "experts") if reduced else combined
+    return layer.one(Combine("combine", setting, made, weights, x.rows))
 
 
 def _sent(layer: Layer, of: Mlp, x: Value, how: Way, ranks: int) -> Value:
