@@ -38,7 +38,7 @@ def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Re
     if any(row["resident"] != row["size"] for row in rows):
         columns += [_number("resident", "resident")]
     columns += [
-        _ranged(_first(loads[0]), "ttft_ms"), _ranged("TPOT ms", "tpot_ms"),
+        _ranged("TTFT ms", "ttft_ms"), _ranged("TPOT ms", "tpot_ms"),
         _number("tokens/s", "output_tokens_per_s"),
     ]  # fmt: skip
     if any(one.of.devices > 1 for one in loads):
@@ -48,11 +48,6 @@ def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Re
     notes = [*_notes(loads, terms=terms), *lines(refused)]
     title = _said(loads[0], common)
     return Report("loads", rows, columns, title, head=head(refused, "deployment"), notes=notes)
-
-
-def _first(one: Served) -> str:
-    """The heading of first tokens."""
-    return "TTFT ms" if one.statistic == "mean" else f"{one.statistic} TTFT ms"
 
 
 def _counts(kind: str, rows: Sequence[Row]) -> bool:
@@ -81,7 +76,9 @@ def _notes(loads: Sequence[Served], *, terms: bool) -> list[str]:
         if one.of.engine.name != "ideal" and not one.of.engine.fitted
     }
     classes = ["classes: milliseconds of a time between tokens"] if terms else []
-    return ["TTFT and TPOT with their 80 % ranges", *classes, *sorted(found)]
+    statistic = loads[0].statistic
+    shown = [] if statistic == "mean" else [f"TTFT: {statistic} of the requests"]
+    return ["TTFT and TPOT with their 80 % ranges", *shown, *classes, *sorted(found)]
 
 
 def size_name(loads: Sequence[Served]) -> str:
