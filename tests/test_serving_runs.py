@@ -51,11 +51,12 @@ def test_rows_are_predicted_or_say_why(tmp_path):
         {"load": "storm"}, {"metric": "joy"}, {"tensor": 3}, {"network": "nobody-1b"},
         {"metric": "memory_gb"}, {"metric": "tpot_ms", "load": "concurrency", "concurrency": 4},
         {"flag": "speculative"}, {"flag": "disaggregated"}, {"statistic": "mode"},
+        {"engine": "flexgen"},
     )  # fmt: skip
     found = predict_table(rows)
     reasons = ["", "no engine", "no device", "without batch", "no load", "no metric", "tensor 3",
                "or give its hidden, layers and heads", "", "", "--draft", "--pools",
-               "no statistic named"]  # fmt: skip
+               "no statistic named", "perfmodel offload llama-2-7b"]  # fmt: skip
     for said, wanted in zip(found["reason"], reasons, strict=True):
         assert (said == "") == (wanted == "")
         assert wanted in said

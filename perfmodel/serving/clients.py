@@ -97,7 +97,7 @@ class Round:
     def mean(self) -> np.ndarray:
         """The mean over all rounds, of which the first has all prompts at once."""
         first = self.half.total + self.host
-        return self.usual + (first - self.usual) / ROUNDS
+        return np.asarray(self.usual + (first - self.usual) / ROUNDS)
 
     def quantile(self, share: float) -> np.ndarray:
         """Seconds that `share` of the first tokens take at most, above the median.
@@ -113,7 +113,7 @@ class Round:
         burst = np.maximum(in_burst, 0.0) * self.burst.total + self.host
         if self.batching.mixed:
             tail, burst = 0.0 * tail, (1.0 - (1.0 - share) * ROUNDS) * self.burst.total
-        return np.maximum(self.usual + np.maximum(tail - self.queue, 0.0), burst)
+        return np.asarray(np.maximum(self.usual + np.maximum(tail - self.queue, 0.0), burst))
 
     def quantiles(self) -> dict[str, np.ndarray]:
         """First tokens by the name of their statistic, without the mean."""
@@ -121,6 +121,6 @@ class Round:
         return {"p50": self.usual, **above}
 
 
-def window(vary: np.ndarray, osl: np.ndarray, decode: np.ndarray) -> np.ndarray:
+def window(vary: np.ndarray | float, osl: np.ndarray, decode: np.ndarray) -> np.ndarray:
     """Seconds of decoding over which ends are spread, W, in the mean of the rounds."""
     return np.asarray(vary * _DRIFT * (osl - 1.0) * decode)

@@ -58,6 +58,11 @@ _MISSING = {
     "ask perfmodel infer --pools",
 }
 """What a table does not say of rows with these flags."""
+_OFFLOADS = {
+    "flexgen": "auto", "flexgen-compressed": "auto", "accelerate": "stream",
+    "zero-inference": "stream",
+}  # fmt: skip
+"""Programs that keep a network in host memory, and their policy of `perfmodel offload`."""
 
 
 @dataclass(frozen=True)
@@ -166,9 +171,14 @@ def _devices(cells: Cells) -> int:
 
 
 def _engine(row: Row) -> Engine:
-    """The engine of a row's release, with chunked prefill where the row's notes name it, and with
-    the row's polling."""
+    """The engine of a row's release, with chunked prefill where the row's notes name it. Raises
+    `ProblemError` for programs that offload."""
     cells = Cells(row)
+    if (name := str(row["engine"]).lower()) in _OFFLOADS:
+        raise ProblemError(
+            f"{name} keeps the network in host memory, and the host is no column; ask perfmodel "
+            f"offload {row['network']} -d {row['device']} --policy {_OFFLOADS[name]}"
+        )
     version = "" if cells.missing("engine_version") else str(row["engine_version"])
     early = "llm-inference-bench" in str(row.get("source") or "")  # of the summer of 2024
     found = released(str(row["engine"]), version or ("0.5" if early else ""))

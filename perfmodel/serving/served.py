@@ -263,4 +263,4 @@ def _groups(of: Deployment, kind: str, each: np.ndarray) -> np.ndarray:
         return np.ones_like(each)
     if kind in ("rate", "full"):
         return np.full_like(each, of.pipeline)
-    return np.minimum(each, of.pipeline)
+    return np.asarray(np.minimum(each, of.pipeline))
