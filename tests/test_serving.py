@@ -448,10 +448,13 @@ def test_a_share_of_a_prompt_is_its_tokens():
 
 
 def test_a_prefix_halves_what_prompts_add():
-    half, none = (
-        serve(steps(engine="vllm"), "full", [0], 8192, 256, cached=part)[0] for part in (0.5, 0)
+    """A step without prompts is the same; half a prompt adds about half of its products."""
+    of = steps(engine="vllm")
+    none, half, all_ = (
+        requests.steady(of, 16, request(2048, 64, cached=part)).tpot[0] for part in (0, 1024, 2047)
     )
-    assert half.requests_per_s > 1.4 * none.requests_per_s
+    assert none - all_ == pytest.approx(2 * (half - all_), rel=0.15)
+    assert none > 1.1 * half > 1.1 * all_
 
 
 def test_what_does_not_reside_at_once_runs_in_waves():
