@@ -445,6 +445,8 @@ def test_a_share_of_a_prompt_is_its_tokens():
     assert ask[0].metric("ttft_ms") == ask[1].metric("ttft_ms")
     with pytest.raises(ProblemError, match="cached is 1025 of a prompt of 1024 tokens"):
         serve(of, "concurrency", [8], 1024, 64, cached=1025)
+    with pytest.raises(ProblemError, match="lengths vary by 0 to 2 of their mean"):
+        serve(of, "concurrency", [8], 1024, 64, vary=-0.1)
 
 
 def test_a_prefix_halves_what_prompts_add():

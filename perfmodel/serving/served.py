@@ -213,15 +213,8 @@ def serve(
     Raises `UnknownName` for another kind of load or statistic, `ProblemError` for a load that does
     not fit or cannot be served.
     """
-    for what, name, known in (("load", kind, LOADS), ("statistic", statistic, STATISTICS)):
-        if name not in known:
-            raise UnknownName(what, name, known)
     asked = np.atleast_1d(np.asarray(sizes, dtype=float))
-    if kind != "full" and not np.all(asked > 0):
-        raise ProblemError(f"{kind} {asked.min():g}: give a number above 0")
-    for name, value in (("isl", isl), ("osl", osl)):
-        if np.min(value) < 1:
-            raise ProblemError(f"{name} is {np.min(value)}; it is 1 or more")
+    _check(kind, statistic, asked, {"isl": isl, "osl": osl}, vary)
     each = asked / steps.of.data if kind == "rate" else np.ceil(asked / steps.of.data)
     groups = _groups(steps.of, kind, each)
     of = Requests(
@@ -236,10 +229,30 @@ def serve(
     ]
 
 
+def _check(
+    kind: str,
+    statistic: str,
+    asked: np.ndarray,
+    lengths: Mapping[str, int | np.ndarray],
+    vary: float | np.ndarray,
+) -> None:
+    """Raise `UnknownName` and `ProblemError` for what is no load."""
+    for what, name, known in (("load", kind, LOADS), ("statistic", statistic, STATISTICS)):
+        if name not in known:
+            raise UnknownName(what, name, known)
+    if kind != "full" and not np.all(asked > 0):
+        raise ProblemError(f"{kind} {asked.min():g}: give a number above 0")
+    for name, value in lengths.items():
+        if np.min(value) < 1:
+            raise ProblemError(f"{name} is {np.min(value)}; it is 1 or more")
+    if not np.all((np.asarray(vary) >= 0.0) & (np.asarray(vary) <= 2.0)):
+        raise ProblemError(f"vary is {np.max(vary):g}; lengths vary by 0 to 2 of their mean")
+
+
 def _cached(isl: int | np.ndarray, cached: float | np.ndarray) -> np.ndarray:
     """Cached tokens of each prompt: at least one token is computed."""
     tokens, part = np.asarray(isl, float), np.asarray(cached, float)
-    if np.min(part) < 0.0 or np.any(part > tokens):
+    if not np.all((part >= 0.0) & (part <= tokens)):
         raise ProblemError(
             f"cached is {np.max(part):g} of a prompt of {np.min(tokens):g} tokens; give 0 to "
             f"{np.min(tokens):g} tokens, or a share such as 0.5"
