@@ -233,3 +233,30 @@ def test_ways_that_cannot_be_are_one_line(capsys, arguments, message):
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert message in err
+
+
+def test_prefixes_and_statistics_are_said(said):
+    text = said(*ONE, "--concurrency", "16", "--cached", "0,50%,1k", "--isl", "2k", "--statistic",
+                "p90", "--vary", "0.2", "-f", "csv")  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["cached"] for row in rows] == ["0", "1024", "1024"]
+    assert float(rows[0]["ttft_ms"]) > float(rows[1]["ttft_ms"]) == float(rows[2]["ttft_ms"])
+    assert "TTFT: p90 of the requests" in said(*ONE, "--concurrency", "4", "--statistic", "p90")
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (("--cached", "2k"), "cached is 2048 of a prompt of 1024 tokens; give 0 to 1024 tokens"),
+        (("--cached", "120%"), "is no share; write 0.5 or 50%"),
+        (("--cached", "some"), "--cached"),
+        (("--statistic", "p42"), "no statistic named"),
+        (("--expert", "3"), "does not divide data 1 nor tensor 1"),
+        (("--fit", "batch", "--cached", "8"), "drop one"),
+    ],
+)
+def test_bad_requests_are_one_line(capsys, options, line):
+    assert run(["infer", "llama-3-8b", "-d", "h100-sxm", *options]) == 2
+    error = capsys.readouterr().err
+    assert line in error
+    assert error.count("\n") == 1

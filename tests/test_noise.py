@@ -67,6 +67,13 @@ def test_verdicts(by, verdict):
     assert judged(table, OPERATORS, CASE)[VERDICT].tolist() == [verdict]
 
 
+@pytest.mark.parametrize("metric", ["output_tokens_per_s", "tflops_per_device", "mfu_percent"])
+def test_less_of_a_rate_is_too_slow(metric):
+    for by, verdict in ((0.7, TOO_SLOW), (1.3, TOO_FAST)):
+        table = predicted([100.0], by, m=[1], metric=metric)
+        assert judged(table, OPERATORS, CASE)[VERDICT].tolist() == [verdict]
+
+
 def test_without_evidence_there_is_no_noise_and_a_verdict_by_the_range():
     found = judged(predicted([100.0, 100.0], 1.1, m=[1, 2]), OPERATORS, CASE)
     assert found["noise_ln"].isna().all()

@@ -17,8 +17,9 @@ from perfmodel.hardware import load as load_device
 from perfmodel.networks.expand import active_count
 from perfmodel.networks.library import load as load_network
 from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
-from perfmodel.networks.operations.experts import touched
+from perfmodel.networks.operations.experts import busiest, touched
 from perfmodel.serving import requests
+from perfmodel.serving.clients import STATISTICS
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.disaggregated import pools
 from perfmodel.serving.engine import MOST_FITTED, engines, load, read, released
@@ -48,6 +49,10 @@ def deployment(network=NETWORK, device=DEVICE, engine="ideal", **options):
 @lru_cache
 def steps(*arguments, **options):
     return Steps(deployment(*arguments, **options))
+
+
+def request(isl, osl, **options):
+    return requests.Requests(np.array([float(isl)]), np.array([float(osl)]), **options)
 
 
 def total(times):
@@ -285,18 +290,63 @@ def test_copies_serve_each_their_share():
     assert made[1] == pytest.approx(2 * made[0])
 
 
+@pytest.mark.parametrize("kind", ["static batch", "concurrency", "full"])
+def test_stages_work_at_the_same_time(kind):
+    """Two stages of half of the layers make more than one device, and at most twice as much, apart
+    from the sequences that the larger memory holds and the cache that they then read."""
+    one, two = (
+        serve(steps(engine="vllm", pipeline=stages), kind, [128], 1024, 256)[0] for stages in (1, 2)
+    )
+    made = [each.metric("output_tokens_per_s").value for each in (one, two)]
+    most = max(2.0, two.resident / one.resident)
+    assert 1.2 * made[0] < made[1] < most * made[0]
+
+
+def test_one_sequence_is_in_one_stage_at_a_time():
+    one, four = (
+        serve(steps(engine="vllm", pipeline=stages), "static batch", [1], 512, 64)[0]
+        for stages in (1, 4)
+    )
+    assert four.metric("e2e_ms").value > one.metric("e2e_ms").value
+    assert four.groups == 1
+
+
+def test_stages_of_layers_on_several_devices_by_transformers_take_turns():
+    one, two = (
+        serve(steps(engine="transformers", pipeline=stages), "static batch", [32], 512, 64)[0]
+        for stages in (1, 2)
+    )
+    assert two.metric("output_tokens_per_s").value < one.metric("output_tokens_per_s").value
+
+
+def test_a_rate_that_some_number_of_residents_serves_is_not_refused():
+    """With a full cache little of a step's tokens is left for prompts, so fewer serve more."""
+    of, sent = steps(engine="deepspeed"), request(4096, 16)
+    few = requests.steady(of.streaming(), 6, sent).requests_per_s[0]
+    full = requests.full(of.streaming(), sent).requests_per_s[0]
+    assert few > full
+    (rated,) = serve(of, "rate", [(few + full) / 2 * requests.KNEE], 4096, 16)
+    assert rated.requests_per_s == pytest.approx((few + full) / 2 * requests.KNEE, rel=1e-3)
+
+
+@pytest.mark.parametrize("tokens", [1, 3, 8, 9, 32, 100])
+def test_experts_of_one_token_each_run_at_every_batch(tokens):
+    """Even shares of rows round down; 8 tokens reach 6 of 16 experts with one row each."""
+    assert total(steps("llama-4-scout", weights="fp8", tensor=4).layers(np.array([tokens]))) > 0
+
+
 def test_littles_law_holds_for_clients_and_rates():
     """Clients = requests a second x seconds of each (Little 1961), waits included."""
     (rated,) = serve(steps(engine="sglang"), "rate", [2.0], 1024, 256)
     assert rated.resident == pytest.approx(2.0 * rated.metric("e2e_ms").value / 1e3, rel=1e-3)
     (closed,) = serve(steps(engine="sglang"), "concurrency", [32], 1024, 256)
-    made = closed.load.requests_per_s[0] * closed.metric("e2e_ms").value / 1e3
+    made = closed.requests_per_s * closed.metric("e2e_ms").value / 1e3
     assert made == pytest.approx(32, rel=1e-3)
 
 
 def test_beyond_the_knee_there_is_no_number():
     of = steps(engine="vllm")
-    top = float(requests.full(of.streaming(), 1024, 256).requests_per_s[0])
+    top = float(requests.full(of.streaming(), request(1024, 256)).requests_per_s[0])
     serve(of, "rate", [0.5 * top], 1024, 256)
     with pytest.raises(ProblemError, match="beyond the knee"):
         serve(of, "rate", [0.97 * top], 1024, 256)
@@ -310,14 +360,103 @@ def test_the_mean_first_token_waits_for_no_more_than_all_prompts(clients, isl):
     """In phase, the last of the prompts waits for all, and the first for its own step."""
     of = steps(engine="sglang")
     assert not of.of.engine.batching.mixed
-    sizes = np.array([float(clients)]), np.array([float(isl)]), np.array([64.0])
-    found = requests.closed(of, *sizes)
-    every = total(of.streaming().prefill(found.resident, sizes[1]))
+    found = requests.closed(of, np.array([float(clients)]), request(isl, 64))
+    every = total(of.streaming().prefill(found.resident, np.array([float(isl)])))
     first = total(found.prompt)
     if clients * isl <= of.of.engine.batching.tokens or found.resident[0] == 1:
         assert first == pytest.approx(every)  # one step has all of them
     assert every / 2 < first <= every * (1 + 1e-9)
     assert every / found.resident[0] <= first
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm", "tensorrt-llm", "nim"])
+@pytest.mark.parametrize("clients", [2, 16, 64])
+def test_clients_out_of_phase_wait_less_for_first_tokens(engine, clients):
+    """Spread ends leave fewer prompts before one's own, down to the prompt, the host and steps."""
+    of = steps("llama-3-70b", engine=engine, weights="fp8", tensor=4)
+    ask = {"statistic": "p50"}
+    took = [
+        serve(of, "concurrency", [clients], 4096, 512, vary=vary, **ask)[0].metric("ttft_ms").value
+        for vary in (0.0, 0.02, 0.2, 1.0)
+    ]
+    assert took == sorted(took, reverse=True)
+    assert took[-1] > 1e3 * total(of.prefill(np.array([1]), np.array([4096])))
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm"])
+@pytest.mark.parametrize("kind", ["concurrency", "rate"])
+def test_statistics_of_first_tokens_are_in_order(engine, kind):
+    of = steps("llama-3-70b", engine=engine, weights="fp8", tensor=4)
+    size = {"concurrency": 32, "rate": 1.0}[kind]
+    values = {
+        name: serve(of, kind, [size], 1024, 256, vary=0.2, statistic=name)[0]
+        .metric("ttft_ms").value
+        for name in STATISTICS
+    }  # fmt: skip
+    assert values["p50"] <= values["mean"] <= values["p99"]
+    assert values["p50"] <= values["p90"] <= values["p99"]
+    (served,) = serve(of, kind, [size], 1024, 256, vary=0.2)
+    assert served.metric("ttft_ms").value == values["mean"]
+
+
+def test_the_mean_holds_the_first_burst():
+    """One of ten rounds starts with all prompts: 0.9 of the median and 0.1 of the burst's mean."""
+    of = steps("llama-3-70b", engine="vllm", weights="fp8", tensor=4)
+    found = requests.closed(of, np.array([64.0]), request(1024, 256, vary=0.2))
+    burst = of.streaming().prefill(np.array([64.0]), np.array([1024.0]))
+    rounds = np.ceil(64 * 1024 / of.of.engine.batching.tokens)
+    first = total(burst) * (rounds + 1) / (2 * rounds) + of.of.engine.request_seconds
+    assert found.ttft[0] == pytest.approx(0.9 * found.quantiles["p50"][0] + 0.1 * first)
+
+
+@pytest.mark.parametrize("field", ["poll", "ahead"])
+@pytest.mark.parametrize("kind", ["concurrency", "rate"])
+def test_steps_between_a_request_and_its_prompt_delay_first_tokens(field, kind):
+    of = steps("llama-3-70b", engine="sglang", weights="fp8", tensor=4)
+    size = {"concurrency": 16, "rate": 1.0}[kind]
+    before = getattr(of.of.engine.batching, field)
+    took = [
+        serve(
+            of.under(of.of.engine.having({f"batching.{field}": before + more})),
+            kind, [size], 1024, 256, vary=0.2, statistic="p50",
+        )[0].metric("ttft_ms").value
+        for more in (0, 20)
+    ]  # fmt: skip
+    step = total(of.decode(np.array([size * 1.0]), np.array([1100])))
+    assert took[1] - took[0] > 1e3 * step
+
+
+@LAW
+@given(st.integers(0, 1023), st.integers(1, 64))
+def test_cached_tokens_of_a_prompt_cost_attention_alone(cached, clients):
+    """Fewer products never take longer, and take no room from the cache."""
+    of = steps(engine="vllm")
+    for kind in ("static batch", "concurrency"):
+        none, some = (serve(of, kind, [clients], 1024, 64, cached=part)[0] for part in (0, cached))
+        most = 1.05 if cached < 512 else 0.95  # ragged tiles cost a little
+        assert some.metric("ttft_ms").value <= none.metric("ttft_ms").value * most
+        assert some.resident == none.resident
+
+
+def test_a_share_of_a_prompt_is_its_tokens():
+    of = steps(engine="vllm")
+    ask = [serve(of, "concurrency", [8], 1024, 64, cached=part)[0] for part in (0.5, 512, 0.9999)]
+    assert [one.cached for one in ask] == [512, 512, 1023]
+    assert ask[0].metric("ttft_ms") == ask[1].metric("ttft_ms")
+    with pytest.raises(ProblemError, match="cached is 1025 of a prompt of 1024 tokens"):
+        serve(of, "concurrency", [8], 1024, 64, cached=1025)
+    with pytest.raises(ProblemError, match="lengths vary by 0 to 2 of their mean"):
+        serve(of, "concurrency", [8], 1024, 64, vary=-0.1)
+
+
+def test_a_prefix_halves_what_prompts_add():
+    """A step without prompts is the same; half a prompt adds about half of its products."""
+    of = steps(engine="vllm")
+    none, half, all_ = (
+        requests.steady(of, 16, request(2048, 64, cached=part)).tpot[0] for part in (0, 1024, 2047)
+    )
+    assert none - all_ == pytest.approx(2 * (half - all_), rel=0.15)
+    assert none > 1.1 * half > 1.1 * all_
 
 
 def test_what_does_not_reside_at_once_runs_in_waves():
@@ -331,7 +470,7 @@ def test_tokens_to_clients_bound_a_step():
     """TensorRT-LLM's server streams; a static batch does not."""
     of = steps(engine="tensorrt-llm", tensor=8)
     (batch,) = serve(of, "static batch", [127], 16, 4096)
-    (clients,) = serve(of, "concurrency", [128], 16, 4096)
+    (clients,) = serve(of, "concurrency", [127], 16, 4096)
     assert clients.resident == 127
     streamed = 127 * of.of.engine.host.client_us / 1e3
     assert batch.metric("tpot_ms").value < streamed <= clients.metric("tpot_ms").value * 1.001
@@ -375,6 +514,40 @@ def test_pools_in_balance():
     assert long.output_tokens_per_s_per_device == pytest.approx(made)
 
 
+@pytest.mark.parametrize(("tokens", "met"), [(1, 2.55), (4, 6.56), (16, 16.75), (64, 30.30)])
+def test_a_step_waits_for_the_device_with_most_experts(tokens, met):
+    """Means of 2,000 draws of 8 of 256 experts a token, on 8 devices; the mean device has less."""
+    mean = touched(256, 8, tokens) / 8
+    assert mean < busiest(256, 8 * mean, 8) == pytest.approx(met, rel=0.1)
+    assert busiest(256, 8 * mean, 1) == 8 * mean
+
+
+def test_experts_on_the_devices_of_a_copy_share_its_reduction():
+    """Whole experts in place of slices: the same bytes, without an exchange of tokens."""
+    slices, wholes = (
+        steps("deepseek-v3", "h200-sxm", "vllm", weights="fp8", tensor=8, expert=expert)
+        for expert in (1, 8)
+    )
+    assert weight_bytes(wholes.of) == pytest.approx(weight_bytes(slices.of), rel=1e-3)
+    names = [
+        {line.name for line in of.layers(np.array([64])).lines if line.kind == "communication"}
+        for of in (slices, wholes)
+    ]
+    assert names[0] == names[1] == {"all-reduce"}
+
+
+def test_a_shared_expert_is_one_of_the_chosen_where_the_engine_fuses_it():
+    names = {
+        engine: {one.name for one in kernels(deployment("deepseek-v3", engine=engine), 8)}
+        for engine in ("sglang", "vllm")
+    }
+    assert not any(name.startswith("shared expert") for name in names["sglang"])
+    assert "shared expert down" in names["vllm"]
+    for found in names.values():  # one product for the latents of queries, and of keys and values
+        assert "attention down" in found
+        assert "attention kv down" not in found
+
+
 @pytest.mark.parametrize(
     ("experts", "chosen", "tokens", "met"),
     [(128, 8, 4, 29.123), (256, 8, 16, 101.9622), (256, 8, 64, 222.4425)],
@@ -409,6 +582,9 @@ def test_a_release_is_its_own_engine():
     assert released("trtllm", "0.6.1").name == "tensorrt-llm-session"
     assert released("tensorrt-llm", "0.11.0").name == "tensorrt-llm-v0"
     assert released("tensorrt-llm", "1.0.0rc3").name == "tensorrt-llm"
+    image = "nvcr.io/nvidia/tensorrt-llm/release:1.3.0rc14"
+    assert released("tensorrt-llm", image).name == "tensorrt-llm"
+    assert released("vllm", "vllm/vllm-openai:v0.5.3").name == "vllm-v0"
 
 
 @pytest.mark.parametrize(
@@ -439,7 +615,7 @@ def test_a_file_that_is_wrong_says_where(tmp_path, line, said):
         ({"network": "bert-large"}, "makes no token after token"),
         ({"tensor": 3}, "do not divide by tensor 3"),
         ({"pipeline": 100}, "give --pipeline 32 at most"),
-        ({"expert": 4}, "does not divide data 1"),
+        ({"expert": 3}, "does not divide data 1 nor tensor 1"),
         ({"expert": 2, "data": 2}, "has no experts to share"),
         ({"tensor": 0}, "it is 1 or more"),
         ({"weights": "fp5"}, "no format of weights named"),

@@ -25,7 +25,7 @@ from perfmodel.serving.memory import (
     token_bytes,
     weight_bytes,
 )
-from perfmodel.validation.serving import LAYOUT, predict_table
+from perfmodel.validation.serving import LAYOUT, asked_of, predict_table
 
 SHARED = Path(__file__).parents[2] / "shared"
 TABLE = SHARED / "data" / "serving_runs_dev.csv.gz"
@@ -50,10 +50,13 @@ def test_rows_are_predicted_or_say_why(tmp_path):
         tmp_path, {}, {"engine": "guess"}, {"device": "h1000"}, {"batch": None},
         {"load": "storm"}, {"metric": "joy"}, {"tensor": 3}, {"network": "nobody-1b"},
         {"metric": "memory_gb"}, {"metric": "tpot_ms", "load": "concurrency", "concurrency": 4},
+        {"flag": "speculative"}, {"flag": "disaggregated"}, {"statistic": "mode"},
+        {"engine": "flexgen"},
     )  # fmt: skip
     found = predict_table(rows)
     reasons = ["", "no engine", "no device", "without batch", "no load", "no metric", "tensor 3",
-               "no known family", "", ""]  # fmt: skip
+               "or give its hidden, layers and heads", "", "", "--draft", "--pools",
+               "no statistic named", "perfmodel offload llama-2-7b"]  # fmt: skip
     for said, wanted in zip(found["reason"], reasons, strict=True):
         assert (said == "") == (wanted == "")
         assert wanted in said
@@ -74,6 +77,93 @@ def test_a_rate_of_a_device_is_its_share(tmp_path):
         )
     )["predicted"]
     assert both[0] == pytest.approx(4 * both[1])
+
+
+def test_rows_of_one_table_have_their_own_number_of_copies(tmp_path):
+    rows = [{"data": copies, "batch": 64, "metric": "output_tokens_per_s"} for copies in (1, 2)]
+    alone = [predict_table(table(tmp_path, row))["predicted"][0] for row in rows]
+    assert predict_table(table(tmp_path, *rows))["predicted"].tolist() == alone
+    assert alone[1] > alone[0]
+
+
+SIZES = {"hidden": 4096, "layers": 32, "heads": 32, "kv_heads": 8, "inner": 14336,
+         "vocabulary": 128256, "gated": True}  # fmt: skip
+
+
+def test_a_network_of_unknown_name_is_its_sizes(tmp_path):
+    """Sizes of Llama-3-8B under another name take Llama-3-8B's time, and the table says so."""
+    known, unknown = predict_table(
+        table(tmp_path, {"network": "llama-3-8b"}, {"network": "nobody-8b", **SIZES})
+    ).to_dict("records")
+    assert unknown["predicted"] == pytest.approx(known["predicted"])
+    assert "network nobody-8b (unknown name" in unknown["assumed_of_plan"]
+    assert "network" not in known["assumed_of_plan"]
+
+
+def test_latents_of_an_unknown_network_are_in_its_columns(tmp_path):
+    """A cache of latents is smaller than one of heads, so more memory is left."""
+    latent = {"mla_q_rank": 1536, "mla_kv_rank": 512, "mla_nope_dim": 128, "mla_rope_dim": 64,
+              "mla_value_dim": 128, "metric": "memory_gb", "isl": 4096}  # fmt: skip
+    row = {"network": "nobody-8b", **SIZES, "kv_heads": 32, "metric": "memory_gb", "isl": 4096}
+    wide, small = predict_table(table(tmp_path, row, row | latent))["predicted"]
+    assert small < wide - 16 * 4000 * 32 * (2 * 32 * 128 - 2 * 576) * 2 / 1e9 * 0.9
+
+
+def test_fp4_is_the_format_of_the_maker(tmp_path):
+    row = {"network": "llama-3-8b", "weights_dtype": "fp4", "kv_dtype": None, "engine": "sglang",
+           "engine_version": None}  # fmt: skip
+    found = asked_of(table(tmp_path, {**row, "device": "b200"}, {**row, "device": "mi355x"}))
+    assert [one.deployment.weights for one in found] == ["nvfp4", "mxfp4"]
+    assert "weights_dtype nvfp4 (fp4 of NVIDIA)" in found[0].assumed
+
+
+DEEPSEEK = {
+    "device": "h200-sxm", "engine": "sglang", "engine_version": None, "network": "deepseek-v3",
+    "weights_dtype": "fp8", "kv_dtype": None, "load": "concurrency", "concurrency": 64,
+    "isl": 1024, "osl": 1024, "metric": "ttft_ms",
+}  # fmt: skip
+
+
+def test_experts_are_shared_as_the_table_says(tmp_path):
+    """On the devices of a copy, or among copies with attention of their own."""
+    inside, copies, alone = predict_table(
+        table(
+            tmp_path, *(DEEPSEEK | plan for plan in (
+                {"tensor": 8, "expert": 8, "data": 1}, {"tensor": 1, "expert": 8, "data": 8},
+                {"tensor": 1, "expert": 1, "data": 8},
+            ))
+        )
+    ).to_dict("records")  # fmt: skip
+    assert inside["predicted"] > 0 < copies["predicted"]
+    assert "fits" in alone["reason"]
+
+
+def test_a_published_benchmark_is_run_as_its_scripts_say(tmp_path):
+    """InferenceX: medians, lengths of 80 to 100 %, and on Blackwell a look at new requests every
+    30 steps under 16 clients and more."""
+    notes = {"source": "inferencex-dsr1", "notes": "lengths uniform in 80-100 %"}
+    row = {**DEEPSEEK, "tensor": 8, **notes}
+    few, many, plain, other = asked_of(
+        table(
+            tmp_path, {**row, "device": "b200", "concurrency": 4}, {**row, "device": "b200"},
+            {**row}, {**row, "source": "mine", "notes": "", "statistic": "p90", "vary": 0.5},
+        )
+    )  # fmt: skip
+    polls = [one.deployment.engine.batching.poll for one in (few, many, plain, other)]
+    assert polls == [10, 30, 1, 1]
+    assert [one.statistic for one in (few, plain, other)] == ["p50", "p50", "p90"]
+    assert [one.vary for one in (plain, other)] == [pytest.approx(0.2222, rel=1e-3), 0.5]
+    assert [one.deployment.cache_type for one in (few, plain)] == ["fp8", "bf16"]
+    assert few.deployment.weights == "fp8-block"
+
+
+def test_a_share_of_cached_tokens_is_a_column(tmp_path):
+    row = {**DEEPSEEK, "network": "llama-3-8b", "device": "h100-sxm"}
+    none, half, tokens = predict_table(
+        table(tmp_path, row, row | {"cached": 0.5}, row | {"cached": 512})
+    )["predicted"]
+    assert half == pytest.approx(tokens)
+    assert half < 0.7 * none
 
 
 def test_a_fit_finds_the_numbers_that_made_the_rows(tmp_path):

@@ -17,8 +17,20 @@ from perfmodel.cli.leftout import Asked
 from perfmodel.cli.output import PANEL, Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
 from perfmodel.cli.progress import waiting
+from perfmodel.cli.requests import (
+    Batch,
+    Cached,
+    Concurrency,
+    Isl,
+    Load,
+    Osl,
+    Rate,
+    Statistic,
+    Vary,
+    parts,
+    requested,
+)  # fmt: skip
 from perfmodel.errors import PerfmodelError, ProblemError
-from perfmodel.plaintext import quoted
 
 if TYPE_CHECKING:
     from perfmodel.hardware import Device
@@ -30,62 +42,10 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 _MOST = 20_000
 """Limit on the loads of a command, over all devices and engines."""
 _TOKENS = "1k"
-_LOAD, _FORMATS, _QUESTION = "Load", "Formats", "Other questions"
+_FORMATS, _QUESTION = "Formats", "Other questions"
 """Headings of the options."""
 
 
-Isl = Annotated[
-    str,
-    typer.Option(
-        "--isl", metavar="TOKENS", help="Input length: tokens of a prompt.", rich_help_panel=_LOAD
-    ),
-]
-Osl = Annotated[
-    str,
-    typer.Option(
-        "--osl",
-        metavar="TOKENS",
-        help="Output length: generated tokens of a request.",
-        rich_help_panel=_LOAD,
-    ),
-]
-Batch = Annotated[
-    str | None,
-    typer.Option(
-        "--batch",
-        metavar="SEQUENCES",
-        help="Load: static batches that start and end together: a size, list (1,8) or range "
-        "(1:256:x2).",
-        rich_help_panel=_LOAD,
-    ),
-]
-Concurrency = Annotated[
-    str | None,
-    typer.Option(
-        "--concurrency",
-        metavar="CLIENTS",
-        help="Load: concurrent clients, each with one request at a time: a size, list or range.",
-        rich_help_panel=_LOAD,
-    ),
-]
-Rate = Annotated[
-    str | None,
-    typer.Option(
-        "--rate",
-        metavar="RATES",
-        help="Load: requests a second, with commas: 0.5,1,2.5.",
-        rich_help_panel=_LOAD,
-    ),
-]
-Load = Annotated[
-    str | None,
-    typer.Option(
-        "--load",
-        metavar="full",
-        help="Load: as many concurrent requests as fit.",
-        rich_help_panel=_LOAD,
-    ),
-]
 Engines = Annotated[
     str,
     typer.Option(
@@ -203,6 +163,9 @@ def infer(
     concurrency: Concurrency = None,
     rate: Rate = None,
     load: Load = None,
+    cached: Cached = "0",
+    vary: Vary = 0.0,
+    statistic: Statistic = "mean",
     engine: Engines = "ideal",
     weights: Weights = "bf16",
     kv: Kv = "",
@@ -235,7 +198,7 @@ def infer(
     """
     chosen_format(format, output)
     _check_charts(chart, operators)
-    kind, sizes = _load(batch, concurrency, rate, load)
+    kind, sizes = requested(batch, concurrency, rate, load)
     tokens = [ranges.parse(text, name) for text, name in ((isl, "--isl"), (osl, "--osl"))]
     axes = {
         "tensor": (tensor, "--tensor"),
@@ -244,11 +207,15 @@ def infer(
         "data": (data, "--data"),
     }
     choices = _choices(known.devices(device, repeats=pairs), known.names(engine), weights, kv, axes)
-    sent = {"load": sizes, "isl": tokens[0].tolist(), "osl": tokens[1].tolist()}
+    sent = {
+        "load": sizes, "isl": tokens[0].tolist(), "osl": tokens[1].tolist(),
+        "cached": parts(cached),
+    }  # fmt: skip
     deployments = _deployments(network, choices, system, sent, pairs=pairs)
     asked = {"--fit": fit, "--draft": draft, "--pools": pools}
     if given := [name for name, value in asked.items() if value]:
-        _refuse(given, terms=terms, chart=chart, operators=operators)
+        _refuse(given, terms=terms, chart=chart, operators=operators, cached=cached != "0",
+                vary=vary, statistic=statistic != "mean")  # fmt: skip
         if pairs and ("," in accept or any(len(values) > 1 for values in sent.values())):
             raise ProblemError(f"--zip with {given[0]} pairs devices and plans; give one load")
         from perfmodel.cli import inferways
@@ -267,7 +234,9 @@ def infer(
     from perfmodel.render import serving, servingcharts
 
     with waiting("predicting loads"):
-        loads, refused = deployments.answers(lambda one, each: _loads(one, kind, **each))
+        loads, refused = deployments.answers(
+            lambda one, each: _loads(one, kind, **each, vary=vary, statistic=statistic)
+        )
     wanted = (
         (chart, servingcharts.pareto_chart),
         (operators, servingcharts.operator_chart),
@@ -315,45 +284,16 @@ def _deployments(
     return Deployments(spellings.network(network), choices, joined, load, pairs)
 
 
-def _load(
-    batch: str | None, concurrency: str | None, rate: str | None, load: str | None
-) -> tuple[str, Sequence[float]]:
-    """The kind of load and its sizes; a batch of 1 by default."""
-    said = {"--batch": batch, "--concurrency": concurrency, "--rate": rate, "--load": load}
-    given = [name for name, text in said.items() if text is not None]
-    if len(given) > 1:
-        raise ProblemError(f"{' and '.join(given)} are different kinds of load; give one")
-    if load is not None:
-        known.named("load", load, ("full",))
-        return "full", [0.0]
-    if rate is not None:
-        return "rate", _rates(rate)
-    if concurrency is not None:
-        return "concurrency", ranges.parse(concurrency, "--concurrency").tolist()
-    return "static batch", ranges.parse(batch or "1", "--batch").tolist()
-
-
-def _rates(text: str) -> list[float]:
-    """Requests a second from a list."""
-    found = []
-    for part in text.split(","):
-        try:
-            found.append(float(part))
-        except ValueError:
-            raise ProblemError(
-                f"--rate {quoted(text)} is no list of numbers; write 0.5,1,2.5"
-            ) from None
-        if not 0.0 < found[-1] < 1e9:
-            raise ProblemError(f"--rate {quoted(part)}: give a number above 0, requests a second")
-    return found
-
-
 def _loads(
     deployment: Deployment,
     kind: str,
     load: Sequence[float],
     isl: Sequence[int],
     osl: Sequence[int],
+    cached: Sequence[float],
+    *,
+    vary: float,
+    statistic: str,
 ) -> Iterator[Asked[list[Served]]]:
     """The loads of a deployment: those of equal lengths together, or each alone where one of them
     is impossible."""
@@ -361,15 +301,18 @@ def _loads(
     from perfmodel.serving.steps import Steps
 
     steps = Steps(deployment)
-    for prompt, made in product(isl, osl):
+    ask = partial(serve, steps, kind, vary=vary, statistic=statistic)
+    for prompt, made, part in product(isl, osl, cached):
         lengths = f"isl {prompt:,}, osl {made:,}" if len(isl) * len(osl) > 1 else ""
+        if len(cached) > 1:
+            lengths = ", ".join(filter(None, [lengths, f"cached {part:g}"]))
         try:
-            together = serve(steps, kind, load, prompt, made)
+            together = ask(load, prompt, made, cached=part)
         except PerfmodelError:
             for size in load:
                 named = f"{kind} {size:g}" if len(load) > 1 else ""
                 label = ", ".join(filter(None, [lengths, named]))
-                yield label, partial(serve, steps, kind, [size], prompt, made)
+                yield label, partial(ask, [size], prompt, made, cached=part)
         else:
             yield lengths, partial(list, together)
 

@@ -5,7 +5,7 @@
 An engine's file lists its fitted constants (`fitted`). The fit minimises the mean of |ln(predicted
 / published)| over the rows of `SOURCES`: times between tokens and times of whole requests. Times to
 first token include queueing and are not fitted. Flagged rows are not used, and rows of other
-sources are used for tests only. Integers (slots kept) are chosen by hand from the rows.
+sources are used for tests only. `host.request_us` is read off first tokens by hand.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def fitting_rows(table: pd.DataFrame, engine: str) -> Rows:
 
 
 def names_of(engine: Engine) -> tuple[str, ...]:
-    """Names of an engine's fitted constants, without integers."""
-    return tuple(name for name in engine.fitted if not name.startswith("batching."))
+    """Names of an engine's fitted constants that rows other than first tokens depend on."""
+    return tuple(name for name in engine.fitted if name != "host.request_us")
 
 
 def fitted(rows: Rows, engine: Engine) -> dict[str, float]:

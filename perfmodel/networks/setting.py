@@ -28,6 +28,10 @@ class Shards:
     """Devices that the experts are split over."""
     expert_tensor: bool = True
     """Whether each expert is split over the devices of `tensor` as well."""
+    expert_inside: bool = False
+    """Whether the devices of `expert` are among those of `tensor`. These have all tokens, so
+    experts are reached without an exchange, and their sums are reduced like those of a dense
+    layer."""
 
 
 @dataclass(frozen=True)

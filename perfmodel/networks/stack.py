@@ -34,6 +34,14 @@ class Stack:
     """Whether scores are scaled by a kernel of their own."""
     mask: str = "fused"
     """`pass`: the mask is added in a pass over the scores; `fused`: inside the softmax."""
+    joined_latents: bool = False
+    """Whether latent attention has one product for its latents of queries and of keys and
+    values."""
+    reduces_experts_once: bool = False
+    """Whether the sums of chosen and shared experts are added before devices reduce them."""
+    fused_shared_experts: bool = False
+    """Whether shared experts run as further experts of the grouped products, in inference and
+    where experts are not spread over devices."""
     joined_products: bool = False
     """Whether queries, keys and values are one product, and gate and up another."""
     joins_maps: bool = False

@@ -19,7 +19,7 @@ from perfmodel.serving.served import Served
 from perfmodel.units import binary
 
 _AXES = (("tp", "tensor"), ("pp", "pipeline"), ("ep", "expert"), ("dp", "data"))
-_TOKENS = (("isl", "isl"), ("osl", "osl"))
+_TOKENS = (("isl", "isl"), ("osl", "osl"), ("cached", "cached"))
 _FORMS = ("device", "engine", "weights", "cache")
 KINDS = ("matmul", "attention", "norm", "pointwise", "embedding", "communication", "host")
 
@@ -63,7 +63,7 @@ def _said(first: Served, common: Row) -> str:
     words += [
         f"{name} {common[key]}"
         for name, key in (*_AXES, *_TOKENS)
-        if key in common and (common[key] > 1 or (name, key) in _TOKENS)
+        if key in common and (common[key] > 1 or key in ("isl", "osl"))
     ]
     return ", ".join(words)
 
@@ -76,7 +76,9 @@ def _notes(loads: Sequence[Served], *, terms: bool) -> list[str]:
         if one.of.engine.name != "ideal" and not one.of.engine.fitted
     }
     classes = ["classes: milliseconds of a time between tokens"] if terms else []
-    return ["TTFT and TPOT with their 80 % ranges", *classes, *sorted(found)]
+    statistic = loads[0].statistic
+    shown = [] if statistic == "mean" else [f"TTFT: {statistic} of the requests"]
+    return ["TTFT and TPOT with their 80 % ranges", *shown, *classes, *sorted(found)]
 
 
 def size_name(loads: Sequence[Served]) -> str:

@@ -38,7 +38,8 @@ class Deployment:
     pipeline: int = 1
     """Pipeline stages that layers are split into."""
     expert: int = 1
-    """Copies that the experts are split over; each copy has tokens of its own."""
+    """Devices that the experts are split over: those of several copies, which have tokens of their
+    own, or those of `tensor`, which have all tokens."""
     data: int = 1
     """Copies of the network, each with requests of its own."""
     system: System | None = None
@@ -58,10 +59,11 @@ class Deployment:
                 f"{network.layers} layers are not {self.pipeline} stages; "
                 f"give --pipeline {network.layers} at most"
             )
-        if self.data % self.expert:
+        if self.data % self.expert and self.tensor % self.expert:
             raise ProblemError(
-                f"expert {self.expert} does not divide data {self.data}: experts are shared "
-                f"among copies; give --data {self.expert}, or a multiple of it"
+                f"expert {self.expert} does not divide data {self.data} nor tensor {self.tensor}: "
+                f"experts are shared among copies, or among the devices of one; "
+                f"give --data {self.expert} or --tensor {self.expert}, or a multiple of it"
             )
         if self.expert > 1 and not any(block.mlp.experts for block in network.blocks):
             raise ProblemError(f"{network.name} has no experts to share; drop --expert")
@@ -72,11 +74,17 @@ class Deployment:
 
     def _check_system(self) -> None:
         most = self.fabric.devices
-        if self.tensor * self.pipeline * self.expert > most:
+        joined = self.tensor * self.pipeline * (1 if self.expert_inside else self.expert)
+        if joined > most:
             raise ProblemError(
-                f"{self.tensor * self.pipeline * self.expert:,} devices are more than the "
+                f"{joined:,} devices are more than the "
                 f"{most:,} of {self.fabric.slug}; name a larger --system, or take fewer"
             )
+
+    @property
+    def expert_inside(self) -> bool:
+        """Whether experts are shared among the devices of a copy, not among copies."""
+        return self.expert > 1 and self.data % self.expert > 0
 
     @property
     def devices(self) -> int:
@@ -114,7 +122,10 @@ class Deployment:
     @property
     def shards(self) -> Shards:
         """Each device's share of a layer."""
-        return Shards(tensor=self.tensor, expert=self.expert, expert_tensor=self.expert == 1)
+        return Shards(
+            tensor=self.tensor, expert=self.expert, expert_tensor=self.expert == 1,
+            expert_inside=self.expert_inside,
+        )  # fmt: skip
 
     def setting(self, tokens: int) -> Setting:
         """A pass of `tokens` tokens, each of which may be a sequence of its own."""
@@ -132,5 +143,5 @@ class Deployment:
         """A key that is equal for deployments with equal steps."""
         return (
             self.network, id(self.device), self.engine, self.weights, self.cache_type,
-            self.tensor, self.pipeline, self.expert, id(self.system),
+            self.tensor, self.pipeline, self.expert, self.data, id(self.system),
         )  # fmt: skip

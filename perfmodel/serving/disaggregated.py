@@ -49,13 +49,14 @@ def pools(prefill: Steps, decode: Steps, isl: int, osl: int) -> Pools:
     """
     prompt = float(prefill.prefill(np.array([1]), np.array([isl])).total[0])
     resident = max(fitting_batch(decode.of, isl + osl // 2), 1)
-    one = (np.array([float(resident)]), np.array([float(isl)]), np.array([float(osl)]))
+    group = resident / decode.of.pipeline  # stages work at the same time
+    one = (np.array([group]), np.array([float(isl)]), np.array([float(osl)]))
     step = float(decoding(decode, *one).total[0])
     sent = predict_collective(
         Collective("send-receive", round(token_bytes(decode.of) * isl), 2, 1), decode.of.fabric
     )
     moved = float(sent.seconds[0])
-    made = 1.0 / max(prompt, moved)
+    made = 1.0 / max(prompt / prefill.of.pipeline, moved)
     used = resident / (osl * step)
     share = used / (made + used)
     rate = share * made

@@ -41,7 +41,7 @@ class Host:
     sharing_us: Annotated[float, "us"] = 0.0
     """Added in a step on several devices, whose processes synchronise."""
     request_us: Annotated[float, "us"] = 0.0
-    """Once a request, before its first step: tokenisation, a connection."""
+    """Once a request of a client, around its first step: connection, tokenisation, first reply."""
     client_us: Annotated[float, "us"] = 0.0
     """For each client that tokens are streamed to; the device does not wait for it."""
     source: str = ""
@@ -102,8 +102,12 @@ class Batching:
     """Whether prefill and decode share a step; otherwise prefill runs alone, and first."""
     chunked: bool = False
     """Whether a prompt may be split over steps (chunked prefill)."""
-    held: int = 0
-    """Slots that finished requests still hold, if there are more clients than that."""
+    piped: bool = True
+    """Whether pipeline stages work at the same time, each on a group of the sequences."""
+    poll: int = 1
+    """Steps from one look at new requests to the next."""
+    ahead: int = 0
+    """Steps that are scheduled before the running one ends (overlapped scheduling)."""
     source: str = ""
     """Source of the numbers."""
 
@@ -257,9 +261,10 @@ def _spellings(one: Engine) -> Iterator[str]:
 
 
 def _order(version: str) -> tuple[int, ...]:
-    """A version's leading numbers: 0.5.1.post1 gives (0, 5, 1)."""
+    """A version's leading numbers: 0.5.1.post1 and an image's tag, sglang:v0.5.1-cu130, give
+    (0, 5, 1)."""
     found = []
-    for part in version.split("."):
+    for part in version.rpartition(":")[2].lstrip("vV").split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]
         if not digits:
             break

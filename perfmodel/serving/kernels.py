@@ -22,7 +22,7 @@ from perfmodel.algorithms.matmul import is_widened
 from perfmodel.graph import Node, touches
 from perfmodel.graph.asks import Ask, ask
 from perfmodel.networks.expand import expand
-from perfmodel.networks.network import Block, Latent, Network
+from perfmodel.networks.network import Block, Latent, Mlp, Network
 from perfmodel.networks.recorder import Exchanged
 from perfmodel.networks.segment import Segment
 from perfmodel.serving.deployment import Deployment
@@ -58,7 +58,7 @@ class Exchange:
 
 def kernels(of: Deployment, tokens: int) -> Iterator[Kernel]:
     """Kernels of embedding, layers and head over `tokens` tokens, without attention."""
-    for segment in expand(_merged(of.network), of.setting(tokens)):
+    for segment in expand(_run_as(of), of.setting(tokens)):
         graph = segment.forward.graph
         left = touches.reuses(graph, [0.0] * len(graph.nodes), of.device, again=False)
         sums = _sums(segment) if of.engine.residual_norm else frozenset()
@@ -74,7 +74,7 @@ def kernels(of: Deployment, tokens: int) -> Iterator[Kernel]:
 
 def exchanges(of: Deployment, tokens: int) -> Iterator[Exchange]:
     """Exchanges of a step."""
-    for segment in expand(_merged(of.network), of.setting(tokens)):
+    for segment in expand(_run_as(of), of.setting(tokens)):
         for one in segment.forward.exchanges:
             yield Exchange(one, segment.repeat)
 
@@ -85,16 +85,34 @@ def absorbed(of: Deployment, latent: Latent, heads: int, tokens: int) -> tuple[M
     return into, Matmul(tokens, latent.value, latent.kv_rank, heads, of.dtype)
 
 
+def _run_as(of: Deployment) -> Network:
+    """The network as its engine runs it."""
+    stack = of.setting(1).stack
+    return _merged(of.network, stack.fused_shared_experts and of.expert == 1)
+
+
 @lru_cache(maxsize=64)
-def _merged(network: Network) -> Network:
-    """The network with equal layers grouped; a step's time is a sum, so their order does not
-    matter."""
+def _merged(network: Network, fused: bool) -> Network:
+    """The network with equal layers grouped, and shared experts `fused` with the others.
+
+    A step's time is a sum, so the order of layers does not matter.
+    """
     kinds: dict[Block, int] = {}
     for block in network.blocks:
-        alike = replace(block, repeat=1)
+        alike = replace(block, repeat=1, mlp=_fused(block.mlp) if fused else block.mlp)
         kinds[alike] = kinds.get(alike, 0) + block.repeat
     blocks = tuple(replace(block, repeat=repeat) for block, repeat in kinds.items())
     return replace(network, blocks=blocks, positions=0)
+
+
+def _fused(mlp: Mlp) -> Mlp:
+    """Shared experts as experts that every token chooses."""
+    count, rest = divmod(mlp.shared_inner, mlp.inner)
+    if not mlp.experts or not count or rest or mlp.shared_gate:
+        return mlp
+    return replace(
+        mlp, experts=mlp.experts + count, chosen=mlp.chosen + count, shared_inner=0
+    )  # fmt: skip
 
 
 def _sums(segment: Segment) -> frozenset[str]:

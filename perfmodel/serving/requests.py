@@ -8,51 +8,88 @@
 TTFT: seconds to the first token; TPOT: seconds between tokens; ISL and OSL: input and output tokens
 of a request. The time of a decode step is nearly linear in the cached tokens, so Simpson's rule
 over three steps gives the sum over all steps of a request.
+
+Pipeline stages work at the same time, each on a group of the sequences. Every function takes the
+sequences of one group; the groups of a copy share its memory.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from perfmodel.errors import ProblemError
+from perfmodel.serving.clients import STATISTICS, Round, window
 from perfmodel.serving.memory import check_weights, fitting_batch
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import Times
 
 _HALVINGS = 30
+_SIZES = 64
+"""Numbers of resident requests among which the best is searched."""
 _SIMPSON = np.array([1.0, 4.0, 1.0]) / 6.0
-ROUNDS = 10
-"""Requests of a client: the usual number in benchmarks of a given concurrency."""
-PAIR = 2
-"""Prompts that join a step together, for clients out of phase with equal requests."""
 KNEE = 0.95
 """Share of the largest rate above which waiting times diverge."""
+
+
+@dataclass(frozen=True)
+class Requests:
+    """The requests of each load, as arrays that go together."""
+
+    isl: np.ndarray
+    """Tokens of a prompt (ISL)."""
+    osl: np.ndarray
+    """Output tokens (OSL)."""
+    cached: np.ndarray | float = 0.0
+    """Tokens of the prompt whose keys and values are in the cache already: they are attended to
+    and take room, but no products."""
+    vary: np.ndarray | float = 0.0
+    """(longest − shortest) / mean of the output lengths of clients in a closed loop."""
+    groups: np.ndarray | float = 1.0
+    """Groups of a copy's sequences, each in another pipeline stage."""
+
+    @property
+    def new(self) -> np.ndarray:
+        """Tokens of a prompt that are computed."""
+        return self.isl - self.cached
+
+    def beside(self, sizes: object) -> tuple[np.ndarray, Requests]:
+        """Sizes of loads and their requests, as arrays of one shape."""
+        size, *rest = _together(sizes, self.isl, self.osl, self.cached, self.vary, self.groups)
+        return size, Requests(*rest)
+
+    def times(self, count: int) -> Requests:
+        """Every request `count` times over."""
+        _, of = self.beside(0.0)
+        return Requests(
+            *(np.tile(v, count) for v in (of.isl, of.osl, of.cached, of.vary, of.groups))
+        )
 
 
 @dataclass(frozen=True)
 class Load:
     """Requests as arrays with one entry a load."""
 
-    isl: np.ndarray
-    """Tokens of a prompt (ISL)."""
-    osl: np.ndarray
-    """Output tokens (OSL)."""
+    requests: Requests
+    """The requests."""
     resident: np.ndarray
-    """Concurrent requests of each copy."""
+    """Concurrent requests of each group."""
     ttft: np.ndarray
     """Seconds to the first token."""
     tpot: np.ndarray
     """Seconds between tokens."""
     requests_per_s: np.ndarray
-    """Completed requests a second of each copy."""
+    """Completed requests a second of each group."""
     prompt: Times
     """The step that the first token waits for."""
     token: Times
     """The step that each further token waits for."""
     seconds: np.ndarray
     """Seconds of a request from its start to its last token; for a static batch, of the batch."""
+    quantiles: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Seconds to the first token by other statistics than the mean, where they differ."""
 
 
 def decoding(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Times:
@@ -62,40 +99,40 @@ def decoding(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) 
     return steps.decode(np.repeat(batch, 3), past).mean(_SIMPSON)
 
 
-def static(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
-    """Batches that start and end together.
+def static(steps: Steps, batch: np.ndarray, of: Requests) -> Load:
+    """Batches that start and end together. The last group's prompts enter the first stage after
+    those of the other groups have left it.
 
     If a batch does not fit, an engine with continuous batching runs what fits, then the rest. Any
     other engine refuses it with `ProblemError`.
     """
-    batch, isl, osl = _together(batch, isl, osl)
-    resident = _resident(steps, batch, isl, osl)
+    batch, of = of.beside(batch)
+    resident = _resident(steps, batch, of)
     waves = np.floor(batch / resident)
     rest = batch - waves * resident
-    load = _wave(steps, resident, isl, osl)
+    load = _wave(steps, resident, of)
     seconds = waves * load.seconds
     if np.any(rest > 0):
-        seconds = seconds + np.where(
-            rest > 0, _wave(steps, np.maximum(rest, 1.0), isl, osl).seconds, 0.0
-        )
+        last = _wave(steps, np.maximum(rest, 1.0), of)
+        seconds = seconds + np.where(rest > 0, last.seconds, 0.0)
     return replace(load, requests_per_s=batch / seconds, seconds=seconds)
 
 
-def _wave(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+def _wave(steps: Steps, batch: np.ndarray, of: Requests) -> Load:
     """Sequences that are resident together from start to end."""
-    prompt = steps.prefill(batch, isl)
-    token = decoding(steps, batch, isl, osl)
-    ttft = prompt.total + steps.of.engine.request_seconds
-    seconds = ttft + (osl - 1) * token.total
-    return Load(isl, osl, batch, ttft, token.total, batch / seconds, prompt, token, seconds)
+    fill = 1.0 + (of.groups - 1.0) / steps.of.pipeline
+    prompt = steps.prefill(batch, of.new, of.cached).times(fill)
+    token = decoding(steps, batch, of.isl, of.osl)
+    seconds = prompt.total + (of.osl - 1) * token.total
+    return Load(of, batch, prompt.total, token.total, batch / seconds, prompt, token, seconds)
 
 
-def _resident(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> np.ndarray:
+def _resident(steps: Steps, batch: np.ndarray, of: Requests) -> np.ndarray:
     """Sequences of each batch that fit at once."""
     check_weights(steps.of)
-    lengths = (isl + osl).astype(int).tolist()
+    lengths = (of.isl + of.osl).astype(int).tolist()
     fits = np.array([fitting_batch(steps.of, length) for length in lengths], dtype=float)
-    for size, length, most in zip(batch, lengths, fits, strict=True):
+    for size, length, most in zip(batch * of.groups, lengths, fits, strict=True):
         if size > most and (most == 0 or not steps.of.engine.batching.continuous):
             none = most == 0
             subject = "not one sequence" if none else f"{size:.0f} sequences"
@@ -106,97 +143,133 @@ def _resident(steps: Steps, batch: np.ndarray, isl: np.ndarray, osl: np.ndarray)
                 + ("give fewer tokens" if none else f"{most:.0f} do: give a smaller batch")
                 + ", or more devices by --tensor"
             )
-    return np.asarray(np.minimum(batch, fits))
+    return np.asarray(np.minimum(batch, fits / of.groups))
 
 
-def steady(steps: Steps, resident: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
+def steady(steps: Steps, resident: np.ndarray, of: Requests) -> Load:
     """Steady state with requests of all ages: each step ends resident / OSL and starts as many."""
-    resident, isl, osl = _together(resident, isl, osl)
-    prompt, step = _cycle(steps, resident, isl, osl, np.ones_like(osl))
+    resident, of = of.beside(resident)
+    prompt, step = _cycle(steps, resident, of)
     ttft = prompt.total + step.total / 2.0 + steps.of.engine.request_seconds
-    rate = resident / osl / step.total
-    seconds = ttft + (osl - 1) * step.total
-    return Load(isl, osl, resident, ttft, step.total, rate, prompt, step, seconds)
+    seconds = ttft + (of.osl - 1) * step.total
+    rate = resident / of.osl / step.total
+    return Load(of, resident, ttft, step.total, rate, prompt, step, seconds)
 
 
-def closed(steps: Steps, clients: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
-    """`clients` clients with `ROUNDS` equal requests each; all of them start at once.
+def closed(steps: Steps, clients: np.ndarray, of: Requests) -> Load:
+    """Clients that each send their next request when the last one ends (`clients.Round`).
 
-    An engine that runs prefill first keeps its clients in phase: each round starts with all of
-    their prompts, and the mean first token waits for half of those steps. An engine that mixes
-    prefill and decode spreads the prompts out after the first round, down to `PAIR` a step. Clients
-    that do not fit wait by Little's law.
+    Clients that do not fit wait by Little's law.
     """
     steps = steps.streaming()
-    clients, isl, osl = _together(clients, isl, osl)
-    most = _most_of(steps, isl, osl)
-    held = np.where(clients > steps.of.engine.batching.held, steps.of.engine.batching.held, 0)
-    resident = np.minimum(clients - held, most)
-    all_ = steps.prefill(resident, isl)
-    rounds = np.ceil(resident * isl / np.maximum(steps.of.engine.batching.tokens, isl))
-    half = all_.times((rounds + 1.0) / (2.0 * rounds))
-    if steps.of.engine.batching.mixed:
-        pair, token = _cycle(steps, resident, isl, osl, np.minimum(resident, PAIR))
-        first = half.times(1.0 / ROUNDS).plus(pair.times(1.0 - 1.0 / ROUNDS))
-        waits = token.total / 2.0
-    else:
-        rest = all_.times((rounds - 1.0) / (2.0 * rounds) / np.maximum(osl - 1, 1))
-        first, token = half, decoding(steps, resident, isl, osl).plus(rest)
-        waits = np.zeros_like(isl)
-    round_ = first.total + (osl - 1) * token.total
-    waits = waits + (clients - resident) / resident * round_
-    ttft = first.total + steps.of.engine.request_seconds + waits
-    seconds = ttft + (osl - 1) * token.total
-    return Load(isl, osl, resident, ttft, token.total, resident / round_, first, token, seconds)
+    batching = steps.of.engine.batching
+    clients, of = of.beside(clients)
+    resident = np.minimum(clients, _most_of(steps, of))
+    burst = steps.prefill(resident, of.new, of.cached)
+    rounds = np.ceil(resident * of.new / np.maximum(batching.tokens, of.new))
+    half = burst.times((rounds + 1.0) / (2.0 * rounds))
+    decode = decoding(steps, resident, of.isl, of.osl)
+    alone = steps.prefill(np.ones_like(resident), of.new, of.cached)
+    mixed, token = _cycle(steps, resident, of) if batching.mixed else (alone, decode)
+    round_ = Round(
+        resident, mixed, burst, half, decode.total, window(of.vary, of.osl, decode.total),
+        steps.of.engine.request_seconds, batching,
+    )  # fmt: skip
+    if not batching.mixed:  # a request's tokens wait for the prompts that its first did not
+        others = round_.alike * burst.total + (1.0 - round_.alike) * resident * alone.total
+        rest = np.maximum(others - alone.total - round_.queue, 0.0) / alone.total
+        token = decode.plus(alone.times(rest / np.maximum(of.osl - 1, 1)))
+    usual = round_.mean + (of.osl - 1) * token.total
+    waits = (clients - resident) / resident * usual
+    prompt = mixed.times((mixed.total + round_.queue) / mixed.total)
+    return Load(
+        of, resident, round_.mean + waits, token.total, resident / usual, prompt, token,
+        usual + waits, {name: value + waits for name, value in round_.quantiles().items()},
+    )  # fmt: skip
 
 
-def _cycle(
-    steps: Steps, resident: np.ndarray, isl: np.ndarray, osl: np.ndarray, together: np.ndarray
-) -> tuple[Times, Times]:
+def _cycle(steps: Steps, resident: np.ndarray, of: Requests) -> tuple[Times, Times]:
     """The step of prompts that join together, and the mean time between tokens.
 
-    Of OSL steps, resident / (OSL · prompts) hold prompts. A step holds whole prompts as far as its
-    tokens allow, together with decoding or alone.
+    Of OSL steps, resident / (OSL · prompts) hold prompts: one, or more where several end in a step.
+    A step holds whole prompts as far as its tokens allow, together with decoding or alone.
     """
     batching = steps.of.engine.batching
-    past = isl + osl / 2.0
-    prompts = np.maximum(together, resident / osl)
-    share = resident / osl / prompts
+    past = of.isl + of.osl / 2.0
+    prompts = np.maximum(1.0, resident / of.osl)
+    share = resident / of.osl / prompts
     if not batching.mixed:
-        prompt = steps.prefill(prompts, isl)
+        prompt = steps.prefill(prompts, of.new, of.cached)
         return prompt, steps.decode(resident, past).plus(prompt.times(share))
     room = np.maximum(batching.tokens - resident, batching.tokens / 8.0)
-    held = np.ceil(prompts * isl / room) if batching.chunked else np.ones_like(isl)
-    prompt = steps.mixed(resident, past, prompts / held, isl, 0.0 * isl).times(held)
-    alone = np.maximum(1.0 - share * held, 0.0)
+    pieces = np.ceil(prompts * of.new / room) if batching.chunked else np.ones_like(of.new)
+    prompt = steps.mixed(resident, past, prompts / pieces, of.new, of.cached).times(pieces)
+    alone = np.maximum(1.0 - share * pieces, 0.0)
     return prompt, prompt.times(share).plus(steps.decode(resident, past).times(alone))
 
 
-def full(steps: Steps, isl: np.ndarray, osl: np.ndarray) -> Load:
+def full(steps: Steps, of: Requests) -> Load:
     """As many concurrent requests as fit."""
-    _, isl, osl = _together(1, isl, osl)
-    return steady(steps, _most_of(steps, isl, osl), isl, osl)
+    _, of = of.beside(0.0)
+    return steady(steps, _most_of(steps, of), of)
 
 
-def open_loop(steps: Steps, rate: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
-    """`rate` requests a second for each copy, in an open loop.
+def open_loop(steps: Steps, rate: np.ndarray, of: Requests) -> Load:
+    """`rate` requests a second for each group, in an open loop.
 
     Raises `ProblemError` for a rate above the knee, `KNEE` of the largest rate, where waiting times
-    depend on chance. The message names the limit.
+    depend on chance. The message names the limit. The largest rate is that of the best number of
+    resident requests: many of them leave little room for prompts in a step.
     """
     steps = steps.streaming()
-    rate, isl, osl = _together(rate, isl, osl)
-    most = _most_of(steps, isl, osl)
-    top = steady(steps, most, isl, osl).requests_per_s
-    for wanted, best in zip(rate * steps.of.data, top * steps.of.data, strict=True):
-        _check_rate(steps, float(wanted), float(best))
-    low, high = np.zeros_like(rate), most
+    rate, of = of.beside(rate)
+    best, top = _best(steps, _most_of(steps, of), of)
+    copies = steps.of.data * of.groups
+    for wanted, most in zip(rate * copies, top * copies, strict=True):
+        _check_rate(steps, float(wanted), float(most))
+    low, high = np.zeros_like(rate), best
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
-        load = steady(steps, middle, isl, osl)
-        short = rate * load.seconds > middle
+        short = rate > steady(steps, middle, of).requests_per_s
         low, high = np.where(short, middle, low), np.where(short, high, middle)
-    return steady(steps, high, isl, osl)
+    load = steady(steps, high, of)
+    waits = _waits(steps, rate, load)
+    ttft = load.prompt.total + waits["mean"]
+    seconds = ttft + (of.osl - 1) * load.tpot
+    quantiles = {name: load.prompt.total + wait for name, wait in waits.items() if name != "mean"}
+    return replace(
+        load, resident=rate * seconds, ttft=ttft, seconds=seconds, quantiles=quantiles
+    )  # fmt: skip
+
+
+def _waits(steps: Steps, rate: np.ndarray, load: Load) -> dict[str, np.ndarray]:
+    """Seconds that requests which arrive at random (Poisson) wait before their prompt's step.
+
+    They wait for the server's host, for half of the step that is running, and for those scheduled
+    already. Where prompts run alone they also queue, by M/D/1: ρ S / (2 (1 − ρ)) on average,
+    with a tail of exp(−2 (1 − ρ) t / S) (heavy traffic).
+    """
+    batching, own = steps.of.engine.batching, load.prompt.total
+    decode = steps.decode(load.resident, load.requests.isl + load.requests.osl / 2.0).total
+    busy = np.minimum(rate * own, KNEE)
+    step = busy * own + (1.0 - busy) * decode if batching.mixed else decode
+    step = step * np.minimum(load.resident, 1.0)
+    wait = steps.of.engine.request_seconds + (batching.poll / 2.0 + batching.ahead) * step
+    scale = 0.0 * own if batching.mixed else own / (2.0 * (1.0 - busy))
+    quantiles = {
+        name: wait + scale * np.log(np.maximum(busy / (1.0 - share), 1.0))
+        for name, share in STATISTICS.items()
+    }
+    return {**quantiles, "mean": wait + busy * scale}
+
+
+def _best(steps: Steps, most: np.ndarray, of: Requests) -> tuple[np.ndarray, np.ndarray]:
+    """The number of resident requests, up to `most`, with the largest rate; and that rate."""
+    resident = most * np.geomspace(1.0 / most.max(), 1.0, _SIZES)[:, None]
+    rates = steady(steps, resident.reshape(-1), of.times(_SIZES)).requests_per_s
+    rates = rates.reshape(_SIZES, -1)
+    best, loads = rates.argmax(axis=0), np.arange(len(most))
+    return resident[best, loads], rates[best, loads]
 
 
 def _check_rate(steps: Steps, rate: float, top: float) -> None:
@@ -226,9 +299,10 @@ def _most(steps: Steps, isl: int, osl: int) -> int:
     return found
 
 
-def _most_of(steps: Steps, isl: np.ndarray, osl: np.ndarray) -> np.ndarray:
-    pairs = zip(isl.astype(int).tolist(), osl.astype(int).tolist(), strict=True)
-    return np.array([_most(steps, *pair) for pair in pairs], dtype=float)
+def _most_of(steps: Steps, of: Requests) -> np.ndarray:
+    """Maximum concurrent requests of a group."""
+    pairs = zip(of.isl.astype(int).tolist(), of.osl.astype(int).tolist(), strict=True)
+    return np.array([_most(steps, *pair) for pair in pairs], dtype=float) / of.groups
 
 
 def _together(*values: object) -> tuple[np.ndarray, ...]:

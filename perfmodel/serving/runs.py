@@ -15,11 +15,15 @@ from typing import Any
 import numpy as np
 
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
+from perfmodel.hardware import Device
 from perfmodel.hardware import load as load_device
 from perfmodel.networks.network import Network
+from perfmodel.serving import recipes
+from perfmodel.serving.clients import STATISTICS
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine, released
 from perfmodel.serving.memory import memory, sequence_bytes
+from perfmodel.serving.recipes import Recipe
 from perfmodel.serving.served import METRICS, Served, Value, serve
 from perfmodel.serving.spread import Spread
 from perfmodel.serving.steps import Steps
@@ -35,11 +39,30 @@ SIZES = {"static batch": "batch", "concurrency": "concurrency", "rate": "rate", 
 _SIZES = (
     "network", "hidden", "layers", "heads", "kv_heads", "head_dim", "inner", "vocabulary", "gated",
     "tied", "experts", "experts_chosen", "expert_inner", "shared_experts", "dense_layers",
+    "mla_q_rank", "mla_kv_rank", "mla_nope_dim", "mla_rope_dim", "mla_value_dim",
 )  # fmt: skip
 _SHORT = {"int4": "int4-g128"}
+_MAKERS = {"nvidia": "nvfp4", "amd": "mxfp4"}
+"""What fp4 means without a further word: the format of each maker's checkpoints."""
 _RELEASED = {"gpt_oss": "mxfp4"}
 """Formats of released checkpoints that are not 16 bits wide, by model family."""
+_BLOCKS = ("deepseek_v3",)
+"""Families whose fp8 checkpoint has a scale a block of 128 x 128 (2412.19437, section 3.3.2)."""
 _CHUNK = re.compile(r"prompt chunk (\d+)")
+_LENGTHS = re.compile(r"lengths uniform in (\d+)-(\d+) ?%")
+_UNSAID = "not said"
+_MISSING = {
+    "speculative": "drafts and the chance that one is accepted are not columns; "
+    "ask perfmodel infer --draft NETWORK --accept CHANCE",
+    "disaggregated": "prompts and tokens have devices of their own, whose plans are not columns; "
+    "ask perfmodel infer --pools",
+}
+"""What a table does not say of rows with these flags."""
+_OFFLOADS = {
+    "flexgen": "auto", "flexgen-compressed": "auto", "accelerate": "stream",
+    "zero-inference": "stream",
+}  # fmt: skip
+"""Programs that keep a network in host memory, and their policy of `perfmodel offload`."""
 
 
 @dataclass(frozen=True)
@@ -60,56 +83,103 @@ class Asked:
     """One of `served.METRICS`, or `MEMORY`."""
     per_device: bool
     """Whether a rate is for one device; otherwise for all."""
+    cached: float = 0.0
+    """Tokens of a prompt that are cached already, or below 1 their share."""
+    vary: float = 0.0
+    """(longest − shortest) / mean of the output lengths."""
+    statistic: str = "mean"
+    """Statistic of first tokens."""
     assumed: tuple[str, ...] = ()
     """Assumptions for empty cells, a few words each."""
 
 
 def asked(row: Row) -> Asked:
     """What a row asks for. Raises `ProblemError` and `UnknownName` for missing or unknown cells."""
-    said: list[str] = []
-
-    def usual(name: str, value: Any, why: str = "not said") -> Any:
-        if not _missing(row, name):
-            return row[name]
-        said.append(f"{name} {value} ({why})")
-        return value
-
+    for flag, missing in _MISSING.items():
+        if flag in str(row.get("flag") or ""):
+            raise ProblemError(f"{flag}: {missing}")
+    cells = Cells(row)
     load, metric = str(row["load"]), str(row["metric"])
     if load not in SIZES:
         raise UnknownName("load", load, SIZES)
     if metric not in (*METRICS, MEMORY):
         raise UnknownName("metric", metric, (*METRICS, MEMORY))
+    device, engine = load_device(str(row["device"])), _engine(row)
+    recipe = recipes.recipe(str(row.get("source") or ""), engine.name, device)
     column = SIZES[load]
-    size = 0.0 if not column or _missing(row, column) else float(row[column])
+    size = 0.0 if not column or cells.missing(column) else float(row[column])
     if column and not size > 0:
         raise ProblemError(f"a row of load {load} without {column}; give the column")
+    deployment = _deployment(cells, device, recipe.polled(engine, size), recipe)
     first = metric in ("ttft_ms", "input_tokens_per_s")
-    osl = _whole(row, "osl") or int(usual("osl", 1 if first else 128))
+    isl, osl = cells.whole("isl"), cells.whole("osl")
     return Asked(
-        _deployment(row, usual), load, size, _whole(row, "isl") or int(usual("isl", 128)), osl,
-        metric, str(row.get("per") or "system") == "device", tuple(said),
+        deployment, load, size, isl or int(cells.usual("isl", 128, _UNSAID)),
+        osl or int(cells.usual("osl", 1 if first else 128, _UNSAID)), metric,
+        str(row.get("per") or "system") == "device",
+        0.0 if cells.missing("cached") else float(row["cached"]), _vary(cells),
+        _statistic(cells, recipe), tuple(cells.assumed),
     )  # fmt: skip
 
 
-def _deployment(row: Row, usual: Any) -> Deployment:
-    network = _network(tuple((name, row.get(name)) for name in _SIZES))
-    weights = str(usual("weights_dtype", _RELEASED.get(network.family, "bf16")))
-    cache = "" if _missing(row, "kv_dtype") else str(row["kv_dtype"])
+def _statistic(cells: Cells, recipe: Recipe) -> str:
+    """The statistic of first tokens. Raises `UnknownName`."""
+    default = recipe.statistic or "mean"
+    found = default if cells.missing("statistic") else str(cells.row["statistic"])
+    if found not in STATISTICS:
+        raise UnknownName("statistic", found, STATISTICS)
+    return found
+
+
+def _vary(cells: Cells) -> float:
+    """How much output lengths vary, from the column or the notes."""
+    if not cells.missing("vary"):
+        return float(cells.row["vary"])
+    drawn = _LENGTHS.search(str(cells.row.get("notes") or ""))
+    if drawn is None:
+        return 0.0
+    low, high = float(drawn[1]), float(drawn[2])
+    return 2.0 * (high - low) / (high + low)
+
+
+def _deployment(cells: Cells, device: Device, engine: Engine, recipe: Recipe) -> Deployment:
+    network, assumed = _network(tuple((name, cells.row.get(name)) for name in _SIZES))
+    cells.assumed += assumed
+    released = _RELEASED.get(network.family, "bf16")
+    weights = str(cells.usual("weights_dtype", released, _UNSAID))
+    if weights == "fp8" and network.family in _BLOCKS:
+        weights = "fp8-block"
+        cells.assumed.append(f"weights_dtype fp8-block (fp8 of {network.name}'s checkpoint)")
+    if weights == "fp4":
+        weights = _MAKERS.get(device.vendor.lower(), "mxfp4")
+        cells.assumed.append(f"weights_dtype {weights} (fp4 of {device.vendor})")
     return Deployment(
         network,
-        load_device(str(row["device"])),
-        _engine(row),
+        device,
+        engine,
         weights=_SHORT.get(weights, weights),
-        cache=cache,
-        tensor=_whole(row, "tensor") or int(usual("tensor", _whole(row, "devices") or 1)),
-        pipeline=_whole(row, "pipeline") or 1,
-        data=_whole(row, "data") or 1,
+        cache=recipe.cache if cells.missing("kv_dtype") else str(cells.row["kv_dtype"]),
+        tensor=cells.whole("tensor") or int(cells.usual("tensor", _devices(cells), _UNSAID)),
+        pipeline=cells.whole("pipeline") or 1,
+        expert=cells.whole("expert") or 1,
+        data=cells.whole("data") or 1,
     )
 
 
+def _devices(cells: Cells) -> int:
+    return cells.whole("devices") or 1
+
+
 def _engine(row: Row) -> Engine:
-    """The engine of a row's release, with chunked prefill where the row's notes name it."""
-    version = "" if _missing(row, "engine_version") else str(row["engine_version"])
+    """The engine of a row's release, with chunked prefill where the row's notes name it. Raises
+    `ProblemError` for programs that offload."""
+    cells = Cells(row)
+    if (name := str(row["engine"]).lower()) in _OFFLOADS:
+        raise ProblemError(
+            f"{name} keeps the network in host memory, and the host is no column; ask perfmodel "
+            f"offload {row['network']} -d {row['device']} --policy {_OFFLOADS[name]}"
+        )
+    version = "" if cells.missing("engine_version") else str(row["engine_version"])
     early = "llm-inference-bench" in str(row.get("source") or "")  # of the summer of 2024
     found = released(str(row["engine"]), version or ("0.5" if early else ""))
     chunk = _CHUNK.search(str(row.get("notes") or ""))
@@ -119,8 +189,10 @@ def _engine(row: Row) -> Engine:
 
 
 @lru_cache(maxsize=256)
-def _network(sizes: tuple[tuple[str, Any], ...]) -> Network:
-    return replace(network_of(Cells(dict(sizes))), positions=0)
+def _network(sizes: tuple[tuple[str, Any], ...]) -> tuple[Network, list[str]]:
+    """The network of a row's sizes, and what was assumed of it."""
+    cells = Cells(dict(sizes))
+    return replace(network_of(cells), positions=0), cells.assumed
 
 
 class Answers:
@@ -165,14 +237,20 @@ class Answers:
     def _group(self, rows: Sequence[Asked]) -> list[Served | str]:
         """Loads of rows with equal deployment and kind: together, or one by one where one is
         refused."""
-        size, isl, osl = (
+        size, isl, osl, cached, vary = (
             np.array([getattr(row, name) for row in rows], dtype=float)
-            for name in ("size", "isl", "osl")
+            for name in ("size", "isl", "osl", "cached", "vary")
         )
         first = rows[0]
         try:
             steps = self.steps(first.deployment)
-            return list(serve(steps, first.load, size, isl, osl, spread=self._spread))
+            loads = serve(
+                steps, first.load, size, isl, osl, cached=cached, vary=vary, spread=self._spread
+            )
+            return [
+                replace(load, statistic=row.statistic)
+                for load, row in zip(loads, rows, strict=True)
+            ]
         except PerfmodelError as error:
             if len(rows) == 1:
                 return [str(error)]
@@ -195,12 +273,3 @@ def _memory(row: Asked) -> Value:
     cache = row.size * sequence_bytes(row.deployment, row.isl + row.osl)
     total = (has.weights_bytes + has.reserve_bytes + cache) / _GIGA
     return Value(total, total, total)
-
-
-def _missing(row: Row, name: str) -> bool:
-    value = row.get(name)
-    return value is None or value == "" or value != value
-
-
-def _whole(row: Row, name: str) -> int | None:
-    return None if _missing(row, name) else int(row[name])

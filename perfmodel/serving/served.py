@@ -5,7 +5,7 @@ serve(Steps(deployment), "concurrency", [1, 8, 64], isl=1024, osl=1024)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,8 +13,9 @@ import numpy as np
 
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.serving import requests
+from perfmodel.serving.clients import STATISTICS
 from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.requests import Load
+from perfmodel.serving.requests import Load, Requests
 from perfmodel.serving.spread import Spread, default, group_of
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import Times
@@ -64,23 +65,37 @@ class Served:
     """All loads that were predicted together."""
     place: int
     """The index of this load among them."""
+    groups: float
+    """Groups of each copy's requests, which are in different pipeline stages at the same time."""
     spread: Spread
     """What the engine adds to ranges."""
+    statistic: str = "mean"
+    """Statistic of first tokens, one of `clients.STATISTICS`."""
 
     @property
     def isl(self) -> int:
         """Tokens of a prompt (ISL)."""
-        return int(self.load.isl[self.place])
+        return int(self.load.requests.isl[self.place])
 
     @property
     def osl(self) -> int:
         """Output tokens (OSL)."""
-        return int(self.load.osl[self.place])
+        return int(self.load.requests.osl[self.place])
+
+    @property
+    def cached(self) -> int:
+        """Tokens of a prompt that are in the cache already."""
+        return int(np.broadcast_to(self.load.requests.cached, self.load.ttft.shape)[self.place])
 
     @property
     def resident(self) -> float:
         """Concurrent requests of each copy."""
-        return float(self.load.resident[self.place])
+        return float(self.load.resident[self.place]) * self.groups
+
+    @property
+    def requests_per_s(self) -> float:
+        """Completed requests a second, over all copies."""
+        return float(self.load.requests_per_s[self.place]) * self.of.data * self.groups
 
     @property
     def known(self) -> Mapping[str, str]:
@@ -98,7 +113,8 @@ class Served:
         first, later = (times.range(self.place) for times in (self.load.prompt, self.load.token))
         decode = (self.osl - 1) * tpot
         if name == "ttft_ms":
-            return self._ranged(name, ttft * _MILLI, first)
+            shown = self.load.quantiles.get(self.statistic, self.load.ttft)
+            return self._ranged(name, float(shown[self.place]) * _MILLI, first)
         if name == "tpot_ms":
             return self._ranged(name, tpot * _MILLI, later)
         ends = tuple(
@@ -107,13 +123,13 @@ class Served:
         if name == "e2e_ms":
             return self._ranged(name, float(self.load.seconds[self.place]) * _MILLI, ends)
         seconds = self._ranged(name, 1.0, ends)
-        return seconds.inverse.times(self._rate(name) * self.of.data)
+        return seconds.inverse.times(self._rate(name) * self.of.data * self.groups)
 
     def _rate(self, name: str) -> float:
         """Tokens a second of one copy; an engine of one sequence is timed only while it decodes."""
         load, i = self.load, self.place
         if name == "input_tokens_per_s" and self.kind == "static batch":
-            return self.resident * self.isl / float(load.ttft[i])
+            return float(load.resident[i]) * self.isl / float(load.ttft[i])
         alone = self.of.engine.batching.sequences == 1 and self.kind == "static batch"
         if alone and name == "output_tokens_per_s":
             return 1.0 / float(load.tpot[i])
@@ -165,10 +181,12 @@ class Served:
             "size": self.size,
             "isl": self.isl,
             "osl": self.osl,
+            "cached": self.cached,
+            "statistic": self.statistic,
             "resident": self.resident,
             **{f"{end}{name}": v for name, ends in ranged.items() for end, v in ends.items()},
             "output_tokens_per_s_per_device": output / of.devices,
-            "requests_per_s": float(self.load.requests_per_s[self.place]) * of.data,
+            "requests_per_s": self.requests_per_s,
             "limiter": self.limiter,
             "known": dict(self.known),
         }
@@ -181,34 +199,81 @@ def serve(
     isl: int | np.ndarray,
     osl: int | np.ndarray,
     *,
+    cached: float | np.ndarray = 0.0,
+    vary: float | np.ndarray = 0.0,
+    statistic: str = "mean",
     spread: Spread | None = None,
 ) -> list[Served]:
     """Loads of one kind, predicted together; sizes are over all copies.
 
-    Raises `UnknownName` for another kind of load, `ProblemError` for a load that does not fit or
-    cannot be served.
+    `cached` is the part of a prompt whose keys and values are cached (a prefix): a number of
+    tokens, or below 1 a share. One token at least is computed. `vary` is (longest − shortest) /
+    mean of the output lengths of clients, and `statistic` is that of first tokens.
+
+    Raises `UnknownName` for another kind of load or statistic, `ProblemError` for a load that does
+    not fit or cannot be served.
     """
-    if kind not in LOADS:
-        raise UnknownName("load", kind, LOADS)
     asked = np.atleast_1d(np.asarray(sizes, dtype=float))
-    if kind != "full" and not np.all(asked > 0):
-        raise ProblemError(f"{kind} {asked.min():g}: give a number above 0")
-    for name, value in (("isl", isl), ("osl", osl)):
-        if np.min(value) < 1:
-            raise ProblemError(f"{name} is {np.min(value)}; it is 1 or more")
+    _check(kind, statistic, asked, {"isl": isl, "osl": osl}, vary)
     each = asked / steps.of.data if kind == "rate" else np.ceil(asked / steps.of.data)
-    load = _load(steps, kind, each, np.asarray(isl), np.asarray(osl))
+    groups = _groups(steps.of, kind, each)
+    of = Requests(
+        np.asarray(isl, float), np.asarray(osl, float), _cached(isl, cached), vary, groups
+    )  # fmt: skip
+    load = _LOADED[kind](steps, each / groups, of)
     return [
-        Served(steps.of, kind, float(size), load, i, spread or default())
+        Served(
+            steps.of, kind, float(size), load, i, float(groups[i]), spread or default(), statistic
+        )
         for i, size in enumerate(asked)
     ]
 
 
-def _load(steps: Steps, kind: str, each: np.ndarray, isl: np.ndarray, osl: np.ndarray) -> Load:
-    if kind == "static batch":
-        return requests.static(steps, each, isl, osl)
-    if kind == "concurrency":
-        return requests.closed(steps, each, isl, osl)
-    if kind == "full":
-        return requests.full(steps, isl + 0 * each, osl)
-    return requests.open_loop(steps, each, isl, osl)
+def _check(
+    kind: str,
+    statistic: str,
+    asked: np.ndarray,
+    lengths: Mapping[str, int | np.ndarray],
+    vary: float | np.ndarray,
+) -> None:
+    """Raise `UnknownName` and `ProblemError` for what is no load."""
+    for what, name, known in (("load", kind, LOADS), ("statistic", statistic, STATISTICS)):
+        if name not in known:
+            raise UnknownName(what, name, known)
+    if kind != "full" and not np.all(asked > 0):
+        raise ProblemError(f"{kind} {asked.min():g}: give a number above 0")
+    for name, value in lengths.items():
+        if np.min(value) < 1:
+            raise ProblemError(f"{name} is {np.min(value)}; it is 1 or more")
+    if not np.all((np.asarray(vary) >= 0.0) & (np.asarray(vary) <= 2.0)):
+        raise ProblemError(f"vary is {np.max(vary):g}; lengths vary by 0 to 2 of their mean")
+
+
+def _cached(isl: int | np.ndarray, cached: float | np.ndarray) -> np.ndarray:
+    """Cached tokens of each prompt: at least one token is computed."""
+    tokens, part = np.asarray(isl, float), np.asarray(cached, float)
+    if not np.all((part >= 0.0) & (part <= tokens)):
+        raise ProblemError(
+            f"cached is {np.max(part):g} of a prompt of {np.min(tokens):g} tokens; give 0 to "
+            f"{np.min(tokens):g} tokens, or a share such as 0.5"
+        )
+    return np.minimum(np.where(part < 1.0, np.floor(part * tokens), part), tokens - 1.0)
+
+
+_LOADED: Mapping[str, Callable[[Steps, np.ndarray, Requests], Load]] = {
+    "static batch": requests.static,
+    "concurrency": requests.closed,
+    "rate": requests.open_loop,
+    "full": lambda steps, _size, of: requests.full(steps, of),
+}
+"""What predicts each kind of load."""
+
+
+def _groups(of: Deployment, kind: str, each: np.ndarray) -> np.ndarray:
+    """Groups of the requests of each copy: as many as pipeline stages, but of one request or
+    more."""
+    if not of.engine.batching.piped:
+        return np.ones_like(each)
+    if kind in ("rate", "full"):
+        return np.full_like(each, of.pipeline)
+    return np.asarray(np.minimum(each, of.pipeline))

@@ -55,7 +55,9 @@ class Steps:
         parts = [self.layers(batch), self.head(batch), self.decoding(batch, past)]
         return self._whole(parts, batch, batch, prompt=False)
 
-    def prefill(self, prompts: np.ndarray, tokens: np.ndarray, past: np.ndarray | int = 0) -> Times:
+    def prefill(
+        self, prompts: np.ndarray, tokens: np.ndarray, past: np.ndarray | float = 0.0
+    ) -> Times:
         """Prefill of `tokens` tokens of each of `prompts` prompts, after `past` cached tokens.
 
         A step holds at most the engine's limit of tokens. More prompts take several steps; so does
@@ -75,7 +77,7 @@ class Steps:
 
     def mixed(
         self, batch: np.ndarray, past: np.ndarray, prompts: np.ndarray, tokens: np.ndarray,
-        before: np.ndarray,
+        before: np.ndarray | float,
     ) -> Times:  # fmt: skip
         """One token of each of `batch` sequences together with `tokens` of each of `prompts`
         prompts."""

@@ -1,7 +1,8 @@
 """A row of a training-run table as a network.
 
 A name that the package knows gives that network, changed where the row differs. Any other name
-gives a network of the nearest name's family at the row's sizes.
+gives a network of the nearest name's family at the row's sizes, and without a family a decoder like
+Llama's (RMSNorm, rotary positions, gated).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.networks import library
-from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
+from perfmodel.networks.network import Block, Latent, Mlp, Network, SelfAttention
 from perfmodel.training.cells import Cells
 
 # The family's code for names without sizes of their own; the first prefix that matches counts.
@@ -37,29 +38,36 @@ _FAMILIES = {
     "mt-nlg": "gpt3-175b",
     "megatron": "gpt3-175b",
 }
+_SIZES = ("hidden", "layers", "heads")
+"""Sizes without which a row is no network."""
 
 
 def network_of(cells: Cells) -> Network:
-    """The network of a row. Raises `ProblemError` where its name is unknown and sizes are
-    missing."""
+    """The network of a row; what was assumed of an unknown name is in `cells.assumed`.
+
+    Raises `ProblemError` where its name is unknown and sizes are missing.
+    """
     name = str(cells.row["network"])
     try:
         known = library.load(name)
     except UnknownName:
-        return _resized(_template(name), cells)
+        return _resized(_template(name, cells), cells)
     return _said(known, cells)
 
 
-def _template(name: str) -> Network:
-    """A network of the family that a name begins with."""
+def _template(name: str, cells: Cells) -> Network:
+    """A network of the family that a name begins with, else Llama's where the row has sizes."""
     lowered = name.lower()
     for prefix, known in _FAMILIES.items():
         if lowered.startswith(prefix):
             return library.load(known)
-    raise ProblemError(
-        f"network {name} is of no known family; name one of {', '.join(_FAMILIES)}, or one of "
-        "perfmodel network list"
-    )
+    if any(cells.missing(size) for size in _SIZES):
+        raise ProblemError(
+            f"network {name} is of no known family; name one of {', '.join(_FAMILIES)}, or one of "
+            f"perfmodel network list, or give its {', '.join(_SIZES[:-1])} and {_SIZES[-1]}"
+        )
+    cells.assumed.append(f"network {name} (unknown name: a Llama of the row's sizes)")
+    return library.load(_FAMILIES["llama"])
 
 
 def _said(network: Network, cells: Cells) -> Network:
@@ -136,7 +144,18 @@ def _attention(like: SelfAttention, cells: Cells, hidden: int) -> SelfAttention:
         kv_heads=cells.whole("kv_heads") or heads,
         head_size=width,
         relative_buckets=0,
+        latent=_latent(cells) or like.latent,
     )
+
+
+def _latent(cells: Cells) -> Latent | None:
+    """The latent of a row's attention; None where it has no `mla_kv_rank`."""
+    if not cells.whole("mla_kv_rank"):
+        return None
+    rank, nope, rope, value = (
+        cells.needed(f"mla_{name}") for name in ("kv_rank", "nope_dim", "rope_dim", "value_dim")
+    )
+    return Latent(rank, nope, rope, value, cells.whole("mla_q_rank") or 0)
 
 
 def _mlp(like: Mlp, cells: Cells, hidden: int) -> Mlp:

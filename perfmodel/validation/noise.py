@@ -45,11 +45,19 @@ def judged(table: pd.DataFrame, fields: Fields, case: Sequence[str]) -> pd.DataF
     inside = (table[fields.low] <= table[fields.measured]) & (
         table[fields.measured] <= table[fields.high]
     )
-    verdict = np.where(error < 0, TOO_FAST, TOO_SLOW).astype(object)
+    verdict = np.where((error < 0) != _rates(table), TOO_FAST, TOO_SLOW).astype(object)
     verdict[inside.to_numpy(bool)] = IN_RANGE
     verdict[np.abs(error) <= noise] = WITHIN
     verdict[~np.isfinite(error)] = ""
     return table.assign(**{NOISE: noise, VERDICT: verdict})
+
+
+def _rates(table: pd.DataFrame) -> np.ndarray:
+    """Whether a row's `metric` is a rate, of which more is faster."""
+    if "metric" not in table.columns:
+        return np.zeros(len(table), dtype=bool)
+    names = table["metric"].astype("str").str
+    return (names.contains("_per_s") | names.contains("^tflops|^mfu")).to_numpy(bool)
 
 
 def remark(table: pd.DataFrame, fields: Fields, *, include_flags: bool = False) -> str:

@@ -23,14 +23,15 @@ LAYOUT = Layout(
     measured="value",
     text=(
         "source", "device", "engine", "engine_version", "network", "weights_dtype", "kv_dtype",
-        "activations_dtype", "load", "metric", "per", "flag", "assumed", "notes",
+        "activations_dtype", "load", "metric", "statistic", "per", "flag", "assumed", "notes",
     ),
     whole=(
         "devices", "hidden", "layers", "heads", "kv_heads", "head_dim", "inner", "vocabulary",
-        "experts", "experts_chosen", "expert_inner", "shared_experts", "dense_layers", "tensor",
+        "experts", "experts_chosen", "expert_inner", "shared_experts", "dense_layers",
+        "mla_q_rank", "mla_kv_rank", "mla_nope_dim", "mla_rope_dim", "mla_value_dim", "tensor",
         "pipeline", "expert", "data", "batch", "concurrency", "isl", "osl",
     ),
-    numbers=("year", "rate"),
+    numbers=("year", "rate", "cached", "vary"),
     truth=("gated", "tied"),
     template="serving",
     adapted=servingbench.melted,

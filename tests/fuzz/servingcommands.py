@@ -23,7 +23,8 @@ COMMANDS: dict[str, Options] = {
         "--rate": ("0.5", "1,2", "0", "1e9", "x"), "--load": ("full", "foo"), "--engine": ENGINES,
         "--weights": FORMATS, "--kv": ("fp8", "bf16", "int4", "foo"), "--tp": SMALL, "--pp": SMALL,
         "--ep": SMALL, "--dp": SMALL, "--system": ("dgx-h100", "dgx-a100", "foo"),
-        "--fit": ("batch", "context", "foo"),
+        "--fit": ("batch", "context", "foo"), "--cached": ("0.5", "50%", "0", "64,1k", "2", "x%"),
+        "--vary": ("0.2", "0", "-1", "nan", "3"), "--statistic": ("p50", "p99", "mean", "foo"),
     },
     "compress": {
         "--formats": FORMATS, "--batch": SMALL, "--context": TOKENS, "--head": FORMATS,

@@ -134,16 +134,22 @@ def _latent(
     setting = layer.setting
     q_nope = layer.value(f"{name} q nope", heads * by.nope)
     q_rope = layer.value(f"{name} q rope", heads * by.rope)
-    source = x
+    latent = layer.value(f"{name} latent", by.kv_rank)
+    k_rope = layer.value(f"{name} k rope", by.rope)
+    source, down = x, by.kv_rank + by.rope
+    if by.q_rank and setting.stack.joined_latents:
+        source = layer.value(f"{name} q latent", by.q_rank)
+        to = (source, latent, k_rope)
+        joined = Linear(f"{name} down", setting, x, by.q_rank + down, of.qkv_bias, to=to)
+        layer.add(joined)
+    else:
+        if by.q_rank:
+            source = layer.one(Linear(f"{name} q down", setting, x, by.q_rank, of.qkv_bias))
+        layer.add(Linear(f"{name} kv down", setting, x, down, of.qkv_bias, to=(latent, k_rope)))
     if by.q_rank:
-        source = layer.one(Linear(f"{name} q down", setting, x, by.q_rank, of.qkv_bias))
         source = layer.norm(f"{name} q norm", source)
     up = heads * (by.nope + by.rope)
     layer.add(Linear(f"{name} q up", setting, source, up, to=(q_nope, q_rope), split="out"))
-    latent = layer.value(f"{name} latent", by.kv_rank)
-    k_rope = layer.value(f"{name} k rope", by.rope)
-    down = by.kv_rank + by.rope
-    layer.add(Linear(f"{name} kv down", setting, x, down, of.qkv_bias, to=(latent, k_rope)))
     latent = layer.norm(f"{name} kv norm", latent)
     k_nope = layer.value(f"{name} k nope", heads * by.nope)
     v = layer.value(f"{name} v", heads * by.value)

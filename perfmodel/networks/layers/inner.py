@@ -7,7 +7,7 @@ from functools import partial
 from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.network import Mlp
 from perfmodel.networks.operations.exchange import Exchange, Way
-from perfmodel.networks.operations.experts import Choice, Combine, Permute, touched
+from perfmodel.networks.operations.experts import Choice, Combine, Permute, busiest, touched
 from perfmodel.networks.operations.linear import Linear
 from perfmodel.networks.operations.maps import activation
 from perfmodel.networks.value import Value
@@ -17,23 +17,33 @@ def inner(layer: Layer, of: Mlp, x: Value) -> Value:
     """Add the inner layer over x."""
     if not of.experts:
         return _dense(layer, of, x, of.inner, "mlp")
+    shards = layer.setting.shards
+    reduced = shards.expert_tensor or shards.expert_inside
+    if not of.shared_inner:
+        made = _experts(layer, of, x)
+        return layer.joined(made, "experts") if reduced else made
+    once = reduced and layer.setting.stack.reduces_experts_once
     made = _experts(layer, of, x)
-    if of.shared_inner:
-        beside = _dense(layer, of, x, of.shared_inner, "shared expert")
-        if of.shared_gate:
-            layer.one(Linear("shared expert weight", layer.setting, x, 1))
-        made = layer.added("shared expert sum", made, beside)
-    return made
+    if reduced and not once:
+        made = layer.joined(made, "experts")
+    beside = _dense(layer, of, x, of.shared_inner, "shared expert", reduced=not once)
+    if of.shared_gate:
+        layer.one(Linear("shared expert weight", layer.setting, x, 1))
+    made = layer.added("shared expert sum", made, beside)
+    return layer.joined(made, "experts") if once else made
 
 
-def _dense(layer: Layer, of: Mlp, x: Value, columns: int, name: str) -> Value:
-    """Up, activation, down."""
+def _dense(
+    layer: Layer, of: Mlp, x: Value, columns: int, name: str, *, reduced: bool = True
+) -> Value:
+    """Up, activation, down; `reduced`: summed over the devices of `tensor`."""
     x = layer.spread(x, name)
     mine = layer.share("columns of the inner layer", columns, layer.tensor, "tensor")
     active = _up(layer, of, x, mine, name)
     hidden = layer.network.hidden
     down = Linear(f"{name} down", layer.setting, active, hidden, of.bias, split="in")
-    return layer.joined(layer.one(down), name)
+    made = layer.one(down)
+    return layer.joined(made, name) if reduced else made
 
 
 def _up(
@@ -66,31 +76,33 @@ def _up(
 
 
 def _experts(layer: Layer, of: Mlp, x: Value) -> Value:
-    """Router, permutation to the experts, grouped products, and the sum back into tokens."""
+    """Router, permutation to the experts, grouped products, and the sum back into tokens, which
+    the devices of `tensor` still have to add up."""
     setting, shards = layer.setting, layer.setting.shards
     split = layer.tensor if shards.expert_tensor else 1
-    if shards.expert_tensor:
+    ranks = shards.expert
+    if shards.expert_inside:
+        split, ranks = layer.tensor // shards.expert, 1
+    if shards.expert_tensor or shards.expert_inside:
         x = layer.spread(x, "experts")
     local = layer.share("experts", of.experts, shards.expert, "expert")
     columns = layer.share("columns of an expert", of.inner, split, "tensor")
     router = Linear("router", setting, x, of.experts, of.router_bias, dtype=setting.data)
     weights = layer.one(Choice("choice", setting, layer.one(router)))
-    used, each = _rows(of, x.rows, shards.expert, local)
+    used, each = _rows(of, x.rows, ranks, local)
     rows = layer.one(Permute("permute", setting, x, used * each))
-    rows = _sent(layer, of, rows, "dispatch")
+    rows = _sent(layer, of, rows, "dispatch", ranks)
     active = _up(layer, of, rows, columns, "experts", used, local, of.chosen)
     down = Linear(
         "experts down", setting, active, layer.network.hidden, of.bias, split="in", groups=used,
         owned=local, chosen=of.chosen,
     )  # fmt: skip
-    made = _sent(layer, of, layer.one(down), "collect")
-    combined = layer.one(Combine("combine", setting, made, weights, x.rows))
-    return layer.joined(combined, "experts") if shards.expert_tensor else combined
+    made = _sent(layer, of, layer.one(down), "collect", ranks)
+    return layer.one(Combine("combine", setting, made, weights, x.rows))
 
 
-def _sent(layer: Layer, of: Mlp, x: Value, how: Way) -> Value:
+def _sent(layer: Layer, of: Mlp, x: Value, how: Way, ranks: int) -> Value:
     """Exchange of rows with the devices of their experts, out or back."""
-    ranks = layer.setting.shards.expert
     if ranks == 1:
         return x
     name = f"experts {how}"
@@ -98,11 +110,12 @@ def _sent(layer: Layer, of: Mlp, x: Value, how: Way) -> Value:
 
 
 def _rows(of: Mlp, tokens: int, ranks: int, local: int) -> tuple[int, int]:
-    """Experts of a device that receive rows, and rows of each. Rows are an even share of all
-    devices' tokens, times `capacity` (fullest expert over mean)."""
+    """Experts that receive rows on the device with the most of them, which the others wait for, and
+    rows of each. Rows are an even share of all devices' tokens, times `capacity` (fullest expert
+    over mean)."""
     sent = tokens * of.chosen * ranks * of.capacity
     met = touched(of.experts, of.chosen, tokens * ranks)
-    used = min(local, max(round(met * local / of.experts), 1))
+    used = min(local, max(round(busiest(of.experts, met, of.experts // local)), 1))
     if used == local:
         return used, max(int(-(-sent // of.experts)), 1)
     return used, max(round(sent * local / of.experts / used), 1)

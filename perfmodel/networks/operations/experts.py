@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
@@ -19,6 +21,22 @@ def touched(experts: int, chosen: int, tokens: int) -> float:
     E experts, k chosen, T tokens.
     """
     return experts * (1.0 - (1.0 - chosen / experts) ** tokens)
+
+
+def busiest(experts: int, met: float, devices: int) -> float:
+    """Expected experts that receive a token on the device with the most of them.
+
+    Of E experts M receive tokens, and each of R devices has E / R. Their number on a device is
+    hypergeometric, with mean μ = M / R and variance σ² = μ (1 − 1/R) (E − M) / (E − 1). The largest
+    of R such numbers is about μ + σ z, with z the normal quantile of (R − 3/8) / (R + 1/4) (Blom
+    1958).
+    """
+    mean = met / devices
+    if devices == 1:
+        return mean
+    spread = math.sqrt(mean * (1.0 - 1.0 / devices) * (experts - met) / (experts - 1))
+    largest = NormalDist().inv_cdf((devices - 0.375) / (devices + 0.25))
+    return float(min(mean + spread * largest, met, experts / devices))
 
 
 @dataclass(frozen=True)
@@ -146,7 +164,10 @@ def _spread(to: Recorder, name: str, x: Value, y: Value) -> None:
 
 
 def _gathered(to: Recorder, name: str, x: Value, y: Value) -> None:
-    """Every row of y sums rows of x."""
+    """Every row of y sums rows of x; x may have fewer, as its even shares are rounded."""
+    if x.rows < y.rows:
+        _spread(to, name, x, y)
+        return
     many = max(x.rows // y.rows, 1)
     problem = Rowwise("pointwise", y.rows, y.cols, y.dtype, inputs=many)
     to.run(name, "pointwise", problem, {"X": x}, {"Y": y}, part=("X",))

@@ -27,7 +27,8 @@ LAYOUT = Layout(
     ),
     whole=(
         "devices", "hidden", "layers", "heads", "kv_heads", "head_dim", "inner", "vocabulary",
-        "experts", "experts_chosen", "expert_inner", "shared_experts", "dense_layers", "seq",
+        "experts", "experts_chosen", "expert_inner", "shared_experts", "dense_layers",
+        "mla_q_rank", "mla_kv_rank", "mla_nope_dim", "mla_rope_dim", "mla_value_dim", "seq",
         "global_batch", "micro_batch", "tensor", "pipeline", "chunks", "data", "context", "expert",
         "zero",
     ),

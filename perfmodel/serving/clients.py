@@ -1,0 +1,126 @@
+"""Clients in a closed loop: each sends its next request when the last one ends.
+
+All clients start at once. Requests of one length also end at once. Lengths that vary by a share v,
+(longest − shortest) / mean, spread the ends of the k-th requests over
+
+    W = v · √k · (OSL − 1) · D
+
+seconds of decoding, as an end is the sum of k lengths; D is a step without prompts. A first token
+takes the time S of its own prompt, of those before it, of the step that is running, of the steps
+that are scheduled already, and c of the server's host:
+
+    TTFT = S + queue + max(L, c + poll · L / 2) + ahead · L
+
+An engine that runs prompts first keeps clients of one length in phase: each round begins with all
+prompts, and the mean one waits for half of them. Where ends are spread, the queue is that of one
+server with n arrivals in W (M/D/1), which adds n S² / 2W. Both are limits of
+
+    queue = (half − S) · S / (S + W),    L = D
+
+An engine that mixes prompts with decoding ends few requests in a step, so no queue forms. The
+running step holds another prompt with the chance p = (n − 1) S / ((n − 1) S + W):
+
+    queue = 0,    L = p S + (1 − p) D
+
+The median is that of a round. The mean over `ROUNDS` rounds holds the first one, where all prompts
+arrive at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfmodel.serving.engine import Batching
+from perfmodel.serving.times import Times
+
+ROUNDS = 10
+"""Requests of a client: the usual number in benchmarks of a given concurrency."""
+STATISTICS: Mapping[str, float] = {"mean": 0.0, "p50": 0.5, "p90": 0.9, "p99": 0.99}
+"""Statistics of first tokens, with the quantile; the mean has none."""
+_DRIFT = float(np.mean(np.sqrt(np.arange(1, ROUNDS))))
+"""The mean of √k over the rounds after the first."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round of requests, as arrays with one entry a load."""
+
+    clients: np.ndarray
+    """Clients that are served at the same time, n."""
+    prompt: Times
+    """The step of one prompt, S; beside the tokens of the others where the engine mixes."""
+    burst: Times
+    """All prompts at once."""
+    half: Times
+    """The mean first token of all prompts at once."""
+    decode: np.ndarray
+    """Seconds of a step without prompts, D."""
+    window: np.ndarray
+    """Seconds of decoding over which the ends of requests are spread, W."""
+    host: float
+    """Seconds of the server's host for a request, c."""
+    batching: Batching
+    """How the engine schedules."""
+
+    @property
+    def alike(self) -> np.ndarray:
+        """Share of clients in phase, where prompts run first."""
+        own = self.prompt.total
+        return np.asarray(0.0 if self.batching.mixed else own / (own + self.window))
+
+    @property
+    def queue(self) -> np.ndarray:
+        """Seconds of other prompts before one's own."""
+        return np.asarray((self.half.total - self.prompt.total) * self.alike)
+
+    @property
+    def wait(self) -> np.ndarray:
+        """Seconds for the host, and for the steps that run or are scheduled."""
+        own = self.prompt.total
+        others = (self.clients - 1.0) * own
+        chance = others / (others + self.window + 1e-12) if self.batching.mixed else 0.0
+        step = (chance * own + (1.0 - chance) * self.decode) * (self.clients > 1.0)
+        boundary = np.maximum(step, self.host + self.batching.poll * step / 2.0)
+        drifted = boundary + self.batching.ahead * step
+        in_phase = (self.alike > 0.0) & (self.window == 0.0)
+        return np.where(in_phase, self.host, drifted)
+
+    @property
+    def usual(self) -> np.ndarray:
+        """Seconds of a first token in a round: the median."""
+        return np.asarray(self.prompt.total + self.queue + self.wait)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The mean over all rounds, of which the first has all prompts at once."""
+        first = self.half.total + self.host
+        return np.asarray(self.usual + (first - self.usual) / ROUNDS)
+
+    def quantile(self, share: float) -> np.ndarray:
+        """Seconds that `share` of the first tokens take at most, above the median.
+
+        The wait of a queue with load ρ falls off as exp(−2 (1 − ρ) t / S) (heavy traffic). Of the
+        first burst, a share of the prompts has run after that share of its time.
+        """
+        own = self.prompt.total
+        load = self.clients * own / (self.clients * own + self.window)
+        tail = np.log(np.maximum(load / (1.0 - share), 1.0)) * own / 2.0
+        tail = np.minimum(tail / np.maximum(1.0 - load, 1e-9), self.burst.total - own)
+        in_burst = np.where(self.window == 0.0, share, 1.0 - (1.0 - share) * ROUNDS)
+        burst = np.maximum(in_burst, 0.0) * self.burst.total + self.host
+        if self.batching.mixed:
+            tail, burst = 0.0 * tail, (1.0 - (1.0 - share) * ROUNDS) * self.burst.total
+        return np.asarray(np.maximum(self.usual + np.maximum(tail - self.queue, 0.0), burst))
+
+    def quantiles(self) -> dict[str, np.ndarray]:
+        """First tokens by the name of their statistic, without the mean."""
+        above = {name: self.quantile(share) for name, share in STATISTICS.items() if share > 0.5}
+        return {"p50": self.usual, **above}
+
+
+def window(vary: np.ndarray | float, osl: np.ndarray, decode: np.ndarray) -> np.ndarray:
+    """Seconds of decoding over which ends are spread, W, in the mean of the rounds."""
+    return np.asarray(vary * _DRIFT * (osl - 1.0) * decode)
