@@ -19,6 +19,7 @@ from perfmodel.collectives import OPS, Collective, custom, nccl, predict_collect
 from perfmodel.collectives.constants import default, priors, shipped
 from perfmodel.collectives.counts import counted
 from perfmodel.collectives.method import Method
+from perfmodel.collectives.predict import libraries
 from perfmodel.collectives.problem import bus_factor
 from perfmodel.collectives.route import route
 from perfmodel.collectives.times import Exchange, Machine
@@ -34,6 +35,7 @@ LEFT_OUT = {
     "ring.maxlen": "whether a context fits in memory: no collective takes part in the figure",
 }
 H100, A100 = systems.load("dgx-h100"), systems.load("dgx-a100")
+B200, GB200 = systems.load("dgx-b200"), systems.load("gb200-nvl72")
 SYSTEMS = ("dgx-a100", "dgx-h100", "dgx-b200", "8xl40s", "a40-pairs", "8xmi300x")
 GATHERS = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
 ops = st.sampled_from([op for op in OPS if op != "send-receive"])
@@ -61,8 +63,13 @@ def methods(op, n, system):
     """All methods of NCCL and of custom kernels for a collective."""
     links = route(system, n)
     found = nccl.methods(op, links, "fp16", machine(system).architecture)
-    own = custom.runs("vllm", op, links, np.array([1.0])).any()
-    return [*found, *([custom.ONE_SHOT, custom.TWO_SHOT] if own else [])]
+    own = {
+        method
+        for library in custom.libraries()
+        for method, limit in custom.kernels(library, op, links, machine(system).architecture)
+        if limit
+    }
+    return [*found, *own]
 
 
 # Bytes
@@ -177,15 +184,66 @@ def test_answers_do_not_depend_on_their_order(op, n, order):
         }  # fmt: skip
 
 
-@given(st.sampled_from(["vllm", "sglang"]), sizes, st.sampled_from([2, 4, 8]))
+@given(st.sampled_from([*custom.libraries()]), sizes, st.sampled_from([2, 4, 8]))
 def test_a_frameworks_own_kernel_gives_way_to_nccl(library, n, p):
     mine, theirs = one("all-reduce", n, p, A100, library=library), one("all-reduce", n, p, A100)
-    limit = custom.libraries()[library]["most_bytes"]
-    assert (mine.protocol == "direct") == (n <= limit)
-    if n > limit:
+    own = custom.kernels(library, "all-reduce", route(A100, p), machine(A100).architecture)
+    limit = max(most for _, most in own)
+    assert (mine.protocol in ("pull", "push")) == (n < limit)
+    if n >= limit:
         assert mine.seconds == theirs.seconds
-    assert one("all-gather", n, p, A100, library=library).protocol != "direct"
-    assert one("all-reduce", 64, 3, A100, library=library).protocol != "direct"
+    assert one("all-gather", n, p, A100, library=library).protocol not in ("pull", "push")
+    assert one("all-reduce", 64, 3, A100, library=library).protocol not in ("pull", "push")
+
+
+@given(st.sampled_from(libraries()), sizes, st.sampled_from([2, 4, 8]))
+def test_an_eager_call_takes_as_long_as_its_host_and_copies_its_buffer(library, n, p):
+    for system, call in ((H100, 20e-6), (GB200, 47e-6)):
+        captured, eager = (
+            one("all-reduce", n, p, system, library=library, eager=e) for e in (0, 1)
+        )
+        copied = captured.seconds + 2 * n / load(system.device).hbm_bytes_per_s
+        assert eager.seconds == pytest.approx(max(copied, call))
+        assert eager.seconds == pytest.approx(sum(eager.terms.values()))
+
+
+@given(ops, sizes, st.sampled_from([2, 4, 8]))
+def test_a_link_of_more_latency_delays_every_start_and_hop(op, n, p):
+    """A hop of LL crosses the link once, one of Simple three times, and a start three times."""
+    later = scaled(H100, latency=2.0)
+    for method in methods(op, p, H100):
+        assert by_method(method, op, n, p, later) > by_method(method, op, n, p)
+    links = route(later, p).inner
+    more = {
+        protocol: machine(later).hop(protocol, links)
+        - machine(H100).hop(protocol, route(H100, p).inner)
+        for protocol in ("LL", "LL128", "Simple", "pull", "push")
+    }
+    assert more == pytest.approx(
+        {"LL": 0.6e-6, "LL128": 0.6e-6, "Simple": 1.8e-6, "pull": 1.2e-6, "push": 0.6e-6}
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "library"),
+    [
+        ("vllm", "", "vllm"), ("vLLM", "0.14.0", "vllm"), ("vllm", "0.24.0", "vllm-0.19"),
+        ("sglang", "0.5.9", "sglang"), ("sglang", "0.5.10", "sglang"),
+        ("sglang", "0.5.14", "sglang-0.5.14"), ("trtllm", "1.3.0rc10", "tensorrt-llm"),
+    ],
+)  # fmt: skip
+def test_a_version_takes_the_newest_rules_that_it_has_reached(name, version, library):
+    assert custom.spelt(name, version) == library
+
+
+def test_a_kernel_that_pulls_from_one_peer_has_few_bytes_in_flight():
+    """36 blocks x 512 threads x 16 B over a load's latency, far below 900 GB/s of NVLink 5."""
+    two, eight = (
+        by_method(Method("one-shot", "pull"), "all-reduce", [2**22, 2**23], p, B200) for p in (2, 8)
+    )
+    latency = machine(B200).hop("pull", route(B200, 2).inner)
+    assert 2**22 / (two[1] - two[0]) == pytest.approx(294912 / latency)
+    assert 7 * 2**22 / (eight[1] - eight[0]) > 3 * 294912 / latency
 
 
 @given(ops, st.sampled_from([2, 4, 8, 16, 64]), st.sampled_from(SYSTEMS))

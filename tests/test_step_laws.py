@@ -17,6 +17,7 @@ from perfmodel.networks import library
 from perfmodel.networks.expand import expand
 from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
 from perfmodel.networks.predict import predict_network
+from perfmodel.networks.recorder import Exchanged
 from perfmodel.training import recipe, step
 from perfmodel.training.copies import Copies
 from perfmodel.training.fabric import Fabric, Taken
@@ -223,7 +224,7 @@ def linked(monkeypatch, node_devices=8, rate=RATE):
     """Every exchange takes its bytes over one rate, whoever takes part; those that were asked."""
     asked = []
 
-    def ask(op, tensor_bytes, ranks, near):
+    def ask(op, tensor_bytes, ranks, near, _share):
         asked.append((op, tensor_bytes, ranks))
         each = tensor_bytes * (ranks - 1) / ranks / rate
         return Taken(each, 0.9 * each, 1.1 * each)
@@ -278,11 +279,52 @@ def test_overlap_lies_between_the_larger_and_the_sum(layer, transfer, node_devic
     from perfmodel.networks.dispatch import Stretch
 
     plan = Plan(seq=16, data=8, zero=3)
-    copies = Copies(plan, Fabric(plan, node_devices), recipe.of(plan), overlaps=True)
+    copies = Copies(plan, Fabric(plan, node_devices), recipe.of(plan), plan.setting.stack)
     found = copies.beside(Stretch.of(layer, 0.0), transfer)
     assert max(layer, transfer) <= found.device_seconds * (1 + 1e-12)
     assert found.device_seconds <= (layer + transfer) * (1 + 1e-12)
     assert found.latest_seconds == pytest.approx(found.device_seconds)
+
+
+@given(st.floats(1e-6, 1.0), st.floats(1e-6, 1.0), st.sampled_from(["megatron", "te", "nemo"]))
+def test_an_exchange_in_tiles_hides_all_but_a_tile_at_most(product, transfer, stack):
+    plan = Plan(seq=16, tensor=4, stack=stack)
+    links = Fabric(plan, 8, lambda *_: Taken(transfer, transfer, transfer))
+    one = Exchanged("gather", "all-gather", "tensor", 1.0, 0)
+    alone, beside = links.seconds(one, 0.0), links.seconds(one, product)
+    tiles = plan.setting.stack.tiles
+    assert alone == transfer
+    assert transfer / tiles * (1 - 1e-9) <= beside <= transfer * (1 + 1e-9)
+    assert (beside < transfer) == (tiles > 1)
+
+
+@pytest.mark.parametrize("recompute", ["none", "selective", "full"])
+def test_weights_in_shards_enter_a_node_of_deepspeed_by_one_adapter(recompute):
+    """Narayanan et al. (2104.04473), table 2: 349 GB of weights a gather at 25 GB/s, three times in
+    a step, and four with full recomputation."""
+    network, a100 = library.load("gpt3-175b"), load("a100-sxm4-80gb")
+    plan = Plan(data=768, zero=3, dtype="fp16", recompute=recompute, stack="deepspeed")
+    found, fsdp = (
+        predict_step(network, replace(plan, stack=s), a100).seconds for s in ("deepspeed", "eager")
+    )
+    adapter = sum(n * dense for n, dense, _ in weights_of(network, plan)) * 2 / 25e9
+    passes = 4 if recompute == "full" else 3
+    assert found > passes * adapter
+    assert found == pytest.approx(passes * adapter / 0.9, rel=0.05)
+    assert fsdp < found / 2
+
+
+@given(st.integers(1, 16), st.sampled_from([2, 4, 8]), st.integers(1, 8))
+def test_megatrons_fused_softmax_takes_multiples_of_four_heads(heads, tensor, batch):
+    """Elsewhere torch casts, scales, masks and normalises (fused_softmax.py)."""
+    network = replace(LLAMA, blocks=tuple(
+        replace(b, attention=replace(b.attention, heads=heads * tensor, kv_heads=heads * tensor))
+        for b in LLAMA.blocks
+    ))  # fmt: skip
+    setting = Plan(seq=512, micro_batch=batch, tensor=tensor, dtype="fp16", attention="").setting
+    names = [k for one in expand(network, setting) for k in one.forward.graph.nodes]
+    wide = any(".mask" in node.name for node in names)
+    assert wide == bool(heads * batch % 4)
 
 
 def weights_of(network, plan):

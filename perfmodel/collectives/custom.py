@@ -1,7 +1,7 @@
 """All-reduce kernels of frameworks, and the sizes at which NCCL runs instead.
 
-One-shot: each rank reads every rank's buffer and sums it, between two barriers. Two-shot: each rank
-sums its share, then reads the other shares (`custom.yaml` has limits and sources).
+One-shot: each rank reads every rank's buffer and sums it. Two-shot: each rank sums its share, then
+fetches the other shares. Multimem: the switch sums (`custom.yaml` has limits and sources).
 """
 
 from __future__ import annotations
@@ -16,34 +16,65 @@ import numpy as np
 from perfmodel import yamltable
 from perfmodel.collectives.method import Method
 from perfmodel.collectives.route import Route
-
-ONE_SHOT, TWO_SHOT = Method("one-shot", "direct"), Method("two-shot", "direct")
+from perfmodel.hardware import Device
 
 
 @lru_cache(maxsize=1)
+def table() -> Mapping[str, Any]:
+    """`custom.yaml`, parsed."""
+    document: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("custom.yaml"))
+    return document
+
+
 def libraries() -> Mapping[str, Mapping[str, Any]]:
     """Libraries with kernels of their own, by name."""
-    found: Mapping[str, Mapping[str, Any]] = yamltable.read(
-        Path(__file__).with_name("custom.yaml")
-    )["libraries"]
-    return found
+    entries: Mapping[str, Mapping[str, Any]] = table()["libraries"]
+    return entries
 
 
-def spelt(name: str) -> str:
-    """The library with this name in tables."""
-    said = name.lower()
-    return next((k for k, v in libraries().items() if said in v.get("aliases", ())), said)
+def family(library: str) -> str:
+    """The library without its version: vllm for vllm-0.19."""
+    return str(libraries().get(library, {}).get("of", library))
 
 
-def runs(library: str, op: str, route: Route, bytes_: np.ndarray) -> np.ndarray:
-    """Where the library's own kernel runs: few bytes, and ranks with direct links."""
-    known = libraries()[library]
+def spelt(name: str, version: str = "") -> str:
+    """The library with this name in tables, at a version; without one, the oldest."""
+    asked = name.lower()
+    known = next((k for k, v in libraries().items() if asked in v.get("aliases", ())), asked)
+    since = {_order(v["since"]): k for k, v in libraries().items() if v.get("of") == known}
+    reached = [order for order in since if order <= _order(version)]
+    return since[max(reached)] if reached else known
+
+
+def _order(version: str) -> tuple[int, ...]:
+    """A version's whole numbers, so that 0.5.14 comes after 0.5.9."""
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())
+
+
+def kernels(library: str, op: str, route: Route, architecture: str) -> list[tuple[Method, float]]:
+    """The library's own kernels on these links in the order in which it asks, each with the number
+    of bytes from which it does not run."""
     sees = len(route.crossings) == 1 and route.inner.level.medium == "fabric"
-    if op != "all-reduce" or not sees or route.ranks not in known["ranks"]:
-        return np.zeros(bytes_.shape, dtype=bool)
-    return np.asarray(bytes_ <= known["most_bytes"])
+    if op != "all-reduce" or not sees:
+        return []
+    chosen = []
+    for entry in libraries()[library]["kernels"]:
+        below = entry.get("by", {}).get(architecture, entry["below"])
+        if entry["algorithm"] != "multimem" or route.inner.level.reduces:
+            chosen.append(
+                (Method(entry["algorithm"], entry["protocol"]), below.get(route.ranks, 0))
+            )
+    return chosen
 
 
-def one_shot(library: str, route: Route, bytes_: np.ndarray) -> np.ndarray:
-    """Where the one-shot kernel runs."""
-    return np.asarray(bytes_ < libraries()[library]["one_shot_below"][route.ranks])
+def choice(limits: list[float], bytes_: np.ndarray) -> np.ndarray:
+    """Index of the first kernel whose limit is above the bytes; -1 where there is none."""
+    runs = np.asarray(bytes_)[None, :] < np.reshape(limits, (-1, 1))
+    return np.where(runs.any(axis=0), runs.argmax(axis=0), -1)
+
+
+def call_seconds(device: Device) -> float:
+    """Host time of an eager call, by the link to the host's processor."""
+    by_link: Mapping[str, float] = table()["call_seconds"]
+    link = device.links.host if device.links else None
+    return by_link.get(link.name if link else "", by_link["usual"])

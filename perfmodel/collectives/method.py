@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Protocol = Literal["LL", "LL128", "Simple", "direct"]
+Protocol = Literal["LL", "LL128", "Simple", "pull", "push"]
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,8 @@ class Method:
     """How a collective is carried out."""
 
     algorithm: str
-    """ring, tree, nvls, nvls-tree, pairwise, one-shot, two-shot."""
+    """ring, tree, nvls, nvls-tree, pairwise, one-shot, two-shot, multimem."""
     protocol: Protocol
     """LL: a flag with every 4 bytes; LL128: a flag with every 120; Simple: whole chunks with a
-    handshake; direct: loads from peers' memory between barriers."""
+    handshake; pull: loads from peers' memory between barriers; push: stores to it, values being
+    their own flags."""

@@ -37,18 +37,20 @@ def predict_collective(
     system: System,
     *,
     library: str = NCCL,
+    eager: bool = False,
     constants: Values | None = None,
 ) -> CollectivePredictions:
     """Predict arrays of collectives of one kind on a system.
 
-    `library` is one of `libraries()`. A single rank takes no time. Raises `UnknownName` for another
-    library, and `ProblemError` for ranks that the system does not have or that do not fill its
-    groups.
+    `library` is one of `libraries()`. An `eager` call copies its buffer first, and takes as long as
+    the host needs for it (`custom.yaml`). A single rank takes no time. Raises `UnknownName` for
+    another library, and `ProblemError` for ranks that the system does not have or that do not fill
+    its groups.
     """
     if library not in libraries():
         raise UnknownName("library of collectives", library, libraries())
     spread_out = problem.spread()
-    answers = _Answers(spread_out, system, library, constants or default())
+    answers = _Answers(spread_out, system, library, constants or default(), eager)
     for ranks, inside, index in _groups(spread_out):
         answers.fill(index, ranks, inside)
     return answers.predictions()
@@ -66,8 +68,10 @@ def _groups(problem: Collective) -> Iterator[tuple[int, int | None, np.ndarray]]
 class _Answers:
     """Arrays that are filled group by group."""
 
-    def __init__(self, problem: Collective, system: System, library: str, values: Values) -> None:
-        self.problem, self.system, self.library = problem, system, library
+    def __init__(
+        self, problem: Collective, system: System, library: str, values: Values, eager: bool
+    ) -> None:
+        self.problem, self.system, self.library, self.eager = problem, system, library, eager
         device = load_device(system.device)
         self.machine = Machine(device, architecture_of(device).name, values)
         n = len(problem)
@@ -85,44 +89,54 @@ class _Answers:
         if ranks == 1:
             return
         bytes_ = np.asarray(self.problem.bytes, dtype=np.float64)[index]
-        exchange = Exchange(self.problem.op, links, bytes_)
+        share = self.problem.network_share
+        exchange = Exchange(self.problem.op, links, bytes_, share)
         self.sent[index] = exchange.sent_bytes
         what = self._known(fitted=_fitted(links))
         self._assume(links)
-        methods, chosen = self._choose(links, bytes_)
+        methods, chosen = self._choose(exchange)
         for i, method in enumerate(methods):
             mine = chosen == i
             if mine.any():
-                part = Exchange(exchange.op, links, bytes_[mine])
-                self._put(index[mine], method, times.terms(method, part, self.machine), what)
+                part = Exchange(exchange.op, links, bytes_[mine], share)
+                terms = times.terms(method, part, self.machine)
+                self._put(index[mine], method, self._called(terms, part.bytes), what)
+
+    def _called(self, terms: times.Terms, bytes_: np.ndarray) -> times.Terms:
+        """The terms of an eager call: a copy of the buffer, and what the host takes beyond the
+        device."""
+        if not self.eager:
+            return terms
+        device = self.machine.device
+        copied = {**terms, "hbm": terms.get("hbm", 0.0) + 2 * bytes_ / device.hbm_bytes_per_s}
+        waited = custom.call_seconds(device) - times.total(copied)
+        return {**copied, "host": np.maximum(waited, 0.0)}
 
     def _known(self, *, fitted: bool) -> CollectiveKnown:
         """The level of knowledge about links, which depends on whether the constants were fitted to
         them."""
         device = self.machine.device
         # NCCL is taken for other makers' libraries.
-        library = self.library if device.vendor == _MAKER else ""
+        library = custom.family(self.library) if device.vendor == _MAKER else ""
         return spread.known(device.slug, self.machine.architecture, library, link_fitted=fitted)
 
-    def _choose(self, links: Route, bytes_: np.ndarray) -> tuple[list[Method], np.ndarray]:
+    def _choose(self, exchange: Exchange) -> tuple[list[Method], np.ndarray]:
         """The available methods, and the library's choice for each size."""
-        op, architecture = self.problem.op, self.machine.architecture
+        op, architecture = exchange.op, self.machine.architecture
+        links, bytes_ = exchange.route, exchange.bytes
         methods = nccl.methods(op, links, self.problem.dtype, architecture)
         if methods[0].algorithm == "pairwise":  # messages use the faster protocol
-            found = [
-                times.total(times.terms(m, Exchange(op, links, bytes_), self.machine))
-                for m in methods
-            ]
+            found = [times.total(times.terms(m, exchange, self.machine)) for m in methods]
         else:
             found = [nccl.expected(m, op, links, bytes_, architecture) for m in methods]
         chosen = np.argmin(found, axis=0)
         if self.library == NCCL:
             return methods, chosen
-        own = custom.runs(self.library, op, links, bytes_)
-        if own.any():
-            one = custom.one_shot(self.library, links, bytes_)
-            chosen = np.where(own, len(methods) + np.where(one, 0, 1), chosen)
-        return [*methods, custom.ONE_SHOT, custom.TWO_SHOT], chosen
+        own = custom.kernels(self.library, op, links, architecture)
+        if own:
+            index = custom.choice([limit for _, limit in own], bytes_)
+            chosen = np.where(index < 0, chosen, len(methods) + index)
+        return [*methods, *(method for method, _ in own)], chosen
 
     def _put(
         self, index: np.ndarray, method: Method, found: times.Terms, what: CollectiveKnown

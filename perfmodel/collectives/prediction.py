@@ -52,9 +52,9 @@ class CollectivePrediction:
     problem: Mapping[str, Any]
     """Bytes, ranks, ranks per node, type."""
     algorithm: str
-    """ring, tree, nvls, pairwise, one-shot, two-shot ...; none for one rank."""
+    """ring, tree, nvls, pairwise, one-shot, two-shot, multimem; none for one rank."""
     protocol: str
-    """LL, LL128, Simple or direct; none for one rank."""
+    """LL, LL128, Simple, pull or push; none for one rank."""
     seconds: float
     """The time."""
     low_seconds: float
@@ -64,7 +64,7 @@ class CollectivePrediction:
     limiter: str
     """The largest term."""
     terms: Mapping[str, float]
-    """Seconds by resource: start, hops, links by name, hbm."""
+    """Seconds by resource: start, hops, links by name, hbm, host."""
     sent_bytes: float
     """Bytes that each rank must send by the counting rule; an algorithm may send more."""
     bus_bytes_per_s: float

@@ -7,13 +7,17 @@ With P ranks, n bytes, s successive messages of a rank, and links at rate B (`ro
     nvls       start + n/B_switch                      each rank sends n once and receives n once
     pairwise   start + (1 + (P − 1)/2)·α + sent/B + (n/P)/C
                LL: one α more for each 4 KiB of a message; Simple: no α beside its start
-    one-shot   start + 2α + (P − 1)·n/B                reads every buffer, between two barriers
-    two-shot   start + 2α + α_Simple + sent/B + (n/P)/C
+    one-shot   start + β + (P − 1)·n/B                 reads every buffer
+    two-shot   start + β + α_Simple + sent/B + (n/P)/C
+    multimem   start + β + α_Simple + n/B_switch
 
-`sent` and s come from `counts`. C is the rate of copies within device memory: a ring's last message
-is in a buffer and is copied out after all transfers. LL moves as many bytes of flags as of data,
-and copies at that rate too. α is a hop of the protocol: its instructions, which scale with the
-clock, and the latency of the level (`Machine.hop`).
+`sent` and s come from `counts`. C is the rate at which the blocks of a collective copy: a ring's
+last message is in a buffer and is copied out after all transfers. LL moves as many bytes of flags
+as of data, and copies at that rate too. α is a hop of the protocol: its instructions, which scale
+with the clock, and the latency of the level, as often as a hop crosses it (`Machine.hop`). An
+all-to-all passes every byte through its blocks, the rank's own message too, so that it takes n/C at
+least. β is a store's hop for a kernel that pushes; for one that pulls two barriers and a load, with
+few bytes in flight for each peer (`_pulled`).
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfmodel.collectives import nccl
+from perfmodel.collectives import custom, nccl
 from perfmodel.collectives.constants import Values
 from perfmodel.collectives.counts import Counted, counted
 from perfmodel.collectives.method import Method, Protocol
@@ -42,6 +46,14 @@ THREADS = 512
 
 CROWDED_BYTES = 2 * THREADS * LINE_BYTES
 """A message that occupies the threads of two channels; above it NCCL adds channels."""
+
+CROSSINGS = {"LL": 1, "LL128": 1, "Simple": 3, "push": 1, "pull": 2}
+"""Successive crossings of a link in one hop. LL, LL128 and kernels that push send data and flag in
+one store. Simple stores data, waits until a fence has come back, and stores a flag. A load is a
+request and an answer."""
+
+START_CROSSINGS = 3
+"""Crossings in the start and end of a collective, which are a handshake with the neighbour."""
 
 _MICRO = 1e-6
 
@@ -67,38 +79,53 @@ class Machine:
 
     @property
     def copy_bytes_per_s(self) -> float:
-        """Bytes a second of copies within device memory; each byte is read and written."""
-        return self.values["copy_share"] * self.device.hbm_bytes_per_s / 2
+        """Bytes a second that the blocks of a collective copy; device memory reads and writes each
+        byte."""
+        blocks = self.values["copy_bytes_per_cycle"] * self.device.boost_hz
+        return min(blocks, self.device.hbm_bytes_per_s / 2)
 
-    def seconds(self, name: str) -> float:
-        """A constant that is a time at 1.75 GHz, on this device."""
-        return self.values[name] * self.pace
+    def start(self, name: str, route: Route) -> float:
+        """Seconds of a start: a time at 1.75 GHz, and what the links' latency adds to it."""
+        seconds = self.values[name] * self.pace
+        return seconds + START_CROSSINGS * sum(map(beyond_usual, route.crossings))
 
     def hop(self, protocol: Protocol, crossing: Crossing, table: str = "hop_us") -> float:
         """Seconds of one hop at a level, in a ring or by another table of NCCL's.
 
-        The constants are hops of a ring over NVLink. Another link adds the difference between its
-        latency and NVLink's in NCCL's table, scaled by the ratio of its own latency to the usual
-        one of its medium.
+        The constants are hops of a ring over NVLink. Another medium adds the difference between its
+        hop and NVLink's in NCCL's table, and a level of another latency than its medium's the
+        difference for each crossing. No hop is shorter than the latency.
         """
         known, medium = nccl.table(), crossing.level.medium
-        row = "LL" if protocol == "direct" else protocol
+        row = "LL" if protocol in ("push", "pull") else protocol
         over_nvlink = known["hop_us"]["fabric"]
-        own = self.seconds("hop" if row == "LL" else "simple_hop")
+        own = self.values["hop" if row == "LL" else "simple_hop"] * self.pace
         own *= over_nvlink[row] / over_nvlink["LL" if row == "LL" else "Simple"]
-        usual = known["hop_us"][medium]["LL"] * _MICRO
-        stated = known[table][medium][row] * crossing.level.latency.si / usual
-        return max(float(own + (stated - over_nvlink[row]) * _MICRO), 0.0)
+        own += (known[table][medium][row] - over_nvlink[row]) * _MICRO
+        own += CROSSINGS[protocol] * beyond_usual(crossing)
+        return max(float(own), crossing.level.latency.si)
 
     def rate(self, crossing: Crossing) -> float:
         """Achieved bytes a second of a rank's links at a level."""
         return crossing.bytes_per_s * self.values[f"{crossing.level.medium}_share"]
+
+    def switch_bytes_per_s(self, crossing: Crossing) -> float:
+        """Achieved bytes a second of a rank through a switch that adds up."""
+        known = nccl.table()
+        share = known["bandwidth_share"]["fabric"] * known["nvls_share"][self.architecture]
+        return float(crossing.bytes_per_s * share * self.values["switch_share"])
 
     def slowest(self, route: Route) -> tuple[str, float]:
         """The level that bounds a ring through all ranks, and its bytes a second for each rank."""
         rates = {item.level.name: self.rate(item) * item.doors for item in route.crossings}
         name = min(rates, key=rates.__getitem__)
         return name, rates[name]
+
+
+def beyond_usual(crossing: Crossing) -> float:
+    """Seconds of a level's latency beyond the usual one of its medium, which the constants hold."""
+    usual = nccl.table()["hop_us"][crossing.level.medium]["LL"] * _MICRO
+    return float(crossing.level.latency.si - usual)
 
 
 @dataclass(frozen=True)
@@ -111,6 +138,8 @@ class Exchange:
     """The links."""
     bytes: np.ndarray
     """Bytes of the full tensor, shape (n,)."""
+    network_share: float = 1.0
+    """As in `Collective`."""
 
     @property
     def counted(self) -> Counted:
@@ -146,7 +175,7 @@ def _ring(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     passes = 2 if exchange.op == "all-reduce" else 1
     hops = [(passes * item.ring_hops, item) for item in exchange.route.crossings]
     message = exchange.message_bytes
-    found = _waits(method.protocol, hops, message, machine)
+    found = _waits(method.protocol, exchange.route, hops, message, machine)
     level, rate = machine.slowest(exchange.route)
     rate *= nccl.table()["protocol_share"][method.protocol]
     if method.protocol == "LL":
@@ -161,14 +190,16 @@ def _tree(method: Method, exchange: Exchange, machine: Machine) -> Terms:
         (2 * (item.fan - 1 if item.level.medium != "network" else math.log2(item.fan)), item)
         for item in exchange.route.crossings
     ]
-    found = _waits(method.protocol, hops, exchange.message_bytes, machine, "tree_hop_us")
-    level, rate = machine.slowest(exchange.route)
+    route = exchange.route
+    found = _waits(method.protocol, route, hops, exchange.message_bytes, machine, "tree_hop_us")
+    level, rate = machine.slowest(route)
     rate *= nccl.table()["protocol_share"][method.protocol]
     return {**found, level: 2 * exchange.bytes / rate}
 
 
 def _waits(
     protocol: Protocol,
+    route: Route,
     hops: Sequence[tuple[float, Crossing]],
     message_bytes: np.ndarray,
     machine: Machine,
@@ -181,22 +212,20 @@ def _waits(
     """
     seconds = sum(count * machine.hop(protocol, item, table) for count, item in hops)
     if protocol == "Simple":
-        return {"start": np.asarray(machine.seconds("simple_start")), "hops": np.asarray(seconds)}
+        start = machine.start("simple_start", route)
+        return {"start": np.asarray(start), "hops": np.asarray(seconds)}
     full = np.ones(message_bytes.shape)
     if protocol == "LL":
         full = np.minimum(message_bytes / CROWDED_BYTES, 1.0)
     crowd = 1.0 + machine.values["crowding"] * full
-    return {"start": machine.seconds("start") * crowd, "hops": seconds * crowd}
+    return {"start": machine.start("start", route) * crowd, "hops": seconds * crowd}
 
 
 def _nvls(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     """Through the switch; between nodes a tree, with a share of the data on each network
     adapter."""
     inner = exchange.route.inner
-    known = nccl.table()
-    share = known["bandwidth_share"]["fabric"] * known["nvls_share"][machine.architecture]
-    share *= machine.values["switch_share"]
-    level, rate = inner.level.name, inner.bytes_per_s * share
+    level, rate = inner.level.name, machine.switch_bytes_per_s(inner)
     hops = 0.0
     for item in exchange.route.outer:
         hops += 2 * math.log2(item.fan) * machine.hop("Simple", item)
@@ -204,7 +233,7 @@ def _nvls(method: Method, exchange: Exchange, machine: Machine) -> Terms:
         if beyond < rate:
             level, rate = item.level.name, beyond
     return {
-        "start": np.asarray(machine.seconds("switch_start")),
+        "start": np.asarray(machine.start("switch_start", exchange.route)),
         "hops": np.asarray(hops),
         level: exchange.bytes / rate,
     }
@@ -219,43 +248,91 @@ def _pairwise(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     if method.protocol == "LL":
         # In each hop, one channel moves a line for each of its threads.
         lines = np.maximum(message / (LINE_BYTES * THREADS) - 1.0, 0.0)
-        start, hops = machine.seconds("start"), hop * (1 + (ranks - 1) / 2 + lines)
+        start, hops = machine.start("start", route), hop * (1 + (ranks - 1) / 2 + lines)
     else:
-        start, hops = machine.seconds("simple_start"), np.asarray(0.0)
+        start, hops = machine.start("simple_start", route), np.asarray(0.0)
     times = {}
     for item in route.crossings:
-        peers = item.inside * item.fan - item.inside
-        times[item.level.name] = exchange.sent_bytes * peers / (ranks - 1) / machine.rate(item)
+        sent = exchange.bytes * (item.inside * item.fan - item.inside) / ranks
+        if item.level.medium == "network":
+            sent = sent * exchange.network_share
+        elif exchange.network_share < 1.0:  # rows from other nodes are forwarded, too
+            sent = exchange.bytes * (item.fan - 1) / item.fan
+        times[item.level.name] = sent / machine.rate(item)
     level = max(times, key=lambda name: float(np.max(times[name])))
     if method.protocol == "LL":
         return {"start": np.asarray(start), "hops": hops, level: times[level]}
     # A rank that only receives copies a chunk out while the next one arrives.
-    copied = message * (exchange.op == "all-to-all") / machine.copy_bytes_per_s
-    return {"start": np.asarray(start), "hops": hops, level: times[level], "hbm": copied}
-
-
-def _one_shot(_: Method, exchange: Exchange, machine: Machine) -> Terms:
-    route = exchange.route
-    level, rate = machine.slowest(route)
-    read = (route.ranks - 1) * exchange.bytes
+    if exchange.op != "all-to-all":
+        return {"start": np.asarray(start), "hops": hops, level: times[level]}
+    copied = message / machine.copy_bytes_per_s
+    blocks = exchange.bytes / machine.copy_bytes_per_s - times[level]
     return {
-        "start": np.asarray(machine.seconds("direct_start")),
-        "hops": np.asarray(2 * machine.hop("direct", route.crossings[-1])),
-        level: read / (rate * machine.values["direct_share"]),
+        "start": np.asarray(start),
+        "hops": hops,
+        level: times[level],
+        "hbm": np.maximum(copied, blocks),
     }
 
 
-def _two_shot(_: Method, exchange: Exchange, machine: Machine) -> Terms:
-    """Its middle barrier waits until stores are visible, like the handshake of Simple."""
-    route, outermost = exchange.route, exchange.route.crossings[-1]
-    level, rate = machine.slowest(route)
-    barriers = 2 * machine.hop("direct", outermost) + machine.hop("Simple", outermost)
+def _one_shot(method: Method, exchange: Exchange, machine: Machine) -> Terms:
+    level, rate = machine.slowest(exchange.route)
+    peers = exchange.route.ranks - 1
+    rate *= machine.values["direct_share"]
+    if method.protocol == "pull":
+        rate = min(rate, peers * _pulled(exchange.route, machine))
+    return {**_met(method, exchange.route, machine), level: peers * exchange.bytes / rate}
+
+
+def _two_shot(method: Method, exchange: Exchange, machine: Machine) -> Terms:
+    """Its middle barrier waits until stores are visible, like the handshake of Simple.
+
+    A kernel that pulls loads from all peers at once to sum, and from one after another to gather,
+    because each load's value is stored before the next load.
+    """
+    route = exchange.route
+    level, link = machine.slowest(route)
+    summed = gathered = link * machine.values["direct_share"]
+    if method.protocol == "pull":
+        one_peer = _pulled(route, machine)
+        summed, gathered = min(summed, (route.ranks - 1) * one_peer), min(gathered, one_peer)
+    found = _met(method, route, machine)
     return {
-        "start": np.asarray(machine.seconds("direct_start")),
-        "hops": np.asarray(barriers),
-        level: exchange.sent_bytes / (rate * machine.values["direct_share"]),
+        "start": found["start"],
+        "hops": found["hops"] + machine.hop("Simple", route.crossings[-1]),
+        level: exchange.sent_bytes / 2 * (1 / summed + 1 / gathered),
         "hbm": exchange.message_bytes / machine.copy_bytes_per_s,
     }
+
+
+def _multimem(method: Method, exchange: Exchange, machine: Machine) -> Terms:
+    """Loads that the switch adds up, and stores that it sends to all."""
+    route = exchange.route
+    rate = machine.switch_bytes_per_s(route.inner) * machine.values["direct_share"]
+    found = _met(method, route, machine)
+    return {
+        "start": found["start"],
+        "hops": found["hops"] + machine.hop("Simple", route.inner),
+        route.inner.level.name: exchange.bytes / rate,
+    }
+
+
+def _met(method: Method, route: Route, machine: Machine) -> Terms:
+    """Start of a framework's kernel, which does not depend on the clock, and its hops: a store, or
+    a load between two barriers."""
+    outermost = route.crossings[-1]
+    start = machine.values["direct_start"] + START_CROSSINGS * beyond_usual(outermost)
+    hops = machine.hop("push", outermost)
+    if method.protocol == "pull":
+        hops = 2 * hops + machine.hop("pull", outermost)
+    return {"start": np.asarray(start), "hops": np.asarray(hops)}
+
+
+def _pulled(route: Route, machine: Machine) -> float:
+    """Bytes a second of loads from one peer: those in flight over a load's latency (Little's
+    law)."""
+    in_flight: float = custom.table()["in_flight_bytes"]
+    return in_flight / machine.hop("pull", route.crossings[-1])
 
 
 _METHODS: dict[str, Callable[[Method, Exchange, Machine], Terms]] = {
@@ -266,4 +343,5 @@ _METHODS: dict[str, Callable[[Method, Exchange, Machine], Terms]] = {
     "pairwise": _pairwise,
     "one-shot": _one_shot,
     "two-shot": _two_shot,
+    "multimem": _multimem,
 }

@@ -7,8 +7,10 @@ also a system: the one made of the links in its own spec (`of_device`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from perfmodel import plugins, yamltable
 from perfmodel.errors import ProblemError, SpecError, UnknownName, reason
@@ -16,14 +18,14 @@ from perfmodel.hardware import catalogue, specfile, systemphysics, yamlfile
 from perfmodel.hardware.device import Device
 from perfmodel.hardware.levels import Level
 from perfmodel.hardware.physics import Finding
-from perfmodel.hardware.system import Medium, System, SystemLevel, Topology
+from perfmodel.hardware.system import Flag, Medium, System, SystemLevel, Topology
 
 FOLDER = "systems"
 """Subfolder for systems in a folder of device specs or of PERFMODEL_PATH."""
 
-LATENCY = {"fabric": "0.6 us", "pcie": "1 us", "network": "2.7 us"}
-"""Latency of one message where a device's spec has none (LL protocol, NCCL 2.2x,
-src/graph/tuning.cc)."""
+LATENCY = {"fabric": "0.6 us", "NVLink 5": "1.1 us", "pcie": "1 us", "network": "2.7 us"}
+"""Latency of one message where a device's spec has none, by link or medium (LL protocol, NCCL 2.2x,
+src/graph/tuning.cc; NVLink 5: `nvlink5-latency` in sources.yaml)."""
 
 # Assumptions on a link of a device's spec, by level: medium, topology, devices joined.
 _LINKS: dict[str, tuple[Medium, Topology, int]] = {
@@ -153,12 +155,41 @@ def of_device(device: Device, topology: Topology | None = None) -> System:
     )
 
 
+def by_one_door(system: System) -> System:
+    """The system whose nodes are entered by one adapter at a time."""
+    return _networked(system, {"topology": "host-bridge"})
+
+
+def without_gpudirect(system: System) -> System:
+    """The system with adapters that do not reach the devices' memory: what leaves a node is written
+    to the host's memory and read from there, over one link of the host for the whole node."""
+    staged = {"peer_access": Flag.of({"value": False, "source": (), "status": "derived"})}
+    lanes = _networked(by_one_door(system), staged)
+    rate = system.host.link.bandwidth_per_direction if system.host else None
+    if rate is None:
+        return lanes
+    return _networked(lanes, {"bandwidth_per_direction": rate}, above=rate.si)
+
+
+def _networked(system: System, changes: Mapping[str, Any], *, above: float = 0.0) -> System:
+    """The system with changes to its network levels of more than `above` bytes a second."""
+    levels = tuple(
+        level.model_copy(changes)
+        if level.medium == "network" and level.bandwidth_per_direction.si > above
+        else level
+        for level in system.levels
+    )
+    return system.model_copy({"levels": levels})
+
+
 def _level(level: Level, name: str, topology: Topology | None) -> dict[str, object]:
     """A link of a device's spec as a level of a system's file."""
     medium, usual, joined = _LINKS[name]
     devices = 2 if topology == "pairs" else level.devices or joined
     assumed = {"source": ["assumed"], "status": "unverified"}
-    latency = LATENCY[medium] if level.latency_seconds is None else f"{level.latency_seconds!r} s"
+    latency = LATENCY.get(level.label, LATENCY[medium])
+    if level.latency_seconds is not None:
+        latency = f"{level.latency_seconds!r} s"
     return {
         "name": name,
         "label": level.label,
@@ -208,6 +239,7 @@ def _cached(path: Path, _modified: int) -> System:
 __all__ = [
     "System",
     "SystemLevel",
+    "by_one_door",
     "check",
     "is_named",
     "is_system",
@@ -216,4 +248,5 @@ __all__ = [
     "names",
     "of_device",
     "validate_file",
+    "without_gpudirect",
 ]

@@ -116,6 +116,10 @@ class Mlp:
     (gpt-oss)."""
     capacity: float = 1.0
     """Load imbalance: rows of the fullest expert over the mean."""
+    groups: int = 0
+    """Groups of experts that the router is limited to `chosen_groups` of; 0: no groups."""
+    chosen_groups: int = 0
+    """Groups that a token's experts are in at most (DeepSeek-V3, 2412.19437, section 2.1.2)."""
 
     def __post_init__(self) -> None:
         _at_least_one("mlp: inner", self.inner)
@@ -131,6 +135,11 @@ class Mlp:
             )
         if self.chosen and not self.experts:
             raise ProblemError("mlp: chosen goes with experts; give experts, or drop it")
+        if self.groups and not 1 <= self.chosen_groups <= self.groups <= self.experts:
+            raise ProblemError(
+                f"mlp: experts are in {self.chosen_groups} of {self.groups} groups; chosen_groups "
+                "is from 1 to groups, and groups at most experts"
+            )
         if self.capacity < 1.0:
             raise ProblemError("mlp: capacity is 1 where tokens spread evenly, and more elsewhere")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from perfmodel.algorithms import Problem
+from perfmodel.collectives.dispatch import Router
 from perfmodel.graph import Edge, Graph, Node, Tensor
 from perfmodel.networks.value import Value, Weight
 
@@ -40,8 +41,10 @@ class Exchanged:
     """Bytes of the whole tensor."""
     before: int
     """Number of the pass's kernels before it."""
-    repeats: int = 1
-    """Rows made of one token, for rows that go to experts."""
+    router: Router | None = None
+    """The router, for rows that go to experts."""
+    out: bool = False
+    """Whether rows go out to their experts; they may be quantised before."""
 
 
 Operands = Mapping[str, Value | tuple[Value, ...]]
@@ -116,10 +119,12 @@ class Recorder:
         tensor_bytes: float,
         x: Value,
         *,
-        repeats: int = 1,
+        router: Router | None = None,
+        out: bool = False,
     ) -> None:
         """Record an exchange of x between kernels; its output counts as an input of the pass."""
-        self.exchanges.append(Exchanged(name, kind, axis, tensor_bytes, len(self.nodes), repeats))
+        before = len(self.nodes)
+        self.exchanges.append(Exchanged(name, kind, axis, tensor_bytes, before, router, out))
         if x.name in self.written:
             self.read.add(x.name)
             self.sent.add(x.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,10 @@ class Stack:
     """Source of its facts."""
     library: str
     """Library of its products and row-wise kernels, by its name in tables (`names.yaml`)."""
+    like: str = ""
+    """The stack whose facts hold where its own entry has none."""
+    software: tuple[str, ...] = ()
+    """Words by which tables name the program."""
     attention: str = "flash"
     """`unfused`: product, softmax, product; `flash`: one kernel."""
     flash_kernel: str = ""
@@ -59,8 +63,12 @@ class Stack:
     splits_sequence: bool = False
     """Whether devices that share a layer split the rows of norms and residuals by default (sequence
     parallelism)."""
-    main_gradients: bool = False
-    """Whether products accumulate weight gradients into fp32 buffers themselves."""
+    softmax_multiple: int = 1
+    """Number of which sequences × heads of a device are a multiple, or its fused softmax does not
+    run: then scores are cast, scaled and masked by kernels of their own, and softmax is in fp32."""
+    main_gradients: str = ""
+    """What accumulates 16-bit weight gradients into fp32 buffers: `fused`, the product; `apart`, a
+    kernel in every micro-batch, where gradients are bf16."""
     autocast: bool = False
     """Whether weights are fp32 and cast in each forward pass, with norms and losses in fp32
     (torch.amp)."""
@@ -77,6 +85,20 @@ class Stack:
     """`eager`: an fp32 copy of the logits and a softmax of it; `parts`: a kernel for
     each step of it in fp32 (Megatron); `fused`: in place; `chunked`: inside
     the head's product, no logits in memory."""
+    tiles: int = 1
+    """Tiles in which a product sends its rows to the devices that share it, or receives them."""
+    interleaves_since: int = 0
+    """First year in which its deep pipelines run several chunks a stage; 0: never."""
+    sends_whole: bool = False
+    """Whether each device of a stage sends all rows to the next stage, instead of its share."""
+    gathers_again: bool = False
+    """Whether ZeRO 3 gathers a layer's weights for its recomputation, and again for its backward
+    pass."""
+    one_adapter: bool = False
+    """Whether weights in shards (ZeRO 3) enter a node through one adapter."""
+    packed_fill: dict[int, float] = field(default_factory=dict, hash=False)
+    """Share of a row that one sequence fills where it packs pretraining sequences, by the row's
+    length."""
     overlaps_gradients: bool = False
     """Whether copies reduce their gradients during the backward pass."""
     optimiser: str = "fused"
@@ -93,6 +115,17 @@ def load(name: str) -> Stack:
     return found
 
 
+def of_program(software: str, stack: str = "") -> str:
+    """The stack of the program that `software` names, if it is like `stack`; else `stack`."""
+    named = {
+        word: entry.name
+        for entry in _table().values()
+        for word in entry.software
+        if word in software.lower() and stack in ("", entry.like)
+    }
+    return named[max(named, key=len)] if named else stack
+
+
 def names() -> tuple[str, ...]:
     """Every stack."""
     return tuple(_table())
@@ -101,7 +134,11 @@ def names() -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def _table() -> Mapping[str, Stack]:
     document = yamltable.read(Path(__file__).with_name("stacks.yaml"))
-    return {name: _stack(name, entry) for name, entry in document["stacks"].items()}
+    entries = document["stacks"]
+    return {
+        name: _stack(name, {**entries.get(entry.get("like"), {}), **entry})
+        for name, entry in entries.items()
+    }
 
 
 def _stack(name: str, entry: Mapping[str, Any]) -> Stack:
@@ -109,4 +146,4 @@ def _stack(name: str, entry: Mapping[str, Any]) -> Stack:
     for key in entry:
         if key not in known:
             raise SpecError(f"stacks.yaml: {name}: {UnknownName('fact of a stack', key, known)}")
-    return Stack(name=name, **entry)
+    return Stack(**{**entry, "name": name, "software": tuple(entry.get("software", ()))})

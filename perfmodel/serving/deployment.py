@@ -109,6 +109,13 @@ class Deployment:
         return "fp16" if self.format.product == "fp16" else "bf16"
 
     @property
+    def dispatch_width(self) -> float:
+        """Bytes of a row on its way to experts over those of its activations: dispatchers send the
+        operands of narrow products (DeepEP, use_fp8)."""
+        sent = matmul_format(self.product).compute if self.product in _NARROW else self.dtype
+        return float(element(sent).bytes / element(self.dtype).bytes)
+
+    @property
     def cache_type(self) -> str:
         """Type of the KV cache."""
         narrow = self.engine.cache.narrow and self.product in _NARROW

@@ -42,8 +42,11 @@ def _row(of: Deployment, alike: Sequence[Exchange]) -> tuple[np.ndarray, np.ndar
     near = min(ranks, max(of.fabric.node_devices // (1 if one.axis == "tensor" else of.tensor), 1))
     while ranks % near:
         near -= 1
-    sizes = np.array([round(each.one.tensor_bytes) for each in alike], dtype=np.int64)
+    width = of.dispatch_width if one.out else 1.0
+    sizes = np.array([round(each.one.tensor_bytes * width) for each in alike], dtype=np.int64)
     library = of.engine.all_reduce if one.kind == "all-reduce" else "nccl"
-    found = predict_collective(Collective(one.kind, sizes, ranks, near), of.fabric, library=library)
+    share = 1.0 if one.router is None else one.router.share(ranks // near)
+    problem = Collective(one.kind, sizes, ranks, near, network_share=share)
+    found = predict_collective(problem, of.fabric, library=library)
     repeat = np.array([each.repeat for each in alike])
     return found.seconds * repeat, found.low_seconds * repeat, found.high_seconds * repeat

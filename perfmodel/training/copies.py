@@ -20,15 +20,11 @@ from perfmodel.errors import ProblemError
 from perfmodel.networks.dispatch import Stretch
 from perfmodel.networks.placement import gradients, weights
 from perfmodel.networks.segment import Segment
+from perfmodel.networks.stack import Stack
 from perfmodel.training.fabric import Fabric
-from perfmodel.training.overlap import Work, together_seconds
+from perfmodel.training.overlap import FABRIC_UNITS, NETWORK_UNITS, Work, together_seconds
 from perfmodel.training.plan import Plan
 from perfmodel.training.precision import Precision
-
-# Share of the units that a collective's kernels occupy (Calculon, Isaev et al., SC 2023, section 3:
-# 15 % for NVLink, 2 % for InfiniBand).
-FABRIC_UNITS = 0.15
-NETWORK_UNITS = 0.02
 
 Layers = Sequence[tuple[Segment, int]]
 """Layers of one device: each kind with its number of layers."""
@@ -44,8 +40,8 @@ class Copies:
     """The links between the copies."""
     precision: Precision
     """Types of weights and gradients."""
-    overlaps: bool
-    """Whether the stack reduces gradients during the backward pass."""
+    stack: Stack
+    """What reduces gradients, and gathers weights."""
     host_bytes_per_s: float | None = None
     """One direction of the link to the host's memory; None where the device's spec has none."""
     layers: dict[tuple[str, str, bool], Stretch] = field(default_factory=dict, compare=False)
@@ -127,8 +123,9 @@ class Copies:
 
     def backward(self, layer: Stretch, segment: Segment, *, last: bool) -> Stretch:
         """A layer's backward pass, overlapped by gathers and reductions if any."""
-        beside = self.gather_seconds(segment)
-        if self.sharded or (last and self.overlaps):
+        gathers = 2 if self.plan.recompute == "full" and self.stack.gathers_again else 1
+        beside = gathers * self.gather_seconds(segment)
+        if self.sharded or (last and self.stack.overlaps_gradients):
             beside += self.reduce_seconds(segment)
         return _beside_copy(self.beside(layer, beside), self.offload_seconds(segment))
 
@@ -138,7 +135,9 @@ class Copies:
         first = layers[0][0]
         if self.sharded:
             return self.reduce_seconds(first)
-        found = self.reduce_seconds(first) if self.overlaps else self._reduced(layers)
+        found = (
+            self.reduce_seconds(first) if self.stack.overlaps_gradients else self._reduced(layers)
+        )
         return found + (self._gathered(layers) if self.plan.zero else 0.0)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from perfmodel.networks.recorder import Exchanged
+from perfmodel.training.overlap import FABRIC_UNITS, Work, tiled
 from perfmodel.training.plan import Plan
 
 _ROUND = ("all-gather", "reduce-scatter")
@@ -29,8 +30,8 @@ class Taken(NamedTuple):
     """High end."""
 
 
-Ask = Callable[[str, float, int, int], Taken]
-"""(operation, bytes of the whole tensor, ranks, ranks in one node) → time."""
+Ask = Callable[[str, float, int, int, float], Taken]
+"""(operation, bytes of the whole tensor, ranks, ranks in one node, network share) → time."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Fabric:
     """Devices in a node."""
     ask: Ask | None = None
     """Time of an exchange on the system."""
-    asked: dict[tuple[str, float, str], Taken] = field(default_factory=dict, compare=False)
+    asked: dict[tuple[str, float, str, float], Taken] = field(default_factory=dict, compare=False)
     """Cache of answers."""
 
     def ranks(self, axis: str) -> tuple[int, int]:
@@ -65,8 +66,8 @@ class Fabric:
             near -= 1
         return ranks, near
 
-    def take(self, op: str, tensor_bytes: float, axis: str) -> Taken:
-        """Time of an exchange along an axis."""
+    def take(self, op: str, tensor_bytes: float, axis: str, network_share: float = 1.0) -> Taken:
+        """Time of an exchange along an axis; `network_share` as in `Collective`."""
         if op == "ring-gradient":  # keys and values once more, with their gradients
             once, back = (self.take(each, tensor_bytes, axis) for each in _ROUND)
             return Taken(*(a + b for a, b in zip(once, back, strict=True)))
@@ -74,30 +75,28 @@ class Fabric:
         ranks, near = self.ranks(axis)
         if ranks == 1 or tensor_bytes <= 0:
             return Taken(0.0, 0.0, 0.0)
-        key = (op, tensor_bytes, axis)
+        key = (op, tensor_bytes, axis, network_share)
         if key not in self.asked:
             assert self.ask is not None
-            pair = op == "send-receive"
-            self.asked[key] = self.ask(
-                op, tensor_bytes, 2 if pair else ranks, (2 if near > 1 else 1) if pair else near
-            )
+            if op == "send-receive":
+                ranks, near = 2, min(near, 2)
+            self.asked[key] = self.ask(op, tensor_bytes, ranks, near, network_share)
         return self.asked[key]
 
-    def seconds(self, one: Exchanged) -> float:
-        """Seconds of an exchange between kernels of a layer."""
-        return self.between(one).seconds
+    def seconds(self, one: Exchanged, product_seconds: float) -> float:
+        """Seconds that an exchange between kernels of a layer adds to them.
+
+        In tensor parallelism, a stack may send a product's rows in tiles while it runs.
+        """
+        alone, tiles = self.between(one).seconds, self.plan.setting.stack.tiles
+        if one.axis != "tensor" or tiles == 1 or not product_seconds:
+            return alone
+        beside = Work(product_seconds, 1.0), Work(alone, FABRIC_UNITS)
+        return tiled(*beside, tiles).exposed_seconds
 
     def between(self, one: Exchanged) -> Taken:
-        """The same with its range.
-
-        K experts of a token, spread evenly over N nodes, are on N·(1 − (1 − 1/N)^K) of them on
-        average. Where a token is sent to a node once, that many rows cross the network instead of
-        K.
-        """
-        moved = one.tensor_bytes
-        if one.repeats > 1 and self.plan.setting.stack.sends_once:
-            ranks, near = self.ranks(one.axis)
-            nodes = ranks / near
-            if nodes > 1:
-                moved *= nodes * (1.0 - (1.0 - 1.0 / nodes) ** one.repeats) / one.repeats
-        return self.take(one.kind, moved, one.axis)
+        """The same with its range, as if nothing hid it."""
+        if one.router is None or not self.plan.setting.stack.sends_once:
+            return self.take(one.kind, one.tensor_bytes, one.axis)
+        ranks, near = self.ranks(one.axis)
+        return self.take(one.kind, one.tensor_bytes, one.axis, one.router.share(ranks // near))

@@ -14,8 +14,9 @@ from perfmodel.networks.recorder import Exchanged
 from perfmodel.networks.segment import Segment
 from perfmodel.training.plan import Plan
 
-ExchangeSeconds = Callable[[Exchanged], float]
-"""Seconds of an exchange between the devices of a mesh axis."""
+ExchangeSeconds = Callable[[Exchanged, float], float]
+"""Seconds that an exchange between the devices of a mesh axis adds to the kernels, beside a product
+that makes or takes its rows and lasts so many seconds."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +71,20 @@ def _stretch(
     around, ring = _ring(each, exchange)
     for i, one in enumerate(each.kernels):
         while exchanges and exchanges[0].before <= i:
-            parts.append(Stretch.of(exchange(exchanges.pop(0)), launch))
+            nearest = exchanges.pop(0)
+            parts.append(Stretch.of(exchange(nearest, _product(each, nearest)), launch))
         if places is None or i in places:
             parts.append(one.stretch(each.gap_seconds, launch))
             if i == around and ring:
                 parts.append(Stretch.of(ring, 0.0))
-    parts += [Stretch.of(exchange(left), launch) for left in exchanges]
+    parts += [Stretch.of(exchange(e, _product(each, e)), launch) for e in exchanges]
     return joined(parts)
 
 
 def _waits(each: PassTime, exchange: ExchangeSeconds, places: set[int] | None = None) -> float:
     """Seconds of exchanges between kernels; with `places`, only up to the kernels there."""
     around, ring = _ring(each, exchange)
-    found = sum(exchange(one) for one in _between(each, places))
+    found = sum(exchange(e, _product(each, e)) for e in _between(each, places))
     return found + (ring if places is None or around in places else 0.0)
 
 
@@ -92,6 +94,14 @@ def _between(each: PassTime, places: set[int] | None) -> list[Exchanged]:
     return [e for e in each.exchanges if not e.kind.startswith("ring") and e.before <= last]
 
 
+def _product(each: PassTime, one: Exchanged) -> float:
+    """Seconds of the product that takes the rows of an all-gather, or makes those of a
+    reduce-scatter; 0 for other exchanges, and where there is none."""
+    ahead, behind = each.kernels[one.before :], each.kernels[: one.before][::-1]
+    near = {"all-gather": ahead, "reduce-scatter": behind}.get(one.kind, ())
+    return next((kernel.seconds for kernel in near if kernel.kind == "matmul"), 0.0)
+
+
 def _ring(each: PassTime, exchange: ExchangeSeconds) -> tuple[int, float]:
     """The kernel that overlaps a ring of keys and values (2310.01889, section 3), and the seconds
     by which the ring is longer.
@@ -99,7 +109,7 @@ def _ring(each: PassTime, exchange: ExchangeSeconds) -> tuple[int, float]:
     It is the attention kernel. Where attention is not one kernel nothing hides the ring: the result
     is the last kernel, and all of the ring's seconds.
     """
-    seconds = sum(exchange(one) for one in each.exchanges if one.kind.startswith("ring"))
+    seconds = sum(exchange(one, 0.0) for one in each.exchanges if one.kind.startswith("ring"))
     for i, one in enumerate(each.kernels):
         if one.kind == "attention":
             return i, max(seconds - one.seconds, 0.0)

@@ -22,14 +22,16 @@ def fabric(plan: Plan, device: Device, system: System | None = None) -> Fabric:
             f"the plan takes {plan.devices:,} devices and {joined.slug} joins {joined.devices:,}; "
             f"take {joined.devices:,} at most"
         )
+    if plan.zero == 3 and plan.setting.stack.one_adapter:
+        joined = systems.by_one_door(joined)
     return Fabric(plan, joined.node_devices, _ask(joined))
 
 
 def _ask(system: System) -> Ask:
     """Times of collectives on a system."""
 
-    def answer(op: str, tensor_bytes: float, ranks: int, near: int) -> Taken:
-        problem = Collective(op, round(tensor_bytes), ranks, near)
+    def answer(op: str, tensor_bytes: float, ranks: int, near: int, share: float) -> Taken:
+        problem = Collective(op, round(tensor_bytes), ranks, near, network_share=share)
         found = predict_collective(problem, system)
         return Taken(
             float(found.seconds[0]), float(found.low_seconds[0]), float(found.high_seconds[0])

@@ -28,6 +28,11 @@ from dataclasses import dataclass, replace
 from perfmodel.arithmetic import Number, maximum, minimum
 from perfmodel.errors import ProblemError
 
+# Share of the units that a collective's kernels occupy (Calculon, Isaev et al., SC 2023, section 3:
+# 15 % for NVLink, 2 % for InfiniBand).
+FABRIC_UNITS = 0.15
+NETWORK_UNITS = 0.02
+
 
 @dataclass(frozen=True)
 class Work:

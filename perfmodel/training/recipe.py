@@ -18,6 +18,6 @@ def usual(plan: Plan) -> str:
         return "fp32"
     if plan.zero == 3:
         return "fsdp"
-    if plan.stack in ("megatron", "te"):
+    if plan.setting.stack.main_gradients:
         return "megatron"
     return "autocast"

@@ -97,7 +97,7 @@ def _resized(like: Network, cells: Cells) -> Network:
         inner = cells.whole("inner") or mlp.inner
         first = replace(
             mlp, experts=0, chosen=0, shared_inner=0, inner=inner, router_bias=False,
-            shared_gate=False,
+            shared_gate=False, groups=0, chosen_groups=0,
         )  # fmt: skip
         blocks = [
             replace(block, attention=attention, mlp=first, repeat=dense),
@@ -172,4 +172,6 @@ def _mlp(like: Mlp, cells: Cells, hidden: int) -> Mlp:
         shared_inner=shared * wide if experts else 0,
         router_bias=like.router_bias and bool(experts),
         shared_gate=like.shared_gate and bool(experts),
+        groups=like.groups if experts == like.experts else 0,
+        chosen_groups=like.chosen_groups if experts == like.experts else 0,
     )

@@ -5,12 +5,14 @@ Empty cells take the stack's defaults, which are listed as assumptions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import gcd
 from typing import Any
 
 from perfmodel.errors import ProblemError
 from perfmodel.networks.network import Network
 from perfmodel.networks.stack import load as load_stack
+from perfmodel.networks.stack import of_program
 from perfmodel.training.cells import Cells, Row
 from perfmodel.training.plan import Plan
 from perfmodel.training.runnetwork import network_of
@@ -27,6 +29,12 @@ class Asked:
     assumed: tuple[str, ...]
     """Assumptions for empty cells, a few words each."""
 
+    @property
+    def in_turn(self) -> Plan | None:
+        """The plan with one chunk a stage, where its chunks are an assumption."""
+        guessed = any(each.startswith("chunks ") for each in self.assumed)
+        return replace(self.plan, chunks=1) if guessed else None
+
 
 def plan_of(row: Row) -> Asked:
     """Network, plan and assumptions of a row. Raises `ProblemError` for missing cells."""
@@ -34,19 +42,22 @@ def plan_of(row: Row) -> Asked:
     network = network_of(cells)
     stack = _stack(cells)
     mesh = _mesh(cells)
-    micro, accumulation = _batches(cells, mesh["data"], at_once=stack in _AT_ONCE)
+    at_once = (load_stack(stack).like or stack) in _AT_ONCE
+    micro, accumulation = _batches(
+        cells, mesh["data"], at_once=at_once, least=_least_micro(cells, network, stack)
+    )
     trains, alone = row["pass"] == "train", row["metric"] in _PASSES
     plan = Plan(
         seq=cells.needed("seq"),
         micro_batch=micro,
         accumulation=1 if alone else accumulation,
         sequence=mesh["tensor"] > 1 and _splits_sequence(cells, stack),
-        chunks=cells.whole("chunks") or 1,
+        chunks=cells.whole("chunks") or _chunks(cells, network, stack, mesh["pipeline"]),
         zero=cells.whole("zero") or 0,
         recompute=str(cells.usual("recompute", "none", "not said")),
         dtype=_DTYPES.get(str(row["dtype"]), str(row["dtype"])),
         stack=stack,
-        attention=_kernel(cells),
+        attention=_kernel(cells, stack),
         dropout=None if cells.missing("dropout") else float(row["dropout"]),
         optimiser=_optimiser(cells, trains=trains and not alone),
         loss=not alone,
@@ -76,15 +87,41 @@ def _mesh(cells: Cells) -> dict[str, Any]:
     return axes | {"data": data}
 
 
+_DEEP = 8  # stages from which a pipeline is deep
+
+
+def _chunks(cells: Cells, network: Network, stack: str, stages: int) -> int:
+    """Chunks of a stage where the stack interleaves deep pipelines: the most that are even and have
+    two layers, as in NVIDIA's recipes (GPT-3 175B, 8 stages: 6; Llama 3.1 405B, 8 stages: 8)."""
+    since = load_stack(stack).interleaves_since
+    if not since or stages < _DEEP or (cells.whole("year") or 0) < since:
+        return 1
+    # The parts with the embedding and the head may have a layer less each (2407.21783, 3.3.2).
+    each = {(network.layers + less) / stages for less in (0, 2)}
+    fits = [
+        n for n in range(1, network.layers // stages + 1) if any(e % (2 * n) == 0 for e in each)
+    ]
+    return int(cells.usual("chunks", max(fits, default=1), "two layers each"))
+
+
 # Stacks whose frameworks run all sequences of a device in one pass by default.
 _AT_ONCE = ("eager", "compile", "compile-2024", "liger")
 
 
-def _batches(cells: Cells, data: int, *, at_once: bool) -> tuple[int, int]:
-    """Sequences of a micro-batch, and micro-batches of a step."""
+def _least_micro(cells: Cells, network: Network, stack: str) -> int:
+    """The least micro-batch that the stack's fused softmax takes."""
+    heads = network.blocks[-1].attention.heads // (cells.whole("tensor") or 1)
+    multiple = load_stack(stack).softmax_multiple
+    return multiple // gcd(multiple, max(heads, 1))
+
+
+def _batches(cells: Cells, data: int, *, at_once: bool, least: int) -> tuple[int, int]:
+    """Sequences of a micro-batch, and micro-batches of a step; where a row does not say, the
+    `least` micro-batch that divides them."""
     micro, whole = cells.whole("micro_batch"), cells.whole("global_batch")
     if micro is None:
-        own = (whole or 1) // data if at_once and (cells.whole("pipeline") or 1) == 1 else 1
+        own = (whole or 1) // data if at_once and (cells.whole("pipeline") or 1) == 1 else least
+        own = gcd(own, (whole or own) // data) if whole else own
         micro = int(cells.usual("micro_batch", max(own, 1), "not said"))
     if whole is None:
         return micro, 1
@@ -98,9 +135,6 @@ def _batches(cells: Cells, data: int, *, at_once: bool) -> tuple[int, int]:
 
 _FUSED_SINCE = 2023
 _LOSS_COMPILED_SINCE = 2025
-
-# Formats with other scales than the package's own.
-_DTYPES = {"mxfp8": "fp8", "fp8_block": "fp8", "fp16-amp": "fp16", "bf16-amp": "bf16"}
 
 # Formats with other scales than the package's own.
 _DTYPES = {"mxfp8": "fp8", "fp8_block": "fp8", "fp16-amp": "fp16", "bf16-amp": "bf16"}
@@ -122,9 +156,11 @@ def _splits_sequence(cells: Cells, stack: str) -> bool:
     return bool(cells.usual("sequence_parallel", usual, f"as {stack} does")) if usual else False
 
 
-def _kernel(cells: Cells) -> str:
-    """The attention of a row; frameworks have had one fused kernel since 2023 (PyTorch 2.0,
-    SDPA)."""
+def _kernel(cells: Cells, stack: str) -> str:
+    """The attention of a row; empty: the stack's own.
+
+    Frameworks have had one fused kernel since 2023 (PyTorch 2.0, SDPA).
+    """
     if cells.missing("attention"):
         late = (cells.whole("year") or 0) > _FUSED_SINCE
         return str(cells.usual("attention", "flash", f"after {_FUSED_SINCE}")) if late else ""
@@ -133,10 +169,14 @@ def _kernel(cells: Cells) -> str:
 
 
 def _stack(cells: Cells) -> str:
-    """The row's stack; torch.compile excluded the loss before 2025."""
+    """The row's stack, or that of the program which its software names; torch.compile excluded the
+    loss before 2025."""
+    software = "" if cells.missing("software") else str(cells.row["software"])
+    if cells.missing("stack") and of_program(software):
+        return str(cells.usual("stack", of_program(software), "by its software"))
     said = str(cells.usual("stack", "megatron", "not said"))
     early = said == "compile" and 0 < (cells.whole("year") or 0) < _LOSS_COMPILED_SINCE
-    return "compile-2024" if early else said
+    return "compile-2024" if early else of_program(software, said)
 
 
 def _optimiser(cells: Cells, *, trains: bool) -> str:

@@ -56,7 +56,7 @@ def predict_step(
         plan,
         fabric(plan, device, system),
         recipe.of(plan),
-        plan.setting.stack.overlaps_gradients,
+        plan.setting.stack,
         host_bytes_per_s=link.bytes_per_s if link else None,
     )
     work = layers(found, segments, plan)
@@ -158,10 +158,11 @@ def _send_seconds(first: Part, copies: Copies) -> float:
     """Seconds to send a micro-batch's activations to the next stage: rows of the residual stream.
 
     Devices that share a layer each send their share, and gather the rest (Narayanan et al.,
-    2104.04473, section 4.1).
+    2104.04473, section 4.1), or each send all of it, as the stack does.
     """
     x = first.work[-1].segment.operations[-1].outputs[0]
-    shared = 1 if copies.plan.splits_rows else copies.plan.tensor
+    whole = copies.plan.splits_rows or copies.plan.setting.stack.sends_whole
+    shared = 1 if whole else copies.plan.tensor
     return copies.links.take("send-receive", x.bytes / shared, "pipeline").seconds
 
 

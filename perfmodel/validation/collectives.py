@@ -5,6 +5,7 @@ predict_table(read("collectives.csv.gz"))          # predicted, low, high (µs),
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -40,16 +41,20 @@ LAYOUT = Layout(
         "algorithm", "dtype", "flag", "notes",
     ),
     whole=("ranks", "ranks_per_node", "bytes"),
+    truth=("gpudirect",),
     template="collective",
 )  # fmt: skip
 """The columns of a collective table."""
 
 _NUMBERS = ("predicted", "low", "high", "sent_bytes")
 _TEXTS = (*FIELDS.known, "chosen", "protocol", "limiter", "assumed", "reason")
-_KIND = ("device", "system", "topology", "library", "collective", "dtype")
+_KIND = (
+    "device", "system", "topology", "gpudirect", "library", "version", "harness", "collective",
+    "dtype",
+)  # fmt: skip
 _USUAL_TYPE = "bf16"
 _MICRO = 1e6
-# Topologies by the table's name for the link, for rows that name no system.
+# Topologies by the first word of the table's name for the link, for rows that name no system.
 _TOPOLOGIES: dict[str, tuple[Topology, ...]] = {
     "": (),
     "switch": ("switch", "mesh", "ring"),
@@ -72,7 +77,7 @@ def predict_table(table: pd.DataFrame, *, constants: Values | None = None) -> pd
     table = LAYOUT.typed(table.drop(columns=[c for c in (*_NUMBERS, *_TEXTS) if c in table]))
     added = {name: np.full(len(table), np.nan) for name in _NUMBERS}
     texts = {name: np.full(len(table), "", dtype=object) for name in _TEXTS}
-    found: Any = table.groupby(list(_KIND), sort=False).indices
+    found: Any = table.groupby(list(_KIND), sort=False, dropna=False).indices
     for key, index in found.items():
         row = dict(zip(_KIND, key, strict=True))
         _predict_rows(table, row, np.asarray(index), constants, added, texts)
@@ -129,11 +134,15 @@ def _ask(
 ) -> tuple[CollectivePredictions, str]:
     """Predictions of rows of one kind, and the assumptions."""
     system = system_of(row["device"], row["system"], row["topology"])
-    library, assumed = _library(row["library"])
+    if not part["gpudirect"].fillna(value=True).all():
+        system = systems.without_gpudirect(system)
+    library, assumed = _library(row["library"], row["version"])
     missing = part[["ranks", "bytes"]].isna().any(axis=1)
     if missing.any():
         raise TableError("row without ranks or bytes")
-    nodes = part["ranks_per_node"].fillna(part["ranks"].clip(upper=system.node_devices))
+    nodes = part["ranks"].clip(upper=system.node_devices)
+    if "domain" not in row["topology"]:  # a domain is one node, whatever its trays hold
+        nodes = part["ranks_per_node"].fillna(nodes)
     problem = Collective(
         row["collective"],
         part["bytes"].to_numpy(np.int64),
@@ -141,13 +150,14 @@ def _ask(
         nodes.to_numpy(np.int64),
         row["dtype"] or _USUAL_TYPE,
     )
-    found = predict_collective(problem, system, library=library, constants=constants)
+    eager = "eager" in row["harness"]
+    found = predict_collective(problem, system, library=library, eager=eager, constants=constants)
     return found, "; ".join(filter(None, (assumed, *found.assumptions)))
 
 
-def _library(name: str) -> tuple[str, str]:
+def _library(name: str, version: str) -> tuple[str, str]:
     """The library whose rules are used for a row, and a note if it is not the row's own."""
-    asked = spelt(name)
+    asked = spelt(name, version)
     if asked in libraries():
         return asked, ""
     said = f"library {name!r} is not known" if name else "no library is named"
@@ -162,9 +172,10 @@ def system_of(device: str, system: str = "", topology: str = "") -> System:
     """
     if system and system in systems.names():
         return systems.load(system)
-    if topology not in _TOPOLOGIES:
+    link = re.split(r"[^a-z]", topology.lower())[0]
+    if link not in _TOPOLOGIES:
         raise UnknownName("topology", topology, [name for name in _TOPOLOGIES if name])
-    made, wanted = load_device(device), _TOPOLOGIES[topology]
+    made, wanted = load_device(device), _TOPOLOGIES[link]
     for found in systems.made_of(made.slug):
         if not wanted or found.levels[0].topology in wanted:
             return found

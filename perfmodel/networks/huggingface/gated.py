@@ -205,6 +205,10 @@ def deepseek(config: Config, *, router_bias: bool) -> Network:
         shared_inner=(config.maybe("n_shared_experts") or 0) * inner,
         router_bias=router_bias,
     )
+    groups = config.maybe("n_group") or 0
+    if groups > 1:
+        limit = config.maybe("topk_group") or groups
+        sparse = replace(sparse, groups=groups, chosen_groups=limit)
     config.left_out("num_nextn_predict_layers", "layers that predict further tokens are left out")
     blocks = (
         Block(of.attention, of.mlp if i < first or i % step else sparse) for i in range(of.layers)

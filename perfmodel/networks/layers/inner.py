@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from perfmodel.collectives.dispatch import Router
 from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.network import Mlp
 from perfmodel.networks.operations.exchange import Exchange, Way
@@ -106,7 +107,8 @@ def _sent(layer: Layer, of: Mlp, x: Value, how: Way, ranks: int) -> Value:
     if ranks == 1:
         return x
     name = f"experts {how}"
-    return layer.one(Exchange(name, layer.setting, x, how, "expert", ranks, repeats=of.chosen))
+    router = Router(of.chosen, of.groups, of.chosen_groups)
+    return layer.one(Exchange(name, layer.setting, x, how, "expert", ranks, router=router))
 
 
 def _rows(of: Mlp, tokens: int, ranks: int, local: int) -> tuple[int, int]:

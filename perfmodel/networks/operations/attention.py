@@ -187,7 +187,13 @@ class UnfusedAttention(AttentionOperation):
         transformers' code of the families after Llama, but for gpt-oss and its sinks."""
         stack = self.setting.stack
         fp32 = stack.autocast or (stack.fp32_softmax and self.rms and not self.of.sinks)
-        return fp32 and not self.setting.wide
+        return (fp32 or self._plain) and not self.setting.wide
+
+    @property
+    def _plain(self) -> bool:
+        """Whether the stack's fused softmax does not take so many sequences and heads, so that
+        PyTorch's operators scale, mask and normalise (Megatron-LM, fused_softmax.py)."""
+        return self.pairs % self.setting.stack.softmax_multiple != 0
 
     @property
     def weights_of(self) -> Value:
@@ -235,6 +241,10 @@ class UnfusedAttention(AttentionOperation):
         """Element-wise maps between the first product and the softmax."""
         stack = self.setting.stack
         found: list[Pass] = []
+        if self._plain:
+            wide = ("fp32", "fp32")
+            cast = [] if self.setting.wide else [Pass("copy", "data", "fp32")]
+            return [*cast, Pass("div_scalar", *wide), Pass("where", *wide)]
         if stack.joins_maps:
             return found
         if stack.scale_pass:
@@ -253,7 +263,7 @@ class UnfusedAttention(AttentionOperation):
         self._run_product(to, "scores", self._product(self.seq_q, self.seq_kv, width), q, k, scores)
         before = scores
         if self._passes():
-            before = self._scores("masked")
+            before = self._scores("masked", "fp32" if self._plain else "")
             chain(to, f"{self.name}.mask", "pointwise", self._passes(), (scores,), (before,))
         weights = self._softmax(to, before)
         if self.dropout:
@@ -383,8 +393,14 @@ class UnfusedAttention(AttentionOperation):
             implementation=self.setting.stack.library,
         )
         data = self.data  # an additive mask passes its gradient through unchanged
-        passes = [Pass(one.variant, data, data) for one in self._passes() if one.variant != "add"]
-        if self._wide_softmax:
+        if self._plain:
+            passes = [
+                Pass(one.variant, one.writes_type, data if one.variant == "copy" else "fp32")
+                for one in reversed(self._passes())
+            ]
+        else:
+            passes = [Pass(o.variant, data, data) for o in self._passes() if o.variant != "add"]
+        if self._wide_softmax and not self._plain:
             passes.insert(0, Pass("copy", "fp32", data))
         if not passes:
             return ds

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
+from perfmodel.collectives.dispatch import Router
 from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.value import Value
@@ -46,8 +47,8 @@ class Exchange(Operation):
     """Devices along it."""
     rows: int = 0
     """In a ring, rows that pass through one device."""
-    repeats: int = 1
-    """Rows made of one token: the number of its experts."""
+    router: Router | None = None
+    """The router of rows that go to experts."""
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -78,7 +79,8 @@ class Exchange(Operation):
         """The forward collective."""
         if _FORWARD[self.way]:
             kind, moved = _FORWARD[self.way], self.whole_bytes
-            to.exchange(self.name, kind, self.axis, moved, self.x, repeats=self.repeats)
+            out = self.way == "dispatch"
+            to.exchange(self.name, kind, self.axis, moved, self.x, router=self.router, out=out)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """The conjugate collective."""
@@ -86,5 +88,5 @@ class Exchange(Operation):
             return (gradients[0],)
         name = f"{self.name}.gradient"
         kind, moved = _BACKWARD[self.way], self.whole_bytes
-        to.exchange(name, kind, self.axis, moved, gradients[0], repeats=self.repeats)
+        to.exchange(name, kind, self.axis, moved, gradients[0], router=self.router)
         return (gradient_of(self.x, self.name),)

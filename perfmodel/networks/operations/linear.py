@@ -156,15 +156,24 @@ class Linear(Operation):
         (x,) = self.saves
         made = Value(f"d({self.matrix.name})", self.groups * self.out, k, self._output)
         self._run_product(to, ".wgrad", (self.out, k, rows), {"A": dy, "B": x}, {"C": made})
-        if self.setting.stack.main_gradients:
-            self._accumulate(to, made)
+        how = self.setting.stack.main_gradients
+        if how == "fused" or (how == "apart" and made.dtype == "bf16"):
+            self._accumulate(to, made, apart=how == "apart")
 
-    def _accumulate(self, to: Recorder, made: Value) -> None:
-        """The fp32 accumulation of weight gradients over a step, read and written in the product's
-        epilogue (Megatron-LM, gradient_accumulation_fusion)."""
+    def _accumulate(self, to: Recorder, made: Value, *, apart: bool) -> None:
+        """The fp32 accumulation of weight gradients over a step, by a kernel of its own, or read
+        and written in the product's epilogue (Megatron-LM, gradient_accumulation_fusion)."""
+        before = Value(f"main {made.name}", made.rows, made.cols, "fp32")
+        if apart:
+            size = Rowwise(
+                "pointwise", made.rows, made.cols, "fp32", also_inputs=1, also_dtype=made.dtype
+            )
+            after = Value(f"main {made.name} new", made.rows, made.cols, "fp32")
+            reads: Operands = {"X": before, "U": made}
+            to.run(f"{self.name}.main gradient", "pointwise", size, reads, {"Y": after})
+            return
         # 4 bytes read and 4 written, less what the product would have written in its own type.
         size = Rowwise("pointwise", made.rows, made.cols, "fp32", output_dtype=_SPARED)
-        before = Value(f"main {made.name}", made.rows, made.cols, "fp32")
         after = Value(f"main {made.name} new", made.rows, made.cols, _SPARED)
         to.run(f"{self.name}.main gradient", "pointwise", size, {"X": before}, {"Y": after})
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.evidence.records.runtable import Layout, read_runs
+from perfmodel.hardware import Device, System, systems
 from perfmodel.hardware import load as load_device
 from perfmodel.training.metrics import value
 from perfmodel.training.runs import plan_of
@@ -32,8 +33,8 @@ LAYOUT = Layout(
         "global_batch", "micro_batch", "tensor", "pipeline", "chunks", "data", "context", "expert",
         "zero",
     ),
-    numbers=("dropout", "tokens_total", "year"),
-    truth=("gated", "tied", "sequence_parallel"),
+    numbers=("dropout", "tokens_total", "year", "fill"),
+    truth=("gated", "tied", "sequence_parallel", "gpudirect"),
     template="training",
 )  # fmt: skip
 """Columns of the table."""
@@ -64,8 +65,12 @@ def _row(row: Mapping[Hashable, Any]) -> dict[str, Any]:
     try:
         asked = plan_of(plain)
         device = load_device(str(plain["device"]))
-        step = predict_step(asked.network, asked.plan, device)
+        system = _system(device, plain)
+        step = predict_step(asked.network, asked.plan, device, system)
         out["predicted"], out["low"], out["high"] = value(step, plain)
+        if asked.in_turn:
+            bare = value(predict_step(asked.network, asked.in_turn, device, system), plain)
+            out["low"], out["high"] = min(out["low"], bare[1]), max(out["high"], bare[2])
     except PerfmodelError as error:
         return out | {"reason": str(error)}
     return out | {
@@ -74,6 +79,13 @@ def _row(row: Mapping[Hashable, Any]) -> dict[str, Any]:
         "limiter": step.limiter,
         "assumed_of_plan": "; ".join((*asked.assumed, *step.assumptions)),
     }
+
+
+def _system(device: Device, row: Mapping[str, Any]) -> System | None:
+    """The device's usual system where its adapters do not reach the devices' memory."""
+    if row.get("gpudirect") is not False:
+        return None
+    return systems.without_gpudirect(systems.usual(device))
 
 
 def _plain(cell: Any) -> Any:
