@@ -51,8 +51,6 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     row costs a chain of dependent reductions, `row_price` each, whatever its length.
     """
     machine, constants = setting.machine, setting.constants
-    if problem.direction == "bwd" and kernel.gradient_kernel is not None:
-        return plan(problem, kernel_facts(kernel.gradient_kernel), setting)
     problem = _by_groups(_whole_tensors(problem, kernel), kernel.rows)
     if kernel.rows is None and problem.op != "pointwise":
         problem = _flat(problem, kernel.chain)

@@ -380,7 +380,8 @@ class Chain:
     """Tensors that the kernels read, in total."""
     steps: Annotated[tuple[tuple[str, str, float], ...], "[type, type, operations]"] = ()
     """Each kernel of the chain, instead of `kernels` and `streams`: the types that it reads and
-    writes (`data` is the problem's own), and its integer operations an element beyond a copy's."""
+    writes, and its integer operations an element beyond a copy's. `data` is the problem's own type,
+    `fp32+fp32` two tensors, and `row` one number a row or column."""
     start_seconds: Annotated[float, "s"] = 0.0
     """Seconds of setup in each of those kernels before its first load, at 1.75 GHz."""
 
