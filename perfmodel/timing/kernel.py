@@ -348,7 +348,7 @@ def _block_seconds(
     rounds = where.busiest / _resident(where) ** constants["block_overlap"]
     price = machine.at_clock(constants["block_price"] * style.block.price)
     start = machine.at_clock(style.block.setup_seconds)
-    return np.asarray(rounds * price + start + style.block.search_seconds)
+    return np.asarray(np.maximum(rounds * price + start, 0.0) + style.block.search_seconds)
 
 
 def busy_seconds(

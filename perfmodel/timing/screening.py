@@ -209,6 +209,8 @@ def scores(
         persistent=how.persistent,
         loaded=constants["latency_share"] - 1.0,
     )
+    if how.block.setup_seconds:
+        score += (machine.at_clock(how.block.setup_seconds) / unit).astype(np.float32, copy=False)
     return score, unit
 
 

@@ -38,7 +38,8 @@ class Block:
     price: Number = 1.0
     """Cost of starting and ending a block, as a multiple of the constant `block_price`."""
     setup_seconds: float = 0.0
-    """Seconds that persistent blocks set up for, once."""
+    """Seconds of setup, once for all blocks; negative where the first ones start before the kernel
+    before ends."""
     chain_seconds: Number = 0.0
     """Seconds of dependent steps of a block: reductions."""
     step_seconds: float = 0.0

@@ -92,13 +92,17 @@ def _running(
 ) -> Any:
     """The kernel, or its fallback where it does not exist for the device.
 
-    A fallback within the library is reported only where the kernel itself was named.
+    A fallback within the library is reported only where the kernel itself was named. A fallback
+    that does not quantise activations is given them by the kernel's quantiser: the caller's.
     """
     while not kernel.runs_on.allows(machine.architecture) and kernel.fallback is not None:
         if said is not None and (kernel.name == implementation or not kernel.dispatches):
             where = machine.device.slug
             said.append(f"{kernel.name} does not run on {where}; {kernel.fallback} taken")
-        kernel = kernel_facts(kernel.fallback)
+        other = kernel_facts(kernel.fallback)
+        if isinstance(other, GemmFacts) and isinstance(kernel, GemmFacts) and not other.quantises:
+            other = replace(other, quantises=kernel.quantises, quantiser=kernel.quantiser)
+        kernel = other
     return kernel
 
 

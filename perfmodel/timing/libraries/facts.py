@@ -356,6 +356,9 @@ class GemmFacts(MatrixFacts):
     step_cycles: Annotated[float, "cycles"] = 0.0
     """Cycles of dependent steps a tile of k, which the next tile's steps follow: scales that are
     fetched, applied or moved before the multiplication."""
+    starts_ahead: tuple[Native, ...] = ()
+    """Matrix instructions of the devices on which its blocks start before the kernel before ends
+    (programmatic dependent launch)."""
     promoted: bool = False
     """Whether block scales are applied outside the matrix instruction, on fp32 sums."""
     quantises: bool = False
@@ -382,8 +385,6 @@ class Chain:
     """Each kernel of the chain, instead of `kernels` and `streams`: the types that it reads and
     writes, and its integer operations an element beyond a copy's. `data` is the problem's own type,
     `fp32+fp32` two tensors, and `row` one number a row or column."""
-    start_seconds: Annotated[float, "s"] = 0.0
-    """Seconds of setup in each of those kernels before its first load, at 1.75 GHz."""
 
 
 @dataclass(frozen=True)
