@@ -40,8 +40,8 @@ NAMED = [
     ("attention", "bf16", "vllm-0.19.0:vllm_vit_flash_attn", "vllm-flash"),
     ("attention", "bf16", "vllm-0.22.0:vllm_vit_flash_attn", "vllm-flash"),
     ("attention", "bf16", "vllm-0.24.0:vllm_vit_flash_attn_fa2", "flash2"),
-    ("attention", "bf16", "trtllm-1.0.0:fmha", "trtllm"),
-    ("attention", "bf16", "trtllm-1.0.0:torch_flow", "trtllm"),
+    ("attention", "bf16", "trtllm-1.0.0:fmha", "tensorrt-llm"),
+    ("attention", "bf16", "trtllm-1.0.0:torch_flow", "tensorrt-llm"),
     ("attention", "bf16", "sglang-0.5.5:trtllm_mha", "trtllm"),
     ("attention", "bf16", "sglang-0.5.14:trtllm_mha", "trtllm"),
     ("attention", "bf16", "sglang-0.5.5:flash_attention", "sglang-flash"),
@@ -143,6 +143,7 @@ NEWEST = (
     "flash4",
     "fmha",
     "trtllm",
+    "tensorrt-llm",
     "sglang-triton",
     "sglang-flashinfer",
 )
@@ -156,7 +157,7 @@ ALSO_NAMED = [
     ("attention", "fp16", "sglang:fmha", "fmha"),
     ("attention", "fp16", "cpu-flash", "cpu-blocked"),
     ("attention", "fp16", "FlashAttention (fa2)", "flash2"),
-    ("attention", "fp16", "sdpa", "flash2"),
+    ("attention", "fp16", "sdpa", "sdpa"),
     ("attention", "fp16", "aten-flash", "flash2"),
     ("attention", "fp16", "a vllm fork", "flash2"),
     ("attention", "fp16", "eager", "eager"),
@@ -430,14 +431,14 @@ def test_how_runs_were_timed_stays_where_a_class_falls_back(device):
 
 @pytest.mark.parametrize(
     ("device", "prefill", "decode"),
-    [(B200, "trtllm", "trtllm"), (H100, "trtllm-hopper", "trtllm-xqa"),
+    [(B200, "tensorrt-llm", "trtllm-gen"), (H100, "trtllm-hopper", "trtllm-xqa"),
      (A100, "trtllm-mma", "trtllm-xqa")],
 )  # fmt: skip
 def test_decode_may_be_another_kernel_than_prefill(device, prefill, decode):
     name = "trtllm-1.0.0:torch_flow"
     queries = {"implementation": name}
     assert predict(Attention(1, 8, 8, 256, 256, 64), device, **queries).implementation == prefill
-    assert predict(Attention(1, 8, 8, 1, 256, 64), device, **queries).implementation == decode
+    assert predict(Attention(64, 8, 2, 1, 256, 64), device, **queries).implementation == decode
     found, _ = resolve("attention", name, "bf16", machine(device), decode=True)
     assert (found.caller.packed, found.caller.paged) == (True, True)
 

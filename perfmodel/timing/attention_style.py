@@ -65,6 +65,7 @@ def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
     machine, constants = setting.machine, setting.constants
     packed = kernel.caller.packed
     price = block_price(kernel, constants) if packed else constants["chained_block_price"]
+    price += kernel.steps * constants["row_price"]
     return Style(
         compute=compute,
         matrix_share=_matrix_share(compute, kernel, setting),

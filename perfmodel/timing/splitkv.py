@@ -50,7 +50,7 @@ def split_plan(
     splits, launched, beside = _slices(
         every, sizes, tile, cuttable, kernel, setting, how, width, keep
     )
-    pack = sizes["r"]
+    pack = 1.0 if kernel.apart else sizes["r"]
     if kernel.regroups:
         apart = _with_window(problem)
         beside = beside + np.where(apart, 0.0, _regrouping(problem, setting))
