@@ -156,6 +156,10 @@ def test_units_that_multiply_together_load_half_of_the_columns_each(rows, m, sha
             ).item()
         )
 
+    copied = memory.l2_seconds(
+        quick, CONSTANTS, cost, where, np.zeros(()), tensors, copied=True
+    ).item()
+    assert copied == near(port(np.inf) / 2)  # 128 bytes a clock by tensor copies, and not 64
     saved = (1.0 - share) * cost.l2["B"].total_bytes / cost.blocks * where.busiest
     assert port(np.inf) - port(128.0) == near(float(saved.item()) / (64 * B200.clock_hz), rel=1e-6)
 

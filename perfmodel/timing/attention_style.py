@@ -72,6 +72,7 @@ def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
         overlap=hidden_share(kernel, constants),
         resident=np.inf if kernel.resident is None else kernel.resident,
         persistent=kernel.instruction == "native" and machine.architecture.copies == "tensor",
+        tensor_copies=kernel.specialises and machine.architecture.copies == "tensor",
         combining=_combining(kernel, constants),
         longest_first=kernel.schedule == "tiled-3",
         large_product=large_product(compute, setting),

@@ -128,6 +128,7 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
         overlap=hidden_share(kernel, constants),
         multicast=2.0 if specialised and architecture.clusters else 1.0,
         persistent=specialised,
+        tensor_copies=specialised,
         paired_rows=architecture.rows if specialised and architecture.pairs else np.inf,
         overlap_power=constants["staged_overlap_power"] if staged else None,
         combining=Combining(constants["split_price"]),

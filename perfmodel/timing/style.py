@@ -114,6 +114,8 @@ class Style:
     paired_rows: float = np.inf
     """Rows of a tile from which two units multiply two tiles together, each loading half of the
     columns."""
+    tensor_copies: bool = False
+    """Whether warps of their own bring the tiles by tensor copies."""
     stream_share: float = 1.0
     """Bandwidth of the kernel's access pattern over that of a plain stream."""
     shared: tuple[str, ...] = ()
