@@ -156,7 +156,7 @@ def _predicted(
     if n > 1:
         _keep_working_memory()
     operator, reuse, tiles = operator_of(problem), request.reuse, request.tile
-    for index in _pieces(operator, shard(problem, device, request), n):
+    for index in _pieces(operator, shard(problem, device, request), n, device, request):
         asked = replace(request, reuse=reuse_at(reuse, index), tile=owntile.at(tiles, index))
         part, timed = time_on(operator, pick(problem, index), device, constants, asked)
         family = operator.family(part)
@@ -180,11 +180,26 @@ def _keep_working_memory() -> None:
     np.empty(_WORKING_BYTES, dtype=np.uint8)
 
 
-def _pieces(operator: Operator, problem: Problem, n: int) -> list[np.ndarray]:
+def _pieces(
+    operator: Operator, problem: Problem, n: int, device: Device, request: Request
+) -> list[np.ndarray]:
     """Index sets of problems that one call can time, each at most the operator's chunk."""
     alike = groups(operator.same_call(problem.values()) if n > 1 else None, n)
+    if n > 1:
+        alike = [
+            index[part]
+            for index in alike
+            for part in _routed(operator, problem, index, device, request)
+        ]
     size = operator.chunk
     return [part[i : i + size] for part in alike for i in range(0, len(part), size)]
+
+
+def _routed(
+    operator: Operator, problem: Problem, index: np.ndarray, device: Device, request: Request
+) -> list[np.ndarray]:
+    """The parts of a piece that one kernel of the library runs."""
+    return groups(operator.routes(pick(problem, index), device, request), len(index))
 
 
 def _kinds(

@@ -40,8 +40,8 @@ NAMED = [
     ("attention", "bf16", "vllm-0.19.0:vllm_vit_flash_attn", "vllm-flash"),
     ("attention", "bf16", "vllm-0.22.0:vllm_vit_flash_attn", "vllm-flash"),
     ("attention", "bf16", "vllm-0.24.0:vllm_vit_flash_attn_fa2", "flash2"),
-    ("attention", "bf16", "trtllm-1.0.0:fmha", "trtllm"),
-    ("attention", "bf16", "trtllm-1.0.0:torch_flow", "trtllm"),
+    ("attention", "bf16", "trtllm-1.0.0:fmha", "tensorrt-llm"),
+    ("attention", "bf16", "trtllm-1.0.0:torch_flow", "tensorrt-llm"),
     ("attention", "bf16", "sglang-0.5.5:trtllm_mha", "trtllm"),
     ("attention", "bf16", "sglang-0.5.14:trtllm_mha", "trtllm"),
     ("attention", "bf16", "sglang-0.5.5:flash_attention", "sglang-flash"),
@@ -143,6 +143,7 @@ NEWEST = (
     "flash4",
     "fmha",
     "trtllm",
+    "tensorrt-llm",
     "sglang-triton",
     "sglang-flashinfer",
 )
@@ -156,7 +157,7 @@ ALSO_NAMED = [
     ("attention", "fp16", "sglang:fmha", "fmha"),
     ("attention", "fp16", "cpu-flash", "cpu-blocked"),
     ("attention", "fp16", "FlashAttention (fa2)", "flash2"),
-    ("attention", "fp16", "sdpa", "flash2"),
+    ("attention", "fp16", "sdpa", "sdpa"),
     ("attention", "fp16", "aten-flash", "flash2"),
     ("attention", "fp16", "a vllm fork", "flash2"),
     ("attention", "fp16", "eager", "eager"),
@@ -180,6 +181,12 @@ ALSO_NAMED = [
     ("rmsnorm", "fp32", "transformers", "hf-rmsnorm-fp32"),
     ("rmsnorm", "fp32", "huggingface", "hf-rmsnorm-fp32"),
     ("rmsnorm", "bf16", "torch-compile", "inductor-rmsnorm"),
+    ("layernorm", "fp32", "huggingface", "torch-layernorm"),
+    ("layernorm", "fp32", "transformers", "torch-layernorm"),
+    ("softmax", "fp32", "huggingface", "torch-softmax-shared"),
+    ("softmax", "fp32", "transformers", "torch-softmax-shared"),
+    ("pointwise", "bf16", "huggingface", "torch-pointwise-rocm"),
+    ("pointwise", "bf16", "transformers-4.50:gelu", "torch-pointwise-rocm"),
     ("softmax", "fp16", "torch-2.1.2", "torch-softmax"),
     ("pointwise", "fp16", "sarathi/vllm", "vllm-activation"),
     ("pointwise", "fp32", "torch-eager(HF fx)", "hf-pointwise"),
@@ -295,6 +302,35 @@ def test_an_unknown_implementation_is_said_in_the_assumptions():
     assert not predict(Attention(1, 8, 8, 256, 256, 64), H100).assumptions
 
 
+@pytest.mark.parametrize("dtype", ["bf16", "fp32"])
+@pytest.mark.parametrize("direction", ["fwd", "bwd"])
+def test_a_norm_that_is_written_out_takes_longer_than_a_fused_one(dtype, direction):
+    """Every operator of the chain is launched, and reads and writes whole tensors."""
+    for rows in (8, 65536):
+        problem = Rowwise("rmsnorm", rows, 4096, dtype, direction=direction)
+        for harness in ("kernel", "cuda_graph", "do_bench"):
+            written, fused = (
+                predict(problem, H100, implementation=name, harness=harness).seconds
+                for name in ("huggingface", "torch")
+            )
+            assert written > 1.2 * fused
+    plain = Rowwise("layernorm", 4096, 4096, dtype, direction=direction)
+    module, own = (predict(plain, H100, implementation=n) for n in ("huggingface", "torch"))
+    assert module.seconds == own.seconds
+
+
+@pytest.mark.parametrize(
+    "name", ["torch-2.6.0:rms", "vllm-0.24.0:gate", "aiter:ck", "sarathi/torch", "nobodys"]
+)
+@pytest.mark.parametrize("op", ["softmax", "layernorm", "rmsnorm", "pointwise", "quantise"])
+def test_a_good_librarys_kernel_is_never_taken_for_a_named_one_in_silence(op, name):
+    problem = Rowwise(op, 4096, 4096, "bf16", "copy" if op == "pointwise" else "")
+    found = predict(problem, H100, implementation=name)
+    if found.implementation == "fused-rows":
+        assert any(f"{name!r} is not known" in line for line in found.assumptions)
+        assert found.known.implementation == "assumed"
+
+
 def test_products_of_triton_share_nothing_between_blocks_and_do_not_split_k():
     problem = Matmul(4096, 4096, 4096)
     triton, library = (predict(problem, H100, implementation=i) for i in ("triton", "cublas"))
@@ -303,6 +339,8 @@ def test_products_of_triton_share_nothing_between_blocks_and_do_not_split_k():
     assert predict(Matmul(64, 64, 2**20), H100, implementation="triton").tile["slices"] == 1
     said = predict(Matmul(64, 64, 64, dtype="w8a16"), H100, implementation="triton").assumptions
     assert said == ("'triton' is not known in w8a16: weight-only taken",)
+    unmet = predict(Matmul(64, 64, 64, dtype="w8a16"), H100, implementation="triton")
+    assert unmet.known.implementation == "assumed"
 
 
 def test_strided_batches_of_fp32_have_classes_of_their_own():
@@ -393,14 +431,14 @@ def test_how_runs_were_timed_stays_where_a_class_falls_back(device):
 
 @pytest.mark.parametrize(
     ("device", "prefill", "decode"),
-    [(B200, "trtllm", "trtllm"), (H100, "trtllm-hopper", "trtllm-xqa"),
+    [(B200, "tensorrt-llm", "trtllm-gen"), (H100, "trtllm-hopper", "trtllm-xqa"),
      (A100, "trtllm-mma", "trtllm-xqa")],
 )  # fmt: skip
 def test_decode_may_be_another_kernel_than_prefill(device, prefill, decode):
     name = "trtllm-1.0.0:torch_flow"
     queries = {"implementation": name}
     assert predict(Attention(1, 8, 8, 256, 256, 64), device, **queries).implementation == prefill
-    assert predict(Attention(1, 8, 8, 1, 256, 64), device, **queries).implementation == decode
+    assert predict(Attention(64, 8, 2, 1, 256, 64), device, **queries).implementation == decode
     found, _ = resolve("attention", name, "bf16", machine(device), decode=True)
     assert (found.caller.packed, found.caller.paged) == (True, True)
 

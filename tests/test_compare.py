@@ -184,7 +184,7 @@ _KEYS_ONLY = ATTENTION | {"seq_q": 1, "implementation": "trtllm-1.2.0rc5:torch_f
 NAMED_BY = {
     "": ATTENTION,
     "flash1": ATTENTION | {"implementation": "flash1"},
-    "trtllm-.*": _KEYS_ONLY,
+    r"trtllm-(0|1\.[0-2])\..*": _KEYS_ONLY,
     "$": LONG_ROWS,
     r"torch-eager\(HF fx\)": LONG_ROWS | {"implementation": "torch-eager(HF fx)"},
     "torch": LONG_ROWS | {"implementation": "torch"},

@@ -12,7 +12,7 @@ from perfmodel.count import count
 from perfmodel.entries import Misfit
 from perfmodel.operators.included import included_seconds
 from perfmodel.schedules.matmul import tiled_matmul
-from perfmodel.timing import matmul, memory, occupancy, rowwise
+from perfmodel.timing import matmul, memory, occupancy, rowchain, rowwise
 from perfmodel.timing.constants import default
 from perfmodel.timing.libraries import kernel_facts, resolve
 from perfmodel.timing.libraries.files import kernels
@@ -44,10 +44,47 @@ def test_activations_are_narrowed_by_the_frameworks_own_kernel_to_the_products_t
     m, n, k = column(512, 4096, 4096)
     problem = Matmul(m, n, k, dtype=dtype)
     narrow = {"fp8": "fp8", "fp8_block": "fp8_block", "nvfp4": "nvfp4"}[dtype]
-    alone = rowwise.beside(
+    alone = setting.further_seconds + rowchain.beside(
         setting, Rowwise("quantise", m, k, output_dtype=narrow), kernel.quantiser
     )
     assert included_seconds(setting, problem, kernel, ["quantise_activations"]) == near(alone)
+
+
+@pytest.mark.parametrize(
+    "slug", ["h100-sxm", "b200", "l40s", "rtx-pro-6000-server", "a100-sxm4-80gb"]
+)
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [
+        ("fp8", "trtllm-1.0.0:torch_flow"),
+        ("fp8", "sglang-0.5.14:sgl"),
+        ("fp8_block", "trtllm-1.0.0:torch_flow"),
+        ("fp8_block", "sglang-0.5.14:deepgemm"),
+        ("nvfp4", "vllm-0.24.0:FlashInfer"),
+    ],
+)
+def test_a_fallback_keeps_the_quantiser_of_the_kernel_that_was_asked_for(slug, dtype, name):
+    """What narrows the activations is the caller's, whichever kernel multiplies them."""
+    asked, _ = resolve(
+        "gemm", name, dtype, machine(load("b200" if dtype == "nvfp4" else "h100-sxm"))
+    )
+    taken, _ = resolve("gemm", name, dtype, machine(load(slug)))
+    assert taken.quantises == asked.quantises
+    assert taken.quantiser == asked.quantiser or kernel_facts(taken.name).quantises
+
+
+@pytest.mark.parametrize("slug", ["h100-sxm", "b200", "l40s"])
+def test_every_kernel_of_a_chain_takes_its_gap_and_its_own_shortest_run(slug):
+    """Five kernels of a few rows (set to zero, maximum, narrowing, to fp32, the product) take no
+    less than five times the shortest published run of a chain's kernel, less a tenth."""
+    device = load(slug)
+    few = Matmul(4, 256, 256, dtype="fp8")
+    harness = {"harness": "cuda_graph"}
+    chain = predict(few, device, implementation="trtllm-1.0.0:torch_flow", **harness).seconds
+    alone = predict(replace(few, dtype="bf16"), device, implementation="trtllm-1.0.0:t", **harness)
+    each = (chain - alone.seconds) / 4
+    gap = machine(device).at_clock(CONSTANTS["kernel_gap"])
+    assert gap + machine(device).at_clock(CONSTANTS["kernel_start"]) < each < 2.2 * gap
 
 
 def test_a_quantiser_is_a_kernel_that_quantises():
@@ -93,7 +130,7 @@ def test_kernels_about_scales_cost_their_launches():
         return float(time_plan(B200, CONSTANTS, plan, (1, width)).seconds.min())
 
     each = seconds(1) - seconds(0)
-    assert each > setting.at_clock("kernel_gap")
+    assert each > setting.further_seconds > setting.at_clock("kernel_gap")
     assert seconds(5) - seconds(0) == near(5 * each)
 
 
@@ -119,6 +156,10 @@ def test_units_that_multiply_together_load_half_of_the_columns_each(rows, m, sha
             ).item()
         )
 
+    copied = memory.l2_seconds(
+        quick, CONSTANTS, cost, where, np.zeros(()), tensors, copied=True
+    ).item()
+    assert copied == near(port(np.inf) / 2)  # 128 bytes a clock by tensor copies, and not 64
     saved = (1.0 - share) * cost.l2["B"].total_bytes / cost.blocks * where.busiest
     assert port(np.inf) - port(128.0) == near(float(saved.item()) / (64 * B200.clock_hz), rel=1e-6)
 

@@ -185,7 +185,8 @@ def test_small_kernels_before_one_for_many_queries_cost_what_they_are(kernels):
     shape = Attention(4, 8, 8, 512, 512, 128, causal=True)
     kernel = replace(kernel_facts("flash3"), prepares=kernels)
     found = attention.forward_plan(shape, kernel, Setting(H100, CONSTANTS)).beside
-    each = H100.at_clock(CONSTANTS["kernel_gap"] + CONSTANTS["block_price"]) + 3 * H100.l2_latency
+    started = CONSTANTS["kernel_gap"] + CONSTANTS["kernel_start"] + CONSTANTS["block_price"]
+    each = H100.at_clock(started) + 3 * H100.l2_latency
     assert found == near(kernels * each)
 
 

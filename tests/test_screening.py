@@ -143,7 +143,7 @@ def test_seconds_at_the_l2_are_those_of_the_full_model(slug, dtype):
     inputs, output = found.grid.input_bytes, found.grid.output_bytes
     moved = np.maximum(found.grid.asked_bytes / how.multicast, inputs) + output
     options = (found.where, found.columns(moved), tensors, how.paired_rows)
-    full = memory.l2_seconds(here, CONSTANTS, cost, *options)
+    full = memory.l2_seconds(here, CONSTANTS, cost, *options, copied=how.tensor_copies)
     paged = 0.0
     if how.pitches:
         paged = memory.translation_seconds(here, CONSTANTS, cost, found.where, how.pitches)

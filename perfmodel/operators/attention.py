@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from perfmodel.algorithms import Attention, Problem
 from perfmodel.elements import ELEMENTS
+from perfmodel.hardware import Device
 from perfmodel.operators.library import Chosen, LibraryOperator, multiplied_as
 from perfmodel.operators.operator import Request
 from perfmodel.operators.options import DIRECTION, DTYPE, Choice, Flag, Multiple, size
 from perfmodel.timing import attention, attention_backward, attention_style, unfused
 from perfmodel.timing.libraries import AttentionFacts, caller_of, resolve, usual
-from perfmodel.timing.machine import Machine
+from perfmodel.timing.machine import Machine, machine
 from perfmodel.timing.plan import Plan
+from perfmodel.timing.routing import routed, routes
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Style
 
@@ -127,7 +130,18 @@ class AttentionOperator(LibraryOperator):
         kernel, said = resolve(
             "attention", implementation, dtype, here, decode=decode, head_dim=dim
         )
-        return kernel, (*widened, *said)
+        found = routed(problem, kernel, here)
+        return replace(found, caller=kernel.caller), (*widened, *said)
+
+    def routes(self, problem: Attention, device: Device, request: Request) -> np.ndarray | None:
+        """Routes of the kernel that is asked for."""
+        here, asked = machine(device), request.implementation or _BY_SCHEDULE.get(request.schedule)
+        dtype, _ = multiplied_as(problem.dtype, problem.dtype, here)
+        decode = attention.decoding(
+            problem, caller_of("attention", asked, dtype, here.architecture.instruction)
+        )
+        kernel, _ = resolve("attention", asked, dtype, here, decode=decode)
+        return routes(problem, kernel, here) if kernel.where else None
 
     def style(
         self,

@@ -11,7 +11,7 @@ from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.arithmetic import Number, product
 from perfmodel.count import compulsory_bytes
 from perfmodel.errors import ProblemError
-from perfmodel.timing import rowwise
+from perfmodel.timing import rowchain, rowwise
 from perfmodel.timing.libraries import GemmFacts, KernelFacts, MatrixFacts
 from perfmodel.timing.memory import hbm_rate
 from perfmodel.timing.setting import Setting
@@ -68,8 +68,8 @@ def _kv_write(
         outputs=2,
         output_dtype=elements["kv"].name,
     )
-    seconds = rowwise.beside(setting, fresh, "cache-write")
     caller, gap = kernel.caller, setting.at_clock("kernel_gap")
+    seconds = gap + rowchain.beside(setting, fresh, "cache-write")
     ahead = caller.writes_ahead and setting.machine.architecture.copies == "tensor"
     uneven = caller.fewer_values is not None and sizes["d"] == caller.fewer_values[0]
     seconds = seconds + np.where(uneven, caller.uneven_writes - 1.0, -float(ahead)) * gap
@@ -123,4 +123,4 @@ def _quantise(setting: Setting, problem: Matmul, kernel: KernelFacts) -> Number:
         problem.k,
         output_dtype=problem.elements()["data"].name,
     )
-    return rowwise.beside(setting, rows, name)
+    return setting.further_seconds + rowchain.beside(setting, rows, name)

@@ -27,6 +27,7 @@ from perfmodel.timing.libraries import (
     MatrixFacts,
     asked_for,
     is_known,
+    unmet,
 )
 from perfmodel.timing.machine import Machine, machine
 from perfmodel.timing.placing import placed
@@ -104,6 +105,9 @@ class LibraryOperator(Operator):
         if some is not kernel:
             said = (*said, f"no tile of {kernel.name} fits on {device.slug}: a smaller one taken")
         found = unknowns(problem.operator, request.implementation, request.harness, device)
+        missing = unmet(request.implementation, said)
+        if missing is not None:
+            found["implementation"] = missing
         if elsewhere:
             found["link"] = "; ".join(elsewhere)
         other = self._included(shaped, request, kernel, setting)
@@ -127,7 +131,7 @@ class LibraryOperator(Operator):
             launch_seconds=seconds - device_seconds,
             included_seconds=extra,
             tile=tile,
-            assumptions=(*here.assumptions, *said, *found.values()),
+            assumptions=tuple(dict.fromkeys((*here.assumptions, *said, *found.values()))),
             unknowns=found,
             dispatch=dispatch,
         )
@@ -145,6 +149,8 @@ class LibraryOperator(Operator):
         quantises = isinstance(kernel, GemmFacts) and kernel.quantises
         if quantises and constants.run(request.harness).library_kernels:
             includes = (*includes, "quantise_activations")
+        if isinstance(kernel, AttentionFacts) and kernel.writes:
+            includes = tuple(name for name in includes if name not in ("kv_write", "rope"))
         includes = () if "included" in constants.off else tuple(dict.fromkeys(includes))
         return included_seconds(setting, problem, kernel, includes)
 

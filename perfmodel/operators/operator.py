@@ -159,6 +159,11 @@ class Operator(ABC):
         chip.
         """
 
+    def routes(self, problem: Any, device: Device, request: Request) -> np.ndarray | None:
+        """A code for each problem: problems with different ones run on different kernels of a
+        library. None: all run on one."""
+        return None
+
     def same_call(self, sizes: Mapping[str, Any]) -> np.ndarray | None:
         """A code for each problem: one call can time the problems that share it.
 

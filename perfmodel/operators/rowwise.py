@@ -13,8 +13,8 @@ from perfmodel.elements import ELEMENTS
 from perfmodel.operators.library import Chosen, LibraryOperator
 from perfmodel.operators.operator import Request
 from perfmodel.operators.options import DIRECTION, DTYPE, Choice, size
-from perfmodel.timing import rowchain, rowwise
-from perfmodel.timing.libraries import RowFacts, resolve
+from perfmodel.timing import rowchain
+from perfmodel.timing.libraries import RowFacts, kernel_facts, resolve
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Plan
 from perfmodel.timing.runs import table
@@ -73,9 +73,9 @@ class RowwiseOperator(LibraryOperator):
         setting: Setting,
     ) -> list[Plan]:
         """One kernel, or those of a chain; gradients of norms have a second one for the weights."""
-        if rowchain.steps(kernel.chain):
-            return [rowchain.plan(problem, kernel, setting)]
-        return [rowwise.plan(problem, kernel, setting)]
+        if problem.direction == "bwd" and kernel.gradient_kernel is not None:
+            kernel = kernel_facts(kernel.gradient_kernel)
+        return [rowchain.plan(problem, kernel, setting)]
 
 
 OPERATORS = (

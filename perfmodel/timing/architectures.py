@@ -52,6 +52,8 @@ class Architecture:
     are stated."""
     l2_bytes_per_clock: float = 24.0
     """L2 bytes a clock that a unit reads, for devices whose spec has no L2 bandwidth."""
+    copied_bytes_per_clock: float = 64.0
+    """L2 bytes a clock that tensor copies bring to a unit; plain loads bring 64."""
     l2_distinct_share: float = 1.0
     """Share of the L2 capacity for distinct lines. It is below 1 where the L2 has two partitions,
     and the partition near a unit keeps a copy of lines that the unit reads from the other one."""

@@ -65,12 +65,14 @@ def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
     machine, constants = setting.machine, setting.constants
     packed = kernel.caller.packed
     price = block_price(kernel, constants) if packed else constants["chained_block_price"]
+    price += kernel.steps * constants["row_price"]
     return Style(
         compute=compute,
         matrix_share=_matrix_share(compute, kernel, setting),
         overlap=hidden_share(kernel, constants),
         resident=np.inf if kernel.resident is None else kernel.resident,
         persistent=kernel.instruction == "native" and machine.architecture.copies == "tensor",
+        tensor_copies=kernel.specialises and machine.architecture.copies == "tensor",
         combining=_combining(kernel, constants),
         longest_first=kernel.schedule == "tiled-3",
         large_product=large_product(compute, setting),

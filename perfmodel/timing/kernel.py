@@ -248,7 +248,16 @@ def _memory_seconds(
     """
     l2_share = machine.architecture.l2_stream_share if style.streams else 1.0
     asked_bytes = moved.l2_bytes / l2_share
-    l2 = memory.l2_seconds(machine, constants, cost, where, asked_bytes, tensors, style.paired_rows)
+    l2 = memory.l2_seconds(
+        machine,
+        constants,
+        cost,
+        where,
+        asked_bytes,
+        tensors,
+        style.paired_rows,
+        copied=style.tensor_copies,
+    )
     if style.pitches and "translation" not in constants.off:
         l2 = l2 + memory.translation_seconds(machine, constants, cost, where, style.pitches)
     streams = {"l2": l2, **_own_seconds(machine, constants, moved.through(), style)}
@@ -348,7 +357,7 @@ def _block_seconds(
     rounds = where.busiest / _resident(where) ** constants["block_overlap"]
     price = machine.at_clock(constants["block_price"] * style.block.price)
     start = machine.at_clock(style.block.setup_seconds)
-    return np.asarray(rounds * price + start + style.block.search_seconds)
+    return np.asarray(np.maximum(rounds * price + start, 0.0) + style.block.search_seconds)
 
 
 def busy_seconds(

@@ -121,17 +121,23 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
     native = kernel.instruction == "native" and architecture.copies == "tensor"
     specialised = kernel.specialises and native
     staged = on_vector and machine.staged
+    ahead = architecture.instruction in kernel.starts_ahead
     return Style(
         compute=compute,
         matrix_share=share * matrix_share(kernel, machine),
         overlap=hidden_share(kernel, constants),
         multicast=2.0 if specialised and architecture.clusters else 1.0,
         persistent=specialised,
+        tensor_copies=specialised,
         paired_rows=architecture.rows if specialised and architecture.pairs else np.inf,
         overlap_power=constants["staged_overlap_power"] if staged else None,
         combining=Combining(constants["split_price"]),
         code=Code(vector_share=constants["vector_share"]),
-        block=Block(turn_seconds=kernel.step_cycles / machine.clock_hz),
+        block=Block(
+            turn_seconds=kernel.step_cycles / machine.clock_hz,
+            # The first blocks start while the kernel before is still running.
+            setup_seconds=-constants["block_price"] if ahead else 0.0,
+        ),
         stream_share=constants["stream_share_tiles"],
         # One warp stages operands in its registers while another one multiplies.
         turns=Turns(

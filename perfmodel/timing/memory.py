@@ -60,17 +60,25 @@ def l2_seconds(
     l2_bytes: np.ndarray,
     tensors: Mapping[str, Tensor],
     paired_rows: float = np.inf,
+    *,
+    copied: bool = False,
 ) -> np.ndarray:
     """Seconds at the L2 boundary: all bytes over its rate, or the busiest unit's over its port.
 
-    A unit's port takes 64 bytes a clock (NVIDIA since Volta). The busiest unit has one block of
+    A unit's port takes 64 bytes a clock (NVIDIA since Volta), where tensor copies fill it
+    (`copied`) as many as the architecture says. The busiest unit has one block of
     full tiles, not a ragged one from the end of an axis. Where two units multiply together
     (`Style.paired_rows`), half of a tile of columns crosses each port.
     """
     chip = l2_bytes / (machine.l2_bytes_per_s * constants["l2_share"])
     whole, mean = _block_bytes(cost, tensors, paired_rows)
-    port = (whole + mean * (where.busiest - 1.0)) / (64.0 * machine.clock_hz)
+    port = (whole + mean * (where.busiest - 1.0)) / port_bytes_per_s(machine, copied=copied)
     return np.asarray(np.maximum(chip, port))
+
+
+def port_bytes_per_s(machine: Machine, *, copied: bool) -> float:
+    """Bytes per second that a unit's port takes from the L2."""
+    return machine.clock_hz * (machine.architecture.copied_bytes_per_clock if copied else 64.0)
 
 
 def _block_bytes(

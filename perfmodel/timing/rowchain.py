@@ -14,35 +14,55 @@ from perfmodel.timing import rowwise
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.libraries import RowFacts, kernel_facts
 from perfmodel.timing.libraries.facts import Chain
-from perfmodel.timing.plan import Part, Plan
+from perfmodel.timing.plan import Part, Plan, time_plan
 from perfmodel.timing.reuse import Reuse
 from perfmodel.timing.setting import Setting
 
-_OWN, _MAP = "data", "torch-pointwise"
+_OWN, _ROW, _MAP = "data", "row", "torch-pointwise"
 
 
 def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     """A chain of element-wise maps, each of which reads the output of the map before.
 
     A step reads its input in the order in which it was written, so the reuse distance is the bytes
-    that the step before touched. Between two runs of the chain it is all bytes that the chain
-    touches.
+    that the last step on whole tensors touched. Between two runs of the chain it is all bytes that
+    the chain touches. Every kernel of a chain of several starts anew (`kernel_start`).
+
+    Kernels that are no chain have the plan of `rowwise`.
     """
+    if not steps(kernel.chain):
+        return rowwise.plan(problem, kernel, setting)
     assert kernel.chain is not None
+    start = setting.constants["kernel_start"] if len(kernel.chain.steps) > 1 else 0.0
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
     types = [_types(problem, step) for step in kernel.chain.steps]
-    written = [name for _, name in types]
-    touched = [elements * sum(element(name).bytes for name in each) for each in types]
-    whole = elements * _buffers([element(name).bytes for name in (types[0][0], *written)])
+    touched = [_bytes(read) + _bytes(written) for read, written in types]
+    before = [
+        next(filter(None, touched[i - 1 :: -1]), 0.0) * elements for i in range(1, len(types))
+    ]
+    whole = elements * _buffers([_bytes(types[0][0]), *(_bytes(written) for _, written in types)])
     parts = [
         replace(
-            _map(problem, each, operations, elements, kernel.chain.start_seconds, setting),
-            reuse=_reuse(setting.run, whole, touched[i - 1] if i else None),
+            _map(problem, each, operations, elements, start, setting),
+            reuse=_reuse(setting.run, whole, before[i - 1] if i else None),
         )
         for i, (each, (*_, operations)) in enumerate(zip(types, kernel.chain.steps, strict=True))
     ]
     # Where calls are made one by one, each kernel is a call.
     return Plan(parts[0].schedule.name, tuple(parts), {}, calls=len(parts))
+
+
+def beside(setting: Setting, problem: Rowwise, name: str) -> np.ndarray:
+    """Seconds of a row-wise kernel of class `name` that a library runs beside an operator's own
+    kernel.
+
+    Shape (n, 1), without the gap between them.
+    """
+    machine, constants = setting.machine, setting.constants
+    made = plan(problem, kernel_facts(name), setting)
+    shape = np.broadcast_shapes((1, 1), np.shape(problem.rows), np.shape(problem.cols))
+    seconds = time_plan(machine, constants, made, shape).seconds
+    return np.asarray(seconds)
 
 
 def steps(chain: Chain | None) -> bool:
@@ -61,29 +81,52 @@ def _buffers(widths: Sequence[float]) -> float:
     return widths[0] + sum(own) + last
 
 
-def _types(problem: Rowwise, step: tuple[str, str, float]) -> tuple[str, str]:
-    """Types that a step reads and writes."""
-    read, written, _ = step
-    return (problem.dtype if read == _OWN else read), (
-        problem.dtype if written == _OWN else written
+Types = tuple[str, ...]
+"""Element types of whole tensors; empty for a number a row."""
+
+
+def _types(problem: Rowwise, step: tuple[str, str, float]) -> tuple[Types, Types]:
+    """Types of the whole tensors that a step reads and writes."""
+    read, written = (
+        tuple(problem.dtype if name == _OWN else name for name in side.split("+") if name != _ROW)
+        for side in step[:2]
     )
+    return read, written
+
+
+def _bytes(types: Types) -> float:
+    """Bytes an element of tensors of some types."""
+    return sum(element(name).bytes for name in types)
 
 
 def _map(
     problem: Rowwise,
-    types: tuple[str, str],
+    types: tuple[Types, Types],
     operations: float,
     elements: np.ndarray,
     start_seconds: float,
     setting: Setting,
 ) -> Part:
-    """The kernel of a step: a copy with the integer operations that the step adds an element."""
+    """The kernel of a step: a copy, a sum or a fill, with the integer operations that the step adds
+    an element. The blocks of a sum fold theirs by shuffles, in half of two reductions."""
     read, written = types
-    step = replace(problem, op="pointwise", variant="", dtype=read, output_dtype=written)
+    if not read and not written:
+        problem, elements, read = replace(problem, cols=1), np.asarray(problem.rows), ("fp32",)
+    step = replace(
+        problem,
+        op="pointwise",
+        variant="",
+        direction="fwd",
+        dtype=(*read, *written)[0],
+        output_dtype=(*written, *read)[0],
+        inputs=len(read),
+        outputs=len(written),
+    )
     (part,) = rowwise.plan(step, kernel_facts(_MAP), setting).parts
     code = part.style.code
     more = replace(code, integer_ops=code.integer_ops + elements * operations)
-    block = replace(part.style.block, setup_seconds=start_seconds)
+    folds = setting.constants["row_price"] if read and not written else 0.0
+    block = replace(part.style.block, setup_seconds=start_seconds, chain_seconds=folds)
     return replace(part, style=replace(part.style, code=more, block=block))
 
 

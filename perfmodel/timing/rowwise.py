@@ -13,7 +13,7 @@ from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.libraries import RowFacts, kernel_facts
 from perfmodel.timing.libraries.facts import Chain, Rows
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.plan import Part, Plan, time_plan
+from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Block, Code, Style
 from perfmodel.timing.traffic import held_share
@@ -51,8 +51,6 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     row costs a chain of dependent reductions, `row_price` each, whatever its length.
     """
     machine, constants = setting.machine, setting.constants
-    if problem.direction == "bwd" and kernel.gradient_kernel is not None:
-        return plan(problem, kernel_facts(kernel.gradient_kernel), setting)
     problem = _by_groups(_whole_tensors(problem, kernel), kernel.rows)
     if kernel.rows is None and problem.op != "pointwise":
         problem = _flat(problem, kernel.chain)
@@ -83,7 +81,7 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     sizes = {axis: np.asarray(size, dtype=np.float64) for axis, size in problem.sizes().items()}
     part = Part(schedule, sizes, problem.elements(), how)
     further = kernel.chain.kernels - 1 if kernel.chain is not None else 0
-    gaps = further * setting.at_clock("kernel_gap")
+    gaps = further * setting.small_kernel_seconds(steps=2)
     before: tuple[Part, ...] = ()
     if kernel.gradient_product and problem.direction == "bwd":
         both = Rowwise("pointwise", problem.rows, problem.cols, problem.dtype, "mul", inputs=2)
@@ -109,7 +107,8 @@ def _cut(whole: Plan, problem: Rowwise, kernel: RowFacts, setting: Setting) -> P
     weights = _WEIGHTS.get(problem.op, 0)
     between = (2 + weights) * width * np.asarray(problem.cols, dtype=np.float64)
     kept = held_share(between, machine.l2_capacity, setting.constants["l2_knee"])
-    map_, gap = plan(_flat(problem, kernel.cut), kernel, setting), setting.at_clock("kernel_gap")
+    map_ = plan(_flat(problem, kernel.cut), kernel, setting)
+    further = (kernel.cut.kernels - 2) * setting.small_kernel_seconds(steps=2)
     own, part = whole.parts[0].style.code, map_.parts[0]
     # The class's operations beyond the algorithm's run on pieces too.
     more = replace(own, integer_ops=part.style.code.integer_ops)
@@ -122,7 +121,7 @@ def _cut(whole: Plan, problem: Rowwise, kernel: RowFacts, setting: Setting) -> P
         whole,
         parts=(rest, pieces),
         # The second part already counts one gap.
-        beside=whole.beside + cut * (kernel.cut.kernels - 2) * gap,
+        beside=whole.beside + cut * further,
         calls=cut * kernel.cut.kernels,
     )
 
@@ -349,19 +348,6 @@ def _schedule(problem: Rowwise, layout: _Laid | None) -> tuple[Schedule, Number]
     steps = 1.0 if single else _REDUCTIONS[problem.op]
     # A warp that holds a whole row needs no reduction across warps.
     return schedule, steps * np.where(by_warp | layout.shuffles, 0.5, 1.0)
-
-
-def beside(setting: Setting, problem: Rowwise, name: str) -> np.ndarray:
-    """Seconds of a row-wise kernel of class `name` that a library runs beside an operator's own
-    kernel.
-
-    Shape (n, 1); the gap between dependent kernels is included.
-    """
-    machine, constants = setting.machine, setting.constants
-    made = plan(problem, kernel_facts(name), setting)
-    shape = np.broadcast_shapes((1, 1), np.shape(problem.rows), np.shape(problem.cols))
-    seconds = time_plan(machine, constants, made, shape).seconds
-    return np.asarray(setting.at_clock("kernel_gap") + seconds)
 
 
 def whole(count: Number) -> Number:

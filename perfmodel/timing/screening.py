@@ -14,7 +14,13 @@ from perfmodel.algorithms.matmul import Matmul, is_widened
 from perfmodel.arithmetic import Number, as_floats, product
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
-from perfmodel.timing.memory import hbm_rate, mean_latency, page_seconds, units_together
+from perfmodel.timing.memory import (
+    hbm_rate,
+    mean_latency,
+    page_seconds,
+    port_bytes_per_s,
+    units_together,
+)
 from perfmodel.timing.menu import GROUP, Candidates, slice_k, stages_held, thread_tile
 from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.pipes import issue_lanes, together
@@ -209,6 +215,8 @@ def scores(
         persistent=how.persistent,
         loaded=constants["latency_share"] - 1.0,
     )
+    if how.block.setup_seconds:
+        score += (machine.at_clock(how.block.setup_seconds) / unit).astype(np.float32, copy=False)
     return score, unit
 
 
@@ -269,12 +277,12 @@ def _crossing_seconds(
     )
     whole = k * (height * grid.widths["data"] + width * grid.widths["weights"] / pair)
     whole = whole + height * width * grid.widths["output"]
-    per_clock = 64.0 * machine.clock_hz
+    port = port_bytes_per_s(machine, copied=how.tensor_copies)
     missed, caught = _missed(grid, machine, constants, together)
     latency = mean_latency(machine, missed, caught=caught)
     return {
-        "port": mean / per_clock,
-        "whole": np.maximum(whole - mean, 0.0) / per_clock,
+        "port": mean / port,
+        "whole": np.maximum(whole - mean, 0.0) / port,
         "chain": np.maximum(latency / (grid.stages - 1.0), how.block.turn_seconds) / grid.depth * k,
         "least": (inputs + output) / hbm_rate(machine, constants),
         "l2": crossing,

@@ -38,8 +38,13 @@ class Setting:
         """Seconds of a constant at the device's clock."""
         return float(self.machine.at_clock(self.constants[name]))
 
+    @property
+    def further_seconds(self) -> float:
+        """Seconds until a further kernel of a call loads its data: the gap, and its own start."""
+        return self.at_clock("kernel_gap") + self.at_clock("kernel_start")
+
     def small_kernel_seconds(self, steps: int) -> float:
-        """Seconds of a kernel of a few blocks that runs before another one: the gap, its blocks,
-        and `steps` dependent accesses of the L2."""
-        launched = self.at_clock("kernel_gap") + self.at_clock("block_price")
+        """Seconds of a further kernel of a few blocks: until it starts, its blocks, and `steps`
+        dependent accesses of the L2."""
+        launched = self.further_seconds + self.at_clock("block_price")
         return launched + steps * self.machine.l2_latency

@@ -13,7 +13,7 @@ from perfmodel.algorithms.rowwise import Rowwise
 from perfmodel.arithmetic import Number, as_floats, ceil_div, product
 from perfmodel.elements import ElementType
 from perfmodel.schedules import tiled
-from perfmodel.timing import rowwise, slicing
+from perfmodel.timing import rowchain, rowwise, slicing
 from perfmodel.timing.attention_style import on_tiles, operand_tile
 from perfmodel.timing.libraries.facts import AttentionFacts, TileRow
 from perfmodel.timing.libraries.rules import CAPTURED, SEARCHED, GraphRule
@@ -50,7 +50,7 @@ def split_plan(
     splits, launched, beside = _slices(
         every, sizes, tile, cuttable, kernel, setting, how, width, keep
     )
-    pack = sizes["r"]
+    pack = 1.0 if kernel.apart else sizes["r"]
     if kernel.regroups:
         apart = _with_window(problem)
         beside = beside + np.where(apart, 0.0, _regrouping(problem, setting))
@@ -335,7 +335,7 @@ def _regrouping(problem: Attention, setting: Setting) -> np.ndarray:
     sizes = {axis: np.asarray(size) for axis, size in problem.sizes().items()}
     heads = rowwise.whole(product([sizes["b"], sizes["g"], sizes["r"]]))
     copied = Rowwise("pointwise", heads, sizes["d"], dtype=problem.dtype)
-    copy = rowwise.beside(setting, copied, "torch-pointwise")
+    copy = setting.at_clock("kernel_gap") + rowchain.beside(setting, copied, "torch-pointwise")
     return np.asarray(_copies(sizes) * copy)
 
 

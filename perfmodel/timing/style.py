@@ -38,7 +38,8 @@ class Block:
     price: Number = 1.0
     """Cost of starting and ending a block, as a multiple of the constant `block_price`."""
     setup_seconds: float = 0.0
-    """Seconds that persistent blocks set up for, once."""
+    """Seconds of setup, once for all blocks; negative where the first ones start before the kernel
+    before ends."""
     chain_seconds: Number = 0.0
     """Seconds of dependent steps of a block: reductions."""
     step_seconds: float = 0.0
@@ -113,6 +114,8 @@ class Style:
     paired_rows: float = np.inf
     """Rows of a tile from which two units multiply two tiles together, each loading half of the
     columns."""
+    tensor_copies: bool = False
+    """Whether warps of their own bring the tiles by tensor copies."""
     stream_share: float = 1.0
     """Bandwidth of the kernel's access pattern over that of a plain stream."""
     shared: tuple[str, ...] = ()

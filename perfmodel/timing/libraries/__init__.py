@@ -15,7 +15,7 @@ optimistic for these kernels. docs/libraries.md shows how to add a library, and 
 one's own brings one.
 """
 
-from perfmodel.timing.libraries.dispatch import resolve, usual
+from perfmodel.timing.libraries.dispatch import resolve, unmet, usual
 from perfmodel.timing.libraries.facts import (
     AttentionFacts,
     Caller,
@@ -50,5 +50,6 @@ __all__ = [
     "kernels",
     "resolve",
     "spelled",
+    "unmet",
     "usual",
 ]

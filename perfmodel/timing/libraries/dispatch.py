@@ -18,6 +18,7 @@ from perfmodel.timing.libraries.naming import (
 from perfmodel.timing.machine import Machine
 
 _BLOCKED = "cpu-blocked"
+_UNMET = " is not known in "
 
 
 def resolve(
@@ -43,7 +44,7 @@ def resolve(
     if chosen is None:
         chosen = usual(op, dtype, machine)
         if implementation and is_known(op, implementation):
-            said.append(f"{implementation!r} is not known in {dtype}: {chosen.name} taken")
+            said.append(f"{implementation!r}{_UNMET}{dtype}: {chosen.name} taken")
     if isinstance(chosen, AttentionFacts) and machine.device.kind == "cpu":
         # No library runs a GPU's tiles on a CPU.
         chosen = chosen if chosen.schedule == "standard" else kernel_facts(_BLOCKED)
@@ -57,6 +58,11 @@ def resolve(
         chosen = _running(kernel_facts(chosen.decoder), machine)
     caller = caller_of(op, implementation, dtype, machine.architecture.instruction)
     return replace(chosen, caller=caller), tuple(said)
+
+
+def unmet(implementation: str | None, said: tuple[str, ...]) -> str | None:
+    """The sentence of `resolve` that the implementation has no kernel for the type, if there."""
+    return next((line for line in said if line.startswith(f"{implementation!r}{_UNMET}")), None)
 
 
 def _named(
@@ -86,13 +92,17 @@ def _running(
 ) -> Any:
     """The kernel, or its fallback where it does not exist for the device.
 
-    A fallback within the library is reported only where the kernel itself was named.
+    A fallback within the library is reported only where the kernel itself was named. A fallback
+    that does not quantise activations is given them by the kernel's quantiser: the caller's.
     """
     while not kernel.runs_on.allows(machine.architecture) and kernel.fallback is not None:
         if said is not None and (kernel.name == implementation or not kernel.dispatches):
             where = machine.device.slug
             said.append(f"{kernel.name} does not run on {where}; {kernel.fallback} taken")
-        kernel = kernel_facts(kernel.fallback)
+        other = kernel_facts(kernel.fallback)
+        if isinstance(other, GemmFacts) and isinstance(kernel, GemmFacts) and not other.quantises:
+            other = replace(other, quantises=kernel.quantises, quantiser=kernel.quantiser)
+        kernel = other
     return kernel
 
 

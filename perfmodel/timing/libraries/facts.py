@@ -18,6 +18,7 @@ from perfmodel.timing.libraries.rules import (
     EvenRule,
     GraphRule,
     HeadRule,
+    Route,
     SegmentRule,
     SplitRule,
     WaveRule,
@@ -189,6 +190,13 @@ class AttentionFacts(MatrixFacts):
     passed_columns: Annotated[int | None, "columns of the result"] = None
     """Columns of the result that a warp computes, where scores pass through shared memory between
     the products: written once in 16 bits, read by every warp that shares their row."""
+    steps: Annotated[int, "steps"] = 0
+    """Block-wide steps of a block outside its loop over the keys, each behind a barrier; resident
+    blocks share their time as they share that of starting."""
+    apart: bool = False
+    """Whether each query head of a decode has blocks of its own, which share no keys."""
+    writes: bool = False
+    """Whether it rotates queries and keys and writes the cache itself."""
     holds_queries: bool = False
     """Whether a block of many queries keeps them in registers, not in shared memory."""
     ping_pong: bool = False
@@ -221,6 +229,8 @@ class AttentionFacts(MatrixFacts):
     """Slices that the combining kernel loads before it waits for them; 0: all."""
     decoder: str | None = None
     """The kernel that runs decode, where it is another one."""
+    where: tuple[Route, ...] = ()
+    """Problems that the library sends to other kernels; the first that holds is taken."""
     other_dims: str | None = None
     """The kernel that runs head dimensions that are not in `head_dims`; None: they are padded."""
     waits: Annotated[int, "loads a tile"] = 0
@@ -356,6 +366,9 @@ class GemmFacts(MatrixFacts):
     step_cycles: Annotated[float, "cycles"] = 0.0
     """Cycles of dependent steps a tile of k, which the next tile's steps follow: scales that are
     fetched, applied or moved before the multiplication."""
+    starts_ahead: tuple[Native, ...] = ()
+    """Matrix instructions of the devices on which its blocks start before the kernel before ends
+    (programmatic dependent launch)."""
     promoted: bool = False
     """Whether block scales are applied outside the matrix instruction, on fp32 sums."""
     quantises: bool = False
@@ -380,9 +393,8 @@ class Chain:
     """Tensors that the kernels read, in total."""
     steps: Annotated[tuple[tuple[str, str, float], ...], "[type, type, operations]"] = ()
     """Each kernel of the chain, instead of `kernels` and `streams`: the types that it reads and
-    writes (`data` is the problem's own), and its integer operations an element beyond a copy's."""
-    start_seconds: Annotated[float, "s"] = 0.0
-    """Seconds of setup in each of those kernels before its first load, at 1.75 GHz."""
+    writes, and its integer operations an element beyond a copy's. `data` is the problem's own type,
+    `fp32+fp32` two tensors, and `row` one number a row or column."""
 
 
 @dataclass(frozen=True)

@@ -241,7 +241,7 @@ def _whole(op: str, name: str) -> bool:
     if any(re.fullmatch(pattern, name) and not re.fullmatch(pattern, "") for pattern in patterns):
         return True
     framework = re.fullmatch(load()[NAMES].parts["frameworks"], name)
-    if framework is None:
+    if framework is None or not _found(patterns, name):
         return False
     own = framework["name"]
     return any(framework[1] in pattern or re.fullmatch(pattern, own) for pattern in patterns)

@@ -88,8 +88,9 @@ def _row_faults(kernel: RowFacts) -> Iterator[tuple[str, str]]:
 def check_links(kernel: KernelFacts, known: Mapping[str, KernelFacts]) -> None:
     """Raise `Misfit` for a reference to a kernel that is missing, of another kind, or part of a
     cycle."""
-    for key in _LINKS:
-        other = getattr(kernel, key, None)
+    links = [(key, getattr(kernel, key, None)) for key in _LINKS]
+    links += [("where", route.kernel) for route in getattr(kernel, "where", ())]
+    for key, other in links:
         if other is None:
             continue
         same = {n: each for n, each in known.items() if isinstance(each, type(kernel))}
