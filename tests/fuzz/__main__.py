@@ -56,7 +56,7 @@ KINDS: dict[str, tuple[Callable[[Dice], Input], float]] = {
     "networks": (networkcommands.make, 4),
     "serving": (servingcommands.make, 4),
     "results": (resultfiles.make, 6),
-    "traces": (tracedmodules.make, 1),
+    "traces": (tracedmodules.make, 3),
 }
 """What is fuzzed: maker and weight."""
 
