@@ -275,6 +275,32 @@ def test_a_sum_over_no_elements_is_a_fill_of_its_result(name):
         assert predict_graph(each.graph, H100).seconds > 0
 
 
+SUMS = {
+    "sum": torch.sum,
+    "mean": torch.mean,
+    "amax": torch.amax,
+    "norm": torch.linalg.vector_norm,
+    "var": torch.var,
+    "dot": lambda x: torch.dot(x.view(-1), x.view(-1)),
+    "loss": lambda x: nn.functional.cross_entropy(x, torch.zeros_like(x[:, 0]).long()),
+    "columns": lambda x: x.view(-1, 4).sum(0),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_a_sum_over_all_elements_goes_at_the_memorys_rate(name):
+    x = torch.zeros(4096, 2048, device="meta")
+
+    class Sum(torch.nn.Module):
+        def forward(self, x):
+            return SUMS[name](x)
+
+    found = predict_graph(trace(Sum(), (x,)).graph, H100)
+    for node in found.nodes:
+        moving = float(node.prediction.bytes["hbm"]) / H100.hbm_bytes_per_s
+        assert node.seconds < 2 * moving + 4e-6, node.name
+
+
 class Region(torch.nn.Module):
     """A product in a region of another precision, and one of weights that are the same."""
 
