@@ -177,6 +177,12 @@ def test_no_product_is_faster_than_its_bytes(name, m, power):
     assert all(each.low_seconds <= each.seconds <= each.high_seconds for each in found)
 
 
+@given(m=SIZES, n=SIZES, k=SIZES)
+def test_narrow_activations_are_cast_once_from_sixteen_bits_to_eight(m, n, k):
+    cast, _ = scheme("w8a8").kernels(Matmul(m, n, k), H100)
+    assert cast.bytes["l2"] == (2 + 1) * m * k
+
+
 def test_balls_in_bins_are_as_simulated():
     """The fullest of 32 banks after 32 random accesses: 3.53 on average."""
     random = np.random.default_rng(1)

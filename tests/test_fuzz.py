@@ -13,7 +13,7 @@ from check import judged  # noqa: E402
 from inputs import Input  # noqa: E402
 
 FOUND = sorted((FOLDER / "found").glob("*.json"))
-KINDS = "commands,specs,tables,algorithms,sweeps,declared,graphs,networks,serving,results"
+KINDS = "commands,specs,tables,algorithms,sweeps,declared,graphs,networks,serving,results,traces"
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)

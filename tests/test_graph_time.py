@@ -95,6 +95,9 @@ def test_a_graph_is_its_nodes_its_gaps_and_its_waiting(seed, device, harness):
     assert found.seconds == pytest.approx(whole)
     assert found.gap_seconds == pytest.approx(gap_of(device) * (len(found.nodes) - 1))
     assert found.waiting_seconds > 0
+    told = found.as_dict()
+    parts = sum(node["time_us"] for node in told["nodes"]) + told["gap_us"] + told["waiting_us"]
+    assert told["time_us"] == pytest.approx(parts)
 
 
 @given(st.integers(1, 50), st.sampled_from(DEVICES))

@@ -103,6 +103,12 @@ def test_any_text_is_a_spec_or_one_line_with_its_place(text):
     assert "\n" not in str(error.value)
 
 
+@given(st.integers(0, 20), st.integers(0, 20), st.sampled_from(["\tslug: x", "}", "%"]))
+def test_what_is_no_yaml_is_told_at_its_line(before, after, text):
+    with pytest.raises(SpecError, match=rf"^f\.yaml:{before + 1}: not valid YAML"):
+        loads("# a line\n" * before + text + "\n# a line" * after, "f.yaml")
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_a_damaged_spec_is_one_line_with_its_place(data):

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from perfmodel.algorithms import library
+from perfmodel.algorithms.declaration import declare
+from perfmodel.count import count
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load
 from perfmodel.napkin import mapper
@@ -268,6 +270,45 @@ def test_a_row_that_fits_nowhere_says_so():
             load("h100-sxm").scaled(shared_capacity=1e-3),
         )
     assert np.isfinite(search(case, load("h100-sxm")).seconds)
+
+
+# -- sums ----
+
+
+def summed(first, kept, last):
+    """A sum of X[a, b, c] over a and c."""
+    declaration = declare(
+        name="sum",
+        axes={"a": first, "b": kept, "c": last},
+        types={"X": "fp32", "Y": "fp32"},
+        tensors={
+            "X": {"axes": ["a", "b", "c"], "element": "X"},
+            "Y": {"axes": ["b"], "element": "Y"},
+        },
+        steps={"sum": {"reduction": ["X"], "over": ["a", "c"], "to": "Y", "vector": 1.0}},
+        outputs=["Y"],
+    )
+    return declaration.at()
+
+
+@pytest.mark.parametrize("device", ["t4", "a100-sxm4-80gb", "h100-sxm", "mi300x", "rtx5090"])
+def test_a_sum_goes_at_the_memorys_rate_whatever_its_shape(device):
+    spec = load(device)
+    for exponent in (12, 20, 26):
+        moving = 4.0 * 2**exponent / spec.hbm_bytes_per_s
+        for first, kept in ((0, 0), (0, 4), (4, 0), (4, 8)):
+            case = summed(2**first, 2**kept, max(2 ** (exponent - first - kept), 1))
+            seconds = search(case, spec).seconds
+            assert moving <= seconds < 2 * moving + 4e-6, (exponent, first, kept)
+
+
+def test_blocks_that_share_a_sum_write_a_part_each_and_one_adds_them_up():
+    (kernel,) = search(summed(1, 1, 2**22 + 3), load("h100-sxm")).kernels
+    blocks = -(-(2**22 + 3) // kernel.tiles["c"])
+    whole, fold = count(kernel.part.schedule, kernel.part.sizes, kernel.part.elements).kernels
+    assert whole.blocks == blocks > load("h100-sxm").units
+    assert whole.bytes_at("l2") == 4 * (2**22 + 3 + blocks)
+    assert fold.bytes_at("hbm") == 4 * (blocks + 1)
 
 
 # -- names -----------------------------------------------------------------------------------------

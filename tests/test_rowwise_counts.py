@@ -139,3 +139,21 @@ def test_symbols():
     # Whether a streamed row needs its second pass stays open until the tile count is known.
     streamed = counts(rows(problem, 1, c), problem).bytes_at("l2")
     assert streamed.subs({n: 8, t: 3, c: 16}) == 3 * 8 * 96 * 2
+
+
+@given(lengths, lengths, st.tuples(*[st.integers(0, 3)] * 4))
+def test_an_element_is_accessed_as_often_as_its_tensors_are_moved(height, width, tensors):
+    reads, writes, also_reads, also_writes = tensors
+    problem = Rowwise(
+        "pointwise",
+        height,
+        width,
+        inputs=reads + 1,
+        outputs=writes,
+        also_inputs=also_reads,
+        also_outputs=also_writes + 1,
+        also_dtype="bf16",
+    )
+    assert counts(elementwise(problem), problem).bytes_at("hbm") == (
+        2 * height * width * problem.accesses()
+    )

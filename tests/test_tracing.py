@@ -242,6 +242,65 @@ def test_what_is_written_in_place_is_read_as_it_then_is():
     ]  # what is overwritten is not read
 
 
+OVER_NOTHING = {
+    "product": lambda x: x[:, :0] @ x[:0],
+    "product of rows": lambda x: nn.functional.linear(x[:, :0], x[:, :0], x[:, 0]),
+    "sum": lambda x: x[:0].sum(),
+    "all": lambda x: (x[:0] > 0).all(0),
+    "vectors": lambda x: torch.linalg.vecdot(x[:, :0], x[:, :0]),
+    "attention": lambda x: nn.functional.scaled_dot_product_attention(
+        x[None, None], x[None, None, :0], x[None, None, :0]
+    ),
+}
+
+
+class Scaled(torch.nn.Module):
+    """A function of x times a parameter."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function, self.scale = function, nn.Parameter(torch.ones(16, 16, device="meta"))
+
+    def forward(self, x):
+        return self.function(x * self.scale)
+
+
+@pytest.mark.parametrize("name", OVER_NOTHING)
+def test_a_sum_over_no_elements_is_a_fill_of_its_result(name):
+    x, module = torch.zeros(16, 16, device="meta"), Scaled(OVER_NOTHING[name])
+    found = trace(module, (x,))
+    assert found.flops == 0
+    assert [y.elements for y in found.operations[-1].writes] == [OVER_NOTHING[name](x).numel()]
+    for each in (found, trace(module, (x,), backward=True)):
+        assert predict_graph(each.graph, H100).seconds > 0
+
+
+SUMS = {
+    "sum": torch.sum,
+    "mean": torch.mean,
+    "amax": torch.amax,
+    "norm": torch.linalg.vector_norm,
+    "var": torch.var,
+    "dot": lambda x: torch.dot(x.view(-1), x.view(-1)),
+    "loss": lambda x: nn.functional.cross_entropy(x, torch.zeros_like(x[:, 0]).long()),
+    "columns": lambda x: x.view(-1, 4).sum(0),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_a_sum_over_all_elements_goes_at_the_memorys_rate(name):
+    x = torch.zeros(4096, 2048, device="meta")
+
+    class Sum(torch.nn.Module):
+        def forward(self, x):
+            return SUMS[name](x)
+
+    found = predict_graph(trace(Sum(), (x,)).graph, H100)
+    for node in found.nodes:
+        moving = float(node.prediction.bytes["hbm"]) / H100.hbm_bytes_per_s
+        assert node.seconds < 2 * moving + 4e-6, node.name
+
+
 class Region(torch.nn.Module):
     """A product in a region of another precision, and one of weights that are the same."""
 

@@ -24,7 +24,7 @@ class Node:
     problem: Problem
     """The problem: one, not an array."""
     reads: tuple[Edge, ...]
-    """Every input of its algorithm."""
+    """Every input of its algorithm that has elements; a fill reads none."""
     writes: tuple[Edge, ...]
     """Its outputs; an output that nothing needs may be left out and counts as scratch."""
     repeat: int = 1
@@ -51,7 +51,8 @@ class Node:
                     raise UnknownName(said, operand, known)
             if len(set(named)) < len(named):
                 raise ProblemError(f"node {self.name} has two edges for one {kind}; list tensors")
-        lacking = set(self._inputs) - {edge.operand for edge in self.reads}
+        read = {edge.operand for edge in self.reads}
+        lacking = {x for x in self._inputs if x not in read and self.operand_bytes(x)}
         if lacking:
             raise ProblemError(
                 f"node {self.name} does not say what it reads as {', '.join(sorted(lacking))}; "

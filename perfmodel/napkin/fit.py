@@ -238,7 +238,7 @@ class Layout:
             Loop(rows, tiles[rows], grid=True),
             *(loop for loop in kernel.nest if not loop.grid),
         )
-        return replace(laid, kernels=(replace(kernel, nest=swizzled),))
+        return replace(laid, kernels=(replace(kernel, nest=swizzled), *laid.kernels[1:]))
 
     def _footprint(self, kernel: Kernel, laid: Schedule) -> tuple[Any, Any]:
         bare = rule.Nest(kernel, self.sizes, None, None)

@@ -22,13 +22,13 @@ from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.napkin.fit import Layout, Target
 from perfmodel.napkin.fusion import groups, part
-from perfmodel.napkin.nests import Nest, nests
+from perfmodel.napkin.nests import Nest, nests, sliced_axes
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.constants import Constants, default
 from perfmodel.timing.kernel import time_kernel
 from perfmodel.timing.machine import machine
 from perfmodel.timing.memory import hbm_rate
-from perfmodel.timing.plan import Part
+from perfmodel.timing.plan import Part, Plan, time_plan
 from perfmodel.units import binary
 
 # Rounding must not lift a bound above the time that it bounds.
@@ -207,7 +207,7 @@ def _count(case: Case, steps: tuple[str, ...], target: Target) -> _Pool:
     sizes = {axis: case.sizes[axis] for axis in fused.axes}
     pool: list[_Candidates] = []
     short: tuple[str, float, float] | None = None
-    for nest in nests(fused, sizes):
+    for nest in nests(fused, sizes, sliced_axes(fused)):
         layout = Layout(fused, nest, target, sizes, case.elements)
         tiles = layout.tiles()
         if tiles is None:
@@ -286,8 +286,11 @@ def _branch(pool: Sequence[_Candidates], target: Target, *, prune: bool) -> Mapp
 def seconds_of(
     target: Target, layout: Layout, laid: Schedule, cost: KernelCost, width: int
 ) -> np.ndarray:
-    """Seconds of a layout's kernel for all its tiles."""
+    """Seconds of a layout's kernel for all its tiles, adding up partial sums included."""
     style = target.style(layout.fused)
+    if len(laid.kernels) > 1:
+        plan = Plan(laid.name, (Part(laid, layout.sizes, layout.elements, style),), {})
+        return time_plan(target.machine, target.constants, plan, (1, width)).seconds[0]
     time = time_kernel(target.machine, target.constants, laid, cost, layout.elements, style)
     return np.broadcast_to(time.seconds, (width,))
 
@@ -309,7 +312,7 @@ def _mapped(
         part=Part(laid, layout.sizes, layout.elements, style),
         nest=layout.nest,
         tiles={axis: int(values[0]) for axis, values in tiles.items()},
-        seconds=number(time.seconds),
+        seconds=number(seconds_of(target, layout, laid, cost, 1)),
         terms={name: number(value) for name, value in time.terms.items()},
         # L2 bytes are those that blocks request, as in the search's bound.
         bytes={name: number(moved) for name, moved in time.bytes.items()}

@@ -70,8 +70,25 @@ def batch_axes(fused: Algorithm) -> tuple[str, ...]:
     return tuple(axis for axis in shared if axis not in fused.axes[-2:])
 
 
-def nests(fused: Algorithm, sizes: Mapping[str, int]) -> Iterator[Nest]:
-    """Every legal nest of a fused kernel: each axis grouped, streamed or held, in every order.
+def sliced_axes(fused: Algorithm) -> frozenset[str]:
+    """Axes of sums that blocks may share, each leaving a partial sum to be added up at the end.
+
+    Only plain sums can be cut so: kernels of maps and reductions in which no step reads a sum.
+    """
+    sums = [step for step in fused.steps if step.kind == "reduction"]
+    read = {name for step in fused.steps for name in step.inputs}
+    plain = len(sums) + sum(step.kind == "map" for step in fused.steps) == len(fused.steps)
+    if not plain or fused.mask or any(name in read for step in sums for name in step.outputs):
+        return frozenset()
+    inside = {axis for t in fused.tensors.values() for w in t.windows for axis in w[:2]}
+    return frozenset(axis for step in sums for axis in step.reduces) - inside
+
+
+def nests(
+    fused: Algorithm, sizes: Mapping[str, int], shared: frozenset[str] = frozenset()
+) -> Iterator[Nest]:
+    """Every legal nest of a fused kernel: each axis grouped, streamed or held, in every order; axes
+    of sums are grouped only where `shared` names them.
 
     A batch axis is spread one index at a time: traffic does not depend on its tile, and the
     footprint only grows with it. Axes of extent 1 have no loop.
@@ -87,7 +104,7 @@ def nests(fused: Algorithm, sizes: Mapping[str, int]) -> Iterator[Nest]:
     outer = tuple(axis for axis in batch if sizes[axis] > 1)
     alike = {a: frozenset(n for n, t in fused.tensors.items() if a in t.axes) for a in free}
     coarse = len(free) > _MANY
-    for way in _ways(fused, free):
+    for way in _ways(fused, free, shared):
         if coarse and not _together(way, alike):
             continue
         grid = (*outer, *(axis for axis in free if way[axis] == "grid"))
@@ -96,13 +113,13 @@ def nests(fused: Algorithm, sizes: Mapping[str, int]) -> Iterator[Nest]:
             yield Nest(steps, grid, order, frozenset(outer))
 
 
-def _ways(fused: Algorithm, free: list[str]) -> Iterator[dict[str, str]]:
+def _ways(fused: Algorithm, free: list[str], shared: frozenset[str]) -> Iterator[dict[str, str]]:
     """All combinations of choices (grouped, streamed, held) for the free axes."""
     verdicts = partitions(fused)
     choices = []
     for axis in free:
         ways = ["held"]
-        ways += ["grid"] if verdicts[axis].groupable else []
+        ways += ["grid"] if verdicts[axis].groupable or axis in shared else []
         ways += ["stream"] if verdicts[axis].passes else []
         choices.append(ways)
     for chosen in product(*choices):
@@ -146,12 +163,23 @@ def _upto(fused: Algorithm, axis: str) -> tuple[str, ...]:
 
 
 def schedule(fused: Algorithm, nest: Nest, tiles: Mapping[str, Number], **options: Any) -> Schedule:
-    """The one-kernel schedule of a nest with its tiles; `options` are those of `Kernel`."""
+    """The one-kernel schedule of a nest with its tiles; `options` are those of `Kernel`.
+
+    Where blocks share a sum, the last block to finish adds their partial sums up.
+    """
     loops = [Loop(axis, tiles.get(axis, 1), grid=True) for axis in nest.grid]
     loops += [Loop(axis, tiles[axis]) for axis in nest.stream]
-    spill = dict.fromkeys(_sums(fused) & set(fused.outputs), "accumulator")
+    partial = {
+        n for step in fused.steps if set(step.reduces) & set(nest.grid) for n in step.outputs
+    }
+    spill = dict.fromkeys((_sums(fused) | partial) & set(fused.outputs), "accumulator")
     kernel = Kernel(" + ".join(nest.steps), nest.steps, tuple(loops), spill=spill, **options)
-    return Schedule("napkin", fused, (kernel,))
+    if not partial:
+        return Schedule("napkin", fused, (kernel,))
+    summed = {axis for step in fused.steps for axis in step.reduces}
+    own = tuple(loop for loop in loops if loop.grid and loop.axis not in summed)
+    fold = Kernel("fold", (), own, combines=tuple(sorted(partial)))
+    return Schedule("napkin", fused, (kernel, fold))
 
 
 def _sums(fused: Algorithm) -> set[str]:

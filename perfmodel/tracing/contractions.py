@@ -17,7 +17,7 @@ from perfmodel.tracing.registry import Call, operation
 
 
 @operation("aten.linear", "aten.mm", "aten.matmul", "aten.bmm", "aten.addmm", "aten.baddbmm")
-@operation("aten.mv", "aten.addmv", "aten.dot", "aten._scaled_mm", "aten._int_mm")
+@operation("aten.mv", "aten.addmv", "aten._scaled_mm", "aten._int_mm")
 def product(call: Call) -> Operation | None:
     """C = A B, of a weight stored by rows in `linear`; a bias is added as the result is written."""
     left: Operand = call.first("input", "self", "mat1", "batch1")
@@ -46,12 +46,15 @@ def grouped(call: Call) -> Operation | None:
     return _product(call, (rows,), (weights,), many // even, n, k, even)
 
 
-@operation("aten.linalg_vecdot", "aten.vdot")
+@operation("aten.linalg_vecdot", "aten.vdot", "aten.dot")
 def dots(call: Call) -> Operation | None:
-    """Products of vectors, one for each element of the result."""
-    left, right = call.inputs
-    k = left.shape[int(call["dim"] if call["dim"] is not None else -1)]
-    return _product(call, (left,), (right,), 1, 1, k, call.out.elements)
+    """Sums of products along one dimension; no matrix unit takes part (cublasSdot)."""
+    rank = max(len(x.shape) for x in call.inputs)
+    dim = int(-1 if call["dim"] is None else call["dim"]) % rank
+    domain = list(call.out.shape)
+    domain.insert(dim, max(x.shape[dim - rank] for x in call.inputs if len(x.shape) >= rank - dim))
+    flops = 2.0 * math.prod(domain)
+    return replace(call.map(), domain=tuple(domain), reduced=(dim,), flops=flops)
 
 
 def _product(

@@ -10,6 +10,7 @@ from typing import Any
 
 from perfmodel.tracing import layout
 from perfmodel.tracing.decomposing import decomposed
+from perfmodel.tracing.lowering import JOINS
 from perfmodel.tracing.maps import CONSTANTS
 from perfmodel.tracing.module import TraceError
 from perfmodel.tracing.operand import Operand, operand
@@ -143,8 +144,11 @@ class _Reader:
         if not values:
             into = zip(written, _outputs(call.name, len(written)), strict=True)
             call = replace(call, outputs=tuple(operand(to, _value(x)) for x, to in into))
-        call = self._laid_out(node, call)
-        made = lowered(call)
+        if name not in JOINS and _lacks_elements(node):
+            made = [call.by_bytes()]
+        else:
+            call = self._laid_out(node, call)
+            made = lowered(call)
         if not is_known(call):
             self.found.unknown[name] += 1
         if not made:
@@ -305,6 +309,15 @@ def _region(node: Any) -> tuple[Any, list[Any]] | None:
     given = [x for x in node.args if hasattr(x, "op") and x is not bodies[0]]
     wanted = sum(item.op == "placeholder" for item in body.graph.nodes)
     return (body, given) if wanted == len(given) else None
+
+
+def _lacks_elements(node: Any) -> bool:
+    """Whether an argument is a tensor without elements.
+
+    No kernel's sizes fit such a call: a product over no k, or a sum over nothing, is a fill.
+    """
+    values = (_value(x) for x in _flat([node.args, node.kwargs]) if hasattr(x, "meta"))
+    return any(hasattr(value, "stride") and not value.numel() for value in values)
 
 
 def _written(node: Any) -> list[Any]:
