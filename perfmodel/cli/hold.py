@@ -15,7 +15,7 @@ from perfmodel.cli.predict import Devices
 from perfmodel.compression import naming
 from perfmodel.compression.network import Compressed
 from perfmodel.hardware import Device
-from perfmodel.onchip.holding import holding
+from perfmodel.onchip.holding import CONTEXT, holding
 from perfmodel.onchip.latency import is_on_chip, latency
 from perfmodel.onchip.streaming import streamed
 from perfmodel.render import onchip as render
@@ -51,7 +51,7 @@ def hold(
         typer.Option(
             "--seq", "--context", metavar="TOKENS", help="Tokens of each sequence in the KV cache."
         ),
-    ] = "2k",
+    ] = str(CONTEXT),
     price: Annotated[
         float | None,
         typer.Option(
