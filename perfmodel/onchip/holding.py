@@ -10,7 +10,6 @@ from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.networks.summary import cache_bytes
 
-
 CONTEXT = 2048
 """Tokens of a sequence in the KV cache where none are given."""
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.elements import element
-from perfmodel.errors import ProblemError
+from perfmodel.errors import ProblemError, SizeError
 from perfmodel.hardware import Device, System, systems
 from perfmodel.networks import stack
 from perfmodel.networks.network import Network
@@ -54,14 +54,18 @@ class Deployment:
                 f"{network.name} makes no token after token; serve a decoder such as llama-3-8b"
             )
         if self.pipeline > network.layers:
-            raise ProblemError(
-                f"{network.layers} layers are not {self.pipeline} stages; "
-                f"give --pipeline {network.layers} at most"
+            raise SizeError(
+                f"{network.layers} layers are not {self.pipeline} stages",
+                {"pipeline": [n for n in range(1, network.layers + 1) if network.layers % n == 0]},
             )
         if self.data % self.expert:
-            raise ProblemError(
+            raise SizeError(
                 f"expert {self.expert} does not divide data {self.data}: experts are shared "
-                f"among copies; give --data {self.expert}, or a multiple of it"
+                "among copies",
+                {
+                    "expert": [n for n in range(1, self.data + 1) if self.data % n == 0],
+                    "data": [self.expert * n for n in (1, 2, 4)],
+                },
             )
         if self.expert > 1 and not any(block.mlp.experts for block in network.blocks):
             raise ProblemError(f"{network.name} has no experts to share; drop --expert")
