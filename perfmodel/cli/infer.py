@@ -19,10 +19,10 @@ from perfmodel.cli.predict import Devices
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.plaintext import quoted
+from perfmodel.serving.deployment import Deployment
 
 if TYPE_CHECKING:
     from perfmodel.hardware import Device
-    from perfmodel.serving.deployment import Deployment
     from perfmodel.serving.served import Served
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -103,7 +103,7 @@ Weights = Annotated[
         "--weights",
         metavar="FORMAT",
         help="Formats of the weights, with commas: bf16, fp16, fp8, fp8-block, int8, w8a8, "
-        "int4-g128, int4-g32, q4_k_m, nvfp4, mxfp4.",
+        "int4-g128, int4-g32, q4_k_m, nvfp4, mxfp4 [default: the network's own, or bf16].",
         autocompletion=completing.weight_formats,
         rich_help_panel=_FORMATS,
     ),
@@ -204,12 +204,12 @@ def infer(
     rate: Rate = None,
     load: Load = None,
     engine: Engines = "ideal",
-    weights: Weights = "bf16",
-    kv: Kv = "",
-    tensor: Tensor = "1",
-    pipeline: Pipeline = "1",
-    expert: Expert = "1",
-    data: Data = "1",
+    weights: Weights = Deployment.weights,
+    kv: Kv = Deployment.cache,
+    tensor: Tensor = str(Deployment.tensor),
+    pipeline: Pipeline = str(Deployment.pipeline),
+    expert: Expert = str(Deployment.expert),
+    data: Data = str(Deployment.data),
     pairs: Zip = False,
     system: Joined = None,
     fit: Fit = None,
@@ -295,7 +295,9 @@ def _choices(
     return {
         "device": devices,
         "engine": [load_engine(each) for each in engines],
-        "weights": [weight_format(one).name for one in known.names(spellings.types(weights))],
+        "weights": [weight_format(one).name for one in known.names(spellings.types(weights))]
+        if weights
+        else [""],
         "cache": known.names(caches) if caches else [""],
         **{name: ranges.parse(*said).tolist() for name, said in axes.items()},
     }

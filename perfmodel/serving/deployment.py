@@ -29,8 +29,8 @@ class Deployment:
     """The device; all devices are equal."""
     engine: Engine
     """The engine."""
-    weights: str = "bf16"
-    """Format of the layers' weights (`weights.FORMATS`)."""
+    weights: str = ""
+    """Format of the layers' weights (`weights.FORMATS`); empty: the network's own, or bf16."""
     cache: str = ""
     """Type of the KV cache; empty: the engine's."""
     tensor: int = 1
@@ -45,6 +45,8 @@ class Deployment:
     """The system that joins the devices; None: the device's default system."""
 
     def __post_init__(self) -> None:
+        if not self.weights:
+            object.__setattr__(self, "weights", self.network.weights or "bf16")
         for name in ("tensor", "pipeline", "expert", "data"):
             if getattr(self, name) < 1:
                 raise ProblemError(f"{name} is {getattr(self, name)}; it is 1 or more")

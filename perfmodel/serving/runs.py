@@ -37,8 +37,6 @@ _SIZES = (
     "tied", "experts", "experts_chosen", "expert_inner", "shared_experts", "dense_layers",
 )  # fmt: skip
 _SHORT = {"int4": "int4-g128"}
-_RELEASED = {"gpt_oss": "mxfp4"}
-"""Formats of released checkpoints that are not 16 bits wide, by model family."""
 _CHUNK = re.compile(r"prompt chunk (\d+)")
 
 
@@ -93,7 +91,7 @@ def asked(row: Row) -> Asked:
 
 def _deployment(row: Row, usual: Any) -> Deployment:
     network = _network(tuple((name, row.get(name)) for name in _SIZES))
-    weights = str(usual("weights_dtype", _RELEASED.get(network.family, "bf16")))
+    weights = str(usual("weights_dtype", network.weights or "bf16"))
     cache = "" if _missing(row, "kv_dtype") else str(row["kv_dtype"])
     return Deployment(
         network,
