@@ -4,6 +4,7 @@
     ├── UnknownName           a device, schedule, kernel or type that is not there (nearest named)
     ├── SpecError             a hardware spec that cannot be read or breaks physics (file and line)
     ├── ProblemError          a problem that has no meaning: zero heads, a type without a rate
+    │   └── SizeError         sizes that do not fit together, with sizes that do
     ├── TableError            a measured-run table that is damaged or lacks a column
     ├── OutputError           a path that cannot be written
     └── MissingExtra          an optional package that is not installed (the extra named)
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -104,6 +105,43 @@ class SpecError(PerfmodelError):
 
 class ProblemError(PerfmodelError):
     """A problem, schedule or tile that has no meaning or does not fit."""
+
+
+class SizeError(ProblemError):
+    """Sizes that do not fit together; the message names sizes that would, by option.
+
+    Who finds the fault gives candidates, as in `{"tensor": (1, 2, 4)}`. Who knows more of the other
+    sizes keeps `those` that work with them too.
+    """
+
+    def __init__(self, fault: str, sizes: Mapping[str, Iterable[int]]) -> None:
+        super().__init__(fault, {option: tuple(some) for option, some in sizes.items()})
+
+    def __str__(self) -> str:
+        fault, sizes = self.args
+        hints = [
+            f"{option.replace('_', ' ')} of {', '.join(map(str, some))}"
+            for option, some in sizes.items()
+            if some
+        ]
+        return f"{fault}; {' or '.join(hints)} would" if hints else f"{fault}; change another size"
+
+    def those(self, check: Callable[[str, int], object]) -> SizeError:
+        """The error with the sizes for which `check` raises no `PerfmodelError`."""
+        fault, sizes = self.args
+        kept = {
+            option: [size for size in some if _passes(check, option, size)]
+            for option, some in sizes.items()
+        }
+        return SizeError(fault, kept)
+
+
+def _passes(check: Callable[[str, int], object], option: str, size: int) -> bool:
+    try:
+        check(option, size)
+    except PerfmodelError:
+        return False
+    return True
 
 
 class TableError(PerfmodelError):

@@ -78,8 +78,11 @@ def test_the_wall_is_a_table(cli):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("all-reduce", "-s", "dgx-h100", "-n", "65537"), "take 65,536 ranks at most"),
-        (("all-reduce", "-s", "dgx-h100", "-n", "12"), "take 8 or 16 ranks, or 6 ranks per node"),
+        (("all-reduce", "-s", "dgx-h100", "-n", "65537"), "ranks of 65536 would"),
+        (
+            ("all-reduce", "-s", "dgx-h100", "-n", "12"),
+            "ranks of 8, 16 or ranks per node of 1",
+        ),
         (("all-reduce", "-s", "dgx-h101"), "no system named 'dgx-h101'; did you mean dgx-h100"),
         (("allreduce", "-s", "dgx-h100"), "no such command 'allreduce'"),
         (("all-reduce", "-s", "dgx-h100", "-b", "-4"), "--bytes must be at least 1, not -4"),

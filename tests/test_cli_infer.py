@@ -106,7 +106,7 @@ def test_charts(said, tmp_path):
         (("bert-large",), "makes no token after token"),
         (("llama-3-8b", "--engine", "vlm"), "did you mean vllm"),
         (("llama-3-8b", "--tp", "3"), "tensor of"),
-        (("llama-3-8b", "--ep", "2"), "--data 2"),
+        (("llama-3-8b", "--ep", "2"), "expert of 1 would"),
         (("llama-3-8b", "--weights", "int5"), "no format of weights named"),
         (("llama-3-8b", "--batch", "1", "--rate", "2"), "give one"),
         (("llama-3-8b", "--load", "half"), "no load named"),

@@ -128,8 +128,11 @@ def test_charts_are_of_a_grid_or_of_a_pipeline(cli, tmp_path):
         (("gpt2", "-d", "a1000"), "no device named 'a1000'"),
         (("gpt2", "--system", "dgx-h1000"), "no system named 'dgx-h1000'"),
         (("gpt9", "-d", "a100"), "no network named 'gpt9'"),
-        (("gpt2", "-d", "a100", "--gpus", "6", "--tensor", "4"), "4, 8 would"),
-        (("gpt2", "-d", "a100", "--gpus", "8", "--global-batch", "12"), "8, 16 would"),
+        (("gpt2", "-d", "a100", "--seq", "1k", "--gpus", "6", "--tensor", "4"), "devices of 4, 8 "),
+        (
+            ("gpt2", "-d", "a100", "--seq", "1k", "--gpus", "8", "--global-batch", "12"),
+            "of 8, 16",
+        ),
         (("gpt2", "-d", "a100", "--zero", "4"), "zero is 4; it is 0, 1, 2 or 3"),
         (("gpt2", "-d", "a100", "--recompute", "some"), "no recomputation named 'some'"),
         (("gpt2", "-d", "a100", "--seq", "512,1k"), "--seq takes one size"),

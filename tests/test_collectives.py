@@ -292,9 +292,12 @@ def test_a_ring_has_a_hop_for_each_rank_but_one(name, p):
 @pytest.mark.parametrize(
     ("given_", "says"),
     [
-        ((H100, 65537), "dgx-h100 joins 65,536 devices, not 65,537; take 65,536 ranks at most"),
-        ((H100, 12), "take 8 or 16 ranks, or 6 ranks per node"),
-        ((H100, 8, 16), "a node of dgx-h100 has 8 devices and there are 8 ranks; take 8 at most"),
+        ((H100, 65537), "dgx-h100 joins 65,536 devices, not 65,537; ranks of 65536 would"),
+        ((H100, 12), "ranks of 8, 16 or ranks per node of 1, 2, 3, 4, 6 would"),
+        (
+            (H100, 8, 16),
+            "a node of dgx-h100 has 8 devices and there are 8 ranks",
+        ),
         ((systems.load("a40-pairs"), 16), "a40-pairs joins 8 devices, not 16"),
         ((systems.load("a40-pairs"), 8, 1), "a40-pairs has no network, so that its 8 ranks are in"),
     ],

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import functools
+import importlib
 import inspect
 import json
 
+import click
+import numpy as np
 import pytest
 
-from perfmodel.cli import networkpredict, train
+from perfmodel import operators, predict
+from perfmodel.algorithms.declaredproblem import DeclaredProblem
+from perfmodel.cli import app, cases, networkpredict, train
+from perfmodel.cli.plainoptions import built
+from perfmodel.cli.ranges import parse
+from perfmodel.compression import naming
+from perfmodel.compression.network import Compressed
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load, systems
 from perfmodel.networks import library
@@ -16,7 +27,11 @@ from perfmodel.networks.expand import expand
 from perfmodel.networks.flops import USUAL, flops_per_token
 from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
 from perfmodel.networks.setting import Setting, Shards
+from perfmodel.networks.stack import Stack
 from perfmodel.networks.stack import load as stack
+from perfmodel.onchip.holding import holding
+from perfmodel.onchip.latency import latency
+from perfmodel.operators.options import DIRECTION
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
 from perfmodel.training.step import predict_step
@@ -24,19 +39,161 @@ from perfmodel.training.step import predict_step
 
 def defaults(function):
     return {
-        name: one.default
-        for name, one in inspect.signature(function).parameters.items()
-        if one.default is not inspect.Parameter.empty
+        name: parameter.default
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.default is not inspect.Parameter.empty
     }
 
 
-def test_train_takes_the_defaults_of_a_plan():
-    options = defaults(train.train)
-    shared = [field for field in dataclasses.fields(Plan) if field.name in options]
+def commands(group=None, context=None, path=()):
+    """Every command of the command line, with the words that call it."""
+    group = group or built(app)
+    context = context or click.Context(group)
+    if not hasattr(group, "list_commands"):
+        yield path, group
+        return
+    for name in group.list_commands(context):
+        below = group.get_command(context, name)
+        yield from commands(below, click.Context(below, parent=context), (*path, name))
+
+
+OPERATORS = ("predict", "sweep", "whatif", "roofline")
+COMMANDS = [(path, command) for path, command in commands()]
+
+
+def module_of(path, command):
+    """The module of a command; commands of operators are made for one that takes cases."""
+    if path[0] in OPERATORS and path[1:] != ("query",):
+        return importlib.import_module(f"perfmodel.cli.{path[0]}")
+    return importlib.import_module(inspect.unwrap(command.callback).__module__)
+
+
+@functools.cache
+def nouns(module):
+    """What a module calls of the model's classes and functions, by its name there."""
+    tree = ast.parse(inspect.getsource(module))
+    names = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("perfmodel."):
+            there = importlib.import_module(node.module)
+            for item in node.names:
+                names[item.asname or item.name] = getattr(there, item.name, None) or (
+                    importlib.import_module(f"{node.module}.{item.name}")
+                )
+    called = {}
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        target = call.args[0] if ast.unparse(call.func) == "partial" else call.func
+        first, *attributes = ast.unparse(target).split(".")
+        noun = names.get(first)
+        for attribute in attributes:
+            noun = getattr(noun, attribute, None)
+        if (inspect.isclass(noun) or inspect.isfunction(noun)) and not noun.__module__.startswith(
+            ("perfmodel.cli", "perfmodel.render", "perfmodel.errors")
+        ):
+            called[noun] = ast.unparse(target)
+    return called
+
+
+FIELDS = {
+    ("embedding", "zipf"): "exponent",
+    ("infer", "kv"): "cache",
+    ("network", "kv_dtype"): "dtype",
+}
+"""Options that are not called as the field that they fill."""
+APART = {
+    ("offload", "blocks", "search.best"): "auto searches them; the option is of a stated policy",
+    ("sweep", "limit", "matching"): "a terminal shows the first 50 rows of a file",
+}
+"""Options that fill no field of that noun, though one has their name."""
+
+
+def value(default):
+    """A default as what it stands for: text as number, nothing given as None."""
+    if isinstance(default, str):
+        try:
+            return int(parse(default, "--size", least=0)[0])
+        except ProblemError:
+            return default or None
+    if callable(default):
+        default = default()
+    if isinstance(default, Stack):
+        return default.name
+    return default if isinstance(default, bool | int | float) else default or None
+
+
+def fields(noun):
+    """The defaults of a noun's fields; those made anew for each included."""
+    made = {
+        field.name: field.default_factory
+        for field in (dataclasses.fields(noun) if dataclasses.is_dataclass(noun) else ())
+        if field.default_factory is not dataclasses.MISSING
+    }
+    return defaults(noun) | made
+
+
+def filled():
+    """Each option that fills a field of a noun: command, option, noun, both defaults."""
+    for path, command in COMMANDS:
+        for noun, name in nouns(module_of(path, command)).items():
+            known = fields(noun)
+            for option in command.params:
+                field = FIELDS.get((path[0], option.name), option.name.rstrip("_"))
+                if field in known and (path[0], option.name, name) not in APART:
+                    yield " ".join(path), option.name, name, option.default, known[field]
+
+
+def test_an_option_has_the_default_of_the_field_that_it_fills():
+    pairs = list(filled())
+    assert len(pairs) > 400
+    assert len({command.split()[0] for command, *_ in pairs}) > 15
+    unlike = [pair for pair in pairs if value(pair[3]) != value(pair[4])]
+    assert not unlike
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        (operator.name, {"direction": direction} if direction else {})
+        for operator in operators.every()
+        for direction in (("fwd", "bwd") if DIRECTION in operator.options else ("",))
+    ],
+)
+def test_python_and_the_bare_command_predict_one_operator(cli, name, way):
+    """Only the sizes without a default in Python are given there."""
+    operator = operators.load(name)
+    options = [word for key, text in way.items() for word in (f"--{key}", text)]
+    code, out, err = cli("predict", name, "-d", "h100-sxm", *options, "-f", "json")
+    assert code == 0, err
+    (told,) = json.loads(out)["predictions"]
+    given = {option.name: getattr(option, "default", False) for option in operator.options}
+    ((_, ((problem, _),)),) = cases.read(operator, given | way).chunks()
+    stated = {
+        field.name: getattr(problem, field.name)
+        for field in dataclasses.fields(problem)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    }
+    if isinstance(problem, DeclaredProblem):
+        stated["given"] = {}
+    alone = {name: size[0] if np.ndim(size) else size for name, size in stated.items()}
+    found = predict(type(problem)(**alone, **way), load("h100-sxm"))
+    assert found.seconds * 1e6 == told["time_us"]
+    assert found.as_dict()["problem"] == told["problem"]
+
+
+def test_python_and_the_bare_command_hold_one_network(cli):
+    code, out, err = cli("hold", "llama-2-70b", "-d", "wse-2", "-f", "json")
+    assert code == 0, err
+    (told,) = json.loads(out)["machines"]
+    made = Compressed(library.load("llama-2-70b"), naming.scheme("fp16"))
+    found = holding(made, load("wse-2"))
+    assert found.cache_bytes == told["cache_bytes"] > 0
+    assert latency(made, load("wse-2"), found.devices).seconds * 1e6 == told["time_us"]
+
+
+def test_a_plan_fills_fifteen_options():
+    shared = [field for field in dataclasses.fields(Plan) if field.name in defaults(train.train)]
     assert len(shared) == 15
-    for field in shared:
-        assert str(options[field.name]) == str(field.default), field.name
-    assert options["convention"] == USUAL == defaults(Step.mfu)["convention"]
+    assert defaults(train.train)["convention"] == USUAL == defaults(Step.mfu)["convention"]
 
 
 @pytest.mark.parametrize("tensor", [1, 2, 8])
@@ -55,13 +212,6 @@ def test_python_and_the_command_predict_one_step_with_tensor_parallelism(cli, te
     whole = predict_step(network, Plan(seq=512, tensor=tensor, sequence=False), device, system)
     kept = whole.as_dict()["memory_bytes"]["activations"]
     assert (kept > told["memory_bytes"]["activations"]) == (tensor > 1)
-
-
-def test_a_pass_takes_the_defaults_of_a_setting():
-    options = defaults(networkpredict.predict)
-    for name in ("attention", "dtype"):
-        assert options[name] == getattr(Setting, name)
-    assert options["stack_"] == Setting(1, 1).stack.name
 
 
 @pytest.mark.parametrize("name", ["llama-4-scout", "mistral-7b-v0.1", "gemma-3-4b", "gpt-oss-20b"])

@@ -614,7 +614,7 @@ def test_a_file_that_is_wrong_says_where(tmp_path, line, said):
     [
         ({"network": "bert-large"}, "makes no token after token"),
         ({"tensor": 3}, "do not divide by tensor 3"),
-        ({"pipeline": 100}, "give --pipeline 32 at most"),
+        ({"pipeline": 100}, "pipeline of 1, 2, 4, 8, 16, 32 would"),
         ({"expert": 3}, "does not divide data 1 nor tensor 1"),
         ({"expert": 2, "data": 2}, "has no experts to share"),
         ({"tensor": 0}, "it is 1 or more"),

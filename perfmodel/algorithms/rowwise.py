@@ -59,6 +59,8 @@ _PLAIN = ("copy", "scale", "add", "sub", "mul", "triad", "relu")
 
 MAPS = tuple(dict.fromkeys((*_PLAIN, *VARIANTS, *_LINEAR)))
 """Every map with its own operation count; others count one operation an input."""
+QUANTISED = "fp8"
+"""Type that quantisation writes where none is given."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +81,13 @@ class Rowwise(Problem):
     dtype: str = "bf16"
     """Type of its inputs."""
     variant: str = ""
-    """Name of a pointwise map (`MAPS`)."""
+    """Name of a pointwise map (`MAPS`); empty: one with an operation an input."""
     inputs: Number = 1
     """Tensors of rows × cols that a map reads; 0: a fill."""
     outputs: Number = 1
     """Tensors of rows × cols that a map writes; 0: a sum."""
     output_dtype: str | None = None
-    """Type of its outputs; None: `dtype`."""
+    """Type of its outputs; None: `dtype`, of quantisation `QUANTISED`."""
     direction: Direction = "fwd"
     """`fwd` or `bwd`."""
     also_inputs: Number = field(default=0, metadata=UNSAID)
@@ -178,7 +180,7 @@ class Rowwise(Problem):
     def elements(self) -> Mapping[str, ElementType]:
         """Element type of every tensor role."""
         data = element(self.dtype)
-        output = self.output_dtype or ("fp8" if self.op == "quantise" else self.dtype)
+        output = self.output_dtype or (QUANTISED if self.op == "quantise" else self.dtype)
         also = {"also": element(self.also_dtype)} if self.also_dtype else {}
         return {
             **also,

@@ -26,8 +26,10 @@ Place = tuple[Network, Device, System | None]
 """The model that is trained and the system that it is trained on."""
 
 
-def steps(place: Place, plans: Sequence[Plan], *, dask: str | None = None) -> list[Step | str]:
-    """The step of each plan, or one line on why the plan is not possible.
+def steps(
+    place: Place, plans: Sequence[Plan], *, dask: str | None = None
+) -> list[Step | PerfmodelError]:
+    """The step of each plan, or the error of one that is not possible.
 
     `dask` is the address of a scheduler. With several plans, pipeline timelines are not kept.
     Raises `OutputError` for a scheduler that does not answer, or whose workers give up.
@@ -49,7 +51,7 @@ def steps(place: Place, plans: Sequence[Plan], *, dask: str | None = None) -> li
             raise OutputError(f"the Dask workers gave plans up: {said}") from None
 
 
-def _apart(blob: bytes, plans: Sequence[Plan]) -> list[Step | str]:
+def _apart(blob: bytes, plans: Sequence[Plan]) -> list[Step | PerfmodelError]:
     return _several(_unpacked(blob), plans)
 
 
@@ -63,14 +65,14 @@ def _unpacked(blob: bytes) -> Place:
     return found  # type: ignore[no-any-return]
 
 
-def _several(place: Place, plans: Sequence[Plan]) -> list[Step | str]:
+def _several(place: Place, plans: Sequence[Plan]) -> list[Step | PerfmodelError]:
     network, device, system = place
-    found: list[Step | str] = []
+    found: list[Step | PerfmodelError] = []
     for plan in plans:
         try:
             step = predict_step(network, plan, device, system)
         except PerfmodelError as error:
-            found.append(str(error))
+            found.append(error)
         else:
             found.append(step if len(plans) == 1 else replace(step, timeline=None))
     return found

@@ -57,7 +57,7 @@ def compress(
             "--formats",
             metavar="NAMES",
             help="fp16, w4a16:g64, squeeze:3:0.45%, 2:4, csl:0.8, prune:0.25, ... with commas "
-            f"[default: those of {_USUAL} that the device can run].",
+            f"[default: the network's own, and those of {_USUAL} that the device can run].",
             autocompletion=completing.schemes,
         ),
     ] = None,
@@ -117,7 +117,7 @@ def compress(
     rows: list[Compared] = []
     notes: dict[str, None] = {}
     for each in devices:
-        schemes, said = _schemes(formats, each)
+        schemes, said = _schemes(found, formats, each)
         parts = possible(
             (
                 f"{each.slug}, {one.name}",
@@ -142,11 +142,15 @@ def _rows(
     return list(compare(network, [scheme], device, batches, tokens, head))
 
 
-def _schemes(formats: str | None, device: Device) -> tuple[Sequence[Scheme], list[str]]:
-    """The named schemes, which must all run; otherwise the usual ones that the device can run."""
+def _schemes(
+    network: Network, formats: str | None, device: Device
+) -> tuple[Sequence[Scheme], list[str]]:
+    """The named schemes, which must all run; otherwise those that the device can run of the
+    network's own and the usual ones."""
     if formats is not None:
         return [naming.scheme(name) for name in known.names(formats)], []
-    return runnable([naming.scheme(name) for name in known.names(_USUAL)], device)
+    usual = known.names(",".join(filter(None, [network.weights, _USUAL])))
+    return runnable([naming.scheme(name) for name in usual], device)
 
 
 def _notes(scheme: Scheme, device: Device) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from perfmodel.cli.combining import combined, count
 from perfmodel.cli.leftout import Asked, answered
-from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.errors import PerfmodelError, ProblemError, SizeError
 from perfmodel.render.refused import Refused
 
 if TYPE_CHECKING:
@@ -77,7 +77,23 @@ class Deployments:
             except PerfmodelError as error:
                 each = [("", partial(_raise, error))]
             for words, answer in each:
-                yield ", ".join(filter(None, [label, words])), partial(_listed, answer)
+                yield ", ".join(filter(None, [label, words])), partial(self._list, chosen, answer)
+
+    def _list(
+        self, chosen: Mapping[str, Any], answer: Callable[[], Iterable[Found]]
+    ) -> list[Found]:
+        """The answers of one part; an iterator raises here, where errors are caught."""
+        try:
+            return list(answer())
+        except SizeError as error:
+            raise error.those(partial(self._check, chosen)) from None
+
+    def _check(self, chosen: Mapping[str, Any], name: str, size: int) -> None:
+        """Raise `PerfmodelError` where a deployment with another size cannot be served either."""
+        from perfmodel.serving.deployment import Deployment
+        from perfmodel.serving.memory import check_weights
+
+        check_weights(Deployment(self.network, **{**chosen, name: size}, system=self.system))
 
     def _said(self, chosen: Mapping[str, Any]) -> str:
         """The values that distinguish a deployment."""
@@ -90,11 +106,6 @@ class Deployments:
             for name, value in chosen.items()
             if len(self._lists()[name]) > 1
         )
-
-
-def _listed(answer: Callable[[], Iterable[Found]]) -> list[Found]:
-    """The answers of one part; an iterator raises here, where errors are caught."""
-    return list(answer())
 
 
 def _raise(error: PerfmodelError) -> list[Any]:

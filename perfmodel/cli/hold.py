@@ -14,28 +14,38 @@ from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.predict import Devices
 from perfmodel.compression import naming
 from perfmodel.compression.network import Compressed
+from perfmodel.compression.scheme import PLAIN, Scheme
 from perfmodel.hardware import Device
-from perfmodel.onchip.holding import holding
+from perfmodel.networks.network import Network
+from perfmodel.onchip.holding import CONTEXT, holding
 from perfmodel.onchip.latency import is_on_chip, latency
 from perfmodel.onchip.streaming import streamed
 from perfmodel.render import onchip as render
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        "--weights",
+        metavar="NAME",
+        help="Weight format of the layers (perfmodel compress lists them) [default: the network's "
+        "own, or 16 bits].",
+        autocompletion=completing.schemes,
+    ),
+]
+
+
+def stored_as(network: Network, weights: str | None) -> Scheme:
+    """The named scheme, or the network's own."""
+    return naming.scheme(known.one("--weights", weights or network.weights or PLAIN))
+
 
 @app.command("hold")
 def hold(
     network: NetworkName,
     device: Devices,
-    weights: Annotated[
-        str,
-        typer.Option(
-            "--weights",
-            metavar="NAME",
-            help="Weight format of the layers (perfmodel compress lists them).",
-            autocompletion=completing.schemes,
-        ),
-    ] = "fp16",
+    weights: Weights = None,
     head: Annotated[
         str | None,
         typer.Option(
@@ -51,7 +61,7 @@ def hold(
         typer.Option(
             "--seq", "--context", metavar="TOKENS", help="Tokens of each sequence in the KV cache."
         ),
-    ] = "2k",
+    ] = str(CONTEXT),
     price: Annotated[
         float | None,
         typer.Option(
@@ -79,7 +89,7 @@ def hold(
     chosen_format(format, output)
     found = spellings.network(network)
     of_head = naming.scheme(known.one("--head", head)) if head is not None else None
-    made = Compressed(found, naming.scheme(known.one("--weights", weights)), of_head)
+    made = Compressed(found, stored_as(found, weights), of_head)
     sizes = ranges.one(batch, "--batch"), ranges.one(context, "--seq")
     rate = None
     if stream_rate is not None:

@@ -31,10 +31,10 @@ from perfmodel.cli.requests import (
     requested,
 )  # fmt: skip
 from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.serving.deployment import Deployment
 
 if TYPE_CHECKING:
     from perfmodel.hardware import Device
-    from perfmodel.serving.deployment import Deployment
     from perfmodel.serving.served import Served
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -63,7 +63,7 @@ Weights = Annotated[
         "--weights",
         metavar="FORMAT",
         help="Formats of the weights, with commas: bf16, fp16, fp8, fp8-block, int8, w8a8, "
-        "int4-g128, int4-g32, q4_k_m, nvfp4, mxfp4.",
+        "int4-g128, int4-g32, q4_k_m, nvfp4, mxfp4 [default: the network's own, or bf16].",
         autocompletion=completing.weight_formats,
         rich_help_panel=_FORMATS,
     ),
@@ -167,12 +167,12 @@ def infer(
     vary: Vary = 0.0,
     statistic: Statistic = "mean",
     engine: Engines = "ideal",
-    weights: Weights = "bf16",
-    kv: Kv = "",
-    tensor: Tensor = "1",
-    pipeline: Pipeline = "1",
-    expert: Expert = "1",
-    data: Data = "1",
+    weights: Weights = Deployment.weights,
+    kv: Kv = Deployment.cache,
+    tensor: Tensor = str(Deployment.tensor),
+    pipeline: Pipeline = str(Deployment.pipeline),
+    expert: Expert = str(Deployment.expert),
+    data: Data = str(Deployment.data),
     pairs: Zip = False,
     system: Joined = None,
     fit: Fit = None,
@@ -264,7 +264,9 @@ def _choices(
     return {
         "device": devices,
         "engine": [load_engine(each) for each in engines],
-        "weights": [weight_format(one).name for one in known.names(spellings.types(weights))],
+        "weights": [weight_format(one).name for one in known.names(spellings.types(weights))]
+        if weights
+        else [""],
         "cache": known.names(caches) if caches else [""],
         **{name: ranges.parse(*said).tolist() for name, said in axes.items()},
     }

@@ -65,7 +65,9 @@ def drafted(
         from perfmodel.serving.speculative import best
         from perfmodel.serving.steps import Steps
 
-        target, small = Steps(one), Steps(replace(one, network=draft))
+        own = one.weights == replace(one, weights="").weights  # then the draft has its own too
+        other = replace(one, network=draft, weights="" if own else one.weights)
+        target, small = Steps(one), Steps(other)
 
         def answer(length: int, size: int, chance: float) -> list[Drafted]:
             return [(one, length, chance, best(target, small, chance, size, length))]

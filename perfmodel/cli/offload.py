@@ -10,13 +10,15 @@ import typer
 
 from perfmodel.cli import completing, known, ranges, spellings
 from perfmodel.cli.arguments import NetworkName
+from perfmodel.cli.hold import Weights, stored_as
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.cli.predict import Devices
+from perfmodel.compression.network import Compressed
 from perfmodel.errors import ProblemError, UnknownName, needs
 from perfmodel.hardware import Device, load
 from perfmodel.networks.network import Network
 from perfmodel.offload import flexgen, search, ways
-from perfmodel.offload.layershape import Request, of_network
+from perfmodel.offload.layershape import Request, Stored, of_network
 from perfmodel.offload.layertimes import Rates, answer
 from perfmodel.offload.modelled import Disk, Modelled
 from perfmodel.offload.policy import of_percent
@@ -37,6 +39,7 @@ class _Asked:
     """The parsed options."""
 
     network: Network
+    stored: Stored
     device: Device
     host: Device | None
     policy: str
@@ -92,6 +95,7 @@ def offload(
             autocompletion=completing.of_list(lambda: (_OWN, *flexgen.names())),
         ),
     ] = _OWN,
+    weights: Weights = None,
     batch: Annotated[
         str | None,
         typer.Option(
@@ -157,7 +161,7 @@ def offload(
     \b
     perfmodel offload opt-30b -d t4 --host xeon-gold-6242 --policy auto --isl 512 --osl 32
     perfmodel offload opt-6.7b -d a100-pcie-40gb --policy recompute --seq 1k,4k --batch 8,32
-    perfmodel offload llama-2-13b -d rtx4090 --policy stream --batch 1,64,512
+    perfmodel offload llama-2-13b -d rtx4090 --policy stream --batch 1,64,512 --weights w4a16
     perfmodel offload llama-2-13b -d rtx4070 --host xeon-8480plus --policy layers
     """
     chosen_format(format, output)
@@ -170,18 +174,28 @@ def offload(
         )
     memory = _host_bytes(found, host_memory)
     of = spellings.network(network)
+    stored = _stored(of, weights, policy)
     request = Request(ranges.one(isl, "--isl"), ranges.one(osl, "--osl"))
     batches = _sizes(batch, "--batch") if batch is not None else None
     passes, contexts = ranges.one(blocks, "--blocks"), _sizes(context, "--seq")
     every = [
         _Asked(
-            of, on, found, policy, costs, batches, passes, request, contexts,
+            of, stored, on, found, policy, costs, batches, passes, request, contexts,
             _room(on, memory, disk), disk, derive,
         )
         for on in known.devices(device)
     ]  # fmt: skip
     reports = [_WAYS.get(policy, _stated)(asked) for asked in every]
     emit(_joined(every, reports) if len(every) > 1 else reports[0], format, output)
+
+
+def _stored(network: Network, weights: str | None, policy: str) -> Stored:
+    """The network under the named format or its own; 16 bits are those of the layers' products."""
+    if weights is None and not network.weights:
+        return network
+    if weights is not None and policy == "recompute":
+        raise ProblemError("--policy recompute divides a cache, not the weights; drop --weights")
+    return Compressed(network, stored_as(network, weights))
 
 
 def _joined(every: Sequence[_Asked], reports: Sequence[Report]) -> Report:
@@ -196,7 +210,7 @@ def _joined(every: Sequence[_Asked], reports: Sequence[Report]) -> Report:
         [*(report.title for report in reports), *(n for report in reports for n in report.notes)]
     )
     columns = [text("device", "device"), *first.columns]
-    return Report(first.name, rows, columns, every[0].network.name, notes=list(notes))
+    return Report(first.name, rows, columns, _named(every[0]), notes=list(notes))
 
 
 def _room(device: Device, host_bytes: float, disk: Disk | None) -> search.Room:
@@ -216,7 +230,7 @@ def _sizes(text: str, name: str) -> tuple[int, ...]:
 
 def _rates(asked: _Asked) -> Rates:
     if asked.costs == _OWN:
-        return Modelled(asked.network, asked.device, asked.with_host(), asked.disk)
+        return Modelled(asked.stored, asked.device, asked.with_host(), asked.disk)
     known.named("costs", asked.costs, (_OWN, *flexgen.names()))
     fitted = flexgen.load(asked.costs)
     if fitted.device != asked.device.slug:
@@ -229,7 +243,7 @@ def _rates(asked: _Asked) -> Rates:
 
 def _auto(asked: _Asked) -> Report:
     """The fastest policy that fits."""
-    shape = of_network(asked.network)
+    shape = of_network(asked.stored)
     if asked.costs == _OWN:
         asked.with_host()
     parts = asked.batches or search.PARTS
@@ -243,7 +257,7 @@ def _stated(asked: _Asked) -> Report:
     percent = _percent(asked.policy)
     if not asked.batches or len(asked.batches) != 1:
         raise ProblemError("a policy of six numbers needs --batch, one size, and --blocks")
-    shape = of_network(asked.network)
+    shape = of_network(asked.stored)
     policy = of_percent(asked.batches[0], asked.blocks, percent)
     found = answer(shape, asked.request, policy, _rates(asked))
     row = ways.policy_row(shape, asked.request, found, asked.costs)
@@ -278,7 +292,7 @@ def _recompute(asked: _Asked) -> Report:
             "an activation is no smaller than the keys and values made of it, as with "
             "grouped or latent heads: recomputing any of them saves nothing"
         )
-    title = f"{asked.network.name} on {asked.device.slug}: a layer's cache from host memory"
+    title = f"{_named(asked)} on {asked.device.slug}: a layer's cache from host memory"
     return render.recompute(rows, title, notes)
 
 
@@ -291,9 +305,9 @@ def _derivation() -> Iterator[str]:
 
 def _stream(asked: _Asked) -> Report:
     rows = list(
-        ways.streaming_rows(asked.network, asked.device, asked.batches or (1,), asked.contexts)
+        ways.streaming_rows(asked.stored, asked.device, asked.batches or (1,), asked.contexts)
     )
-    title = f"{asked.network.name} on {asked.device.slug}: a step with weights from host memory"
+    title = f"{_named(asked)} on {asked.device.slug}: a step with weights from host memory"
     notes = [
         "hidden from: the batch whose own work takes as long as the link; its cache may not fit"
     ]
@@ -305,8 +319,8 @@ def _layers(asked: _Asked) -> Report:
     batches = asked.batches or (1,)
     if len(batches) != 1 or len(asked.contexts) != 1:
         raise ProblemError("--policy layers takes one --batch and one --seq")
-    rows = list(ways.layer_rows(asked.network, asked.device, host, batches[0], asked.contexts[0]))
-    title = f"{asked.network.name}: layers on {asked.device.slug}, the rest on {host.slug}"
+    rows = list(ways.layer_rows(asked.stored, asked.device, host, batches[0], asked.contexts[0]))
+    title = f"{_named(asked)}: layers on {asked.device.slug}, the rest on {host.slug}"
     return render.layers(rows, title)
 
 
@@ -318,11 +332,17 @@ _WAYS: dict[str, Callable[[_Asked], Report]] = {
 }
 
 
+def _named(asked: _Asked) -> str:
+    """The network, with the format of its weights where they are not in 16 bits."""
+    name, stored = asked.network.name, asked.stored
+    return f"{name}, weights {stored.scheme.name}" if isinstance(stored, Compressed) else name
+
+
 def _title(asked: _Asked) -> str:
     request = asked.request
     link = asked.device.level("host")
     rate = f", {si(link.bytes_per_s, 'B/s')} to its host" if link and link.bytes_per_s else ""
     return (
-        f"{asked.network.name} on {asked.device.slug}{rate}: {request.prompt:,} tokens in, "
+        f"{_named(asked)} on {asked.device.slug}{rate}: {request.prompt:,} tokens in, "
         f"{request.generated:,} out"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +15,7 @@ from perfmodel.cli.combining import Zip, combined, count
 from perfmodel.cli.networkpredict import Attention, Dtype, Stack
 from perfmodel.cli.output import PANEL, Format, Output, chosen_format, emit, say
 from perfmodel.cli.progress import waiting
-from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.errors import PerfmodelError, ProblemError, SizeError
 from perfmodel.hardware import Device, System, load, systems
 from perfmodel.networks.flops import CONVENTIONS, USUAL
 from perfmodel.networks.network import Network
@@ -257,8 +258,8 @@ def train(
         raise typer.Exit(1)
 
 
-_Named = tuple[str, Plan | PerfmodelError]
-"""What distinguishes a plan, and the plan, or the error of an impossible one."""
+_Named = tuple[str, dict[str, Any], Plan | PerfmodelError]
+"""What distinguishes a plan, its sizes, and the plan, or the error of an impossible one."""
 
 
 @dataclass(frozen=True)
@@ -287,38 +288,46 @@ class _Grid:
         apart = [name for name, values in self.axes.items() if len(values) > 1]
         words = ", ".join(f"{name} {chosen[name]}" for name in apart)
         try:
-            return words, self._plan(chosen)
+            return words, chosen, self.plan(chosen)
         except PerfmodelError as error:
-            return words, error
+            return words, chosen, error
 
-    def _plan(self, chosen: dict[str, Any]) -> Plan:
-        devices = chosen.pop("devices")
-        shared = chosen["tensor"] * chosen["pipeline"] * chosen["context"]
+    def plan(self, chosen: dict[str, Any]) -> Plan:
+        """The plan with these sizes. Raises `SizeError` for those that are no multiples."""
+        sizes = {name: value for name, value in chosen.items() if name in self.axes}
+        devices = sizes.pop("devices")
+        shared = sizes["tensor"] * sizes["pipeline"] * sizes["context"]
         if devices % shared:
-            fits = [n for n in range(1, 4 * devices) if n % shared == 0]
-            raise ProblemError(
-                f"{devices:,} devices are no multiple of tensor x pipeline x context = {shared}; "
-                f"{', '.join(str(n) for n in _near(fits, devices))} would"
+            raise SizeError(
+                f"{devices:,} devices are no multiple of tensor x pipeline x context = {shared}",
+                {"devices": _multiples(shared, devices)}
+                | {name: _divisors(devices) for name in ("tensor", "pipeline", "context")},
             )
         data = devices // shared
-        step = chosen["micro_batch"] * data
-        whole = self.global_batch or step
-        if whole % step:
-            above = -(-whole // step) * step
-            raise ProblemError(
-                f"global batch {whole:,} does not divide by micro-batch {chosen['micro_batch']} x "
-                f"data {data}; {', '.join(str(n) for n in (above - step, above) if n)} would"
+        step = sizes["micro_batch"] * data
+        batch = chosen.get("global_batch", self.global_batch) or step
+        if batch % step:
+            raise SizeError(
+                f"global batch {batch:,} does not divide by micro-batch {sizes['micro_batch']} x "
+                f"data {data}",
+                {"global_batch": _multiples(step, batch), "micro_batch": _divisors(batch)},
             )
         return Plan(
-            **chosen,
+            **sizes,
             **self.fixed,  # type: ignore[arg-type]
             data=data,
-            accumulation=whole // step,
+            accumulation=batch // step,
         )
 
 
-def _near(values: list[int], wanted: int) -> list[int]:
-    return sorted(sorted(values, key=lambda n: abs(n - wanted))[:2])
+def _multiples(size: int, near: int) -> list[int]:
+    """The multiples of a size below and above a number."""
+    below = near // size * size
+    return [n for n in (below, below + size) if n]
+
+
+def _divisors(number: int) -> list[int]:
+    return [n for n in range(1, number + 1) if number % n == 0]
 
 
 @dataclass(frozen=True)
@@ -352,7 +361,7 @@ def _predicted(
     refused: list[tuple[str, str]] = []
     for here, named in grid.plans(places):
         whose = [(here.system or here.device).slug] if len(places) > 1 else []
-        for words, answer in _answers(network, named, here, dask):
+        for words, answer in _answers(network, grid, named, here, dask):
             if isinstance(answer, str):
                 refused.append((", ".join(filter(None, [*whose, words])), answer))
             else:
@@ -362,6 +371,7 @@ def _predicted(
 
 def _answers(
     network: Network,
+    grid: _Grid,
     named: list[_Named],
     here: _Place,
     dask: str | None,
@@ -369,10 +379,22 @@ def _answers(
     """The label of each plan with its step in a place, or with the reason why there is none."""
     from perfmodel.analysis.plans import steps
 
-    asked = [plan for _, plan in named if isinstance(plan, Plan)]
+    asked = [plan for _, _, plan in named if isinstance(plan, Plan)]
     answers = iter(steps((network, here.device, here.system), asked, dask=dask))
-    for words, plan in named:
-        yield words, next(answers) if isinstance(plan, Plan) else str(plan)
+    for words, chosen, plan in named:
+        answer = next(answers) if isinstance(plan, Plan) else plan
+        if isinstance(answer, SizeError):
+            answer = answer.those(partial(_check, network, grid, here, chosen))
+        yield words, answer if isinstance(answer, Step) else str(answer)
+
+
+def _check(
+    network: Network, grid: _Grid, here: _Place, chosen: dict[str, Any], name: str, size: int
+) -> None:
+    """Raise `PerfmodelError` where a plan with another size is impossible too."""
+    from perfmodel.training.step import check
+
+    check(network, grid.plan({**chosen, name: size}), here.device, here.system)
 
 
 def _single(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from perfmodel.errors import ProblemError
+from perfmodel.errors import ProblemError, SizeError
 from perfmodel.hardware import System, SystemLevel
 
 
@@ -87,13 +87,22 @@ def route(system: System, ranks: int, ranks_per_node: int | None = None) -> Rout
     """The links among `ranks` devices of a system, with `ranks_per_node` in each node, or full
     nodes.
 
-    Raises `ProblemError` for more ranks than devices, and for ranks that do not fill groups of
-    equal size; the message names numbers that do.
+    Raises `SizeError` for more ranks than devices, and for ranks that do not fill groups of equal
+    size.
     """
+    try:
+        return _route(system, ranks, ranks_per_node)
+    except SizeError as error:
+        sizes = {"ranks": ranks, "ranks_per_node": ranks_per_node}
+        raise error.those(lambda name, size: _route(system, **{**sizes, name: size})) from None
+
+
+def _route(system: System, ranks: int, ranks_per_node: int | None) -> Route:
     if ranks > system.devices:
-        raise ProblemError(
-            f"{system.slug} joins {system.devices:,} devices, not {ranks:,}; "
-            f"take {system.devices:,} ranks at most"
+        inside = ranks_per_node or 1
+        raise SizeError(
+            f"{system.slug} joins {system.devices:,} devices, not {ranks:,}",
+            {"ranks": [system.devices // inside * inside]},
         )
     groups = _groups(system, ranks, ranks_per_node)
     found: list[Crossing] = []
@@ -110,9 +119,10 @@ def _groups(system: System, ranks: int, ranks_per_node: int | None) -> list[int]
     """Number of ranks within one group of each level."""
     node = system.node_devices
     if ranks_per_node is not None and not 1 <= ranks_per_node <= min(node, ranks):
-        raise ProblemError(
+        raise SizeError(
             f"{ranks_per_node} ranks per node: a node of {system.slug} has {node} devices and "
-            f"there are {ranks} ranks; take {min(node, ranks)} at most"
+            f"there are {ranks} ranks",
+            {"ranks_per_node": [n for n in range(1, min(node, ranks) + 1) if ranks % n == 0]},
         )
     sizes = []
     for level in system.levels:
@@ -127,10 +137,12 @@ def _groups(system: System, ranks: int, ranks_per_node: int | None) -> list[int]
         )
     for smaller, larger in zip(sizes, [*sizes[1:], ranks], strict=True):
         if larger % smaller:
-            fits = [n for n in range(smaller, 0, -1) if larger % n == 0]
-            raise ProblemError(
-                f"{larger} ranks do not fill groups of {smaller} of {system.slug}; take "
-                f"{larger // smaller * smaller} or {-(-larger // smaller) * smaller} ranks, or "
-                f"{fits[0]} ranks per node"
+            below = larger - larger % smaller
+            raise SizeError(
+                f"{larger} ranks do not fill groups of {smaller} of {system.slug}",
+                {
+                    "ranks": (below, below + smaller),
+                    "ranks_per_node": [n for n in range(1, smaller) if larger % n == 0],
+                },
             )
     return sizes

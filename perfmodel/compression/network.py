@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from perfmodel.algorithms import Matmul
 from perfmodel.compression import quantised
@@ -14,7 +14,7 @@ from perfmodel.graph.spread import Spread
 from perfmodel.hardware import Device
 from perfmodel.networks.expand import parameters
 from perfmodel.networks.network import Network
-from perfmodel.networks.predict import predict_network
+from perfmodel.networks.predict import Held, predict_network
 from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.storage import narrowed, part
@@ -58,13 +58,15 @@ class Compressed:
     @cached_property
     def weight_bytes(self) -> float:
         """Bytes of all weights."""
-        return sum(self._bytes(weight) * repeat for weight, repeat in parameters(self.network))
+        return sum(
+            self.stored_bytes(weight) * repeat for weight, repeat in parameters(self.network)
+        )
 
     @cached_property
     def bits(self) -> float:
         """Mean stored bits of a weight in the layers' matrices."""
         found = list(self.matrices())
-        stored = sum(self._bytes(weight) * repeat for weight, repeat in found)
+        stored = sum(self.stored_bytes(weight) * repeat for weight, repeat in found)
         return 8.0 * stored / sum(weight.elements * repeat for weight, repeat in found)
 
     def matrices(self, setting: Setting | None = None) -> Iterator[tuple[Weight, int]]:
@@ -76,7 +78,7 @@ class Compressed:
     def _is_stored_by_scheme(self, weight: Weight) -> bool:
         return narrowed(weight, self.network, experts_only=self.scheme.experts_only)
 
-    def _bytes(self, weight: Weight) -> float:
+    def stored_bytes(self, weight: Weight) -> float:
         """Bytes of all matrices of a weight; a tied embedding counts as the head."""
         if self._is_stored_by_scheme(weight):
             k, n = weight.shape
@@ -120,11 +122,17 @@ def _replaced(kernel: KernelTime, scheme: Scheme, device: Device) -> Iterable[Ke
     problem = Matmul(**kernel.prediction.problem)
     if isinstance(scheme, Quantised) and scheme.format.multiplies == problem.dtype:
         return (kernel,)
-    found = scheme.kernels(problem, device)
+    found = _kernels(scheme, problem, Held(device))
     return [
         _kernel(kernel, f"{kernel.name}{f' {i + 1}' if i else ''}", each, problem)
         for i, each in enumerate(found)
     ]
+
+
+@lru_cache(maxsize=1024)
+def _kernels(scheme: Scheme, problem: Matmul, held: Held) -> tuple[Prediction, ...]:
+    """The kernels of a product; layers that alternate have the same ones."""
+    return scheme.kernels(problem, held.device)
 
 
 def _kernel(before: KernelTime, name: str, found: Prediction, problem: Matmul) -> KernelTime:

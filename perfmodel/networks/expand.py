@@ -10,9 +10,10 @@ FLOPs and bytes from their kernels, activations from the tensors that they save.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
-from perfmodel.errors import ProblemError
+from perfmodel.errors import ProblemError, SizeError
 from perfmodel.networks.layers.block import block
 from perfmodel.networks.layers.ends import embedding, head
 from perfmodel.networks.layers.layer import Layer
@@ -22,12 +23,24 @@ from perfmodel.networks.setting import Setting
 from perfmodel.networks.value import Weight
 
 
-@lru_cache(maxsize=256)
 def expand(network: Network, setting: Setting) -> tuple[Segment, ...]:
     """The segments of a network in order.
 
-    Raises `ProblemError` for sizes that do not divide among the devices; it names sizes that do.
+    Raises `SizeError` for sizes that do not divide among the devices, and `ProblemError` for more
+    tokens than learned positions.
     """
+    try:
+        return _expanded(network, setting)
+    except SizeError as error:
+        raise error.those(
+            lambda axis, ranks: _expanded(
+                network, replace(setting, shards=replace(setting.shards, **{axis: ranks}))
+            )
+        ) from None
+
+
+@lru_cache(maxsize=256)
+def _expanded(network: Network, setting: Setting) -> tuple[Segment, ...]:
     if network.positions and setting.past + setting.seq > network.positions:
         raise ProblemError(
             f"{network.name} has {network.positions:,} learned positions, fewer than the "

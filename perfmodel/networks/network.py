@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from perfmodel.elements import element
 from perfmodel.errors import ProblemError
 
 Norm = Literal["layernorm", "rmsnorm"]
@@ -208,6 +209,8 @@ class Network:
     """Share of activations that training drops by default."""
     family: str = ""
     """Family of the code: bert, gpt2, llama, ..."""
+    weights: str = ""
+    """Format of the released checkpoint's weights, where it is narrower than 16 bits: mxfp4."""
     about: str = ""
     """One-line description."""
     source: str = ""
@@ -227,6 +230,8 @@ class Network:
             from perfmodel.errors import UnknownName
 
             raise UnknownName("norm", self.norm, ("layernorm", "rmsnorm"))
+        if self.weights:
+            element(self.weights)
 
     @property
     def layers(self) -> int:

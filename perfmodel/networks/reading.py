@@ -38,7 +38,7 @@ MOST_BLOCKS = 10_000
 _LONGEST = 64  # longest repeating sequence of blocks that is searched when a network is written
 _MAPPING = "tag:yaml.org,2002:map"
 _STACKS = ("encoder", "blocks")
-_LINES = ("name", "about", "source", "family")  # one line of printable text each
+_LINES = ("name", "about", "source", "family", "weights")  # one line of printable text each
 _FIRST = ("name", "about", "source", "family", "sizes")  # in the order of a written file
 
 

@@ -4,14 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from perfmodel.compression.network import Compressed
 from perfmodel.errors import ProblemError
+from perfmodel.hardware import Device
 from perfmodel.networks.expand import parameters
 from perfmodel.networks.network import Network
+from perfmodel.networks.predict import predict_network
+from perfmodel.networks.prediction import NetworkPrediction
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.summary import cached_elements
 
 _BYTES = 2.0
-"""Bytes of an element: everything is in 16 bits."""
+"""Bytes of an element of activations and cache, and of weights that no format narrows."""
+
+Stored = Network | Compressed
+"""A network with its weights in 16 bits, or under a scheme."""
+
+
+def network_of(stored: Stored) -> Network:
+    """The network, as its scheme leaves it."""
+    return stored.network if isinstance(stored, Compressed) else stored
+
+
+def predicted(stored: Stored, setting: Setting, device: Device) -> NetworkPrediction:
+    """A pass over a network with the products of its scheme."""
+    if isinstance(stored, Compressed):
+        return stored.predict(setting, device)
+    return predict_network(stored, setting, device)
 
 
 @dataclass(frozen=True)
@@ -41,7 +60,7 @@ class Request:
 
 @dataclass(frozen=True)
 class LayerShape:
-    """A mean layer of a network in 16 bits."""
+    """A mean layer of a network; activations and cache are in 16 bits."""
 
     layers: int
     """Number of layers, l."""
@@ -55,6 +74,8 @@ class LayerShape:
     """Bytes of one layer's weights."""
     cache_bytes: float
     """Bytes of cache for one token in one layer."""
+    weights: float
+    """Number of one layer's weights."""
 
     @property
     def activation_bytes(self) -> float:
@@ -64,7 +85,7 @@ class LayerShape:
     @property
     def product_flops(self) -> float:
         """Operations of the products for one token in one layer: two a weight."""
-        return 2.0 * self.weight_bytes / _BYTES
+        return 2.0 * self.weights
 
     @property
     def pair_flops(self) -> float:
@@ -75,20 +96,28 @@ class LayerShape:
 def four_projections(layers: int, hidden: int, inner: int, heads: int) -> LayerShape:
     """FlexGen's layer, OPT without its biases: four projections, two products of the inner layer,
     and 4h bytes of cache a token."""
-    weights = _BYTES * (4.0 * hidden**2 + 2.0 * hidden * inner)
-    return LayerShape(layers, hidden, inner, heads, weights, 2.0 * _BYTES * hidden)
+    weights = 4.0 * hidden**2 + 2.0 * hidden * inner
+    cached = 2.0 * _BYTES * hidden
+    return LayerShape(layers, hidden, inner, heads, _BYTES * weights, cached, weights)
 
 
-def of_network(network: Network) -> LayerShape:
+def of_network(stored: Stored) -> LayerShape:
     """The mean layer of a network, with the widest inner layer that one token uses."""
-    found = parameters(network, Setting(1, 1, ends=False))
-    weights = _BYTES * sum(weight.elements * repeat for weight, repeat in found)
+    network = network_of(stored)
+    weights = parameters(network, Setting(1, 1, ends=False))
+    count = sum(weight.elements * repeat for weight, repeat in weights)
+    stored_bytes = (
+        sum(stored.stored_bytes(weight) * repeat for weight, repeat in weights)
+        if isinstance(stored, Compressed)
+        else _BYTES * count
+    )
     cached = sum(block.repeat * cached_elements(block.attention) for block in network.blocks)
     return LayerShape(
         network.layers,
         network.hidden,
         max(block.mlp.inner * max(block.mlp.chosen, 1) for block in network.blocks),
         max(block.attention.heads for block in network.blocks),
-        weights / network.layers,
+        stored_bytes / network.layers,
         _BYTES * cached / network.layers,
+        count / network.layers,
     )

@@ -11,9 +11,7 @@ from perfmodel.arithmetic import Number
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.networks.inference import prompt, step
-from perfmodel.networks.network import Network
-from perfmodel.networks.predict import predict_network
-from perfmodel.offload.layershape import LayerShape, Request
+from perfmodel.offload.layershape import LayerShape, Request, Stored, predicted
 from perfmodel.offload.layertimes import LayerTimes
 from perfmodel.offload.links import host_bytes_per_s
 from perfmodel.offload.policy import Policy
@@ -39,8 +37,8 @@ class Disk:
 class Modelled:
     """A network on a device with a host, which computes attention over the cache that it stores."""
 
-    network: Network
-    """The network."""
+    network: Stored
+    """The network, with its weights as they are stored."""
     device: Device
     """The device."""
     host: Device
@@ -58,7 +56,7 @@ class Modelled:
         away, weights_away = 1.0 - policy.activations[0], 1.0 - policy.weights[0]
         on_disk = activations * policy.activations[2]
         tokens = prompt(policy.part, request.prompt, ends=False)
-        work = predict_network(self.network, tokens, self.device).seconds
+        work = predicted(self.network, tokens, self.device).seconds
         return LayerTimes(
             (shape.weight_bytes * weights_away + activations * away) / link,
             (cache * (1.0 - policy.cache[0]) + activations * away) / link,
@@ -91,9 +89,7 @@ class Modelled:
     def _decoding(self, request: Request, policy: Policy) -> Number:
         """Work of a part over all layers."""
         setting = step(policy.part, round(request.middle), ends=False)
-        here, there = (
-            predict_network(self.network, setting, each) for each in (self.device, self.host)
-        )
+        here, there = (predicted(self.network, setting, each) for each in (self.device, self.host))
         attended, elsewhere = (one.by_class().get("attention", 0.0) for one in (here, there))
         share = policy.cache[0]
         return here.seconds - attended + share * attended + (1.0 - share) * elsewhere

@@ -17,9 +17,7 @@ from dataclasses import dataclass
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.networks.inference import step
-from perfmodel.networks.network import Network
-from perfmodel.networks.predict import predict_network
-from perfmodel.offload.layershape import of_network
+from perfmodel.offload.layershape import Stored, network_of, of_network, predicted
 from perfmodel.offload.links import host_bytes_per_s
 
 
@@ -67,21 +65,22 @@ class LayerSplit:
 
 
 def layers(
-    network: Network, device: Device, host: Device, on_device: int, batch: int, context: int
+    stored: Stored, device: Device, host: Device, on_device: int, batch: int, context: int
 ) -> LayerSplit:
     """t = L_d·t_d + L_h·t_h + ends, plus two transfers of the activations if both have layers.
 
     Embeddings and head run on the machine of the last layer. Raises `ProblemError` for more layers
     than the network has.
     """
+    network = network_of(stored)
     if not 0 <= on_device <= network.layers:
         raise ProblemError(
             f"{on_device} layers on the device are not 0 to the {network.layers} of {network.name}"
         )
-    shape, share = of_network(network), on_device / network.layers
+    shape, share = of_network(stored), on_device / network.layers
     last = device if on_device else host
-    times = {one.slug: _step(network, one, batch, context) for one in (device, host)}
-    inner = {one.slug: _step(network, one, batch, context, ends=False) for one in (device, host)}
+    times = {one.slug: _step(stored, one, batch, context) for one in (device, host)}
+    inner = {one.slug: _step(stored, one, batch, context, ends=False) for one in (device, host)}
     seconds = share * inner[device.slug] + (1.0 - share) * inner[host.slug]
     seconds += times[last.slug] - inner[last.slug]
     if 0 < on_device < network.layers:
@@ -90,5 +89,5 @@ def layers(
     return LayerSplit(on_device, seconds, on_device * (shape.weight_bytes + cache))
 
 
-def _step(network: Network, device: Device, batch: int, context: int, ends: bool = True) -> float:
-    return predict_network(network, step(batch, context, ends=ends), device).seconds
+def _step(stored: Stored, device: Device, batch: int, context: int, ends: bool = True) -> float:
+    return predicted(stored, step(batch, context, ends=ends), device).seconds

@@ -11,9 +11,7 @@ from functools import cached_property
 
 from perfmodel.hardware import Device
 from perfmodel.networks.inference import step
-from perfmodel.networks.network import Network
-from perfmodel.networks.predict import predict_network
-from perfmodel.offload.layershape import of_network
+from perfmodel.offload.layershape import Stored, of_network, predicted
 from perfmodel.offload.links import host_bytes_per_s
 
 _MOST = 2**16
@@ -23,8 +21,8 @@ _MOST = 2**16
 class Streaming:
     """A decode step of a network with weights in host memory and its cache on the device."""
 
-    network: Network
-    """The network."""
+    network: Stored
+    """The network, with its weights as they are stored."""
     device: Device
     """The device."""
     context: int
@@ -41,7 +39,7 @@ class Streaming:
 
     def work_seconds(self, batch: int) -> float:
         """Seconds of the step with resident weights."""
-        return predict_network(self.network, step(batch, self.context), self.device).seconds
+        return predicted(self.network, step(batch, self.context), self.device).seconds
 
     def seconds(self, batch: int) -> float:
         """Seconds of the step: the link overlapped with the work."""

@@ -10,7 +10,7 @@ import numpy as np
 from perfmodel.hardware import Device
 from perfmodel.networks.network import Network
 from perfmodel.offload import recompute, sharing
-from perfmodel.offload.layershape import LayerShape, Request
+from perfmodel.offload.layershape import LayerShape, Request, Stored, network_of
 from perfmodel.offload.layertimes import Answer
 from perfmodel.offload.memory import held
 from perfmodel.offload.streaming import Streaming
@@ -63,7 +63,7 @@ def recompute_rows(
 
 
 def streaming_rows(
-    network: Network, device: Device, batches: Sequence[int], contexts: Sequence[int]
+    network: Stored, device: Device, batches: Sequence[int], contexts: Sequence[int]
 ) -> Iterator[Row]:
     """Weights streamed over the link in every step."""
     for tokens in contexts:
@@ -83,14 +83,15 @@ def streaming_rows(
 
 
 def layer_rows(
-    network: Network, device: Device, host: Device, batch: int, context: int
+    network: Stored, device: Device, host: Device, batch: int, context: int
 ) -> Iterator[Row]:
     """Every number of layers on the device, and whether they fit."""
-    for count in range(network.layers + 1):
+    layers = network_of(network).layers
+    for count in range(layers + 1):
         found = sharing.layers(network, device, host, count, batch, context)
         yield {
             "on_device": count,
-            "on_host": network.layers - count,
+            "on_host": layers - count,
             "time_us": found.seconds * 1e6,
             "tokens_per_s": batch / found.seconds,
             "device_bytes": found.device_bytes,

@@ -10,6 +10,9 @@ from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.networks.summary import cache_bytes
 
+CONTEXT = 2048
+"""Tokens of a sequence in the KV cache where none are given."""
+
 
 @dataclass(frozen=True)
 class Holding:
@@ -49,7 +52,7 @@ def holding(
     device: Device,
     *,
     batch: int = 1,
-    context: int = 0,
+    context: int = CONTEXT,
     kv_dtype: str = "bf16",
     price: float | None = None,
 ) -> Holding:

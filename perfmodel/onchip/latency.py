@@ -23,6 +23,7 @@ from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.networks.expand import active_count
 from perfmodel.networks.summary import cache_bytes
+from perfmodel.onchip.holding import CONTEXT
 
 PRODUCTS = 4
 """Products of a layer that depend on each other: queries to values, output, up, down."""
@@ -91,7 +92,7 @@ def is_on_chip(device: Device) -> bool:
 
 
 def latency(
-    network: Compressed, device: Device, devices: int, *, batch: int = 1, context: int = 1
+    network: Compressed, device: Device, devices: int, *, batch: int = 1, context: int = CONTEXT
 ) -> Latency:
     """Bounds of a decode step of `batch` sequences of `context` tokens on `devices` devices.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perfmodel.algorithms import Problem, Rowwise
-from perfmodel.algorithms.rowwise import MAPS
+from perfmodel.algorithms.rowwise import MAPS, QUANTISED
 from perfmodel.elements import ELEMENTS
 from perfmodel.operators.library import Chosen, LibraryOperator
 from perfmodel.operators.operator import Request
@@ -37,8 +37,9 @@ class RowwiseOperator(LibraryOperator):
         self.own_tile = () if op == "pointwise" else ("columns", "warps")
 
     def problem(self, **given: Any) -> Rowwise:
-        """A `Rowwise`."""
-        return Rowwise(**{**self.fixed, **given})
+        """A `Rowwise`; what is not given has its default."""
+        stated = {name: value for name, value in given.items() if value is not None}
+        return Rowwise(**{**self.fixed, **stated})
 
     def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
         """One kernel for each direction."""
@@ -90,8 +91,8 @@ OPERATORS = (
         Choice(
             "variant",
             ("--variant",),
-            "add",
-            f"Maps, with commas: {', '.join(MAPS)}.",
+            None,
+            f"Maps, with commas: {', '.join(MAPS)} [default: one operation an input].",
             metavar="NAME",
             known=MAPS,
             kind="variant of pointwise",
@@ -101,13 +102,13 @@ OPERATORS = (
     ),
     RowwiseOperator(
         "quantise",
-        "Quantisation of rows x cols, by default bf16 to fp8.",
+        f"Quantisation of rows x cols, by default bf16 to {QUANTISED}.",
         DTYPE,
         Choice(
             "output_dtype",
             ("--output-dtype",),
-            "fp8",
-            f"Types written, with commas: {', '.join(ELEMENTS)}.",
+            None,
+            f"Types written, with commas: {', '.join(ELEMENTS)} [default: {QUANTISED}].",
         ),
     ),
 )

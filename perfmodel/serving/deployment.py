@@ -7,7 +7,7 @@ from functools import cached_property
 
 from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.elements import element
-from perfmodel.errors import ProblemError
+from perfmodel.errors import ProblemError, SizeError
 from perfmodel.hardware import Device, System, systems
 from perfmodel.networks import stack
 from perfmodel.networks.network import Network
@@ -29,8 +29,8 @@ class Deployment:
     """The device; all devices are equal."""
     engine: Engine
     """The engine."""
-    weights: str = "bf16"
-    """Format of the layers' weights (`weights.FORMATS`)."""
+    weights: str = ""
+    """Format of the layers' weights (`weights.FORMATS`); empty: the network's own, or bf16."""
     cache: str = ""
     """Type of the KV cache; empty: the engine's."""
     tensor: int = 1
@@ -46,6 +46,8 @@ class Deployment:
     """The system that joins the devices; None: the device's default system."""
 
     def __post_init__(self) -> None:
+        if not self.weights:
+            object.__setattr__(self, "weights", self.network.weights or "bf16")
         for name in ("tensor", "pipeline", "expert", "data"):
             if getattr(self, name) < 1:
                 raise ProblemError(f"{name} is {getattr(self, name)}; it is 1 or more")
@@ -55,15 +57,23 @@ class Deployment:
                 f"{network.name} makes no token after token; serve a decoder such as llama-3-8b"
             )
         if self.pipeline > network.layers:
-            raise ProblemError(
-                f"{network.layers} layers are not {self.pipeline} stages; "
-                f"give --pipeline {network.layers} at most"
+            raise SizeError(
+                f"{network.layers} layers are not {self.pipeline} stages",
+                {"pipeline": [n for n in range(1, network.layers + 1) if network.layers % n == 0]},
             )
         if self.data % self.expert and self.tensor % self.expert:
-            raise ProblemError(
+            raise SizeError(
                 f"expert {self.expert} does not divide data {self.data} nor tensor {self.tensor}: "
-                f"experts are shared among copies, or among the devices of one; "
-                f"give --data {self.expert} or --tensor {self.expert}, or a multiple of it"
+                "experts are shared among copies, or among the devices of one",
+                {
+                    "expert": [
+                        n
+                        for n in range(1, max(self.data, self.tensor) + 1)
+                        if not (self.data % n and self.tensor % n)
+                    ],
+                    "data": [self.expert * n for n in (1, 2, 4)],
+                    "tensor": [self.expert * n for n in (1, 2, 4)],
+                },
             )
         if self.expert > 1 and not any(block.mlp.experts for block in network.blocks):
             raise ProblemError(f"{network.name} has no experts to share; drop --expert")

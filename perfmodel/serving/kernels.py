@@ -25,6 +25,7 @@ from perfmodel.networks.expand import expand
 from perfmodel.networks.network import Block, Latent, Mlp, Network
 from perfmodel.networks.recorder import Exchanged
 from perfmodel.networks.segment import Segment
+from perfmodel.networks.storage import narrowed
 from perfmodel.serving.deployment import Deployment
 
 HEAD = "head"
@@ -139,13 +140,22 @@ def _run(of: Deployment, segment: Segment, node: Node, kind: str) -> Node:
     joins = of.engine.residual_norm and segment.block and node.name.startswith("residual")
     if joins and isinstance(problem, Rowwise):  # reads both, writes the sum and its norm
         return replace(node, problem=replace(problem, outputs=2))
-    if isinstance(problem, Matmul) and segment.block and not node.name.startswith("router"):
-        if of.format.wide:
-            return node
+    if isinstance(problem, Matmul) and node.name in _narrow(of, segment):
         named = of.engine.kernels.weight_only if is_widened(of.product) else ""
         product = replace(problem, dtype=of.product)
         return replace(node, problem=product, implementation=named or None)
     return node
+
+
+def _narrow(of: Deployment, segment: Segment) -> frozenset[str]:
+    """Products of a layer whose weights the format stores."""
+    if of.format.wide or not segment.block:
+        return frozenset()
+    return frozenset(
+        weight.name.removesuffix(".weight")
+        for weight in segment.weights
+        if narrowed(weight, of.network, experts_only=of.format.experts_only)
+    )
 
 
 def _writes(of: Deployment, segment: Segment, tokens: int) -> Iterator[Kernel]:

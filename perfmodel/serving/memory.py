@@ -212,16 +212,18 @@ def check_weights(of: Deployment) -> None:
         raise ProblemError(
             f"{of.network.name} in {of.weights} takes {binary(has.weights_bytes)} of the "
             f"{binary(has.total_bytes)} of {of.device.slug}, and nothing is left for its cache; "
-            f"give {_more(of)}a smaller format"
+            f"give {more(of)}a smaller format"
         )
 
 
-def _more(of: Deployment) -> str:
-    """An option with the fewest devices, by doubling, that leave room for a cache."""
+def more(of: Deployment, tokens: int = 0) -> str:
+    """An option with the fewest devices, by doubling, that leave room for a sequence of `tokens`
+    tokens."""
     tensor = 2 * of.tensor
     while tensor <= _MOST_TENSOR:
         try:
-            if memory(replace(of, tensor=tensor)).cache_bytes > 0.0:
+            larger = replace(of, tensor=tensor)
+            if memory(larger).cache_bytes > (sequence_bytes(larger, tokens) if tokens else 0.0):
                 return f"--tensor {tensor}, or "
         except ProblemError:  # heads do not divide, or no system has so many devices
             break

@@ -22,7 +22,7 @@ import numpy as np
 
 from perfmodel.errors import ProblemError
 from perfmodel.serving.clients import STATISTICS, Round, window
-from perfmodel.serving.memory import check_weights, fitting_batch
+from perfmodel.serving.memory import check_weights, fitting_batch, more
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import Times
 
@@ -294,7 +294,7 @@ def _most(steps: Steps, isl: int, osl: int) -> int:
         raise ProblemError(
             f"not one request of {isl:,} + {osl:,} tokens fits {steps.of.device.slug} beside "
             f"{steps.of.network.name} in {steps.of.weights}; "
-            f"give --tensor {2 * steps.of.tensor}, or a smaller format"
+            f"give {more(steps.of, isl + osl // 2)}a smaller format"
         )
     return found
 

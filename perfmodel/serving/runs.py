@@ -44,8 +44,6 @@ _SIZES = (
 _SHORT = {"int4": "int4-g128"}
 _MAKERS = {"nvidia": "nvfp4", "amd": "mxfp4"}
 """What fp4 means without a further word: the format of each maker's checkpoints."""
-_RELEASED = {"gpt_oss": "mxfp4"}
-"""Formats of released checkpoints that are not 16 bits wide, by model family."""
 _BLOCKS = ("deepseek_v3",)
 """Families whose fp8 checkpoint has a scale a block of 128 x 128 (2412.19437, section 3.3.2)."""
 _CHUNK = re.compile(r"prompt chunk (\d+)")
@@ -145,7 +143,7 @@ def _vary(cells: Cells) -> float:
 def _deployment(cells: Cells, device: Device, engine: Engine, recipe: Recipe) -> Deployment:
     network, assumed = _network(tuple((name, cells.row.get(name)) for name in _SIZES))
     cells.assumed += assumed
-    released = _RELEASED.get(network.family, "bf16")
+    released = network.weights or "bf16"
     weights = str(cells.usual("weights_dtype", released, _UNSAID))
     if weights == "fp8" and network.family in _BLOCKS:
         weights = "fp8-block"

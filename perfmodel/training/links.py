@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfmodel.collectives import Collective, predict_collective
-from perfmodel.errors import ProblemError
+from perfmodel.errors import SizeError
 from perfmodel.hardware import Device, System, systems
 from perfmodel.training.fabric import Ask, Fabric, Taken
 from perfmodel.training.plan import Plan
@@ -12,15 +12,17 @@ from perfmodel.training.plan import Plan
 def fabric(plan: Plan, device: Device, system: System | None = None) -> Fabric:
     """The fabric of a plan on a system, or on the device's default system.
 
-    Raises `ProblemError` for more devices than the system has.
+    Raises `SizeError` for more devices than the system has.
     """
     if plan.devices == 1:
         return Fabric(plan)
     joined = system or systems.usual(device)
     if plan.devices > joined.devices:
-        raise ProblemError(
-            f"the plan takes {plan.devices:,} devices and {joined.slug} joins {joined.devices:,}; "
-            f"take {joined.devices:,} at most"
+        copy = plan.devices // plan.data
+        copies = joined.devices // copy
+        raise SizeError(
+            f"the plan takes {plan.devices:,} devices and {joined.slug} joins {joined.devices:,}",
+            {"devices": [copy * n for n in range(max(copies - 3, 1), copies + 1)]},
         )
     if plan.zero == 3 and plan.setting.stack.one_adapter:
         joined = systems.by_one_door(joined)

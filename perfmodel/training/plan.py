@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from perfmodel.elements import element
-from perfmodel.errors import ProblemError
+from perfmodel.errors import ProblemError, SizeError
 from perfmodel.networks import rematerialise
 from perfmodel.networks.network import Network
 from perfmodel.networks.setting import Setting, Shards
@@ -153,23 +153,24 @@ class Plan:
         )
 
     def check(self, network: Network) -> None:
-        """Raise `ProblemError` for layers that do not divide by stages; it names numbers that
-        do."""
+        """Raise `SizeError` for layers that do not divide by stages, and for experts that are not
+        shared out evenly."""
         stages = self.pipeline * self.chunks
         layers = network.layers
         if all((layers + slots) % stages for slots in range(4)):
-            fits = [
-                f"{axis} of {', '.join(str(n) for n in counts)}"
+            fits = {
+                axis: [n for n in range(1, layers + 1) if layers % (n * other) == 0]
                 for axis, other in (("pipeline", self.chunks), ("chunks", self.pipeline))
-                if (counts := [n for n in range(1, layers + 1) if layers % (n * other) == 0])
-            ]
-            raise ProblemError(
+            }
+            raise SizeError(
                 f"{layers} layers do not divide by {stages} stages (pipeline {self.pipeline} x "
-                f"chunks {self.chunks}); {' or '.join(fits) or 'pipeline 1 with chunks 1'} would"
+                f"chunks {self.chunks})",
+                fits,
             )
         if self.sharing % self.expert:
             axes = "data and context" if self.expert <= self.data else "data, context and tensor"
-            raise ProblemError(
+            raise SizeError(
                 f"expert {self.expert} does not divide the {self.sharing} devices of {axes} that "
-                "experts are split over; give one of their divisors"
+                "experts are split over",
+                {"expert": [n for n in range(1, self.sharing + 1) if self.sharing % n == 0]},
             )

@@ -10,10 +10,11 @@ Host and device run concurrently (`perfmodel.networks.dispatch`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from perfmodel.errors import SizeError
 from perfmodel.graph.spread import Spread
 from perfmodel.hardware import Device, System
 from perfmodel.networks.expand import expand
@@ -45,10 +46,9 @@ def predict_step(
 ) -> Step:
     """Predict one step on a system, or on the device's default system.
 
-    `host` replaces the launch times of the stack's host. Raises `ProblemError` for a plan that does
-    not fit the network; it names numbers that do.
+    `host` replaces the launch times of the stack's host. Raises as `check`.
     """
-    plan.check(network)
+    check(network, plan, device, system)
     segments = expand(network, plan.setting)
     found = predict_network(network, plan.setting, device, constants=constants)
     link = device.level("host")
@@ -88,6 +88,28 @@ def predict_step(
         known_device=found.known_device,
         timeline=timed.line,
     )
+
+
+def check(network: Network, plan: Plan, device: Device, system: System | None = None) -> None:
+    """Raise `SizeError` for a plan that does not fit the network or the system, with sizes that
+    do."""
+    try:
+        _check(network, plan, device, system)
+    except SizeError as error:
+        raise error.those(
+            lambda axis, size: (
+                _check(network, replace(plan, **{axis: size}), device, system)
+                if axis in Plan.__dataclass_fields__
+                else None
+            )
+        ) from None
+
+
+def _check(network: Network, plan: Plan, device: Device, system: System | None) -> None:
+    plan.check(network)
+    expand(network, plan.setting)
+    fabric(plan, device, system)
+    schedule(plan.schedule_kind, plan.pipeline, plan.accumulation, plan.chunks)
 
 
 @dataclass(frozen=True)

@@ -135,14 +135,26 @@ def read(
             f"only {text_key} is read; left out: {', '.join(map(printable, parts)) or 'the rest'}"
         )
     config.left_out("vision_config", "the vision part is left out")
-    config.left_out("quantization_config", "types of weights are no part of a network")
+    weights = _weights(config)
     try:
-        found = replace(FAMILIES[chosen](config), name=name or _named(whole, source, chosen))
+        found = replace(
+            FAMILIES[chosen](config), name=name or _named(whole, source, chosen), weights=weights
+        )
         if not same:
             _refuse_other_layers(config, chosen)
     except (ProblemError, UnknownName) as error:
         raise ProblemError("; ".join(filter(None, [f"{where}: {error}", config.taken()]))) from None
     return Imported(replace(found, family=chosen, source=printable(where)), config.remarks())
+
+
+def _weights(config: Config) -> str:
+    """The format of the checkpoint's weights where it is one of experts alone; others are noted."""
+    stored = config.data.get("quantization_config")
+    if isinstance(stored, Mapping) and stored.get("quant_method") == "mxfp4":
+        config.idle("quantization_config")
+        return "mxfp4"
+    config.left_out("quantization_config", "weights are taken in 16 bits; --weights names others")
+    return ""
 
 
 def _text_part(whole: Mapping[str, Any], key: str) -> Mapping[str, Any]:

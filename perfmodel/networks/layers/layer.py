@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfmodel.errors import ProblemError
+from perfmodel.errors import SizeError
 from perfmodel.networks.network import Network
 from perfmodel.networks.operations.exchange import Exchange, Way
 from perfmodel.networks.operations.maps import Dropout, Map, Pass
@@ -11,25 +11,6 @@ from perfmodel.networks.operations.operation import Operation
 from perfmodel.networks.placement import way
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.value import Value
-
-
-def _divides(network: Network, setting: Setting, axis: str, ranks: int) -> bool:
-    """Whether every layer divides by `ranks` devices of an axis."""
-    if axis == "context":
-        return setting.seq % ranks == 0
-    blocks = (*network.encoder, *network.blocks)
-    experts = [block.mlp for block in blocks if block.mlp.experts]
-    if axis == "expert":
-        return all(mlp.experts % ranks == 0 for mlp in experts)
-    attentions = [one for block in blocks for one in (block.attention, block.cross) if one]
-    widths = [block.mlp.inner for block in blocks if not block.mlp.experts]
-    widths += [mlp.shared_inner for mlp in experts]
-    if setting.shards.expert_tensor:
-        widths += [mlp.inner for mlp in experts]
-    return all(width % ranks == 0 for width in widths) and all(
-        one.heads % ranks == 0 and (one.kv_heads % ranks == 0 or ranks % one.kv_heads == 0)
-        for one in attentions
-    )
 
 
 class Layer:
@@ -47,18 +28,11 @@ class Layer:
         self.drops = setting.training and dropped > 0.0
 
     def share(self, what: str, count: int, ranks: int, axis: str) -> int:
-        """A device's share of `count`. Raises `ProblemError` that names numbers of ranks by which
-        it and every other size of the network divide."""
+        """A device's share of `count`. Raises `SizeError` with numbers of ranks by which it
+        divides."""
         if count % ranks:
-            fits = [
-                str(n)
-                for n in range(1, min(count, 4 * ranks) + 1)
-                if count % n == 0 and _divides(self.network, self.setting, axis, n)
-            ]
-            raise ProblemError(
-                f"{count:,} {what} do not divide by {axis} {ranks}; "
-                f"{axis} of {', '.join(fits[-6:])} would"
-            )
+            fits = [n for n in range(1, min(count, 4 * ranks) + 1) if count % n == 0]
+            raise SizeError(f"{count:,} {what} do not divide by {axis} {ranks}", {axis: fits})
         return count // ranks
 
     def add(self, operation: Operation) -> tuple[Value, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.errors import ProblemError, SizeError, UnknownName
 from perfmodel.training.pipeline import controlled, dualpipe, flush, zerobubble
 from perfmodel.training.pipeline.schedule import Place, Schedule
 
@@ -90,15 +90,21 @@ KINDS = {
 def schedule(kind: str, stages: int, micro_batches: int, chunks: int | None = None) -> Schedule:
     """The schedule `kind`; without `chunks`, as many as it has, or 2 for interleaved.
 
-    Raises `UnknownName` for another kind, and `ProblemError` for numbers that it does not support,
-    with the nearest supported ones.
+    Raises `UnknownName` for another kind, `ProblemError` for numbers that no schedule has, and
+    `SizeError`, with the nearest sizes, for those that this one does not support.
     """
     if kind not in KINDS:
         raise UnknownName("pipeline schedule", kind, KINDS)
     found = KINDS[kind]
     count = found.chunks or 2 if chunks is None else chunks
-    for complaint in _complaints(found, stages, micro_batches, count):
-        raise ProblemError(complaint)
+    _check_whole(found, stages, micro_batches, count)
+    try:
+        _check_sizes(found, stages, micro_batches)
+    except SizeError as error:
+        given = {"pipeline": stages, "micro-batches": micro_batches}
+        raise error.those(
+            lambda name, size: _check_sizes(found, *({**given, name: size}).values())
+        ) from None
     return _made(kind, int(stages), int(micro_batches), int(count))
 
 
@@ -109,56 +115,52 @@ def _made(kind: str, stages: int, micro_batches: int, chunks: int) -> Schedule:
     return Schedule(kind, stages, micro_batches, chunks, found.paths(stages, chunks), orders)
 
 
-def _complaints(kind: Kind, stages: int, micro_batches: int, chunks: int) -> Iterator[str]:
-    """Errors in the numbers, in the order in which to correct them."""
+def _check_whole(kind: Kind, stages: int, micro_batches: int, chunks: int) -> None:
+    """Raise `ProblemError` for numbers that are not whole, and for chunks of another kind."""
     given = {"stages": stages, "micro-batches": micro_batches, "chunks": chunks}
     for what, number in given.items():
         whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
         if not whole or number < 1:
-            yield f"a pipeline has {number} {what}; write a whole number from 1"
-            return
-    yield from _chunks(kind, chunks)
-    if kind.in_pairs and stages % 2:
-        yield (
-            f"{kind.name} feeds stages from both ends in pairs, and {stages} is odd; "
-            f"take {_either(stages - 1, stages + 1)} stages"
-        )
-    if kind.whole_groups and micro_batches % stages:
-        below = micro_batches - micro_batches % stages
-        yield (
-            f"{kind.name} takes micro-batches in groups of {stages}, one a stage, and "
-            f"{micro_batches} is not a multiple; take {_either(below, below + stages)} "
-            "micro-batches, or 1f1b"
-        )
-    least = kind.fewest * stages
-    if micro_batches < least:
-        yield (
-            f"{kind.name} needs {kind.fewest} micro-batches a stage, {least} for {stages} stages, "
-            f"not {micro_batches}; take {least} micro-batches, or "
-            f"{_fewer(kind, micro_batches)}"
-        )
-    if kind.in_pairs and micro_batches % 2:
-        yield (
-            f"{kind.name} feeds half of the micro-batches from each end, and {micro_batches} is "
-            f"odd; take {_either(micro_batches - 1, micro_batches + 1, least)} micro-batches"
-        )
-
-
-def _chunks(kind: Kind, chunks: int) -> Iterator[str]:
+            raise ProblemError(f"a pipeline has {number} {what}; write a whole number from 1")
     if kind.chunks is None and chunks < 2:
-        yield f"{kind.name} needs 2 chunks a stage or more; with one chunk take 1f1b"
-    elif kind.chunks is not None and chunks != kind.chunks:
+        raise ProblemError(f"{kind.name} needs 2 chunks a stage or more; with one chunk take 1f1b")
+    if kind.chunks is not None and chunks != kind.chunks:
         number = "one chunk" if kind.chunks == 1 else f"{kind.chunks} chunks"
         other = "; for more take interleaved" if kind.chunks == 1 else ""
-        yield f"{kind.name} has {number} a stage, not {chunks}; write --chunks {kind.chunks}{other}"
+        raise ProblemError(
+            f"{kind.name} has {number} a stage, not {chunks}; write --chunks {kind.chunks}{other}"
+        )
 
 
-def _either(below: int, above: int, least: int = 1) -> str:
-    return f"{below} or {above}" if below >= least else str(above)
-
-
-def _fewer(kind: Kind, micro_batches: int) -> str:
-    """The most stages that this number of micro-batches suffices for, or another schedule."""
-    most = micro_batches // kind.fewest
-    most -= most % 2 if kind.in_pairs else 0
-    return f"{most} stages" if most >= (2 if kind.in_pairs else 1) else "1f1b"
+def _check_sizes(kind: Kind, stages: int, micro_batches: int) -> None:
+    """Raise `SizeError` for numbers of stages and micro-batches that do not go together."""
+    step = max(stages if kind.whole_groups else 1, 2 if kind.in_pairs else 1)
+    least = -(-kind.fewest * stages // step) * step
+    below = max(micro_batches // step * step, least)
+    near = {
+        "micro-batches": [n for n in (below, below + step) if n],
+        "pipeline": [n for n in range(1, 2 * stages + 1) if n != stages],
+    }
+    if kind.in_pairs and stages % 2:
+        raise SizeError(
+            f"{kind.name} feeds stages from both ends in pairs, and {stages} is odd",
+            {"pipeline": near["pipeline"]},
+        )
+    if kind.whole_groups and micro_batches % stages:
+        raise SizeError(
+            f"{kind.name} takes micro-batches in groups of {stages}, one a stage, and "
+            f"{micro_batches} is not a multiple",
+            near,
+        )
+    if micro_batches < kind.fewest * stages:
+        raise SizeError(
+            f"{kind.name} needs {kind.fewest} micro-batches a stage, {kind.fewest * stages} for "
+            f"{stages} stages, not {micro_batches}",
+            near,
+        )
+    if kind.in_pairs and micro_batches % 2:
+        raise SizeError(
+            f"{kind.name} feeds half of the micro-batches from each end, and {micro_batches} is "
+            "odd",
+            {"micro-batches": near["micro-batches"]},
+        )
