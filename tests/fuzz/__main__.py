@@ -90,7 +90,8 @@ class Tally:
         self.longest = max(self.longest, (seconds, index))
         for line in said:
             self.problems[kind, line] += 1
-            self.first.setdefault((kind, line), index)
+            if self.first.setdefault((kind, line), index) == index:
+                print(f"\ninput {index}, {kind}: {line}", file=sys.stderr, flush=True)
 
 
 def worker(pipe: Connection, seed: int, kinds: tuple[str, ...]) -> None:
