@@ -194,3 +194,55 @@ def test_conventions_of_published_tables_are_known():
     assert {text: convention_of({"convention": text}) for text in said} == said
     with pytest.raises(PerfmodelError, match="the convention of FLOPs is empty"):
         convention_of({"convention": math.nan})
+
+
+@pytest.mark.parametrize(
+    ("stack", "software", "year", "named"),
+    [
+        ("eager", "DeepSpeed ZeRO-3", 2021, "deepspeed"),
+        ("megatron", "Megatron-DeepSpeed", 2022, "megatron-deepspeed"),
+        ("eager", "llm-foundry (Composer, PyTorch FSDP)", 2023, "llm-foundry"),
+        ("te", "NeMo 24.07, Megatron Core", 2024, "nemo"),
+        ("", "MLPerf Training 4.0", 2024, "nemo"),
+        ("compile", "torchtitan", 2024, "compile-2024"),
+        ("te", "DeepSpeed", 2024, "te"),  # not a stack like that of the program
+        ("", "", 2024, "megatron"),
+    ],
+)
+def test_the_software_of_a_row_names_its_program(stack, software, year, named):
+    row = {**ROW, "stack": stack, "software": software, "year": year}
+    assert plan_of(row).plan.stack == named
+
+
+def test_long_sequences_are_never_unfused_where_fused_kernels_exist():
+    for year, seq, fused in ((2022, 8192, ""), (2023, 4096, ""), (2023, 8192, "flash")):
+        row = {**ROW, "stack": "eager", "year": year, "seq": seq}
+        assert plan_of(row).plan.attention == fused
+    program = plan_of({**ROW, "stack": "eager", "software": "llm-foundry", "year": 2023})
+    assert program.plan.setting.fused_attention == "flash2"
+
+
+def test_deep_pipelines_interleave_where_chunks_are_not_said():
+    """Llama 3.1 405B: 126 layers of 16 stages are 4 chunks of 2, less one at either end."""
+    row = {
+        **ROW, "network": "llama-3.1-405b", "devices": 128, "tensor": 8, "pipeline": 16,
+        "global_batch": 16, "micro_batch": 1, "year": 2024,
+    }  # fmt: skip
+    asked = plan_of(row)
+    assert (asked.plan.chunks, asked.in_turn.chunks) == (4, 1)
+    assert plan_of({**row, "chunks": 1}).in_turn is None
+    assert plan_of({**row, "year": 2021}).plan.chunks == 1
+    assert plan_of({**row, "software": "Megatron-DeepSpeed"}).plan.chunks == 1
+
+
+def test_packed_sequences_are_more_than_rows(compared):
+    rows = [{"metric": "sequences_per_s", "fill": fill} for fill in ("", 1.0, 0.5)]
+    plain, full, half = compared(*rows)["predicted"]
+    assert plain == full
+    assert half == pytest.approx(2 * full)
+
+
+def test_without_gpudirect_nodes_exchange_no_faster_than_one_link_of_the_host(compared):
+    near, far = ({"devices": 16, "gpudirect": said} for said in ("", "no"))
+    direct, staged = compared(near, far)["predicted"]
+    assert staged > direct

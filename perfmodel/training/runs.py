@@ -57,7 +57,7 @@ def plan_of(row: Row) -> Asked:
         recompute=str(cells.usual("recompute", "none", "not said")),
         dtype=_DTYPES.get(str(row["dtype"]), str(row["dtype"])),
         stack=stack,
-        attention=_kernel(cells, stack),
+        attention=_kernel(cells),
         dropout=None if cells.missing("dropout") else float(row["dropout"]),
         optimiser=_optimiser(cells, trains=trains and not alone),
         loss=not alone,
@@ -134,6 +134,7 @@ def _batches(cells: Cells, data: int, *, at_once: bool, least: int) -> tuple[int
 
 
 _FUSED_SINCE = 2023
+_LONG = 4096  # tokens; above, nobody keeps the scores in memory
 _LOSS_COMPILED_SINCE = 2025
 
 # Formats with other scales than the package's own.
@@ -156,14 +157,22 @@ def _splits_sequence(cells: Cells, stack: str) -> bool:
     return bool(cells.usual("sequence_parallel", usual, f"as {stack} does")) if usual else False
 
 
-def _kernel(cells: Cells, stack: str) -> str:
+def _kernel(cells: Cells) -> str:
     """The attention of a row; empty: the stack's own.
 
-    Frameworks have had one fused kernel since 2023 (PyTorch 2.0, SDPA).
+    Frameworks have had one fused kernel since 2023 (PyTorch 2.0, SDPA), which long sequences need.
     """
     if cells.missing("attention"):
-        late = (cells.whole("year") or 0) > _FUSED_SINCE
-        return str(cells.usual("attention", "flash", f"after {_FUSED_SINCE}")) if late else ""
+        year, seq = cells.whole("year") or 0, cells.whole("seq") or 0
+        if year > _FUSED_SINCE or (year == _FUSED_SINCE and seq > _LONG):
+            return str(
+                cells.usual(
+                    "attention",
+                    "flash",
+                    f"after {_FUSED_SINCE}" if year > _FUSED_SINCE else f"{seq} tokens",
+                )
+            )
+        return ""
     said = str(cells.row["attention"])
     return _ATTENTION.get(said, said)
 
