@@ -197,7 +197,7 @@ def _pieces(
 
 def _routed(
     operator: Operator, problem: Problem, index: np.ndarray, device: Device, request: Request
-) -> list[np.ndarray]:
+) -> Sequence[np.ndarray]:
     """The parts of a piece that one kernel of the library runs."""
     return groups(operator.routes(pick(problem, index), device, request), len(index))
 

@@ -9,10 +9,12 @@ import pytest
 
 from perfmodel import Attention, Matmul, load, predict
 from perfmodel.predict import predict_arrays
+from perfmodel.render.facts import shown
 from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.libraries.files import kernels
 from perfmodel.timing.machine import machine
 from perfmodel.timing.routing import routed, routes
+from perfmodel.timing.stated import of_kernel
 
 H100, A100, B200 = (load(slug) for slug in ("h100-sxm", "a100-sxm4-80gb", "b200"))
 TRTLLM = "trtllm-1.3.0rc20:torch_flow"
@@ -139,3 +141,8 @@ def test_fp8_products_of_small_blackwell_have_the_tiles_of_their_library(name, r
     problem = Matmul(16, 4096, 4096, dtype="fp8")
     found = predict(problem, load("rtx-pro-6000-server"), implementation=name)
     assert (found.tile["m"], found.tile["slices"]) == (rows, 1)
+
+
+def test_routes_are_shown_by_their_conditions():
+    found = {fact.name: fact for fact in of_kernel("trtllm-gen")}["where"]
+    assert shown(found.value, found.unit) == "kernel trtllm-mmha, group 17 to 1e+06"

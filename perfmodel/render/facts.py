@@ -26,6 +26,8 @@ def shown(value: Any, unit: str) -> str:
         return seconds(value)
     if isinstance(value, Mapping):
         return "; ".join(_of(str(name), item) for name, item in value.items())
+    if isinstance(value, list) and isinstance(value[0], Mapping):
+        return "; ".join(map(_entry, value))
     said = (
         listed([_item(item) for item in value], _MOST) if isinstance(value, list) else _item(value)
     )
@@ -38,6 +40,15 @@ def _of(name: str, item: Any) -> str:
     items = item if isinstance(item, list) else [item]
     said = listed([_item(each) for each in items], _MOST)
     return said if name == "0" else f"{name}: {said}"
+
+
+def _entry(entry: Mapping[str, Any]) -> str:
+    """A route: its conditions by name, ranges as 33 to 1e+06."""
+
+    def part(value: Any) -> str:
+        return " to ".join(map(_item, value)) if isinstance(value, list) else _item(value)
+
+    return ", ".join(f"{name} {part(value)}" for name, value in entry.items())
 
 
 def _item(item: Any) -> str:

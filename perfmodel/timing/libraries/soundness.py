@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from perfmodel.algorithms.matmul import FORMATS
+from perfmodel.elements import ELEMENTS
 from perfmodel.entries import Misfit
 from perfmodel.errors import nearest
 from perfmodel.timing.architectures import architectures
@@ -81,6 +82,11 @@ def _row_faults(kernel: RowFacts) -> Iterator[tuple[str, str]]:
     for key in _LAYOUT if kernel.rows is not None else ():
         if getattr(kernel.rows, key) == 0:
             yield f"rows.{key}", "0 is too few; write 1 or more"
+    for i, (*sides, _) in enumerate(kernel.chain.steps if kernel.chain is not None else ()):
+        for name in "+".join(sides).split("+"):
+            if name not in (*ELEMENTS, "data", "row"):
+                said = nearest(name, (*ELEMENTS, "data", "row"))
+                yield f"chain.steps.{i}", f"there is no type {name!r} of a step; {said}"
     if kernel.chain is not None and 0 in (kernel.chain.kernels, kernel.chain.streams):
         yield "chain", "a chain needs a kernel and a tensor; write 1 or more"
 
