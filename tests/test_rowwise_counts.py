@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from walker import same
 
-from perfmodel.algorithms import Rowwise
+from perfmodel.algorithms import Attention, Rowwise
 from perfmodel.count import count
-from perfmodel.errors import ProblemError
+from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.schedules.rowwise import elementwise, rows
 
 lengths = st.integers(1, 70)
@@ -128,6 +128,14 @@ def test_one_problem_goes_one_way():
         ProblemError, match="softmax takes one direction at a time; add fwd and bwd"
     ):
         Rowwise("softmax", 64, 64, direction="fwdbwd")
+
+
+@pytest.mark.parametrize("direction", ["fdwd", "", "FWD", None])
+def test_an_unknown_direction_is_refused(direction):
+    with pytest.raises(UnknownName, match="no direction named"):
+        Rowwise("softmax", 64, 64, direction=direction)
+    with pytest.raises(UnknownName, match="no direction named"):
+        Attention(1, 1, 1, 64, 64, 64, direction=direction)
 
 
 def test_symbols():

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from perfmodel.algorithms.problem import UNSAID, Problem
 from perfmodel.algorithms.sizes import check_points, check_positive
 from perfmodel.arithmetic import Number, ceil_div, is_symbolic, minimum, product, where
 from perfmodel.elements import ElementType, element
-from perfmodel.errors import ProblemError
+from perfmodel.errors import ProblemError, UnknownName
 
 Direction = Literal["fwd", "bwd", "fwdbwd"]
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+"""Forward, backward, and both."""
 MaskPass = Literal["none", "additive", "masked_fill"]
 
 AXES = ("b", "g", "r", "q", "x", "d", "e")
@@ -83,6 +85,8 @@ class Attention(Problem):
     """Whether values share the memory of the keys, so that both cross the memory boundary once."""
 
     def __post_init__(self) -> None:
+        if self.direction not in DIRECTIONS:
+            raise UnknownName("direction", str(self.direction), DIRECTIONS)
         for item in fields(self):
             if item.name in ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim"):
                 check_positive(item.name, getattr(self, item.name))

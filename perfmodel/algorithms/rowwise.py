@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
-from perfmodel.algorithms.attention import DROPOUT_VECTOR, Direction
+from perfmodel.algorithms.attention import DIRECTIONS, DROPOUT_VECTOR, Direction
 from perfmodel.algorithms.problem import UNSAID, Problem
 from perfmodel.algorithms.sizes import check_points, check_positive
 from perfmodel.arithmetic import Number, ceil_div, is_symbolic, product
@@ -69,7 +69,7 @@ class Rowwise(Problem):
 
     Raises `ProblemError` for sizes below 1 or too large (`perfmodel.algorithms.sizes`), and for
     tensors of a second type without that type or with another operator than a map. Raises
-    `UnknownName` for an unknown op.
+    `UnknownName` for an unknown op or direction.
     """
 
     op: str
@@ -101,6 +101,8 @@ class Rowwise(Problem):
     def __post_init__(self) -> None:
         if self.op not in OPS:
             raise UnknownName("operator", self.op, OPS)
+        if self.direction not in DIRECTIONS:
+            raise UnknownName("direction", str(self.direction), DIRECTIONS)
         self._check_others()
         if self.direction == "fwdbwd":
             raise ProblemError(f"{self.op} takes one direction at a time; add fwd and bwd")

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from perfmodel.algorithms.attention import DIRECTIONS
 from perfmodel.elements import ELEMENTS
-
-DIRECTIONS = ("fwd", "bwd", "fwdbwd")
-"""Forward, backward, and both."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfmodel.algorithms import Problem
-from perfmodel.algorithms.attention import Direction
+from perfmodel.algorithms.attention import DIRECTIONS, Direction
 from perfmodel.errors import PerfmodelError
 from perfmodel.evidence.records.provenance import as_ran
 from perfmodel.evidence.records.records import tidy
@@ -22,7 +22,6 @@ from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator, find, names
 from perfmodel.operators import load as load_operator
 from perfmodel.operators.library import unknowns
-from perfmodel.operators.options import DIRECTIONS
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Predictions
 from perfmodel.timing.physical import floor_seconds

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 from changes import Change
 from cliffs import Cliff, heads_cut_otherwise, longer_slices, menu_left
-from tilings import backward_tiles, steps_streamed
+from tilings import backward_tiles, k_of_busiest, steps_streamed
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
+from perfmodel.prediction import Predictions
 from perfmodel.timing.libraries import AttentionFacts
 from perfmodel.timing.machine import machine
 
@@ -39,8 +40,8 @@ def _other_kernel(change: Change) -> bool:
 
 
 def _busiest(change: Change) -> np.ndarray:
-    """Times as many blocks on the busiest unit; of attention also of blocks that have a head, or
-    a tile of its keys, as in backward passes."""
+    """Times as many blocks on the busiest unit, of products times as much work of its blocks; of
+    attention also of blocks that have a head, or a tile of its keys, as in backward passes."""
 
     def ratio(blocks: list[np.ndarray]) -> np.ndarray:
         first, second = (np.ceil(each - 1e-9) for each in blocks)
@@ -48,6 +49,8 @@ def _busiest(change: Change) -> np.ndarray:
 
     ends = change.before, change.after
     busiest = ratio([each.waves * each.occupancy for each in ends])
+    if isinstance(change.problem, Matmul):
+        return np.maximum(busiest, _busiest_work(change))
     if not isinstance(change.problem, Attention):
         return busiest
     ratios = [busiest]
@@ -64,9 +67,32 @@ def _became_batched(change: Change) -> np.ndarray | bool:
     return isinstance(change.problem, Matmul) and change.what == "batch" and _other_kernel(change)
 
 
-def _larger_block(change: Change) -> np.ndarray:
-    """Times as many results of a block, and half of it again for how its warps are fed."""
-    return MOST * _ratio(change, "m") * _ratio(change, "n")
+def _busiest_work(change: Change) -> np.ndarray:
+    """Times as many operations, padding included, of a product's busiest unit."""
+    first, second = (k_of_busiest(each) for each in (change.before, change.after))
+    return second / first * _ratio(change, "m") * _ratio(change, "n")
+
+
+def _padded(found: Predictions) -> np.ndarray:
+    """Results of a product in whole tiles."""
+    problem, tile = found.problem, found.tile
+    assert isinstance(problem, Matmul)
+    sides = ((problem.m, tile["m"]), (problem.n, tile["n"]))
+    return np.prod([np.ceil(np.asarray(size) / side) * side for size, side in sides], axis=0)
+
+
+def _batched_block(change: Change) -> np.ndarray:
+    """Times as many operations of a block, over twice the batch, or of a product in whole tiles."""
+    first, second = change.sizes("batch")
+    larger = np.maximum(_ratio(change, "m") * _ratio(change, "n"), 1.0)
+    block = larger / np.minimum(_ratio(change, "slices"), 1.0)
+    return np.maximum(block * first / second, _padded(change.after) / _padded(change.before))
+
+
+def _rows_left(change: Change) -> np.ndarray:
+    """Times as many operations of the busiest unit, over the rows more."""
+    first, second = change.sizes("m")
+    return 1.1 * _busiest_work(change) * first / second
 
 
 def _fewer_slices(change: Change) -> np.ndarray | bool:
@@ -97,18 +123,25 @@ def _more_steps(change: Change) -> np.ndarray:
     return np.max(ratios, axis=0)
 
 
+def _longer_rows(change: Change) -> bool:
+    """Whether rows of a row-wise kernel get longer; unfused attention has one over its scores."""
+    scores = change.before.implementation == "eager" and change.what == "seq_kv"
+    return scores or (isinstance(change.problem, Rowwise) and change.what == "cols")
+
+
 JUMPS = (
     Cliff(
         "products that become batched",
         _became_batched,
-        lambda change: _larger_block(change) / np.minimum(_ratio(change, "slices"), 1.0),
+        lambda change: 1.1 * _batched_block(change),
         "cuBLAS cuts k of a plain product into up to 64 slices, of strided batches only where they "
-        "fill an eighth of the units, and has fewer tiles for them.",
+        "fill an eighth of the units, and has fewer tiles for them (names of its kernels): a block "
+        "has more results and all of k.",
     ),
     Cliff(
         "tiles by the rows of a product",
         menu_left,
-        _larger_block,
+        _rows_left,
         "TensorRT-LLM and cuBLAS multiply up to 4 rows of int8 without a tile of the matrix unit, "
         "and one row more is a whole tile, whose k is not cut (int8_gemm_template.h: one batch). "
         "vLLM's fp8 has a tile of its own for up to 16, 32 and 64 rows (scaled_mm_sm89.cuh).",
@@ -138,7 +171,7 @@ JUMPS = (
         "whole blocks on a unit",
         lambda change: _busiest(change) > 1.0,
         lambda change: 1.1 * _busiest(change),
-        "One block more than fills all units is another round of them.",
+        "One block more than fills all units is another round of them, or a round of larger ones.",
     ),
     Cliff(
         "whole steps of a stream",
@@ -148,10 +181,11 @@ JUMPS = (
     ),
     Cliff(
         "rows that end within a load",
-        lambda change: isinstance(change.problem, Rowwise) and change.what == "cols",
+        _longer_rows,
         lambda _: 2.7,
-        "What is left of a row after whole loads goes one element at a time, and a row of more "
-        "than 1,024 elements takes a block for itself (PyTorch, PersistentSoftmax.cuh).",
+        "What is left of a row, of a softmax over scores as well, after whole loads goes one "
+        "element at a time, and a row of more than 1,024 elements takes a block for itself "
+        "(PyTorch, PersistentSoftmax.cuh).",
     ),
 )
 """The first that applies takes a jump."""
