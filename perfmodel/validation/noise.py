@@ -54,7 +54,7 @@ def judged(table: pd.DataFrame, fields: Fields, case: Sequence[str]) -> pd.DataF
 
 def remark(table: pd.DataFrame, fields: Fields, *, include_flags: bool = False) -> str:
     """One line comparing a judged table's errors with its noise; empty if no noise is known."""
-    kept = scored(table, include_flags=include_flags, fields=fields)
+    kept = scored(table, include_flags=include_flags, fields=fields, columns=())
     known = kept[kept[NOISE].notna()]
     if known.empty:
         return ""
