@@ -260,7 +260,8 @@ def _results(
     low, high = spread.interval(
         family, basis, timed.seconds, floor, linked="link" in timed.unknowns
     )
-    limiter, runner_up = rank(terms, timed.seconds - timed.exchange_seconds)
+    absent = {"l2": np.zeros(len(timed.seconds))} if device.level("l2") is None else {}
+    limiter, runner_up = rank({**terms, **absent}, timed.seconds - timed.exchange_seconds)
     footprints = {"hbm": estimate.memory_bytes, **estimate.beyond_bytes}
     tables = {
         "terms": terms, "bytes": estimate.bytes, "tile": timed.tile, "footprints": footprints,

@@ -77,7 +77,8 @@ def why(problem: Problem, device: Device, found: Prediction, **how: Any) -> Why:
     floor, by = 0.0, ""
     if not (how.get("place") or how.get("mesh")):  # both move bytes elsewhere
         moved = min(float(compulsory_bytes(problem)), found.bytes["hbm"])
-        operations = seconds_of_operations(problem, device, found.flops["matrix"])
+        work = found.flops["matrix"]
+        operations = seconds_of_operations(problem, device, work, widened=True)
         least = {"bytes": moved / device.hbm_bytes_per_s, "operations": float(operations)}
         by = max(least, key=lambda name: least[name])
         floor = least[by]
@@ -91,7 +92,10 @@ def why(problem: Problem, device: Device, found: Prediction, **how: Any) -> Why:
 def _roofs(problem: Problem, device: Device, found: Prediction) -> Iterator[tuple[str, float]]:
     """Rates over peaks, where the spec has a peak."""
     if found.flops["matrix"]:
-        yield "matrix", found.flops["matrix"] / found.seconds / dense_peak(problem, device)
+        yield (
+            "matrix",
+            found.flops["matrix"] / found.seconds / dense_peak(problem, device, widened=True),
+        )
     per_clock = device.special_per_clock
     if per_clock and found.flops["special"]:
         peak = per_clock * device.boost_hz * device.units

@@ -13,6 +13,7 @@ import typer
 from perfmodel.cli import completing, known, tablehints
 from perfmodel.cli.drawing import Drawing, with_drawing
 from perfmodel.cli.output import chosen_format, emit, say, write
+from perfmodel.cli.progress import waiting
 from perfmodel.errors import ProblemError, TableError
 from perfmodel.render import Report, gates, markdown, runrows
 from perfmodel.render.report import fixed, integer, percent, text
@@ -67,6 +68,7 @@ MaxError = Annotated[
     str | None,
     typer.Option(
         "--max-error",
+        rich_help_panel="Gate",
         metavar="PERCENT",
         help="Exit code 1 if the MAPE (mean absolute percentage error) of any line is above "
         "this: 20% or 0.2.",
@@ -76,6 +78,7 @@ Baseline = Annotated[
     str | None,
     typer.Option(
         "--baseline",
+        rich_help_panel="Gate",
         metavar="FILE",
         help="An earlier --output: exit code 1 if the MAPE of any line is above its value there.",
     ),
@@ -84,6 +87,7 @@ Worse = Annotated[
     str,
     typer.Option(
         "--worse",
+        rich_help_panel="Gate",
         metavar="PERCENT",
         help="With --baseline: allowed increase of the MAPE, in percentage points: 1%.",
     ),
@@ -93,6 +97,7 @@ GateFormat = Annotated[
     typer.Option(
         "--format",
         "-f",
+        rich_help_panel="Output",
         metavar="FORMAT",
         help="table, json, csv, markdown, junit or github.",
         autocompletion=completing.gates,
@@ -111,6 +116,7 @@ Rows = Annotated[
     typer.Option(
         "--output",
         "-o",
+        rich_help_panel="Output",
         metavar="FILE",
         help="Write every row with its prediction (.csv, .csv.gz, .parquet).",
     ),
@@ -189,13 +195,15 @@ def compare(
     from perfmodel.validation.noise import remark
 
     hints = tablehints.hints(mapping, stated, unit, flops)
-    reading = read(tablehints.named(tables), chosen.layout, hints)
+    with waiting("reading tables"):
+        reading = read(tablehints.named(tables), chosen.layout, hints)
     columns = [reading.column(name) for name in columns]
     grouped = partial(report, by=columns, include_flags=include_flags, fields=chosen.fields)
     kept = _filtered(reading, where or [])
-    found = chosen.predicted(kept, reading.faults)
-    predicted = held_beside_noise(found, chosen.fields, reading.case)
-    summary = grouped(predicted)
+    with waiting(f"predicting {len(kept):,} rows"):
+        predicted = chosen.predicted(kept, reading.faults)
+        predicted = held_beside_noise(predicted, chosen.fields, reading.case)
+        summary = grouped(predicted)
     before = None if baseline is None else grouped(_baseline(chosen, baseline, where or []))
     gated = limit is not None or before is not None
     judged = verdicts(summary, limit, before, allowed or 0.0) if gated else []

@@ -69,7 +69,7 @@ class Drawing:
 
 
 def _option(*names: str, **more: Any) -> Any:
-    return typer.Option(*names, **more)
+    return typer.Option(*names, rich_help_panel="Chart", **more)
 
 
 _OPTIONS: dict[str, tuple[Any, Any, Any]] = {

@@ -7,6 +7,7 @@ and cuts the summaries of commands. Each function here takes a command that Type
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -41,17 +42,43 @@ def _folded(line: str) -> str:
 def _format_options(command: Any, ctx: Any, formatter: Any) -> None:
     """Arguments, then options under the heading of their panel, then the commands of a group."""
     sections: dict[str, list[tuple[str, str]]] = {}
-    for param in command.get_params(ctx):
+    params = command.get_params(ctx)
+    nouns = _nouns({param.name for param in params})
+    for param in params:
         record = param.get_help_record(ctx)
         if record is not None:
             plain = "Arguments" if param.param_type_name == "argument" else "Options"
-            heading = getattr(param, "rich_help_panel", None) or plain
+            heading = getattr(param, "rich_help_panel", None) or nouns.get(
+                param.name.rstrip("_"), plain
+            )
             sections.setdefault(heading, []).append(record)
     for heading in sorted(sections, key=lambda name: name == "Output"):
         with formatter.section(heading):
             formatter.write_dl(sections[heading])
     if hasattr(command, "list_commands"):
         _format_commands(command, ctx, formatter)
+
+
+def _nouns(names: set[str]) -> dict[str, str]:
+    """The heading of each option that fills a field of a noun which its command asks for."""
+    from perfmodel.cli.sweep import Question
+    from perfmodel.evidence.tables.reading import Hints
+    from perfmodel.networks.setting import Setting
+    from perfmodel.operators.operator import Request
+
+    nouns = (
+        ("Kernel", Request, "device"),
+        ("Pass", Setting, "network"),
+        ("Columns", Hints, "tables"),
+        ("Question", Question, "pareto"),
+    )
+    shown = {"chart": "Chart"} if "style" in names else {}
+    return shown | {
+        field.name: heading
+        for heading, noun, needed in nouns
+        if needed in names
+        for field in fields(noun)
+    }
 
 
 def _format_commands(group: Any, ctx: Any, formatter: Any) -> None:

@@ -13,6 +13,7 @@ from perfmodel.cli.arguments import NetworkName
 from perfmodel.cli.leftout import possible
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
+from perfmodel.cli.progress import waiting
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device, load
@@ -115,7 +116,10 @@ def predict(
     found = spellings.network(network)
     setting = _setting(pass_, _one(batch, "--batch"), _one(seq, "--seq"), dtype, stack_, attention)
     devices = known.devices(device)
-    made = possible((one.slug, partial(predict_network, found, setting, one)) for one in devices)
+    with waiting("predicting kernels"):
+        made = possible(
+            (one.slug, partial(predict_network, found, setting, one)) for one in devices
+        )
     if chart is not None:
         _draw(found, made, chart)
     shown = render.data(made) if wanted == "json" else render.report(made, by, pass_)

@@ -110,7 +110,11 @@ def _parameter(place: str, item: Option) -> inspect.Parameter:
         None if isinstance(item, Flag) else "SIZES" if isinstance(item, Size) else item.metavar
     )
     option = typer.Option(
-        *item.flags, metavar=metavar, help=item.help, autocompletion=_completed(item)
+        *item.flags,
+        metavar=metavar,
+        help=item.help,
+        autocompletion=_completed(item),
+        rich_help_panel="Problem",
     )
     return inspect.Parameter(
         place, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]

@@ -9,6 +9,7 @@ from perfmodel.arithmetic import Number
 from perfmodel.count import compulsory_bytes
 from perfmodel.hardware import Device
 from perfmodel.timing.architectures import architecture_of
+from perfmodel.timing.machine import machine
 
 
 def floor_seconds(problem: Problem, device: Device, executed_flops: Number) -> np.ndarray:
@@ -25,22 +26,27 @@ def floor_seconds(problem: Problem, device: Device, executed_flops: Number) -> n
     return np.asarray(least, dtype=np.float64)
 
 
-def seconds_of_operations(problem: Problem, device: Device, executed_flops: Number) -> np.ndarray:
-    """Least operations over the dense peak; zero without a matrix product."""
+def seconds_of_operations(
+    problem: Problem, device: Device, executed_flops: Number, *, widened: bool = False
+) -> np.ndarray:
+    """Least operations over the `dense_peak`; zero without a matrix product."""
     if not problem.multiplied():
         return np.zeros(())
     work = np.minimum(executed_flops, np.asarray(problem.flops(), dtype=np.float64))
-    return np.asarray(work / dense_peak(problem, device), dtype=np.float64)
+    return np.asarray(work / dense_peak(problem, device, widened=widened), dtype=np.float64)
 
 
-def dense_peak(problem: Problem, device: Device) -> float:
+def dense_peak(problem: Problem, device: Device, *, widened: bool = False) -> float:
     """FLOP/s of the fastest unit that could multiply the types of `problem`.
 
     Types may be multiplied as they are or widened to fp32; where no unit takes either, the fastest
     of all units counts. 8-bit integers may also use the integer lanes, four products an
-    instruction, on architectures with dot products.
+    instruction, on architectures with dot products. `widened`: of the type that the model
+    multiplies 16-bit values in, where the device has no matrix rate of theirs.
     """
     kinds = set(problem.multiplied() or {problem.compute_type})
+    if widened:
+        kinds = {machine(device).multiplied_as(kind) for kind in kinds}
     rates = {str(name): rate.si for name, rate in device.compute.matrix.items()}
     vector = {str(name): rate.si for name, rate in device.compute.vector.items()}
     if "fp64" not in kinds:

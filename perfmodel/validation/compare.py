@@ -44,6 +44,7 @@ TEXTS = ("limiter", "kernel", *KNOWN, "assumed")
 ADDED = (*TIMES, *TRAFFIC, *TEXTS, "reason")
 
 CHUNK = 32768  # rows in one call, which limits memory
+BLOCK = 2**18  # rows whose sizes and groups are in memory at once
 _SAMPLE = 8  # rows tried one by one before a whole group gets one reason
 _CLOCK_MARGIN = 1.02  # boards run slightly above the clock of the rated peak
 _MICRO = 1e6
@@ -125,14 +126,29 @@ def predict_table(
     """
     failed = table["reason"].astype("str") if "reason" in table.columns else None
     table = tidy(table.drop(columns=[name for name in ADDED if name in table.columns]))
-    sizes = _sizes(table)
     added: Columns = {name: np.full(len(table), np.nan) for name in (*TIMES, *TRAFFIC)}
-    added |= {name: np.full(len(table), "", dtype=object) for name in TEXTS}
-    added["reason"] = _obstacles(table, sizes)
+    added |= {name: np.full(len(table), "", dtype=object) for name in (*TEXTS, "reason")}
     for i in np.flatnonzero(table["measured_us"].isna()):
         added["reason"][i] = f"not measured: {failed.iloc[i] if failed is not None else 'failed'}"
-    ran = as_ran(table)
-    for values, index in _groups(ran, sizes, added["reason"] == ""):
+    for start in range(0, len(table), BLOCK):
+        rows = slice(start, start + BLOCK)
+        views = {name: values[rows] for name, values in added.items()}
+        _predict_block(table.iloc[rows], views, constants, device)
+    return table.assign(**added)
+
+
+def _predict_block(
+    table: pd.DataFrame,
+    added: Columns,
+    constants: Constants | None,
+    device: Callable[[str], Device],
+) -> None:
+    """Fill the columns `added` of some rows, which are views into those of the whole table."""
+    sizes = _sizes(table)
+    obstacles = _obstacles(table, sizes)
+    open_rows = added["reason"] == ""
+    added["reason"][open_rows] = obstacles[open_rows]
+    for values, index in _groups(as_ran(table), sizes, added["reason"] == ""):
         try:
             kind = _Kind(device(values.pop("device")), **values, constants=constants)
         except PerfmodelError as error:
@@ -140,7 +156,6 @@ def predict_table(
             continue
         for start in range(0, len(index), CHUNK):
             _predict_rows(kind, sizes, index[start : start + CHUNK], added)
-    return table.assign(**added)
 
 
 def _sizes(table: pd.DataFrame) -> Columns:

@@ -9,7 +9,7 @@ It works for any kind of table: `Fields` names the columns of measurements and p
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -91,12 +91,20 @@ def report(
 
 
 def scored(
-    table: pd.DataFrame, *, include_flags: bool = False, fields: Fields = OPERATORS
+    table: pd.DataFrame,
+    *,
+    include_flags: bool = False,
+    fields: Fields = OPERATORS,
+    columns: Iterable[str] | None = None,
 ) -> pd.DataFrame:
-    """The rows that are scored: predicted, and not flagged."""
+    """The rows that are scored: predicted, and not flagged; of all columns, or of `columns` and
+    those that errors are computed from."""
     keep = table[fields.predicted].notna()
     if not include_flags:
         keep &= ~fields.flagged(table)
+    if columns is not None:
+        wanted = {*columns, *_judged(fields)}
+        table = table[[name for name in table if name in wanted]]
     return table if keep.all() else table[keep]
 
 
@@ -106,7 +114,7 @@ def _judged(fields: Fields) -> tuple[str, ...]:
 
 
 def _errors(group: pd.DataFrame, include_flags: bool, fields: Fields) -> dict[str, Any]:
-    kept = scored(group, include_flags=include_flags, fields=fields)
+    kept = scored(group, include_flags=include_flags, fields=fields, columns=())
     flagged = 0 if include_flags else int(fields.flagged(group).sum())
     unpredicted = len(group) - len(kept) - flagged
     counts = {"n": len(kept), "unpredicted": unpredicted, "flagged": flagged}

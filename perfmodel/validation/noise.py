@@ -62,7 +62,7 @@ def _rates(table: pd.DataFrame) -> np.ndarray:
 
 def remark(table: pd.DataFrame, fields: Fields, *, include_flags: bool = False) -> str:
     """One line comparing a judged table's errors with its noise; empty if no noise is known."""
-    kept = scored(table, include_flags=include_flags, fields=fields)
+    kept = scored(table, include_flags=include_flags, fields=fields, columns=())
     known = kept[kept[NOISE].notna()]
     if known.empty:
         return ""

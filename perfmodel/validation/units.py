@@ -41,7 +41,7 @@ def wrong_units(predicted: pd.DataFrame, fields: Fields) -> list[WrongUnit]:
     unit = fields.measured.rpartition("_")[2]
     if unit not in _STEPS:
         return []
-    rows = scored(predicted, fields=fields)
+    rows = scored(predicted, fields=fields, columns=("source", "device"))
     error = np.log(rows[fields.predicted] / rows[fields.measured])
     steps = np.rint(error / np.log(_STEP))
     near = (error - steps * np.log(_STEP)).abs() < np.log(_MARGIN)
