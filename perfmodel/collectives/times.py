@@ -14,10 +14,11 @@ With P ranks, n bytes, s successive messages of a rank, and links at rate B (`ro
 `sent` and s come from `counts`. C is the rate at which the blocks of a collective copy: a ring's
 last message is in a buffer and is copied out after all transfers. LL moves as many bytes of flags
 as of data, and copies at that rate too. α is a hop of the protocol: its instructions, which scale
-with the clock, and the latency of the level, as often as a hop crosses it (`Machine.hop`). An
-all-to-all passes every byte through its blocks, the rank's own message too, so that it takes n/C at
-least. β is a store's hop for a kernel that pushes; for one that pulls two barriers and a load, with
-few bytes in flight for each peer (`_pulled`).
+with the clock, and the latency of the level, as often as a hop crosses it (`Machine.hop`).
+
+An all-to-all passes every byte through its blocks, the rank's own message too, so that it takes n/C
+at least. β is a store's hop for a kernel that pushes; for one that pulls two barriers and a load,
+with few bytes in flight for each peer (`_pulled`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.elements import element
@@ -73,9 +73,8 @@ class AttentionOperation(Operation):
 
     def _gradients(self) -> _Three:
         """Gradients of queries, keys and values."""
-        q, k, v = (
-            tuple(gradient_of(x, self.name) for x in group) for group in (self.q, self.k, self.v)
-        )
+        groups = (self.q, self.k, self.v)
+        q, k, v = (tuple(gradient_of(x, self.name) for x in group) for group in groups)
         return q, k, v
 
 
@@ -116,15 +115,9 @@ class FusedAttention(AttentionOperation):
     def forward(self, to: Recorder) -> None:
         """One kernel."""
         reads: Operands = {"Q": self.q, "K": self.k, "V": self.v}
-        kernel = self.setting.flash_kernel()
-        problem = self.problem("fwd")
+        kernel, problem = self.setting.flash_kernel(), self.problem("fwd")
         to.run(
-            self.name,
-            "attention",
-            problem,
-            reads,
-            {"O": self.outputs[0]},
-            implementation=kernel,
+            self.name, "attention", problem, reads, {"O": self.outputs[0]}, implementation=kernel
         )
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
@@ -191,8 +184,7 @@ class UnfusedAttention(AttentionOperation):
 
     @property
     def _plain(self) -> bool:
-        """Whether the stack's fused softmax does not take so many sequences and heads, so that
-        PyTorch's operators scale, mask and normalise (Megatron-LM, fused_softmax.py)."""
+        """Whether PyTorch's operators stand in for a fused softmax (Megatron-LM, fused_softmax)."""
         return self.pairs % self.setting.stack.softmax_multiple != 0
 
     @property
@@ -216,8 +208,8 @@ class UnfusedAttention(AttentionOperation):
     def _run_product(
         self, to: Recorder, mark: str, problem: Matmul, a: _Operand, b: _Operand, c: _Operand
     ) -> None:
-        name = f"{self.name}.{mark}"
-        to.run(name, "matmul", problem, {"A": a, "B": b}, {"C": c}, implementation="torch")
+        reads: Operands = {"A": a, "B": b}
+        to.run(f"{self.name}.{mark}", "matmul", problem, reads, {"C": c}, implementation="torch")
 
     def _copies(self, to: Recorder, mark: str, pairs: Sequence[tuple[_Operand, _Operand]]) -> None:
         """Layout copies between tokens × heads and heads × tokens; keys are repeated for query
@@ -227,31 +219,20 @@ class UnfusedAttention(AttentionOperation):
             more, less = int(_bytes(x) // few), int(_bytes(y) // few)
             size = int(few // element(self.data).bytes)
             rows = self.seq_q if size % self.seq_q == 0 else 1
-            problem = Rowwise(
-                "pointwise",
-                size // rows,
-                rows,
-                self.data,
-                inputs=more,
-                outputs=less,
-            )
+            problem = Rowwise("pointwise", size // rows, rows, self.data, inputs=more, outputs=less)
             to.run(f"{self.name}.{mark} {i + 1}", "pointwise", problem, {"X": x}, {"Y": y})
 
     def _passes(self) -> list[Pass]:
         """Element-wise maps between the first product and the softmax."""
         stack = self.setting.stack
-        found: list[Pass] = []
         if self._plain:
-            wide = ("fp32", "fp32")
             cast = [] if self.setting.wide else [Pass("copy", "data", "fp32")]
-            return [*cast, Pass("div_scalar", *wide), Pass("where", *wide)]
+            return [*cast, *(Pass(variant, "fp32", "fp32") for variant in ("div_scalar", "where"))]
         if stack.joins_maps:
-            return found
-        if stack.scale_pass:
-            found.append(Pass("div_scalar"))
-        if stack.mask == "pass":
-            found.append(Pass("where" if self.of.causal else "add"))
-        return found
+            return []
+        scale = [Pass("div_scalar")] if stack.scale_pass else []
+        mask = [Pass("where" if self.of.causal else "add")] if stack.mask == "pass" else []
+        return [*scale, *mask]
 
     def forward(self, to: Recorder) -> None:
         """Copies, scores, scale and mask, softmax, dropout, values, and the copy back."""
@@ -300,7 +281,12 @@ class UnfusedAttention(AttentionOperation):
             return weights
         narrow = self._scores("narrow")
         chain(
-            to, f"{self.name}.narrow", "pointwise", _narrowing(narrow.dtype), (weights,), (narrow,)
+            to,
+            f"{self.name}.narrow",
+            "pointwise",
+            (Pass("copy", "fp32", narrow.dtype),),
+            (weights,),
+            (narrow,),
         )
         return narrow
 
@@ -393,24 +379,17 @@ class UnfusedAttention(AttentionOperation):
             implementation=self.setting.stack.library,
         )
         data = self.data  # an additive mask passes its gradient through unchanged
+        passes = [Pass(one.variant, data, data) for one in self._passes() if one.variant != "add"]
         if self._plain:
-            passes = [
-                Pass(one.variant, one.writes_type, data if one.variant == "copy" else "fp32")
-                for one in reversed(self._passes())
-            ]
-        else:
-            passes = [Pass(o.variant, data, data) for o in self._passes() if o.variant != "add"]
-        if self._wide_softmax and not self._plain:
+            wide = [replace(one, reads_type="fp32", writes_type="fp32") for one in passes[::-1]]
+            passes = [replace(o, writes_type=data) if o.variant == "copy" else o for o in wide]
+        elif self._wide_softmax:
             passes.insert(0, Pass("copy", "fp32", data))
         if not passes:
             return ds
         made = self._scores("d product")
         chain(to, f"{self.name}.mask gradient", "pointwise", passes, (ds,), (made,))
         return made
-
-
-def _narrowing(dtype: str) -> tuple[Pass, ...]:
-    return (Pass("copy", "fp32", dtype),)
 
 
 def _bytes(operand: _Operand) -> float:
