@@ -3,9 +3,9 @@
 import json
 import math
 import re
-from collections import Counter
+import sys
+from pathlib import Path
 
-import draws
 import numpy as np
 import pytest
 import typer
@@ -18,12 +18,17 @@ from perfmodel.analysis.quantities import QUANTITIES, SPELLINGS, Setting, launch
 from perfmodel.analysis.whatif import TOGETHER, elasticities, parse_change, parse_changes, whatif
 from perfmodel.cli.lazy import lazy_group
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
-from perfmodel.hardware import load, names
+from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.timing import matmul
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
 from perfmodel.units import UnitError
+
+sys.path.insert(0, str(Path(__file__).parent / "physics"))
+
+import elasticities as physics
+from tally import Tally
 
 H100 = load("h100-sxm")
 DEVICES = ("h100-sxm", "a100-sxm4-80gb", "v100-sxm2", "b200", "a10")
@@ -105,42 +110,17 @@ def test_elasticities_of_all_rates_add_up_to_minus_one(name, power):
     assert total == pytest.approx(-1, abs=0.1)
 
 
-def beyond(item):
-    """Cases whose elasticity is worth more than one resource can be, or less than nothing."""
-    slope = np.array(item.elasticity)
-    return np.flatnonzero((slope < -1.05) | (slope > 0.05))
-
-
-PHYSICAL = ("bandwidth", "compute rate", "special-function rate", "frequency")
-
-
-def drawn(seed, count, n):
-    """Sensitivities to rates and unit counts of random problems on random devices."""
-    draw = np.random.default_rng(seed)
-    for _ in range(count):
-        kind, slug = str(draw.choice(draws.KINDS)), str(draw.choice(names()))
-        problem, schedule = draws.make(kind, int(draw.integers(2**32)), n)
-        try:
-            found = whatif(problem, load(slug), schedule=schedule)
-        except PerfmodelError:
-            continue
-        yield kind, slug, found.sensitivities
-
-
 def test_a_rate_is_worth_nothing_to_all_of_the_time_and_units_that_step_say_so():
-    seen, steps = Counter(), Counter()
-    for kind, slug, items in drawn(11, 40, 6):
-        for item in items:
-            dimension = item.quantity.dimension
-            if dimension not in (*PHYSICAL, "count"):
-                continue
-            assert not beyond(item).size, (kind, slug, item.quantity.name)
-            seen[dimension] += len(item.step)
-            steps[dimension] += sum(map(bool, item.step))
-    assert sum(seen.values()) > 1000
+    tally = Tally()
+    for index in range(40):
+        tally.add(physics.elasticities(11, index, n=6))
+    assert tally.violations == 0, "\n".join(tally.lines())
+    assert tally.checked.total() > 1000
     # Rates scale what is there; whole blocks step.
-    assert steps["count"]
-    assert sum(steps[name] for name in PHYSICAL) <= 0.002 * sum(seen[name] for name in PHYSICAL)
+    rates = [physics.law(dimension) for dimension in physics.PHYSICAL]
+    assert tally.fallen[physics.STEP, physics.law("count")]
+    steps = sum(tally.fallen[physics.STEP, name] for name in rates)
+    assert steps <= 0.002 * sum(tally.checked[name] for name in rates)
 
 
 @pytest.mark.parametrize(

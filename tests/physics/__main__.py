@@ -1,8 +1,8 @@
 """Check physics on random predictions: `make physics`, or python tests/physics --seed 7 --jobs 2.
 
 It checks bounds of every single prediction, and that a larger problem is not faster and a better
-device not slower, except for the cliffs in `cliffs.py`. Sample number i of a seed is always the
-same. The exit code is 1 if anything is violated.
+device not slower, except for the cliffs in `cliffs.py`; and that no rate is worth more than all of
+the time. Sample number i of a seed is always the same. The exit code is 1 if anything is violated.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1])]
 
 from draws import LEAST  # noqa: E402
+from elasticities import elasticities  # noqa: E402
 from neighbours import neighbours  # noqa: E402
 from sample import SIZE, sample  # noqa: E402
 from tally import Tally  # noqa: E402
@@ -52,6 +53,12 @@ def main() -> int:
         default=200_000,
         help="problems that are compared with each of their neighbours",
     )
+    parser.add_argument(
+        "--elasticities",
+        type=int,
+        default=100_000,
+        help="problems whose elasticities are taken, a thousand for each device",
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=None)
     chosen = parser.parse_args()
@@ -59,6 +66,7 @@ def main() -> int:
     began = time.monotonic()
     total = checked(seed, chosen.predictions, chosen.jobs)
     total.add(checked(seed, chosen.neighbours, chosen.jobs, neighbours))
+    total.add(checked(seed, chosen.elasticities, chosen.jobs, elasticities))
     print(f"seed {seed}, {time.monotonic() - began:,.0f} s")
     print("\n".join(total.lines()))
     few = total.predicted < LEAST * total.asked
