@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from perfmodel.errors import ProblemError, SizeError
 from perfmodel.hardware import System, SystemLevel
@@ -93,7 +94,7 @@ def route(system: System, ranks: int, ranks_per_node: int | None = None) -> Rout
     try:
         return _route(system, ranks, ranks_per_node)
     except SizeError as error:
-        sizes = {"ranks": ranks, "ranks_per_node": ranks_per_node}
+        sizes: dict[str, Any] = {"ranks": ranks, "ranks_per_node": ranks_per_node}
         raise error.those(lambda name, size: _route(system, **{**sizes, name: size})) from None
 
 

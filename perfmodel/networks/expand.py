@@ -34,7 +34,8 @@ def expand(network: Network, setting: Setting) -> tuple[Segment, ...]:
     except SizeError as error:
         raise error.those(
             lambda axis, ranks: _expanded(
-                network, replace(setting, shards=replace(setting.shards, **{axis: ranks}))
+                network,
+                replace(setting, shards=replace(setting.shards, **{axis: ranks})),  # type: ignore[arg-type]
             )
         ) from None
 

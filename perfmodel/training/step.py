@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -96,13 +97,13 @@ def check(network: Network, plan: Plan, device: Device, system: System | None = 
     try:
         _check(network, plan, device, system)
     except SizeError as error:
-        raise error.those(
-            lambda axis, size: (
-                _check(network, replace(plan, **{axis: size}), device, system)
-                if axis in Plan.__dataclass_fields__
-                else None
-            )
-        ) from None
+
+        def works(axis: str, size: int) -> None:
+            if axis in Plan.__dataclass_fields__:
+                other: dict[str, Any] = {axis: size}
+                _check(network, replace(plan, **other), device, system)
+
+        raise error.those(works) from None
 
 
 def _check(network: Network, plan: Plan, device: Device, system: System | None) -> None:

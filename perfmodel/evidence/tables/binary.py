@@ -31,7 +31,9 @@ def parquet(data: bytes, where: str) -> Sheet:
     try:
         table = pq.ParquetFile(io.BytesIO(data)).read()
         table.validate(full=True)
-        found: pd.DataFrame = table.to_pandas(ignore_metadata=True)
+        found: pd.DataFrame = table.to_pandas(
+            ignore_metadata=True, split_blocks=True, self_destruct=True
+        )
     # A damaged file may raise not only pyarrow's errors, but also RuntimeError (the reader's
     # checks), ValueError (text that is not UTF-8) and TypeError (types without a counterpart).
     except (pa.ArrowException, OSError, ValueError, RuntimeError, TypeError) as error:

@@ -125,10 +125,10 @@ def _check_whole(kind: Kind, stages: int, micro_batches: int, chunks: int) -> No
     if kind.chunks is None and chunks < 2:
         raise ProblemError(f"{kind.name} needs 2 chunks a stage or more; with one chunk take 1f1b")
     if kind.chunks is not None and chunks != kind.chunks:
-        number = "one chunk" if kind.chunks == 1 else f"{kind.chunks} chunks"
+        count = "one chunk" if kind.chunks == 1 else f"{kind.chunks} chunks"
         other = "; for more take interleaved" if kind.chunks == 1 else ""
         raise ProblemError(
-            f"{kind.name} has {number} a stage, not {chunks}; write --chunks {kind.chunks}{other}"
+            f"{kind.name} has {count} a stage, not {chunks}; write --chunks {kind.chunks}{other}"
         )
 
 
