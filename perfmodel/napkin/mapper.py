@@ -290,7 +290,7 @@ def seconds_of(
     style = target.style(layout.fused)
     if len(laid.kernels) > 1:
         plan = Plan(laid.name, (Part(laid, layout.sizes, layout.elements, style),), {})
-        return time_plan(target.machine, target.constants, plan, (1, width)).seconds[0]
+        return np.asarray(time_plan(target.machine, target.constants, plan, (1, width)).seconds[0])
     time = time_kernel(target.machine, target.constants, laid, cost, layout.elements, style)
     return np.broadcast_to(time.seconds, (width,))
 
