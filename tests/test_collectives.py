@@ -131,6 +131,15 @@ def test_a_time_is_the_sum_of_its_terms_and_no_less_than_bytes_over_the_link(op,
         assert found.seconds > n / system.levels[0].bytes_per_s
 
 
+@given(sizes, st.sampled_from(["dgx-a100", "dgx-h100", "dgx-b200"]), st.sampled_from([1, 2]))
+def test_a_message_takes_no_less_than_its_bytes_over_the_link(n, name, ranks_per_node):
+    system = systems.load(name)
+    links = route(system, 2, ranks_per_node)
+    sent = predict_collective(Collective("send-receive", n, 2, ranks_per_node), system).one(0)
+    assert sent.sent_bytes == n
+    assert sent.seconds > n / max(item.level.bytes_per_s for item in links.crossings)
+
+
 @given(ops, sizes, sizes, ranks)
 def test_more_bytes_take_no_less_by_any_method(op, n, more, p):
     for method in methods(op, p, H100):

@@ -254,7 +254,8 @@ def _pairwise(method: Method, exchange: Exchange, machine: Machine) -> Terms:
         start, hops = machine.start("simple_start", route), np.asarray(0.0)
     times = {}
     for item in route.crossings:
-        sent = exchange.bytes * (item.inside * item.fan - item.inside) / ranks
+        peers = item.inside * item.fan - item.inside
+        sent = exchange.sent_bytes * peers / (ranks - 1)
         if item.level.medium == "network":
             sent = sent * exchange.network_share
         elif exchange.network_share < 1.0:  # rows from other nodes are forwarded, too
