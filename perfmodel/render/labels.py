@@ -27,6 +27,7 @@ _CROSSED = 3.0  # cost of a label for each line that it crosses
 FAINT = 0.5
 """Cost of a label for each faint line that it crosses."""
 _LATER = 0.1  # cost of a label for each position offered before it
+_OPEN = 0.03  # inches of a label's margin that may be above the panel, which has no line there
 _LEAST = 0.01  # assumed width of a line in inches
 
 
@@ -162,7 +163,8 @@ class Places:
 
     def _free(self, box: Box) -> bool:
         low, high = box.corners().min(0), box.corners().max(0)
-        inside = (low >= 0).all() and (high <= np.asarray(self._size)).all()
+        width, height = self._size
+        inside = (low >= 0).all() and (high <= (width, height + _OPEN)).all()
         return bool(inside) and not self.covered(box)
 
 
