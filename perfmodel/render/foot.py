@@ -162,7 +162,7 @@ def _reading(devices: Sequence[Roofs], kernels: Sequence[Kernel]) -> Iterator[st
     if measured:
         yield "Thin lines are published peaks of what was measured."
     yield (
-        "Numbers at the foot are ridge points (FLOP/byte)"
+        "Numbers beside dotted lines are ridge points (FLOP/byte)"
         f"{', of the thick, measured lines' if measured else ''}."
     )
     if kernels:

@@ -24,7 +24,10 @@ Place = tuple[float, float]
 _TALL = 1.3  # height of a line of text over its font size, with margin
 _AIR = 0.5  # free width after a text, over its font size
 _CROSSED = 3.0  # cost of a label for each line that it crosses
+FAINT = 0.5
+"""Cost of a label for each faint line that it crosses."""
 _LATER = 0.1  # cost of a label for each position offered before it
+_OPEN = 0.03  # inches of a label's margin that may be above the panel, which has no line there
 _LEAST = 0.01  # assumed width of a line in inches
 
 
@@ -122,6 +125,7 @@ class Places:
         self._size = width, height
         self._taken = np.empty((0, 4, 2))
         self._lines = np.empty((0, 4, 2))
+        self._costs = np.empty(0)
 
     def take(self, box: Box) -> None:
         """Reserve an area: no text will cover it."""
@@ -131,15 +135,17 @@ class Places:
         """Whether a box overlaps a reserved area."""
         return bool(overlaps(box, self._taken).any())
 
-    def cross(self, lines: Iterable[Box]) -> None:
-        """Add lines that text should avoid crossing."""
-        found = [box.corners() for box in lines]
-        self._lines = np.concatenate([self._lines, *(item[None] for item in found)])
+    def cross(self, lines: Iterable[Box], cost: float = _CROSSED) -> None:
+        """Add lines that text should avoid crossing, at this cost each."""
+        corners = [box.corners()[None] for box in lines]
+        self._lines = np.concatenate([self._lines, *corners])
+        self._costs = np.concatenate([self._costs, np.full(len(corners), cost)])
 
-    def best(self, offered: Sequence[Box], most: float = math.inf) -> Box | None:
+    def best(self, offered: Iterable[Box], most: float = math.inf) -> Box | None:
         """The free position of least cost, which is then reserved; None if none is free.
 
-        Earlier positions are preferred, and positions that cross fewer lines, `most` at most.
+        Earlier positions are preferred, and positions that cross fewer lines, none that costs more
+        than `most`.
         """
         least, chosen = math.inf, None
         for i, box in enumerate(offered):
@@ -147,9 +153,9 @@ class Places:
             if cost >= least:  # all later positions cost more
                 break
             if self._free(box):
-                crossed = float(overlaps(box, self._lines).sum())
-                cost += _CROSSED * crossed
-                if crossed <= most and cost < least:
+                crossed = self._costs[overlaps(box, self._lines)]
+                cost += float(crossed.sum())
+                if crossed.max(initial=0.0) <= most and cost < least:
                     least, chosen = cost, box
         if chosen is not None:
             self.take(chosen)
@@ -157,7 +163,8 @@ class Places:
 
     def _free(self, box: Box) -> bool:
         low, high = box.corners().min(0), box.corners().max(0)
-        inside = (low >= 0).all() and (high <= np.asarray(self._size)).all()
+        width, height = self._size
+        inside = (low >= 0).all() and (high <= (width, height + _OPEN)).all()
         return bool(inside) and not self.covered(box)
 
 

@@ -9,15 +9,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
-from perfmodel.render.labels import Box, Place, line_box, mark_box, text_box, text_inches
+from perfmodel.render.labels import FAINT, Box, Place, line_box, mark_box, text_box, text_inches
 from perfmodel.render.rooflines import LOOKS, Panel
 from perfmodel.render.roofs import Kernel
 
 WARNING = "\u26a0"
-_RINGS = (1.0, 1.7, 2.7, 4.0, 6.0, 9.0)  # distances of a label from its mark, nearest first
-_BETWEEN = 4  # rings of labels between the ends of a trajectory
+_RINGS = (
+    1.0,
+    1.7,
+    2.7,
+    4.0,
+    5.0,
+    6.0,
+    7.5,
+    9.0,
+)  # distances of a label from its mark, nearest first
+_CLOSE = 6  # rings where a short text is better than a long one beyond them
+_UPS = (0.3, -0.3, 0.8, -0.8)  # rises of labels at a mark's side, over their distance
 _NEAR = 0.1  # inches to the nearest label, at the default size
 _LED = 2.0  # from this ring on, a line leads from the label to its mark
 _POINT = 1 / 72  # inches
@@ -175,11 +185,12 @@ def label(panel: Panel, kernels: Sequence[Kernel]) -> Iterator[str]:
         level, x = next(iter(levels.items()))
         at = panel.frame.inches(x, kernel.flops_per_s)
         last = lasts[kernel.label, kernel.measured] is kernel
-        reach = len(_RINGS) if last or not kernel.at else _BETWEEN
-        for words in _texts(panel, kernel, last=last, known=kernel.name in predicted):
-            offered = [*_around(panel, words, at, _RINGS[:reach])]
-            clear = [box for box, ring in offered if _reaches(panel, at, box, ring)]
-            place = panel.places.best(clear, 0) or panel.places.best(clear)
+        texts = [*_texts(panel, kernel, last=last, known=kernel.name in predicted)]
+        reaches = (_RINGS[:_CLOSE], *([_RINGS[_CLOSE:]] if last or not kernel.at else []))
+        for rings, words in product(reaches, texts):
+            offered = [*_around(panel, words, at, rings)]
+            clear = (box for box, ring in offered if _reaches(panel, at, box, ring))
+            place = panel.places.best(clear, FAINT)
             if place is not None:
                 ring = next(ring for box, ring in offered if box is place)
                 if ring >= _LED:
@@ -201,7 +212,8 @@ def _texts(panel: Panel, kernel: Kernel, *, last: bool, known: bool) -> Iterator
         yield kernel.at
     else:
         measured = " measured" if kernel.measured else ""
-        yield from (f"{kernel.name}{measured}: {share}", f"{kernel.name}{measured}")
+        names = dict.fromkeys((kernel.name, kernel.label) if kernel.label else (kernel.name,))
+        yield from (f"{kernel.name}{measured}: {share}", *(f"{name}{measured}" for name in names))
 
 
 def _around(
@@ -223,6 +235,8 @@ def _around(
             (-gap - length, 0.0),
             (-slant - length, slant + half),
             (-slant - length, -slant - half),
+            *((-length * part, up) for part in (0.2, 0.8) for up in (gap + half, -gap - half)),
+            *((across, gap * up) for across in (gap, -gap - length) for up in _UPS),
         ):
             start = (at[0] + dx, at[1] + dy)
             yield text_box(words, palette.label, start), ring
@@ -248,6 +262,15 @@ def _reaches(panel: Panel, at: Place, box: Box, ring: float) -> bool:
 
 
 def _lead(panel: Panel, at: Place, box: Box, level: str) -> None:
-    """Draw a thin line from a mark to the nearest end of its label."""
-    xs, ys = zip(panel.frame.data(at), panel.frame.data(_target(at, box)), strict=True)
-    panel.axes.plot(xs, ys, color=panel.colour(level), linewidth=0.4 * panel.palette.line, zorder=4)
+    """Draw a thin line from a mark to the nearest end of its label; later labels avoid it."""
+    end = _target(at, box)
+    panel.places.cross([line_box(at, end)])
+    xs, ys = zip(panel.frame.data(at), panel.frame.data(end), strict=True)
+    panel.axes.plot(
+        xs,
+        ys,
+        color=panel.colour(level),
+        linewidth=0.4 * panel.palette.line,
+        zorder=4,
+        gid=f"leader-{level}",
+    )

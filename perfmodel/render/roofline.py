@@ -17,7 +17,7 @@ from perfmodel.render import foot, marks, rooflines
 from perfmodel.render.chart import Chart
 from perfmodel.render.foot import kernels_of
 from perfmodel.render.frame import Frame
-from perfmodel.render.labels import Places, wrapped
+from perfmodel.render.labels import FAINT, Places, wrapped
 from perfmodel.render.page import Page, Palette, styled
 from perfmodel.render.report import Row
 from perfmodel.render.rooflines import Panel
@@ -51,16 +51,19 @@ def roofline_chart(
     _check(devices, kernels)
     with styled(page) as palette:
         said = page.titled(title)
-        figure, unplaced = _drawn(devices, kernels, said, note, page, palette, ())
-        if unplaced:  # named in the caption, which then needs more room
-            figure, unplaced = _drawn(devices, kernels, said, note, page, palette, unplaced)
+        known: list[str] = []
+        for last in (False, False, True, True):  # the caption names them, which takes room
+            figure, unplaced = _drawn(devices, kernels, said, note, page, palette, known)
+            if set(unplaced) == set(known) or (last and set(unplaced) < set(known)):
+                break
+            known = list(dict.fromkeys([*(known if last else ()), *unplaced]))
     return Chart(
         figure,
         f"Roofline of {', '.join(device.device for device in devices)}"
         + (f": {title}" if title else ""),
         " ".join([*_sentences(devices, kernels), *foot.caption(devices, kernels, note)]),
         list(_rows(devices, kernels)),
-        foot.caption(devices, kernels, note, unplaced),
+        foot.caption(devices, kernels, note, known),
         page,
     )
 
@@ -200,13 +203,14 @@ def _panel(panel: Panel, kernels: Sequence[Kernel]) -> list[str]:
     compute = tuple(roof for roof in compute if low < roof.value < high)
     marks.keep(panel, kernels)
     panel.places.cross([*rooflines.lines(panel, compute), *marks.lines(panel, kernels)])
-    unplaced = [
-        *rooflines.ridges(panel),
+    panel.places.cross(rooflines.ridge_lines(panel), FAINT)
+    marks.draw(panel, kernels)
+    return [
         *rooflines.ceilings(panel, compute),
         *rooflines.diagonals(panel),
+        *marks.label(panel, kernels),
+        *rooflines.ridges(panel),
     ]
-    marks.draw(panel, kernels)
-    return [*unplaced, *marks.label(panel, kernels)]
 
 
 def _axes(axes: Axes, title: str, frame: Frame) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.render.frame import Frame
-from perfmodel.render.labels import Box, Place, Places, line_box, text_box, text_inches
+from perfmodel.render.labels import FAINT, Box, Place, Places, line_box, text_box, text_inches
 from perfmodel.render.page import Palette
 from perfmodel.render.roofs import Roof, Roofs
 from perfmodel.timing.roofline import ridge_point
@@ -86,11 +86,31 @@ def lines(panel: Panel, compute: tuple[Roof, ...]) -> Iterator[Box]:
         for value in filter(None, (roof.value, roof.datasheet)):
             start = max(ridge_point(value, innermost), frame.x[0])
             yield line_box(frame.inches(start, value), frame.inches(frame.x[1], value))
+    tops = device.top.value, device.top.highest
     for roof in device.levels.values():
-        for value in filter(None, (roof.value, roof.datasheet)):
-            start = max(frame.x[0], frame.y[0] / value)
-            end = ridge_point(device.top.highest, value)
-            yield line_box(frame.inches(start, start * value), frame.inches(end, end * value))
+        for rate, top in zip((roof.value, roof.datasheet), tops, strict=True):
+            if rate:
+                start = max(frame.x[0], frame.y[0] / rate)
+                end = ridge_point(top, rate)
+                box = line_box(frame.inches(start, start * rate), frame.inches(end, end * rate))
+                yield replace(box, length=max(box.length - box.height, 0.0))  # short of the ceiling
+
+
+def ridge_lines(panel: Panel) -> Iterator[Box]:
+    """The boxes of the dotted lines, which labels cross only where they must."""
+    frame = panel.frame
+    for _, _, x, top in _ridges(panel.device):
+        yield line_box(frame.inches(x, frame.y[0]), frame.inches(x, top))
+
+
+def _ridges(device: Roofs) -> Iterator[tuple[str, str, float, float]]:
+    """Level, name of the line, and point of each ridge."""
+    outermost = next(iter(device.levels))
+    for level, roof in device.levels.items():
+        tops = device.matrix if level == outermost and device.matrix else (device.top,)
+        for top in sorted(tops, key=lambda item: -item.value):
+            gid = f"ridge-{level}" if top is device.top else f"ridge-{level}-{top.name}"
+            yield level, gid, ridge_point(top.value, roof.value), top.value
 
 
 def ridges(panel: Panel) -> Iterator[str]:
@@ -98,36 +118,32 @@ def ridges(panel: Panel) -> Iterator[str]:
 
     The outermost level is shown at every matrix ceiling, other levels at the highest.
     """
-    device, frame, palette = panel.device, panel.frame, panel.palette
-    outermost = next(iter(device.levels))
-    for level, roof in device.levels.items():
-        tops = device.matrix if level == outermost and device.matrix else (device.top,)
-        for top in sorted(tops, key=lambda item: -item.value):
-            x = ridge_point(top.value, roof.value)
-            gid = f"ridge-{level}" if top is device.top else f"ridge-{level}-{top.name}"
-            panel.axes.plot(
-                [x, x],
-                [frame.y[0], top.value],
-                color=panel.colour(level),
-                linewidth=0.5 * palette.line,
-                linestyle=":",
-                alpha=0.8,
-                zorder=1,
-                gid=gid,
-            )
-            words = f"{x:.3g}" if x < 999.5 else f"{x:.0f}"
-            foot = frame.inches(x, frame.y[0])
-            across = 0.075 * palette.scale
-            offered = [
-                text_box(words, palette.small, (foot[0] + side, foot[1] + up), math.pi / 2)
-                for up in (0.05, 0.4 * palette.scale)
-                for side in (-across, across)
-            ]
-            place = panel.places.best(offered)
-            if place is None:
-                yield f"ridge point {words}"
-            else:
-                frame.write(panel.axes, words, place, palette.small, panel.colour(level))
+    frame, palette = panel.frame, panel.palette
+    for level, gid, x, top in _ridges(panel.device):
+        panel.axes.plot(
+            [x, x],
+            [frame.y[0], top],
+            color=panel.colour(level),
+            linewidth=0.5 * palette.line,
+            linestyle=":",
+            alpha=0.8,
+            zorder=1,
+            gid=gid,
+        )
+        words = f"{x:.3g}" if x < 999.5 else f"{x:.0f}"
+        foot, height = frame.inches(x, frame.y[0]), frame.inches(x, top)[1]
+        across = 0.075 * palette.scale
+        offered = [
+            text_box(words, palette.small, (foot[0] + side, foot[1] + up), math.pi / 2)
+            for up in (0.05, *(step * palette.scale for step in (0.4, 0.7, 1.0, 1.3)))
+            if up == 0.05 or up + text_inches(words, palette.small) <= height
+            for side in (-across, across)
+        ]
+        place = panel.places.best(offered, FAINT)
+        if place is None:
+            yield f"ridge point {words}"
+        else:
+            frame.write(panel.axes, words, place, palette.small, panel.colour(level))
 
 
 def ceilings(panel: Panel, compute: tuple[Roof, ...]) -> Iterator[str]:
@@ -164,7 +180,7 @@ def _along(panel: Panel, start: float, rate: float, words: str) -> Offers:
     """Positions along a ceiling for a label, from the right."""
     frame = panel.frame
     left, line = frame.inches(start, rate)
-    right = frame.width - text_inches(words, panel.palette.label) - 0.03
+    right = frame.width - text_box(words, panel.palette.label, (0.0, 0.0)).length - 0.01
     steps = [right - step * max(right - left, 0) / 40 for step in range(41)]
     return [((x, line + panel.lift), (x, line - panel.lift)) for x in steps]
 
@@ -199,14 +215,16 @@ def _diagonal(
 
 
 def _beside(panel: Panel, bandwidth: float, words: str) -> Offers:
-    """Positions along a diagonal for a label, from the left."""
+    """Positions along a diagonal for a label, from the left; none for a line that is shorter."""
     frame, top = panel.frame, panel.device.top.value
     sine, cosine = math.sin(frame.angle), math.cos(frame.angle)
     first = max(frame.x[0], frame.y[0] / bandwidth)
     start = frame.inches(first, first * bandwidth)
     end = frame.inches(ridge_point(top, bandwidth), top)
     run = end[0] - start[0] - text_inches(words, panel.palette.label) * cosine - 0.1
-    steps = [0.1 + max(run, 0.0) * step / 24 for step in range(25)]
+    if run < 0:
+        return []
+    steps = [0.1 + run * step / 24 for step in range(25)]
     on = [(start[0] + x, start[1] + x * sine / cosine) for x in steps]
     across = (panel.lift * sine, panel.lift * cosine)
     return [((x - across[0], y + across[1]), (x + across[0], y - across[1])) for x, y in on]
@@ -221,26 +239,27 @@ def _labelled(
 ) -> Iterator[str]:
     """Label the lines of a roof; yields the name of one without room.
 
-    Each line has its label close to it. Where the measured value's has no room that crosses no
-    line, both stand in one label above the published line. `offers` gives positions at a rate for a
-    text.
+    Each line has its label close to it, with no other line between. Where the measured value's has
+    no such room, both stand in one label above the higher line. `offers` gives positions at a rate
+    for a text.
     """
     points = panel.palette.label
+    reach = 2 * 0.99 * (panel.lift - line_box((0.0, 0.0), (1.0, 0.0)).height / 2)  # short of it
 
-    def write(words: str, rate: float, most: float, sides: int = 2) -> bool:
+    def write(words: str, rate: float, sides: int = 2) -> bool:
         places = [place for pair in offers(rate, words) for place in pair[:sides]]
-        place = panel.places.best([text_box(words, points, at, angle) for at in places], most)
+        boxes = [replace(text_box(words, points, at, angle), height=reach) for at in places]
+        place = panel.places.best(boxes, FAINT)
         if place is not None:
             panel.frame.write(panel.axes, words, place, points, colour)
         return place is not None
 
-    if write(roof.label, roof.value, 0):
+    if write(roof.label, roof.value):
         if roof.datasheet:
-            write(f"{si(roof.datasheet, roof.unit)} published", roof.datasheet, 0)
-    elif not (
-        (roof.datasheet and write(roof.both, roof.highest, 0, sides=1))
-        or write(roof.brief, roof.value, 0)
-        or write(roof.brief, roof.value, math.inf)
-        or write(roof.name, roof.value, math.inf)
+            write(f"{si(roof.datasheet, roof.unit)} published", roof.datasheet)
+    elif not (roof.datasheet and write(roof.both, roof.highest, sides=1)) and not write(
+        roof.brief, roof.value
     ):
+        if not write(roof.peak, roof.highest):
+            write(roof.name, roof.value)
         yield roof.label

@@ -49,8 +49,16 @@ class Roof:
 
     @property
     def both(self) -> str:
-        """The measured value and the published peak, for one label above both lines."""
-        return f"{self.brief} ({si(self.datasheet or self.value, '').strip()} published)"
+        """The measured value and the published peak, that of the higher line first."""
+        lower, origin = self.value, "measured"
+        if self.datasheet and self.datasheet < self.value:
+            lower, origin = self.datasheet, "published"
+        return f"{self.peak} ({si(lower, '').strip()} {origin})"
+
+    @property
+    def peak(self) -> str:
+        """Name and value of the higher line."""
+        return f"{self.name} {si(self.highest, self.unit)}"
 
     @property
     def brief(self) -> str:

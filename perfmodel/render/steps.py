@@ -103,20 +103,19 @@ def notes(step: Step, convention: str) -> list[str]:
         f"a step takes {micros(step.seconds * 1e6)} ({ends}): {each:,.0f} tokens/s a device",
         f"MFU {_mfu(step, convention)}, of {step.peak_flops / 1e12:,.0f} TFLOP/s dense "
         f"{step.plan.dtype}",
-        _longest(step),
+        longest(step.limiter, step.classes[step.limiter] / step.seconds),
         *_overlapped(step),
         fit(step),
     ]
     return [*found, *(f"assumed: {line}" for line in step.assumptions)]
 
 
-def _longest(step: Step) -> str:
-    """The longest part with its share; one longer than the step is hidden in part."""
-    share = step.classes[step.limiter] / step.seconds
+def longest(part: str, share: float) -> str:
+    """The longest part with its share of a step; one longer than the step is hidden in part."""
     if share <= 1.0:
-        return f"most of it is {step.limiter} ({share:.0%})"
+        return f"most of it is {part} ({share:.0%})"
     return (
-        f"its longest part is {step.limiter}: {share:.0%} of the step, of which "
+        f"its longest part is {part}: {share:.0%} of the step, of which "
         f"{share - 1.0:.0%} or more is hidden beside other parts"
     )
 

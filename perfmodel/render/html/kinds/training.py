@@ -9,6 +9,7 @@ from perfmodel.networks.flops import USUAL
 from perfmodel.render.html.columns import columns, telling
 from perfmodel.render.html.kinds.registry import Document, assumptions, flat, kind
 from perfmodel.render.html.sections import Bar, Bars, Dots, Rows, Section, table
+from perfmodel.render.steps import longest
 from perfmodel.units import binary, seconds
 
 Row = Mapping[str, Any]
@@ -166,10 +167,15 @@ def _said(row: Row) -> str:
     )  # fmt: skip
     by = f" by {USUAL}" if f"mfu_{USUAL}" in row else ""
     mfu = row[f"mfu_{USUAL}"] if by else row.get("mfu")
+    limiter_us = row.get(f"by_class_us_{row['limiter']}")
+    longest_part = (
+        f"most of it is {row['limiter']}" if limiter_us is None
+        else longest(row["limiter"], limiter_us / row["step_us"])
+    )  # fmt: skip
     said = (
         f"{where} takes {seconds(row['step_us'] / 1e6)} ({seconds(row['low_us'] / 1e6)} to "
         f"{seconds(row['high_us'] / 1e6)}), {row['tokens_per_s_per_device']:,.0f} tokens/s a "
-        f"device, MFU {mfu:.1%}{by}; most of it is {row['limiter']}."
+        f"device, MFU {mfu:.1%}{by}; {longest_part}."
     )
     if row.get("bubble_us"):
         stages = f"{row['pipeline']} stages ({row.get('schedule', 'pipeline')})"
