@@ -10,14 +10,17 @@ from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul
 from perfmodel.errors import TableError
+from perfmodel.evidence.records import cells
 from perfmodel.evidence.records.provenance import corrections, notes
-from perfmodel.evidence.records.records import published, read_table, tidy
+from perfmodel.evidence.records.records import published, read_table, tidy, write_table
+from perfmodel.evidence.tables.reading import read
 from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.timing.libraries import is_known, kernels
-from perfmodel.validation import compare
+from perfmodel.validation import compare, noise
 from perfmodel.validation.compare import diagnoses, predict_table
 from perfmodel.validation.judging import gate, reasons, report, scored
+from perfmodel.validation.kinds.operator import KIND
 
 GEMM = {"device": "h100-sxm", "op": "gemm", "dtype": "bf16", "m": 4096, "n": 512, "k": 1024}
 ATTENTION = {
@@ -36,6 +39,42 @@ def judged(measured, predicted, **columns):
     frame = pd.DataFrame({"measured_us": measured, "predicted_us": predicted, "flag": ""})
     frame["low_us"], frame["high_us"] = frame["predicted_us"] * 0.8, frame["predicted_us"] * 1.25
     return frame.assign(**columns)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("bad_rows", [0, 1])
+def test_a_text_that_repeats_takes_a_byte_a_row(tmp_path, suffix, bad_rows):
+    """12 texts of a byte, 14 sizes of 9, `causal` of 2 and the time of 8: 148 bytes a row read.
+    Results add 7 numbers of 8 bytes, the noise of 8, and 8 texts with the verdict: 220.
+
+    Texts of some hundred bytes, stored once, and the few rows' own bytes are the rest.
+    """
+    names = {"source": "a paper", "harness": "cuda_events", "implementation": "torch"}
+    rows = pd.concat([table(GEMM | names, ATTENTION | names, SOFTMAX)] * 2000, ignore_index=True)
+    rows.loc[: bad_rows - 1, "measured_us"] = -1.0
+    path = tmp_path / f"runs.{suffix}"
+    write_table(rows, path)
+    reading = read(path, KIND.layout)
+    predicted = KIND.predicted(reading.table, reading.faults)
+    predicted = noise.judged(predicted, KIND.fields, reading.case)
+    for found, most in ((reading.table, 152), (predicted, 226)):
+        assert len(found) == len(rows)
+        assert found.memory_usage(deep=True, index=False).sum() / len(rows) <= most
+    joined = read([path, path], KIND.layout).table
+    assert joined.memory_usage(deep=True, index=False).sum() / len(joined) <= 152
+    assert len(reasons(predicted)) == bad_rows
+
+
+@given(st.lists(st.sampled_from(["", "b", "a", " a", "NaN", None]), max_size=8))
+def test_texts_as_categories_are_the_texts(texts):
+    column = pd.Series(texts, dtype="object")
+    plain = cells.text(column)
+    assert cells.words(column).astype("str").tolist() == plain.tolist()
+    given = column.astype("category").cat.set_categories(["b", " a", "a", "", "NaN", "none of it"])
+    assert cells.text(given).tolist() == plain.tolist()
+    words = cells.words(given)
+    assert words.tolist() == plain.tolist()
+    assert words.cat.categories.is_monotonic_increasing
 
 
 def test_every_kind_of_row_is_predicted_in_its_place():

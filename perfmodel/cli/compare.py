@@ -219,14 +219,14 @@ def compare(
     shown = _report(chosen, summary, predicted, columns, gate if gated else None)
     noise = remark(predicted, chosen.fields, include_flags=include_flags)
     shown = replace(shown, notes=[*filter(None, [noise]), *shown.notes])
-    shown = _read_as(shown, reading, list(kept.index))
+    shown = _read_as(shown, reading, kept.index)
     shown = _explained(chosen, shown, predicted) if explain else shown
     if format in gates.FORMATS:
         source = tablehints.named(tables)[0]
         _for_machinery(str(format), shown, judged or verdicts(summary), source)
     else:
-        listed = runrows.report(predicted, chosen.fields, reading.case, micro=chosen.micros)
-        _emit(shown, listed if rows else None, format)
+        runs = partial(runrows.report, predicted, chosen.fields, reading.case)
+        _emit(shown, runs(micro=chosen.micros) if rows else None, format)
     for line in said:
         say(line)
     for miss in misses:
@@ -370,9 +370,10 @@ def _report(
     )
 
 
-def _read_as(shown: Report, reading: Reading, rows: list[int]) -> Report:
+def _read_as(shown: Report, reading: Reading, rows: pd.Index[Any]) -> Report:
     """The report, with notes on how columns were read and which rows could not be read."""
-    faults = [said for said in reading.faults.loc[rows] if said]
+    read = reading.faults.loc[rows]
+    faults = read[read != ""].tolist()
     head = {**shown.head, "read": list(reading.notes), "unread": faults}
     unpredicted = {said: n for said, n in shown.head["unpredicted"].items() if said not in faults}
     notes = [note for note in shown.notes if not any(said in note for said in faults)]

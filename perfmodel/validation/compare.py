@@ -16,6 +16,7 @@ import numpy as np
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.attention import DIRECTIONS, Direction
 from perfmodel.errors import PerfmodelError
+from perfmodel.evidence.records import cells
 from perfmodel.evidence.records.provenance import as_ran
 from perfmodel.evidence.records.records import tidy
 from perfmodel.hardware import Device, load
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from perfmodel.timing.constants import Constants
 
 Sizes = Mapping[str, np.ndarray]
-Columns = dict[str, np.ndarray]
+Columns = dict[str, Any]
 
 TIMES = ("predicted_us", "low_us", "high_us", "floor_us")
 TRAFFIC = ("predicted_hbm_bytes", "predicted_l2_bytes", "predicted_shared_bytes")
@@ -122,8 +123,10 @@ def predict_table(
     runs whose table names a wrong board or release are predicted for the real one. `device` makes a
     device from its name. `floor_us` is the time that no kernel can beat: compulsory bytes beyond
     the last cache at peak bandwidth, or operations at the dense peak. Raises `TableError` for a
-    table that is not a measured-run table.
+    table that is not a measured-run table. Texts are categories if `op` is one.
     """
+    import pandas as pd
+
     failed = table["reason"].astype("str") if "reason" in table.columns else None
     table = tidy(table.drop(columns=[name for name in ADDED if name in table.columns]))
     added: Columns = {name: np.full(len(table), np.nan) for name in (*TIMES, *TRAFFIC)}
@@ -134,6 +137,9 @@ def predict_table(
         rows = slice(start, start + BLOCK)
         views = {name: values[rows] for name, values in added.items()}
         _predict_block(table.iloc[rows], views, constants, device)
+    if isinstance(table["op"].dtype, pd.CategoricalDtype):
+        for name in (*TEXTS, "reason"):
+            added[name] = pd.Categorical(added[name])
     return table.assign(**added)
 
 
@@ -223,12 +229,12 @@ def _groups(
         codes = operator.same_call({name: values[mine] for name, values in sizes.items()})
         alike[mine] = 0 if codes is None else codes
     keys = table[list(_KIND)].assign(
-        direction=table["direction"].mask(table["direction"] == "", "fwd"),
+        direction=cells.text(table["direction"]).replace("", "fwd"),
         causal=table["causal"].fillna(False).astype(bool),
         alike=alike,
     )
     rows = np.flatnonzero(usable)
-    grouped = keys.iloc[rows].groupby([*_KIND, "alike"], sort=False)
+    grouped = keys.iloc[rows].groupby([*_KIND, "alike"], sort=False, observed=True)
     found: Any = grouped.indices
     for key, members in found.items():
         yield dict(zip(_KIND, key, strict=False)), rows[members]

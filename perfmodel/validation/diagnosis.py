@@ -59,7 +59,7 @@ def explain(predicted: pd.DataFrame) -> list[Statement]:
 def _groups(
     rows: pd.DataFrame, by: list[str], fewest: int = _FEWEST
 ) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    for key, group in rows.groupby(by, dropna=False, sort=True):
+    for key, group in rows.groupby(by, dropna=False, sort=True, observed=True):
         if len(group) >= fewest:
             yield (key if isinstance(key, tuple) else (key,)), group
 
@@ -128,12 +128,12 @@ def _path(group: pd.DataFrame) -> str:
 def _devices(rows: pd.DataFrame) -> Iterator[Statement]:
     """One device with errors across operators while others are right: its bandwidth or its
     clock."""
-    everywhere = rows.groupby("device")["_error"].median()
+    everywhere = rows.groupby("device", observed=True)["_error"].median()
     named = set()
     for (limiter,), group in _groups(rows, ["limiter"]):
         if limiter not in ("hbm", "llc", "l2", "matrix", "vector"):
             continue
-        medians = group.groupby("device")["_error"].median()
+        medians = group.groupby("device", observed=True)["_error"].median()
         for (device,), mine in _groups(group, ["device"]):
             # On another device the same runs may have another limiter.
             others = medians if len(medians) > 1 else everywhere

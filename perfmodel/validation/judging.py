@@ -84,7 +84,7 @@ def report(
     lines = []
     if by:
         used = [name for name in table if name in (*by, *_judged(fields))]
-        for key, group in table[used].groupby(list(by), sort=True, dropna=False):
+        for key, group in table[used].groupby(list(by), sort=True, dropna=False, observed=True):
             lines.append(dict(zip(by, key, strict=True)) | _errors(group, include_flags, fields))
     lines.append(dict.fromkeys(by, ALL) | _errors(table, include_flags, fields))
     return pd.DataFrame(lines)
@@ -152,7 +152,7 @@ def by_knowledge(
     kept = scored(table[used], include_flags=include_flags, fields=fields)
     kept = kept.assign(width=(kept[fields.high] / kept[fields.low]).map(math.log))
     found = []
-    for key, group in kept.groupby(list(fields.known), sort=True):
+    for key, group in kept.groupby(list(fields.known), sort=True, observed=True):
         said = _errors(group, include_flags, fields)
         names = (name.removeprefix("known_") for name in fields.known)
         levels = dict(zip(names, key, strict=True))
@@ -226,14 +226,14 @@ def gate(summary: pd.DataFrame, max_error: float) -> list[str]:
 
 def assumptions(table: pd.DataFrame) -> dict[str, int]:
     """The assumptions for unknown names, with their numbers of rows."""
-    found = table["assumed"][table["assumed"] != ""].value_counts()
+    found = table["assumed"][table["assumed"] != ""].astype("str").value_counts()
     return {str(said): int(count) for said, count in found.items()}
 
 
 def reasons(table: pd.DataFrame) -> dict[str, int]:
     """The reasons why rows could not be predicted, with their numbers of rows, most frequent
     first."""
-    found = table["reason"][table["reason"] != ""].value_counts()
+    found = table["reason"][table["reason"] != ""].astype("str").value_counts()
     return {str(reason): int(count) for reason, count in found.items()}
 
 

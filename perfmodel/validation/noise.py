@@ -38,6 +38,8 @@ def judged(table: pd.DataFrame, fields: Fields, case: Sequence[str]) -> pd.DataF
     `case` are the columns that identify a case. The noise is NaN if unknown, and the verdict is
     empty for rows without a prediction.
     """
+    import pandas as pd
+
     noise = half_widths(table, fields, case)
     ratio = (table[fields.predicted] / table[fields.measured]).to_numpy(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -45,10 +47,11 @@ def judged(table: pd.DataFrame, fields: Fields, case: Sequence[str]) -> pd.DataF
     inside = (table[fields.low] <= table[fields.measured]) & (
         table[fields.measured] <= table[fields.high]
     )
-    verdict = np.where((error < 0) != _rates(table), TOO_FAST, TOO_SLOW).astype(object)
-    verdict[inside.to_numpy(bool)] = IN_RANGE
-    verdict[np.abs(error) <= noise] = WITHIN
-    verdict[~np.isfinite(error)] = ""
+    place = np.where((error < 0) != _rates(table), 3, 4).astype(np.int8)
+    place[inside.to_numpy(bool)] = 1
+    place[np.abs(error) <= noise] = 2
+    place[~np.isfinite(error)] = 0
+    verdict = pd.Categorical.from_codes(place, ["", IN_RANGE, WITHIN, TOO_FAST, TOO_SLOW])
     return table.assign(**{NOISE: noise, VERDICT: verdict})
 
 
@@ -92,8 +95,22 @@ def _repeated(table: pd.DataFrame, measured: str, case: Sequence[str]) -> np.nda
     logs = table[measured].astype("float64").map(np.log)
     if not keys or len(table) < 2:
         return np.full(len(table), np.nan)
-    groups = logs.groupby([table[name] for name in keys], dropna=False, sort=False)
-    return np.asarray(groups.transform("std", ddof=1), dtype=np.float64) * _P90
+    deviations = logs.groupby(_cases(table[keys]), sort=False).transform("std", ddof=1)
+    return np.asarray(deviations, dtype=np.float64) * _P90
+
+
+def _cases(keys: pd.DataFrame) -> np.ndarray:
+    """A number for each row, the same for rows that are equal in all of `keys`.
+
+    Column after column, so that only two columns' numbers are in memory at once.
+    """
+    import pandas as pd
+
+    case = np.zeros(len(keys), dtype=np.int64)
+    for name in keys:
+        codes, distinct = pd.factorize(keys[name], use_na_sentinel=False)
+        case = pd.factorize(case * len(distinct) + codes)[0]
+    return case
 
 
 def _quantiles(table: pd.DataFrame, measured: str) -> np.ndarray:

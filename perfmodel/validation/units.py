@@ -47,7 +47,7 @@ def wrong_units(predicted: pd.DataFrame, fields: Fields) -> list[WrongUnit]:
     near = (error - steps * np.log(_STEP)).abs() < np.log(_MARGIN)
     found = []
     by = [name for name in ("source", "device") if name in rows.columns]
-    for key, group in rows.groupby(by, sort=True) if by else [((), rows)]:
+    for key, group in rows.groupby(by, sort=True, observed=True) if by else [((), rows)]:
         for step in sorted(set(steps[group.index]) - {0.0}):
             far = group[near[group.index] & (steps[group.index] == step)]
             other = _other(unit, step)

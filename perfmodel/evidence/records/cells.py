@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import TableError
@@ -16,9 +17,53 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 
 def text(column: pd.Series[Any]) -> pd.Series[Any]:
     """A column as text; a missing cell is empty. A column of such text is returned uncopied."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        known = text(pd.Series(column.cat.categories)).array
+        said = known.take(column.cat.codes.to_numpy(), allow_fill=True).fillna("")
+        return pd.Series(said, index=column.index, name=column.name)
     said = column.astype("str").str.strip()
     said = said.mask(column.isna() | said.isin(_EMPTY), "")
     return column if said.equals(column) else said
+
+
+def words(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column as text, each distinct text once in memory: a category, its texts in order."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        known = column.cat.categories
+        plain = known.is_monotonic_increasing and text(known.to_series()).equals(known.to_series())
+        if plain and not column.hasnans:
+            return column
+    return text(column).astype("category")
+
+
+def reader(column: pd.Series[Any]) -> Callable[[pd.Series[Any]], pd.Series[Any]]:
+    """`words` if a column is a category, else `text`: a table's texts are as those of one."""
+    import pandas as pd
+
+    return words if isinstance(column.dtype, pd.CategoricalDtype) else text
+
+
+def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Tables one below the other; a column that is a category of texts in each remains one."""
+    import pandas as pd
+
+    types: dict[Any, Any] = {}
+    for name in tables[0].select_dtypes("category"):
+        columns = [table[name] for table in tables if name in table]
+        if all(isinstance(column.dtype, pd.CategoricalDtype) for column in columns):
+            distinct = pd.concat([column.cat.categories.to_series() for column in columns])
+            if pd.api.types.is_string_dtype(distinct):
+                types[name] = pd.CategoricalDtype(distinct.drop_duplicates().sort_values())
+    return pd.concat(
+        [
+            table.astype({name: dtype for name, dtype in types.items() if name in table})
+            for table in tables
+        ]
+    )
 
 
 def numbers(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:

@@ -129,8 +129,9 @@ class OperatorLayout(Layout):
             return None
 
     def typed(self, table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
-        """The measured-run table."""
-        return tidy(table, where)
+        """The measured-run table, its texts as categories."""
+        texts = {name: cells.words(table[name]) for name in ("op",) if name in table}
+        return tidy(table.assign(**texts), where)
 
 
 OPERATORS = OperatorLayout(

@@ -51,14 +51,16 @@ def read_table(paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
     from perfmodel.evidence.records.operatorlayout import OPERATORS
     from perfmodel.evidence.tables.reading import read
 
-    return read(paths, OPERATORS).strict()
+    table = read(paths, OPERATORS).strict()
+    return table.astype(dict.fromkeys(table.select_dtypes("category"), "str"))
 
 
 def tidy(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
     """`table` with every column that the format defines, in the type that it defines.
 
-    Text is empty where it does not apply, sizes are nullable integers, `causal` is a nullable
-    boolean and `measured_us` is float64. Other columns are kept unchanged. Raises `TableError`.
+    Text is empty where it does not apply, and categories if `op` is one. Sizes are nullable
+    integers, `causal` is a nullable boolean and `measured_us` is float64. Other columns are kept
+    unchanged. Raises `TableError`.
     """
     import pandas as pd
 
@@ -71,8 +73,9 @@ def tidy(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
             raise TableError(f"{where}: no column {name!r}, which every table needs; it has: {has}")
     own = _own_sizes(table, where)
     found: dict[str, Any] = {}
+    as_text, none = cells.reader(table["op"]), pd.Series("", index=table.index, dtype="str")
     for name in TEXT:
-        found[name] = cells.text(table[name]) if name in table.columns else ""
+        found[name] = as_text(table.get(name, none))
     for name in (*SIZES, *own):
         if name in table.columns or name != "head_dim_v":
             found[name] = cells.whole(table, name, where)
@@ -102,7 +105,8 @@ def write_table(table: pd.DataFrame, path: str | Path) -> None:
     with replacing(path) as partial:
         if name.endswith(".parquet"):
             needs_pyarrow(name)
-            table.to_parquet(partial, index=False)
+            texts = dict.fromkeys(table.select_dtypes("category"), "str")
+            table.astype(texts).to_parquet(partial, index=False)
         else:
             text = _guarded(table).to_csv(index=False, lineterminator="\n")
             data = text.encode("utf-8", "replace")

@@ -28,7 +28,7 @@ def of(table: pd.DataFrame, kind: str, flops: str = "causal") -> np.ndarray:
     found = np.full(len(table), np.nan)
     causal = table["causal"].fillna(False).astype(bool) & (flops != "full")
     keys = table[list(_KIND)].assign(causal=causal)
-    grouped: Any = keys.groupby([*_KIND, "causal"], sort=False).indices
+    grouped: Any = keys.groupby([*_KIND, "causal"], sort=False, observed=True).indices
     for key, rows in grouped.items():
         row = dict(zip((*_KIND, "causal"), key, strict=True))
         row["direction"] = row["direction"] or "fwd"

@@ -55,6 +55,6 @@ def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterable[tuple[dict[str, 
     if table.empty:
         return
     if by:
-        for key, group in table.groupby(list(by), sort=True, dropna=False):
+        for key, group in table.groupby(list(by), sort=True, dropna=False, observed=True):
             yield dict(zip(by, key, strict=True)), group
     yield dict.fromkeys(by, "all"), table

@@ -32,7 +32,10 @@ def parquet(data: bytes, where: str) -> Sheet:
         table = pq.ParquetFile(io.BytesIO(data)).read()
         table.validate(full=True)
         found: pd.DataFrame = table.to_pandas(
-            ignore_metadata=True, split_blocks=True, self_destruct=True
+            ignore_metadata=True,
+            split_blocks=True,
+            self_destruct=True,
+            strings_to_categorical=True,
         )
     # A damaged file may raise not only pyarrow's errors, but also RuntimeError (the reader's
     # checks), ValueError (text that is not UTF-8) and TypeError (types without a counterpart).
@@ -100,7 +103,12 @@ def _sheet(found: pd.DataFrame, where: str, first: int, notes: tuple[str, ...] =
         for name, column in table.items()
         if column.dtype == object and pd.api.types.infer_dtype(column) not in _PLAIN
     }
-    table = table.assign(**nested) if nested else table
+    repeated = {
+        str(name): column.cat.reorder_categories(column.cat.categories.sort_values())
+        for name, column in table.items()
+        if isinstance(column.dtype, pd.CategoricalDtype)
+    }
+    table = table.assign(**nested, **repeated)
     return Sheet(where, table, np.arange(first, first + len(table)), lined=False, notes=notes)
 
 

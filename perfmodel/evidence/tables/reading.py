@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfmodel.errors import TableError
+from perfmodel.evidence.records import cells
 from perfmodel.evidence.tables import checks, files, measurements, values
 from perfmodel.evidence.tables.draft import Draft
 from perfmodel.evidence.tables.layout import Layout
@@ -88,7 +89,7 @@ def read(
     if len(found) == 1:
         return found[0]
     return Reading(
-        pd.concat([one.table for one in found], ignore_index=True),
+        cells.joined([one.table for one in found]).reset_index(drop=True),
         pd.concat([one.faults for one in found], ignore_index=True),
         tuple(dict.fromkeys(name for one in found for name in one.case)),
         tuple(dict.fromkeys(note for one in found for note in one.notes)),

@@ -80,10 +80,10 @@ def _heading(draft: Draft, name: str) -> str:
 
 
 def _words(draft: Draft, name: str) -> pd.Series[Any]:
-    said = cells.text(draft.frame[name])
+    said = cells.words(draft.frame[name])
     if name not in vocabulary().values:
         return said
-    return said.map({word: vocabulary().value(name, word) for word in said.unique()}).astype("str")
+    return cells.words(said.map({w: vocabulary().value(name, w) for w in said.cat.categories}))
 
 
 def _whole(draft: Draft, name: str) -> pd.Series[Any]:
@@ -97,8 +97,9 @@ def _whole(draft: Draft, name: str) -> pd.Series[Any]:
     if found.dtype.kind in "fu":
         values = found.to_numpy(np.float64)
         whole = np.isnan(values) | ((np.abs(values) < _MOST) & (np.rint(values) == values))
-        refuse(draft, name, bad | ~whole, "not a whole number below 2^62")
-        found = found.mask(bad | ~whole)
+        refused = bad | ~whole
+        refuse(draft, name, refused, "not a whole number below 2^62")
+        found = found.mask(refused) if refused.any() else found
     return found
 
 

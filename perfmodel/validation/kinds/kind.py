@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import UnknownName
+from perfmodel.evidence.records import cells
 from perfmodel.evidence.tables.layout import Layout
 from perfmodel.validation.judging import Fields
 
@@ -81,11 +82,17 @@ class Kind:
         written = [
             name for name in found if name not in bad or not found[name].equals(table[name][good])
         ]
+        none = pd.Series("", index=bad.index, dtype="str")
         empty: dict[str, Any] = {
-            str(name): float("nan") if found[name].dtype.kind in "iufb" else "" for name in written
+            str(name): float("nan")
+            if found[name].dtype.kind in "iufb"
+            else cells.reader(found[name])(none)
+            for name in written
         }
-        bad = bad.assign(**empty).assign(reason=said[~good])
-        return pd.concat([found, bad]).loc[table.index].reset_index(drop=True)
+        bad = bad.assign(**empty).assign(reason=cells.reader(found["reason"])(said[~good]))
+        joined = cells.joined([found, bad])
+        del found  # as large as the joined table, of which `loc` makes another
+        return joined.loc[table.index].reset_index(drop=True)
 
 
 def load(name: str) -> Kind:
