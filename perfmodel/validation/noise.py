@@ -47,12 +47,15 @@ def judged(table: pd.DataFrame, fields: Fields, case: Sequence[str]) -> pd.DataF
     inside = (table[fields.low] <= table[fields.measured]) & (
         table[fields.measured] <= table[fields.high]
     )
-    place = np.where((error < 0) != _rates(table), 3, 4).astype(np.int8)
-    place[inside.to_numpy(bool)] = 1
-    place[np.abs(error) <= noise] = 2
-    place[~np.isfinite(error)] = 0
-    verdict = pd.Categorical.from_codes(place, ["", IN_RANGE, WITHIN, TOO_FAST, TOO_SLOW])
-    return table.assign(**{NOISE: noise, VERDICT: verdict})
+    words = ["", IN_RANGE, TOO_FAST, TOO_SLOW, WITHIN]
+    place = np.where(
+        (error < 0) != _rates(table), words.index(TOO_FAST), words.index(TOO_SLOW)
+    ).astype(np.int8)
+    place[inside.to_numpy(bool)] = words.index(IN_RANGE)
+    place[np.abs(error) <= noise] = words.index(WITHIN)
+    place[~np.isfinite(error)] = words.index("")
+    verdict = pd.Categorical.from_codes(place, dtype=pd.CategoricalDtype(words))
+    return table.assign(**{NOISE: noise}, **{VERDICT: verdict})
 
 
 def _rates(table: pd.DataFrame) -> np.ndarray:

@@ -98,17 +98,15 @@ def _sheet(found: pd.DataFrame, where: str, first: int, notes: tuple[str, ...] =
     twice = table.columns[table.columns.duplicated()]
     if len(twice):
         raise TableError(f"{where}: column {twice[0]!r} appears twice; rename or drop one")
-    nested = {
-        str(name): column.map(_spelt)
-        for name, column in table.items()
-        if column.dtype == object and pd.api.types.infer_dtype(column) not in _PLAIN
-    }
-    repeated = {
-        str(name): column.cat.reorder_categories(column.cat.categories.sort_values())
-        for name, column in table.items()
-        if isinstance(column.dtype, pd.CategoricalDtype)
-    }
-    table = table.assign(**nested, **repeated)
+    changed: dict[str, pd.Series[Any]] = {}
+    for name, column in table.items():
+        repeated = isinstance(column.dtype, pd.CategoricalDtype)
+        cells = column.cat.categories if repeated else column
+        if cells.dtype == object and pd.api.types.infer_dtype(cells) not in _PLAIN:
+            changed[str(name)] = column.astype(object).map(_spelt)
+        elif repeated:
+            changed[str(name)] = column.cat.reorder_categories(cells.sort_values())
+    table = table.assign(**changed)
     return Sheet(where, table, np.arange(first, first + len(table)), lined=False, notes=notes)
 
 
