@@ -79,7 +79,7 @@ def test_steps_between_kernels_are_no_deeper_than_their_rules(slug, problem, gro
 
 def test_the_command_says_what_it_checked():
     command = [sys.executable, str(FOLDER), "--predictions", "400", "--neighbours", "400",
-               "--seed", "7", "--jobs", "1"]  # fmt: skip
+               "--elasticities", "100", "--seed", "7", "--jobs", "1"]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("seed 7,")
