@@ -121,6 +121,7 @@ def test_one_rank_sends_nothing_and_takes_no_time(op, n):
 def test_a_time_is_the_sum_of_its_terms_and_no_less_than_bytes_over_the_link(op, n, p, name):
     system = systems.load(name)
     found = one(op, n, p, system)
+    assert found.sent_bytes >= n * (p - 1) // p
     assert found.seconds == pytest.approx(sum(found.terms.values()))
     assert found.terms[found.limiter] == max(found.terms.values())
     assert found.low_seconds <= found.seconds <= found.high_seconds

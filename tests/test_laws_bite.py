@@ -60,6 +60,8 @@ REPEATED = {
     "test_serving::test_more_memory_never_lowers_the_batch_that_fits": _EQUAL,
     "test_serving::test_a_shared_prefix_is_kept_once": _EQUAL,
     "test_serving::test_terms_of_memory_add_up": "adds terms up",
+    "test_serving::test_experts_of_one_token_each_run_at_every_batch": _FIRST,
+    "test_serving::test_experts_on_the_devices_of_a_copy_share_its_reduction": _EQUAL,
     "test_offload::test_grouped_and_latent_heads_have_nothing_to_gain": _APART,
     "test_offload::test_flexgens_own_model_is_exact": _FIRST,
     "test_offload::test_more_at_hand_never_sends_more": _EQUAL,

@@ -72,7 +72,9 @@ def network(draw):
         draw(st.sampled_from(["layernorm", "rmsnorm"])), draw(flag), draw(st.integers(0, 9999)),
         draw(st.integers(0, 3)), draw(flag), draw(flag), draw(flag),
         draw(st.sampled_from(["language", "pretraining", "pooler", "none"])), draw(flag),
-        draw(st.floats(0, 0.99)), *(draw(st.just("") | line) for _ in range(3)),
+        draw(st.floats(0, 0.99)), draw(st.just("") | line),
+        draw(st.sampled_from(["", "mxfp4", "fp8_block"])),
+        *(draw(st.just("") | line) for _ in range(2)),
         draw(st.dictionaries(st.sampled_from(reading.TOTALS), whole)),
     )  # fmt: skip
 

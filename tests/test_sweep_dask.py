@@ -11,7 +11,7 @@ pytest.importorskip("distributed")
 from test_sweep_store import contents, small
 
 from perfmodel.analysis.sweep import run
-from perfmodel.errors import OutputError
+from perfmodel.errors import OutputError, PerfmodelError
 
 
 @pytest.fixture(scope="module")
@@ -104,11 +104,11 @@ def test_plans_on_workers_are_those_of_this_process(cluster):
     ]
     here = steps(place, plans)
     there = steps(place, plans, dask=cluster.scheduler_address)
-    assert [isinstance(one, str) for one in here] == [False, True, True] * 2
-    assert [one if isinstance(one, str) else one.seconds for one in there] == [
-        one if isinstance(one, str) else one.seconds for one in here
+    assert [isinstance(one, PerfmodelError) for one in here] == [False, True, True] * 2
+    assert [str(one) if isinstance(one, PerfmodelError) else one.seconds for one in there] == [
+        str(one) if isinstance(one, PerfmodelError) else one.seconds for one in here
     ]
-    assert all(isinstance(one, str) or one.seconds > 0 for one in here)
+    assert all(isinstance(one, PerfmodelError) or one.seconds > 0 for one in here)
 
 
 def test_a_grid_of_plans_runs_on_a_scheduler(cluster, cli):

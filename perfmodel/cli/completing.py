@@ -76,6 +76,12 @@ def _engines() -> Iterable[str]:
     return engine.names()
 
 
+def _statistics() -> Iterable[str]:
+    from perfmodel.serving.clients import STATISTICS
+
+    return STATISTICS
+
+
 def _systems() -> Iterable[str]:
     from perfmodel.hardware import systems
 
@@ -157,6 +163,7 @@ def _templates() -> Iterable[str]:
 devices, harnesses, types = of_list(_devices), of_list(_harnesses), of_list(_types)
 algorithms, graphs, operators = of_list(_algorithms), of_list(_graphs), of_list(_operators)
 networks, engines, systems = of_list(_networks), of_list(_engines), of_list(_systems)
+statistics = of_list(_statistics)
 kernels, targets, formats = of_list(_kernels), of_list(_targets), of_list(_formats)
 gates, schemas, templates = of_list(_gates), of_list(_schemas), of_list(_templates)
 schemes, weight_formats = of_list(_schemes), of_list(_weight_formats)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import completing, known, ranges
 from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
 
@@ -94,6 +94,7 @@ Statistic = Annotated[
         "--statistic",
         metavar="NAME",
         help="Statistic of the time to the first token: mean, p50, p90 or p99.",
+        autocompletion=completing.statistics,
         rich_help_panel=_LOAD,
     ),
 ]
