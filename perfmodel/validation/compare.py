@@ -122,8 +122,10 @@ def predict_table(
     A row that cannot be predicted is kept, with missing times and the reason in `reason`. Published
     runs whose table names a wrong board or release are predicted for the real one. `device` makes a
     device from its name. `floor_us` is the time that no kernel can beat: compulsory bytes beyond
-    the last cache at peak bandwidth, or operations at the dense peak. Raises `TableError` for a
-    table that is not a measured-run table. Texts are categories if `op` is one.
+    the last cache at peak bandwidth, or operations at the dense peak.
+
+    Texts are categories if `op` is one. Raises `TableError` for a table that is not a measured-run
+    table.
     """
     import pandas as pd
 
