@@ -108,7 +108,12 @@ def _made(
 
 
 def case_key(device: Any, problem: Mapping[str, Any]) -> str:
-    """The key that a case and its what-ifs share: the device and the problem."""
+    """The key that a case and its what-ifs share: the device and the problem.
+
+    Raises `TypeError` for a device that is not a name.
+    """
+    if not isinstance(device, str):
+        raise TypeError(f"a device is {device!r}; write its name")
     sizes = ", ".join(f"{name}={problem[name]}" for name in sorted(problem) if name != "op")
     return f"{device}: {sizes}"
 
