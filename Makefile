@@ -20,7 +20,7 @@ CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-all check size pythons bench evidence gpu-day gpu-plan docs site fit scoreboard \
-        fuzz physics mutants coverage clean
+        fuzz physics freeze mutants coverage clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,6 +103,10 @@ fuzz: $(VENV)/.ready ## Run 100,000 whole commands on good and damaged input: ma
 physics: $(VENV)/.ready ## Check bounds and monotony of a million random predictions: make physics SEED=7
 	$(BIN)/python tests/physics --predictions $(PREDICTIONS) --neighbours $(NEIGHBOURS) --jobs $(JOBS) \
 	    $(if $(SEED),--seed $(SEED))
+
+# make freeze OUT=before.parquet, then, after a change that moves code, make freeze FROM=before.parquet
+freeze: $(VENV)/.ready ## Keep the numbers of 20,000 commands in OUT, or compare them with those in FROM
+	$(BIN)/python tests/freeze.py --jobs $(JOBS) $(if $(FROM),--against "$(FROM)",--output "$(OUT)")
 
 mutants: $(VENV)/.ready ## Make 60 mistakes in a copy, three a package; nine of ten must fail a test
 	$(BIN)/python tests/mutants --mutants $(MUTANTS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))

@@ -37,6 +37,8 @@ def words(column: pd.Series[Any]) -> pd.Series[Any]:
         plain = known.is_monotonic_increasing and text(known.to_series()).equals(known.to_series())
         if plain and not column.hasnans:
             return column
+        if plain:
+            return column.cat.set_categories(known.union([""])).fillna("")
     return text(column).astype("category")
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from perfmodel.errors import UnknownName
 from perfmodel.evidence.records import cells
 from perfmodel.evidence.tables.layout import Layout
@@ -71,28 +73,23 @@ class Kind:
         """
         import pandas as pd
 
-        said = faults.loc[table.index]
-        good = said == ""
+        good = (faults.loc[table.index] == "").to_numpy()
         if good.all():
             return self.predict(table.reset_index(drop=True))
-        found = self.predict(table[good].reset_index(drop=True))
-        found.index = table.index[good]
-        bad = table[~good]
-        # Columns that the prediction wrote, including overwritten ones.
-        written = [
-            name for name in found if name not in bad or not found[name].equals(table[name][good])
-        ]
-        none = pd.Series("", index=bad.index, dtype="str")
-        empty: dict[str, Any] = {
-            str(name): float("nan")
-            if found[name].dtype.kind in "iufb"
-            else cells.reader(found[name])(none)
-            for name in written
-        }
-        bad = bad.assign(**empty).assign(reason=cells.reader(found["reason"])(said[~good]))
-        joined = cells.joined([found, bad])
-        del found  # as large as the joined table, of which `loc` makes another
-        return joined.loc[table.index].reset_index(drop=True)
+        predicted = self.predict(table[good].reset_index(drop=True))
+        places = np.where(good, np.cumsum(good) - 1, -1)  # of each row among the good ones
+        # Column by column: a second whole table would not fit beside this one.
+        merged = table.reset_index(drop=True)
+        for name in list(predicted):
+            column = predicted.pop(name)
+            if name in merged and column.equals(merged[name][good].reset_index(drop=True)):
+                continue
+            moved = column.reindex(places).set_axis(merged.index)
+            is_number = column.dtype.kind in "iufb"
+            merged[name] = moved if is_number else cells.reader(column)(moved)
+        reasons = merged["reason"].astype(object).where(good, faults.loc[table.index].to_numpy())
+        merged["reason"] = cells.reader(merged["reason"])(pd.Series(reasons, dtype="str"))
+        return merged
 
 
 def load(name: str) -> Kind:
