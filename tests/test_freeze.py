@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
+import freeze
 import numpy as np
 import pandas as pd
 import pytest
-
-import freeze
 
 
 @cache
