@@ -205,6 +205,7 @@ def test_conventions_of_published_tables_are_known():
         ("te", "NeMo 24.07, Megatron Core", 2024, "nemo"),
         ("", "MLPerf Training 4.0", 2024, "nemo"),
         ("compile", "torchtitan", 2024, "compile-2024"),
+        ("compile", "torchtitan", 2025, "torchtitan"),
         ("te", "DeepSpeed", 2024, "te"),  # not a stack like that of the program
         ("", "", 2024, "megatron"),
     ],
