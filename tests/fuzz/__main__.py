@@ -140,8 +140,6 @@ def hire(seed: int, kinds: tuple[str, ...]) -> Hand:
 
 def fuzz(seed: int, count: int, jobs: int, kinds: tuple[str, ...], progress: bool) -> Tally:
     """Run `count` inputs on `jobs` processes."""
-    if "results" in kinds:
-        resultfiles.sound()  # once here: workers inherit it, and its minute is no input's
     tally, began = Tally(), time.monotonic()
     blocks: Iterator[list[int]] = iter(
         [list(range(i, min(i + BLOCK, count))) for i in range(0, count, BLOCK)]
