@@ -108,6 +108,8 @@ class Batching:
     """Steps from one look at new requests to the next."""
     ahead: int = 0
     """Steps that are scheduled before the running one ends (overlapped scheduling)."""
+    gather: int = 1
+    """Most steps that prompts wait until every copy that shares experts has one to run."""
     source: str = ""
     """Source of the numbers."""
 

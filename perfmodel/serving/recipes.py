@@ -37,6 +37,8 @@ class Recipe:
     polls: Mapping[int, int] = field(default_factory=dict)
     """Steps from one look at new requests to the next, by the clients from which on it holds;
     empty: the engine's."""
+    gather: int = 0
+    """Most steps that prompts wait until every copy has one; 0: the engine's."""
 
     def matches(self, source: str, engine: str, device: Device) -> bool:
         """Whether rows of a source, an engine and a device run so."""
@@ -53,6 +55,7 @@ class Recipe:
             engine.batching,
             tokens=self.tokens or engine.batching.tokens,
             poll=self.polls[max(reached)] if reached else engine.batching.poll,
+            gather=self.gather or engine.batching.gather,
         )
         return replace(engine, batching=batching)
 

@@ -173,10 +173,12 @@ def closed(steps: Steps, clients: np.ndarray, of: Requests) -> Load:
     mixed, token = _cycle(steps, resident, of) if batching.mixed else (alone, decode)
     round_ = Round(
         resident, mixed, burst, half, decode.total, window(of.vary, of.osl, decode.total),
-        steps.of.engine.request_seconds, batching,
+        steps.of.engine.request_seconds, batching, steps.of.together,
+        _every(steps, resident / of.osl), _held(steps, resident / of.osl) * token.total,
     )  # fmt: skip
     if not batching.mixed:  # a request's tokens wait for the prompts that its first did not
-        others = round_.alike * burst.total + (1.0 - round_.alike) * resident * alone.total
+        drifted = resident * alone.total * _stalled(steps, resident / of.osl)
+        others = round_.alike * burst.total + (1.0 - round_.alike) * drifted
         rest = np.maximum(others - alone.total - round_.queue, 0.0) / alone.total
         token = decode.plus(alone.times(rest / np.maximum(of.osl - 1, 1)))
     usual = round_.mean + (of.osl - 1) * token.total
@@ -198,14 +200,39 @@ def _cycle(steps: Steps, resident: np.ndarray, of: Requests) -> tuple[Times, Tim
     past = of.isl + of.osl / 2.0
     prompts = np.maximum(1.0, resident / of.osl)
     share = resident / of.osl / prompts
+    stalls = share * _stalled(steps, share)
     if not batching.mixed:
         prompt = steps.prefill(prompts, of.new, of.cached)
-        return prompt, steps.decode(resident, past).plus(prompt.times(share))
+        alone = 1.0 + share - stalls
+        return prompt, steps.decode(resident, past).times(alone).plus(prompt.times(stalls))
     room = np.maximum(batching.tokens - resident, batching.tokens / 8.0)
     pieces = np.ceil(prompts * of.new / room) if batching.chunked else np.ones_like(of.new)
     prompt = steps.mixed(resident, past, prompts / pieces, of.new, of.cached).times(pieces)
-    alone = np.maximum(1.0 - share * pieces, 0.0)
-    return prompt, prompt.times(share).plus(steps.decode(resident, past).times(alone))
+    stalls = share * _stalled(steps, share * pieces)
+    alone = np.maximum(1.0 - stalls * pieces, 0.0)
+    return prompt, prompt.times(stalls).plus(steps.decode(resident, past).times(alone))
+
+
+def _stalled(steps: Steps, share: np.ndarray) -> np.ndarray:
+    """Steps with prompts of any copy over those of one, of whose steps a `share` has prompts
+    (F / f of `clients`)."""
+    if steps.of.together == 1:
+        return np.ones_like(share)
+    share = np.clip(share, 1e-9, 1.0)
+    any_copy = 1.0 - (1.0 - share) ** steps.of.together
+    return np.asarray(np.minimum(any_copy, 1.0 / _every(steps, share)) / share)
+
+
+def _every(steps: Steps, share: np.ndarray) -> np.ndarray:
+    """Steps from one in which prompts may run to the next (g of `clients`)."""
+    most = steps.of.engine.batching.gather if steps.of.together > 1 else 1.0
+    return np.maximum(np.minimum(most, 1.0 / np.maximum(share, 1e-9)), 1.0)
+
+
+def _held(steps: Steps, share: np.ndarray) -> np.ndarray:
+    """Mean steps that prompts are held back for those of other copies (gate of `clients`)."""
+    every = _every(steps, share)
+    return np.asarray((every - 1.0) / 2.0 * (1.0 + share * every))
 
 
 def full(steps: Steps, of: Requests) -> Load:
