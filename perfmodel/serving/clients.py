@@ -37,9 +37,12 @@ py_executor.py, _balance_adp_requests: attention_dp_timeout_iters). Then it runs
 copy, at most every g steps, and a prompt waits for half of them, and for g steps more behind each
 other prompt of its copy, of which f g / 2 wait on average (D/1, first order in its load f g ≤ 1):
 
-    g = min(G, 1 / f),    F = min(1 − (1 − f)^P, 1 / g),    gate = (g − 1) / 2 · (1 + f g) · TPOT
+    g = min(G, 1 / f),    F = (1 − (1 − f)^(P g)) / g ≥ f,    gate = (g − 1) / 2 · (1 + f g) · TPOT
 
-The step that runs before them has prompts only in the case p / g.
+Requests of one length end together in all copies: then F = f, and a share W / (S + W) of prompts
+come apart. The gate lasts no longer than W / 2, in which half of the prompts come. A copy without a
+request that decodes ends it (all_ranks_have_gen_requests), so a copy's only client never waits. The
+step that runs before a prompt that was held has another one in one of g cases: p / g.
 
 The median is that of a round. The mean over `ROUNDS` rounds holds the first one, where all prompts
 arrive at once.
@@ -141,9 +144,7 @@ class Round:
         if self.batching.mixed:
             tail, burst = 0.0 * tail, (1.0 - (1.0 - share) * ROUNDS) * self.burst.total
         held = 2.0 * (share - 0.5) * self.gate  # evenly spread, up to twice the mean
-        return np.asarray(
-            np.maximum(self.usual + held + np.maximum(tail - self.queue, 0.0), burst)
-        )
+        return np.asarray(np.maximum(self.usual + held + np.maximum(tail - self.queue, 0.0), burst))
 
     def quantiles(self) -> dict[str, np.ndarray]:
         """First tokens by the name of their statistic, without the mean."""
