@@ -102,6 +102,11 @@ class Deployment:
         return 1 if self.expert_inside else self.expert
 
     @property
+    def overlaps(self) -> bool:
+        """Whether exchanges with experts run beside computing."""
+        return self.together > 1 and self.engine.batching.overlap == "always"
+
+    @property
     def devices(self) -> int:
         """Number of devices in all."""
         return self.tensor * self.pipeline * self.data
