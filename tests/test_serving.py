@@ -516,17 +516,14 @@ def test_overlap_pays_in_long_prompts_and_costs_a_few_tokens():
 
 
 def test_engines_overlap_halves_of_a_step_as_they_are_started():
-    """Off unless asked for, as in SGLang and vLLM; DeepSeek's own system always does."""
-    known = {one.name: one.batching.overlap for one in engines().values()}
-    assert [known[name] for name in ("sglang", "vllm", "deepseek")] == [
-        "option",
-        "option",
-        "always",
-    ]
+    """Off unless asked for, as in SGLang and vLLM."""
+    known = {engine.name: engine.batching.overlap for engine in engines().values()}
+    assert {known[name] for name in ("sglang", "vllm", "deepseek", "ideal")} == {"option"}
     assert load("sglang").overlapping().batching.overlap == "always"
     with pytest.raises(ProblemError, match="drop --overlap, or take deepseek, ideal, sglang"):
         load("tensorrt-llm").overlapping()
-    assert not deployment(engine="deepseek").overlaps  # no experts on other copies
+    alone = replace(deployment(engine="sglang"), engine=load("sglang").overlapping())
+    assert not alone.overlaps  # no experts on other copies
 
 
 @LAW
