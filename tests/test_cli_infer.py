@@ -99,6 +99,9 @@ def test_charts(said, tmp_path):
     assert "ms between tokens" in bars.read_text()
 
 
+DEEP = ("deepseek-v3", "--ep", "8", "--dp", "8", "--weights", "fp8")
+
+
 @pytest.mark.parametrize(
     ("options", "line"),
     [
@@ -121,6 +124,8 @@ def test_charts(said, tmp_path):
         (("llama-3-8b", "--chart", "x.gif"), "a chart is written as"),
         (("llama-3-8b", "--isl", "1:100000"), "narrow a range"),
         (("llama-3-8b", "--system", "dgx-x"), "no system named"),
+        (("llama-3-8b", "--overlap"), "give both, such as --expert 8 --data 8"),
+        ((*DEEP, "--overlap", "--engine", "trtllm"), "tensorrt-llm runs no two halves"),
     ],
 )
 def test_bad_input_is_one_line(capsys, options, line):

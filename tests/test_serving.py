@@ -426,6 +426,106 @@ def test_steps_between_a_request_and_its_prompt_delay_first_tokens(field, kind):
     assert took[1] - took[0] > 1e3 * step
 
 
+def together(engine="tensorrt-llm", gather=1):
+    """Eight copies that share experts."""
+    of = steps("deepseek-v3", "h200-sxm", engine, weights="fp8-block", expert=8, data=8)
+    return of.under(of.of.engine.having({"batching.gather": gather}))
+
+
+@pytest.mark.parametrize(("share", "gather"), [(0.02, 1), (0.002, 60), (0.004, 60), (0.01, 20)])
+def test_prompts_wait_for_those_of_other_copies_as_a_scheduler_holds_them(share, gather):
+    """Copies get a prompt in a share of the steps; one of each runs when all have one, or after so
+    many steps."""
+    of, draw = together(gather=gather), np.random.default_rng(0)
+    arrived, waits, held, ran, steps_run = [[] for _ in range(8)], [], 0, 0, 100_000
+    for step, came in enumerate(draw.random((steps_run, 8)) < share):
+        for copy in np.flatnonzero(came):
+            arrived[copy].append(step)
+        held += 1
+        if all(arrived) or held >= gather:
+            first = [queue.pop(0) for queue in arrived if queue]
+            waits += [step - at for at in first]
+            ran, held = ran + bool(first), 0
+    resident, shares = np.array([8.0]), np.array([share])
+    assert requests._held(of, resident, shares)[0] == pytest.approx(
+        np.mean(waits), rel=0.1, abs=0.1
+    )
+    run = share * requests._stalled(of, resident, shares)[0]
+    assert run == pytest.approx(ran / steps_run, rel=0.2)
+
+
+@pytest.mark.parametrize("engine", ["sglang", "vllm", "tensorrt-llm"])
+def test_copies_that_share_experts_wait_for_each_others_prompts(engine):
+    """A prompt of any copy stalls the tokens of all, unless all of them come at once."""
+    took = [
+        requests.closed(together(engine), np.array([8.0]), request(4096, 512, vary=vary)).tpot[0]
+        for vary in (0.0, 0.2)
+    ]
+    alone = total(together(engine).streaming().decode(np.array([8.0]), np.array([4352.0])))
+    prompt = total(together(engine).prefill(np.array([1.0]), np.array([4096.0])))
+    assert took[0] < took[1] < alone + 8 * 8 / 512 * 1.1 * prompt
+    assert took[1] > alone + 8 * 8 / 512 * 0.5 * prompt
+
+
+def test_prompts_that_are_held_spare_the_tokens_of_others():
+    asked = np.array([8.0]), request(4096, 512, vary=0.2)
+    free, held = (requests.closed(together(gather=most), *asked) for most in (1, 60))
+    assert held.ttft[0] > free.ttft[0] + 20 * held.tpot[0]
+    assert held.tpot[0] < free.tpot[0]
+
+
+@pytest.mark.parametrize(("clients", "vary"), [(1.0, 0.2), (8.0, 0.0)])
+def test_no_prompt_waits_for_copies_that_have_none_or_all_one(clients, vary):
+    """A copy's only client finds nothing to spare; prompts of one length come together."""
+    asked = np.array([clients]), request(4096, 512, vary=vary)
+    free, held = (requests.closed(together(gather=most), *asked) for most in (1, 60))
+    assert held.ttft[0] == pytest.approx(free.ttft[0])
+    assert held.tpot[0] == pytest.approx(free.tpot[0])
+
+
+@LAW
+@given(st.integers(2, 600), st.integers(1, 8000), st.booleans())
+def test_two_halves_in_turn_take_no_less_than_either_resource_and_no_more_than_both(
+    tokens, past, prompt
+):
+    of = together("sglang")
+    both = of.under(of.of.engine.overlapping())
+    batch, past, half = np.array([float(tokens)]), np.array([past]), np.array([tokens / 2.0])
+    if prompt:
+        one = np.array([1.0])
+        whole = both.prefill(one, batch).by_kind()
+        attends = total(of.prompts(one, batch, np.array([0.0]))) + total(of.head(one))
+    else:
+        whole = both.decode(batch, past).by_kind()
+        attends = 2.0 * total(of.decoding(half, past)) + total(of.head(batch))
+    sent = 2.0 * of.layers(half).by_kind()["communication"]
+    computing = 2.0 * total(of.layers(half)) - sent + attends
+    took = sum(seconds for kind, seconds in whole.items() if kind != "host")
+    assert max(sent, computing) * (1 - 1e-9) <= took <= (sent + computing) * (1 + 1e-9)
+
+
+def test_overlap_pays_in_long_prompts_and_costs_a_few_tokens():
+    """Each half reads the weights: 8 tokens a copy take longer, 8,192 shorter."""
+    of = together("sglang")
+    both = of.under(of.of.engine.overlapping())
+    long, few, past = np.array([8192.0]), np.array([8.0]), np.array([4096])
+    assert total(both.prefill(np.array([1.0]), long)) < total(of.prefill(np.array([1.0]), long))
+    assert total(both.decode(few, past)) > total(of.decode(few, past))
+    one = np.array([1.0])
+    assert total(both.decode(one, past)) == total(of.decode(one, past))
+
+
+def test_engines_overlap_halves_of_a_step_as_they_are_started():
+    """Off unless asked for, as in SGLang and vLLM."""
+    known = {engine.name: engine.batching.overlap for engine in engines().values()}
+    assert {known[name] for name in ("sglang", "vllm", "deepseek", "ideal")} == {"option"}
+    assert load("sglang").overlapping().batching.overlap == "always"
+    with pytest.raises(ProblemError, match="drop --overlap, or take deepseek, ideal, sglang"):
+        load("tensorrt-llm").overlapping()
+    alone = replace(deployment(engine="sglang"), engine=load("sglang").overlapping())
+    assert not alone.overlaps  # no experts on other copies
+
+
 @LAW
 @given(st.integers(0, 1023), st.integers(1, 64))
 def test_cached_tokens_of_a_prompt_cost_attention_alone(cached, clients):

@@ -155,6 +155,8 @@ def test_a_published_benchmark_is_run_as_its_scripts_say(tmp_path):
     assert [one.vary for one in (plain, other)] == [pytest.approx(0.2222, rel=1e-3), 0.5]
     assert [one.deployment.cache_type for one in (few, plain)] == ["fp8", "bf16"]
     assert few.deployment.weights == "fp8-block"
+    (held,) = asked_of(table(tmp_path, {**row, "engine": "tensorrt-llm"}))
+    assert (held.deployment.engine.batching.gather, held.statistic) == (60, "p50")
 
 
 def test_a_share_of_cached_tokens_is_a_column(tmp_path):

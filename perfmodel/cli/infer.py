@@ -35,6 +35,7 @@ from perfmodel.serving.deployment import Deployment
 
 if TYPE_CHECKING:
     from perfmodel.hardware import Device
+    from perfmodel.serving.engine import Engine
     from perfmodel.serving.served import Served
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -87,6 +88,16 @@ Joined = Annotated[
         help="System that joins the devices (perfmodel list systems) [default: the device's "
         "usual one].",
         autocompletion=completing.systems,
+        rich_help_panel=PLAN,
+    ),
+]
+Overlap = Annotated[
+    bool,
+    typer.Option(
+        "--overlap",
+        "--two-batch-overlap",
+        help="Run each step as two halves in turn: one computes while rows of the other are on "
+        "their way to experts of other copies (SGLang, vLLM).",
         rich_help_panel=PLAN,
     ),
 ]
@@ -174,6 +185,7 @@ def infer(
     expert: Expert = str(Deployment.expert),
     data: Data = str(Deployment.data),
     pairs: Zip = False,
+    overlap: Overlap = False,
     system: Joined = None,
     fit: Fit = None,
     draft: Draft = None,
@@ -207,6 +219,8 @@ def infer(
         "data": (data, "--data"),
     }
     choices = _choices(known.devices(device, repeats=pairs), known.names(engine), weights, kv, axes)
+    if overlap:
+        choices = {**choices, "engine": _overlapping(choices)}
     sent = {
         "load": sizes, "isl": tokens[0].tolist(), "osl": tokens[1].tolist(),
         "cached": parts(cached),
@@ -270,6 +284,20 @@ def _choices(
         "cache": known.names(caches) if caches else [""],
         **{name: ranges.parse(*said).tolist() for name, said in axes.items()},
     }
+
+
+def _overlapping(choices: Mapping[str, Sequence[Any]]) -> list[Engine]:
+    """The engines with --overlap. Raises `ProblemError` where there is nothing to overlap."""
+    if not any(
+        expert > 1 and copies % expert == 0
+        for expert in choices["expert"]
+        for copies in choices["data"]
+    ):
+        raise ProblemError(
+            "--overlap hides exchanges between copies that share experts, and there are none; "
+            "give both, such as --expert 8 --data 8, or drop --overlap"
+        )
+    return [one.overlapping() for one in choices["engine"]]
 
 
 def _deployments(

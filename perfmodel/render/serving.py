@@ -65,6 +65,7 @@ def _said(first: Served, common: Row) -> str:
         for name, key in (*_AXES, *_TOKENS)
         if key in common and (common[key] > 1 or key in ("isl", "osl"))
     ]
+    words += ["overlap"] if common.get("overlap") else []
     return ", ".join(words)
 
 

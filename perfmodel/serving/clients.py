@@ -22,6 +22,28 @@ running step holds another prompt with the chance p = (n − 1) S / ((n − 1) S
 
     queue = 0,    L = p S + (1 − p) D
 
+Copies that share experts step together, P of them, and each takes the time of the longest. Of the
+steps of one copy a share f holds prompts, so F of all steps hold prompts of a copy:
+
+    F = 1 − (1 − f)^P
+
+The running step holds another copy's prompt too: p has n P − 1 prompts, or n (P − 1) where the
+copy's own run first. Decoding goes on beside prompts of other copies (SGLang, scheduler.py,
+get_next_batch_to_run: a step has the prompts of some copies and the tokens of others, and
+dp_attention.py pads no prompts: DpPaddingMode.SUM_LEN).
+
+An engine may hold prompts back until every copy has one, or for G steps (TensorRT-LLM,
+py_executor.py, _balance_adp_requests: attention_dp_timeout_iters). Then it runs one prompt of each
+copy, at most every g steps, and a prompt waits for half of them, and for g steps more behind each
+other prompt of its copy, of which f g / 2 wait on average (D/1, first order in its load f g ≤ 1):
+
+    g = min(G, 1 / f),    F = (1 − (1 − f)^(P g)) / g ≥ f,    gate = (g − 1) / 2 · (1 + f g) · TPOT
+
+Requests of one length end together in all copies: then F = f, and a share W / (S + W) of prompts
+come apart. The gate lasts no longer than W / 2, in which half of the prompts come. A copy without a
+request that decodes ends it (all_ranks_have_gen_requests), so a copy's only client never waits. The
+step that runs before a prompt that was held has another one in one of g cases: p / g.
+
 The median is that of a round. The mean over `ROUNDS` rounds holds the first one, where all prompts
 arrive at once.
 """
@@ -64,6 +86,12 @@ class Round:
     """Seconds of the server's host for a request, c."""
     batching: Batching
     """How the engine schedules."""
+    together: int = 1
+    """Copies that step together, P."""
+    every: np.ndarray | float = 1.0
+    """Steps from one in which prompts may run to the next, g."""
+    gate: np.ndarray | float = 0.0
+    """Mean seconds that a prompt is held back for those of other copies."""
 
     @property
     def alike(self) -> np.ndarray:
@@ -78,15 +106,17 @@ class Round:
 
     @property
     def wait(self) -> np.ndarray:
-        """Seconds for the host, and for the steps that run or are scheduled."""
+        """Seconds for the host, for other copies, and for the steps that run or are scheduled."""
         own = self.prompt.total
-        others = (self.clients - 1.0) * own
-        chance = others / (others + self.window + 1e-12) if self.batching.mixed else 0.0
-        step = (chance * own + (1.0 - chance) * self.decode) * (self.clients > 1.0)
+        beside = self.clients * self.together - 1.0
+        queued = 0.0 if self.batching.mixed else self.clients - 1.0  # of its own copy
+        others = (beside - queued) * own
+        chance = others / (others + self.window + 1e-12) / self.every
+        step = (chance * own + (1.0 - chance) * self.decode) * (self.clients * self.together > 1.0)
         boundary = np.maximum(step, self.host + self.batching.poll * step / 2.0)
         drifted = boundary + self.batching.ahead * step
         in_phase = (self.alike > 0.0) & (self.window == 0.0)
-        return np.where(in_phase, self.host, drifted)
+        return np.where(in_phase, self.host, drifted) + self.gate
 
     @property
     def usual(self) -> np.ndarray:
@@ -113,7 +143,8 @@ class Round:
         burst = np.maximum(in_burst, 0.0) * self.burst.total + self.host
         if self.batching.mixed:
             tail, burst = 0.0 * tail, (1.0 - (1.0 - share) * ROUNDS) * self.burst.total
-        return np.asarray(np.maximum(self.usual + np.maximum(tail - self.queue, 0.0), burst))
+        held = 2.0 * (share - 0.5) * self.gate  # evenly spread, up to twice the mean
+        return np.asarray(np.maximum(self.usual + held + np.maximum(tail - self.queue, 0.0), burst))
 
     def quantiles(self) -> dict[str, np.ndarray]:
         """First tokens by the name of their statistic, without the mean."""

@@ -84,7 +84,7 @@ class Deployment:
 
     def _check_system(self) -> None:
         most = self.fabric.devices
-        joined = self.tensor * self.pipeline * (1 if self.expert_inside else self.expert)
+        joined = self.tensor * self.pipeline * self.together
         if joined > most:
             raise ProblemError(
                 f"{joined:,} devices are more than the "
@@ -95,6 +95,16 @@ class Deployment:
     def expert_inside(self) -> bool:
         """Whether experts are shared among the devices of a copy, not among copies."""
         return self.expert > 1 and self.data % self.expert > 0
+
+    @property
+    def together(self) -> int:
+        """Copies that step together, as they exchange rows with their experts in every layer."""
+        return 1 if self.expert_inside else self.expert
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether exchanges with experts run beside computing."""
+        return self.together > 1 and self.engine.batching.overlap == "always"
 
     @property
     def devices(self) -> int:

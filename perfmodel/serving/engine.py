@@ -108,6 +108,11 @@ class Batching:
     """Steps from one look at new requests to the next."""
     ahead: int = 0
     """Steps that are scheduled before the running one ends (overlapped scheduling)."""
+    gather: int = 1
+    """Most steps that prompts wait until every copy that shares experts has one to run."""
+    overlap: Literal["never", "option", "always"] = "never"
+    """Whether a step runs as two halves of its tokens in turn, one of which computes while rows of
+    the other are on their way to experts (two-batch overlap); as an option it is off by default."""
     source: str = ""
     """Source of the numbers."""
 
@@ -187,6 +192,17 @@ class Engine:
             part, _, key = name.partition(".")
             found = replace(found, **{part: replace(getattr(found, part), **{key: value})})
         return found
+
+    def overlapping(self) -> Engine:
+        """The engine with exchanges with experts beside computing. Raises `ProblemError` where it
+        has no such option."""
+        if self.batching.overlap == "never":
+            others = [one.name for one in engines().values() if one.batching.overlap != "never"]
+            raise ProblemError(
+                f"{self.name} runs no two halves of a step in turn; drop --overlap, or take "
+                f"{', '.join(others)}"
+            )
+        return replace(self, batching=replace(self.batching, overlap="always"))
 
     @property
     def request_seconds(self) -> float:

@@ -1,12 +1,17 @@
-"""Published settings of benchmarks that their tables leave out, by source, engine and architecture.
+"""Published settings of benchmarks that their tables leave out (`recipes.yaml`).
 
-A cell of a row comes before them. Every setting is read in the benchmark's own scripts.
+Each is for rows of a source, an engine and an architecture. A cell of a row comes before it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
 
+from perfmodel import yamltable
+from perfmodel.entries import made
 from perfmodel.hardware import Device
 from perfmodel.serving.engine import Engine
 
@@ -15,12 +20,12 @@ from perfmodel.serving.engine import Engine
 class Recipe:
     """How a benchmark starts an engine, and what it publishes."""
 
-    source: str
+    benchmark: str
     """How names of its tables begin."""
-    cited: str
+    source: str
     """Where the settings stand."""
-    statistic: str = ""
-    """Statistic of first tokens; empty: the mean."""
+    statistic: str = "mean"
+    """Statistic of first tokens."""
     engine: str = ""
     """The engine; empty: any."""
     architecture: str = ""
@@ -29,56 +34,39 @@ class Recipe:
     """Type of the KV cache; empty: the engine's."""
     tokens: int = 0
     """Most tokens of a step; 0: the engine's."""
-    polls: tuple[tuple[int, int], ...] = ()
-    """Clients from which on, and steps from one look at new requests to the next."""
+    polls: Mapping[int, int] = field(default_factory=dict)
+    """Steps from one look at new requests to the next, by the clients from which on it holds;
+    empty: the engine's."""
+    gather: int = 0
+    """Most steps that prompts wait until every copy has one; 0: the engine's."""
+
+    def matches(self, source: str, engine: str, device: Device) -> bool:
+        """Whether rows of a source, an engine and a device run so."""
+        return (
+            source.lower().startswith(self.benchmark)
+            and self.engine in ("", engine)
+            and device.architecture.startswith(self.architecture)
+        )
 
     def polled(self, engine: Engine, clients: float) -> Engine:
         """The engine with these settings under a number of clients."""
-        polls = [steps for least, steps in self.polls if clients >= least]
+        reached = [least for least in self.polls if clients >= least]
         batching = replace(
             engine.batching,
             tokens=self.tokens or engine.batching.tokens,
-            poll=polls[-1] if polls else engine.batching.poll,
+            poll=self.polls[max(reached)] if reached else engine.batching.poll,
+            gather=self.gather or engine.batching.gather,
         )
         return replace(engine, batching=batching)
 
 
-_SCRIPTS = "SemiAnalysisAI/InferenceX, benchmarks/single_node, dsr1_*"
-_POLLED = "--scheduler-recv-interval 10, 30 from 16 clients on"
-_NONE = Recipe("", "")
-RECIPES = (
-    Recipe(
-        "inferencex", f"{_SCRIPTS}_b200.sh: {_POLLED}; --kv-cache-dtype fp8_e4m3", "p50",
-        "sglang", "Blackwell", "fp8", 32768, ((0, 10), (16, 30)),
-    ),
-    Recipe(
-        "inferencex", f"{_SCRIPTS}_mi355x.sh: --num-continuous-decode-steps 4; "
-        "--kv-cache-dtype fp8_e4m3; --max-prefill-tokens 196608", "p50", "sglang", "CDNA4", "fp8",
-        196608, ((0, 4),),
-    ),
-    Recipe(
-        "inferencex", f"{_SCRIPTS}_mi300x.sh: --num-continuous-decode-steps 4; "
-        "--max-prefill-tokens 131072 (its fp8 cache of latents has no kernel here)", "p50",
-        "sglang", "CDNA3", "", 131072, ((0, 4),),
-    ),
-    Recipe(
-        "inferencex", f"{_SCRIPTS}_h200.sh: --max-prefill-tokens 32768", "p50", "sglang",
-        "Hopper", "", 32768,
-    ),
-    Recipe("inferencex", f"{_SCRIPTS}_mi355x_atom.sh: --kv_cache_dtype fp8", "p50", "atom",
-           "CDNA4", "fp8"),
-    Recipe("inferencex", "SemiAnalysisAI/InferenceX: medians", "p50"),
-)  # fmt: skip
-"""Every recipe; the first that matches counts."""
+@lru_cache(maxsize=1)
+def _table() -> tuple[Recipe, ...]:
+    document = yamltable.read(Path(__file__).with_name("recipes.yaml"))
+    return tuple(made(Recipe, entry) for entry in document["recipes"])
 
 
 def recipe(source: str, engine: str, device: Device) -> Recipe:
     """The settings of a row's source; without any where none is known."""
-    for one in RECIPES:
-        if (
-            source.lower().startswith(one.source)
-            and one.engine in ("", engine)
-            and device.architecture.startswith(one.architecture)
-        ):
-            return one
-    return _NONE
+    matching = (each for each in _table() if each.matches(source, engine, device))
+    return next(matching, Recipe("", ""))

@@ -150,7 +150,8 @@ def steady(steps: Steps, resident: np.ndarray, of: Requests) -> Load:
     """Steady state with requests of all ages: each step ends resident / OSL and starts as many."""
     resident, of = of.beside(resident)
     prompt, step = _cycle(steps, resident, of)
-    ttft = prompt.total + step.total / 2.0 + steps.of.engine.request_seconds
+    waits = (0.5 + _held(steps, resident, resident / of.osl)) * step.total
+    ttft = prompt.total + waits + steps.of.engine.request_seconds
     seconds = ttft + (of.osl - 1) * step.total
     rate = resident / of.osl / step.total
     return Load(of, resident, ttft, step.total, rate, prompt, step, seconds)
@@ -170,13 +171,19 @@ def closed(steps: Steps, clients: np.ndarray, of: Requests) -> Load:
     half = burst.times((rounds + 1.0) / (2.0 * rounds))
     decode = decoding(steps, resident, of.isl, of.osl)
     alone = steps.prefill(np.ones_like(resident), of.new, of.cached)
-    mixed, token = _cycle(steps, resident, of) if batching.mixed else (alone, decode)
+    ends = window(of.vary, of.osl, decode.total)
+    apart = ends / (ends + alone.total)
+    mixed, token = _cycle(steps, resident, of, apart) if batching.mixed else (alone, decode)
+    share = resident / of.osl
+    held = _held(steps, resident, share) * token.total
     round_ = Round(
-        resident, mixed, burst, half, decode.total, window(of.vary, of.osl, decode.total),
-        steps.of.engine.request_seconds, batching,
+        resident, mixed, burst, half, decode.total, ends, steps.of.engine.request_seconds,
+        batching, steps.of.together, 1.0 + apart * (_every(steps, resident, share) - 1.0),
+        np.minimum(held, ends / 2.0),
     )  # fmt: skip
     if not batching.mixed:  # a request's tokens wait for the prompts that its first did not
-        others = round_.alike * burst.total + (1.0 - round_.alike) * resident * alone.total
+        drifted = resident * alone.total * _stalled(steps, resident, share)
+        others = round_.alike * burst.total + (1.0 - round_.alike) * drifted
         rest = np.maximum(others - alone.total - round_.queue, 0.0) / alone.total
         token = decode.plus(alone.times(rest / np.maximum(of.osl - 1, 1)))
     usual = round_.mean + (of.osl - 1) * token.total
@@ -188,8 +195,11 @@ def closed(steps: Steps, clients: np.ndarray, of: Requests) -> Load:
     )  # fmt: skip
 
 
-def _cycle(steps: Steps, resident: np.ndarray, of: Requests) -> tuple[Times, Times]:
-    """The step of prompts that join together, and the mean time between tokens.
+def _cycle(
+    steps: Steps, resident: np.ndarray, of: Requests, apart: np.ndarray | float = 1.0
+) -> tuple[Times, Times]:
+    """The step of prompts that join together, and the mean time between tokens; `apart` is the
+    share of prompts that do not come together with those of other copies.
 
     Of OSL steps, resident / (OSL · prompts) hold prompts: one, or more where several end in a step.
     A step holds whole prompts as far as its tokens allow, together with decoding or alone.
@@ -198,14 +208,41 @@ def _cycle(steps: Steps, resident: np.ndarray, of: Requests) -> tuple[Times, Tim
     past = of.isl + of.osl / 2.0
     prompts = np.maximum(1.0, resident / of.osl)
     share = resident / of.osl / prompts
+    stalls = share * (1.0 + apart * (_stalled(steps, resident, share) - 1.0))
     if not batching.mixed:
         prompt = steps.prefill(prompts, of.new, of.cached)
-        return prompt, steps.decode(resident, past).plus(prompt.times(share))
+        alone = 1.0 + share - stalls
+        return prompt, steps.decode(resident, past).times(alone).plus(prompt.times(stalls))
     room = np.maximum(batching.tokens - resident, batching.tokens / 8.0)
     pieces = np.ceil(prompts * of.new / room) if batching.chunked else np.ones_like(of.new)
     prompt = steps.mixed(resident, past, prompts / pieces, of.new, of.cached).times(pieces)
-    alone = np.maximum(1.0 - share * pieces, 0.0)
-    return prompt, prompt.times(share).plus(steps.decode(resident, past).times(alone))
+    stalls = share * (1.0 + apart * (_stalled(steps, resident, share * pieces) - 1.0))
+    alone = np.maximum(1.0 - stalls * pieces, 0.0)
+    return prompt, prompt.times(stalls).plus(steps.decode(resident, past).times(alone))
+
+
+def _stalled(steps: Steps, resident: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Steps with prompts of any copy over those of one, of whose steps a `share` has prompts
+    (F / f of `clients`)."""
+    if steps.of.together == 1:
+        return np.ones_like(share)
+    share = np.clip(share, 1e-9, 1.0)
+    every = _every(steps, resident, share)
+    some = 1.0 - (1.0 - share) ** (steps.of.together * every)
+    return np.asarray(np.maximum(some / every / share, 1.0))
+
+
+def _every(steps: Steps, resident: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Steps from one in which prompts may run to the next (g of `clients`)."""
+    most = steps.of.engine.batching.gather if steps.of.together > 1 else 1.0
+    held = np.maximum(np.minimum(most, 1.0 / np.maximum(share, 1e-9)), 1.0) - 1.0
+    return np.asarray(1.0 + held * np.clip(resident - 1.0, 0.0, 1.0))
+
+
+def _held(steps: Steps, resident: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Mean steps that prompts are held back for those of other copies (gate of `clients`)."""
+    every = _every(steps, resident, share)
+    return np.asarray((every - 1.0) / 2.0 * (1.0 + share * every))
 
 
 def full(steps: Steps, of: Requests) -> Load:
@@ -245,22 +282,27 @@ def open_loop(steps: Steps, rate: np.ndarray, of: Requests) -> Load:
 def _waits(steps: Steps, rate: np.ndarray, load: Load) -> dict[str, np.ndarray]:
     """Seconds that requests which arrive at random (Poisson) wait before their prompt's step.
 
-    They wait for the server's host, for half of the step that is running, and for those scheduled
-    already. Where prompts run alone they also queue, by M/D/1: ρ S / (2 (1 − ρ)) on average,
-    with a tail of exp(−2 (1 − ρ) t / S) (heavy traffic).
+    They wait for the server's host, for half of the step that is running, for those scheduled
+    already, and for prompts of other copies (`clients`). Where prompts run alone they also queue,
+    by M/D/1: ρ S / (2 (1 − ρ)) on average, with a tail of exp(−2 (1 − ρ) t / S) (heavy traffic).
     """
     batching, own = steps.of.engine.batching, load.prompt.total
     decode = steps.decode(load.resident, load.requests.isl + load.requests.osl / 2.0).total
     busy = np.minimum(rate * own, KNEE)
-    step = busy * own + (1.0 - busy) * decode if batching.mixed else decode
-    step = step * np.minimum(load.resident, 1.0)
+    share = load.resident / load.requests.osl
+    copies = steps.of.together if batching.mixed else steps.of.together - 1
+    chance = (1.0 - (1.0 - busy) ** copies) / _every(steps, load.resident, share)
+    step = (chance * own + (1.0 - chance) * decode) * np.minimum(load.resident, 1.0)
+    held = _held(steps, load.resident, share) * load.tpot
     wait = steps.of.engine.request_seconds + (batching.poll / 2.0 + batching.ahead) * step
     scale = 0.0 * own if batching.mixed else own / (2.0 * (1.0 - busy))
     quantiles = {
-        name: wait + scale * np.log(np.maximum(busy / (1.0 - share), 1.0))
-        for name, share in STATISTICS.items()
+        name: wait
+        + 2.0 * quantile * held
+        + scale * np.log(np.maximum(busy / (1.0 - quantile), 1.0))
+        for name, quantile in STATISTICS.items()
     }
-    return {**quantiles, "mean": wait + busy * scale}
+    return {**quantiles, "mean": wait + held + busy * scale}
 
 
 def _best(steps: Steps, most: np.ndarray, of: Requests) -> tuple[np.ndarray, np.ndarray]:

@@ -122,8 +122,7 @@ def asked(row: Row) -> Asked:
 
 def _statistic(cells: Cells, recipe: Recipe) -> str:
     """The statistic of first tokens. Raises `UnknownName`."""
-    default = recipe.statistic or "mean"
-    found = default if cells.missing("statistic") else str(cells.row["statistic"])
+    found = recipe.statistic if cells.missing("statistic") else str(cells.row["statistic"])
     if found not in STATISTICS:
         raise UnknownName("statistic", found, STATISTICS)
     return found

@@ -177,6 +177,7 @@ class Served:
             "pipeline": of.pipeline,
             "expert": of.expert,
             "data": of.data,
+            "overlap": of.overlaps,
             "load": self.kind,
             "size": self.size,
             "isl": self.isl,

@@ -29,6 +29,7 @@ from perfmodel.serving.knots import around
 from perfmodel.serving.times import HOST, Line, Times, beside
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
+from perfmodel.training.overlap import FABRIC_UNITS, Work, together_seconds
 
 _HARNESS = "kernel"
 _UP = "kv up"
@@ -52,7 +53,12 @@ class Steps:
     def decode(self, batch: np.ndarray, past: np.ndarray) -> Times:
         """One token of each of `batch` sequences, each with `past` tokens cached."""
         batch, past = np.broadcast_arrays(np.asarray(batch, float), np.asarray(past, float))
-        parts = [self.layers(batch), self.head(batch), self.decoding(batch, past)]
+        turns = self._turns(batch)
+        parts = [
+            self.layers(batch / turns).times(turns),
+            self.head(batch),
+            self.decoding(batch / turns, past).times(turns),
+        ]
         return self._whole(parts, batch, batch, prompt=False)
 
     def prefill(
@@ -72,7 +78,9 @@ class Steps:
         tokens, past = tokens / pieces, past + (pieces - 1.0) / 2.0 * tokens / pieces
         steps = np.ceil(prompts * tokens / np.maximum(batching.tokens, tokens))
         each = prompts / steps
-        parts = [self.layers(each * tokens), self.head(each), self.prompts(each, tokens, past)]
+        turns = self._turns(each * tokens)
+        layers = self.layers(each * tokens / turns).times(turns)
+        parts = [layers, self.head(each), self.prompts(each, tokens, past)]
         return self._whole(parts, each * tokens, each, prompt=True).times(steps * pieces)
 
     def mixed(
@@ -85,10 +93,11 @@ class Steps:
             *(np.asarray(value, float) for value in (batch, past, prompts, tokens, before))
         )
         work = batch + prompts * tokens
+        turns = self._turns(work)
         parts = [
-            self.layers(work),
+            self.layers(work / turns).times(turns),
             self.head(batch + prompts),
-            self.decoding(batch, past),
+            self.decoding(batch / turns, past).times(turns),
             self.prompts(prompts, tokens, before),
         ]
         return self._whole(parts, work, batch + prompts, prompt=True)
@@ -97,7 +106,8 @@ class Steps:
         """`tokens` of each sequence at once, after its cache: the verification of drafts."""
         batch, past = np.broadcast_arrays(np.asarray(batch, float), np.asarray(past, float))
         each = np.full_like(batch, tokens)
-        parts = [self.layers(batch * tokens), self.head(batch * tokens)]
+        turns = self._turns(batch * tokens)
+        parts = [self.layers(batch * tokens / turns).times(turns), self.head(batch * tokens)]
         parts.append(self.prompts(batch, each, past))
         return self._whole(parts, batch * tokens, batch, prompt=False)
 
@@ -105,8 +115,9 @@ class Steps:
         self, parts: list[Times], tokens: np.ndarray, sequences: np.ndarray, *, prompt: bool
     ) -> Times:
         """Kernels with gaps, launches, sends between stages, and the engine's host time."""
-        found = beside(parts)
-        launches = sum(line.launches for line in found.lines if line.kind != exchange.KIND)
+        turns = self._turns(tokens)
+        found = self._overlapped(beside(parts), turns, FABRIC_UNITS if prompt else 0.0)
+        launches = sum(line.launches for line in found.lines if line.kind != exchange.KIND) * turns
         gaps = launches * self.gap_seconds
         device = found.total + gaps
         host = hosts.load(self.of.engine.prefill if prompt else self._stack_host)
@@ -124,6 +135,30 @@ class Steps:
             rest = engine.client_seconds(sequences) - device - waits - own
             made.append(Times.exactly(Line("clients", HOST, HOST), np.maximum(rest, 0.0)))
         return beside(made)
+
+    def _turns(self, tokens: np.ndarray) -> np.ndarray:
+        """Parts of a step that run in turn: two where the engine overlaps exchanges with experts,
+        and each has a token."""
+        return np.where(self.of.overlaps & (tokens >= 2.0), 2.0, 1.0)
+
+    @staticmethod
+    def _overlapped(found: Times, turns: np.ndarray, units: float) -> Times:
+        """Steps of two turns, with the part of their exchanges with experts that stays exposed.
+
+        All exchanges E of both halves are beside the computing C of both, the other half's each
+        time: max(E, C + (1 − pace) E) as in `training.overlap`. The exchange occupies a share of
+        the `units`: in prompts that of a collective, in decoding none (DeepSeek, profile-data:
+        the messages of decoding leave by RDMA and occupy no SM). The first half's first products
+        and the last exchange are beside nothing; of 61 layers that is a hundredth, left out.
+        """
+        sent = np.array([line.name == "all-to-all" for line in found.lines])
+        if not (np.any(sent) and np.any(turns > 1.0)):
+            return found
+        crossing = found.seconds[sent].sum(axis=0)
+        computing = found.total - crossing
+        whole = together_seconds(Work(computing, 1.0), Work(crossing, units))
+        share = np.where(turns > 1.0, (whole - computing) / np.maximum(crossing, 1e-12), 1.0)
+        return found.times(np.where(sent[:, None], share, 1.0))
 
     def under(self, engine: Engine) -> Steps:
         """The same steps with other numbers of the engine's host, batching and rereads."""
