@@ -51,7 +51,7 @@ class Block:
 
     @classmethod
     def trusted(cls, data: Mapping[str, Any]) -> Self:
-        """The block that `data` describes, unchecked: data of a shipped file, which tests check."""
+        """The block that `data` describes, unchecked: data of a file that was checked."""
         return cls.of({name: cls._trusted(name, value) for name, value in data.items()})
 
     @classmethod
