@@ -1,8 +1,8 @@
 """Shipped YAML files: decoded once, then kept as JSON in the user's cache folder.
 
-Decoding YAML takes longer than a prediction. A kept document belongs to one file and to its exact
-text, so the result always is what the file says. A cached file that is damaged, or of another text
-or format, is ignored and written again. Where the folder cannot be written, nothing is kept.
+Decoding YAML takes longer than a prediction. A kept document belongs to a file's name and its exact
+text, so the result always is what the file says, and copies of one version share it. A cached file
+that is damaged is ignored and written again. Where the folder cannot be written, nothing is kept.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from perfmodel import usercache
+from perfmodel import __version__, usercache
 
 _T = TypeVar("_T")
 
 FORMAT = 1
-"""Format of the cached files. Raise it when YAML is decoded in another way, or kept in another."""
+"""Raise it where a file is decoded or kept otherwise than before in the same version."""
 _PACKAGE = Path(__file__).parent
 _SHIPPED = tuple(f"{place}{os.sep}" for place in (_PACKAGE, _PACKAGE.parent / "hardware_specs"))
 
@@ -55,21 +55,21 @@ def kept(path: Path, text: str, decode: Callable[[], _T]) -> _T:
     if not is_shipped(path):
         return decode()
     content = text.encode()
-    begins = f"{FORMAT} {len(content)} {zlib.crc32(content)}"
     file = None
     with suppress(OSError, ValueError):
-        file = usercache.folder("yaml") / f"{zlib.crc32(os.fsencode(path)):08x}.json"
-        first, _, stored = file.read_bytes().partition(b"\n")
-        if first == f"{begins} {zlib.crc32(stored)}".encode():
+        name = f"{path.name}-{len(content):x}-{zlib.crc32(content):08x}.json"
+        file = usercache.folder(f"yaml-{__version__}-{FORMAT}") / name
+        check, _, stored = file.read_bytes().partition(b"\n")
+        if check == _check(stored):
             document: _T = _loads(stored)
             return document
     document = decode()
     if file is not None:
-        _keep(file, begins, document)
+        _keep(file, document)
     return document
 
 
-def _keep(file: Path, begins: str, document: Any) -> None:
+def _keep(file: Path, document: Any) -> None:
     """Write a cached file, whole or not at all; what JSON does not restore is not kept."""
     from tempfile import mkstemp
 
@@ -81,10 +81,15 @@ def _keep(file: Path, begins: str, document: Any) -> None:
         descriptor, partial = mkstemp(dir=file.parent)
         try:
             with open(descriptor, "wb") as stream:
-                stream.write(f"{begins} {zlib.crc32(stored)}\n".encode() + stored)
+                stream.write(_check(stored) + b"\n" + stored)
             os.replace(partial, file)
         finally:
             Path(partial).unlink(missing_ok=True)
+
+
+def _check(stored: bytes) -> bytes:
+    """The first line of a cached file, which damage of the rest changes."""
+    return f"{zlib.crc32(stored):08x}".encode()
 
 
 def _loads(stored: bytes) -> Any:

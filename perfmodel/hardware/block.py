@@ -1,9 +1,9 @@
 """Values made of named fields: the base of every part of a spec.
 
-A class of blocks declares its fields like a dataclass, by annotations and defaults. Blocks from
-shipped specs are made without checks, so that a prediction loads neither generated classes nor
-pydantic. All other blocks are checked by `checking`, with pydantic. Methods have the names of
-pydantic's models.
+A class of blocks declares its fields like a dataclass, by annotations and defaults. Blocks of
+shipped specs are made without checks once their file was checked, so that a prediction loads
+neither generated classes nor pydantic. All other blocks are checked by `checking`, with pydantic.
+Methods have the names of pydantic's models.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def _spellings(folder: Path, modified: tuple[tuple[str, int], ...]) -> Mapping[s
         with suppress(SpecError):
             texts[name] = yamlfile.read(folder / name)
     return yamltable.kept(
-        folder / "*.yaml",
+        folder / "aliases",
         "".join(f"{name}\n{text}\n" for name, text in texts.items()),
         lambda: {name: _own_names(text) for name, text in texts.items()},
     )
