@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +22,7 @@ _T = TypeVar("_T")
 
 FORMAT = 1
 """Raise it where a file is decoded or kept otherwise than before in the same version."""
+_DIGITS_FIRST = re.compile(rb'\{"\d')  # a mapping whose first key may be a number
 _PACKAGE = Path(__file__).parent
 _SHIPPED = tuple(f"{place}{os.sep}" for place in (_PACKAGE, _PACKAGE.parent / "hardware_specs"))
 
@@ -93,7 +95,8 @@ def _check(stored: bytes) -> bytes:
 
 
 def _loads(stored: bytes) -> Any:
-    return json.loads(stored, object_hook=_numbered)
+    hook = _numbered if _DIGITS_FIRST.search(stored) else None  # it takes a quarter of the time
+    return json.loads(stored, object_hook=hook)
 
 
 def _numbered(mapping: dict[str, Any]) -> dict[Any, Any]:
