@@ -20,11 +20,11 @@ ROOT = Path(__file__).resolve().parents[1]
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 TESTS = (
     "arithmetic", "charts", "classes", "cli", "cli_collective", "cli_hardware", "cli_infer",
-    "cli_known", "cli_network", "cli_show", "compiled", "constants", "damaged", "declaration",
+    "cli_known", "cli_network", "cli_show", "constants", "damaged", "declaration",
     "explain", "graph", "hardware", "levels", "libraries", "ncu", "network_files",
     "network_presets", "plaintext", "records", "render", "report", "reuse",
     "serving", "sweep_cli", "sweep_store", "systems", "tables", "timing_terms", "triton", "units",
-    "why",
+    "why", "yamltable",
 )  # fmt: skip
 """Tests that read nothing of the repository but themselves and documents, over all that depends on
 a Python: annotations, dataclasses, the command line, warnings, files, processes."""

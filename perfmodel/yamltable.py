@@ -1,35 +1,36 @@
-"""Shipped YAML tables, read from their compiled form.
+"""Shipped YAML files: decoded once, then kept as JSON in the user's cache folder.
 
-Parsing YAML takes longer than a prediction. So each shipped document is also a line of JSON in a
-file of `perfmodel/compiled`, one file a kind, written by `python -m perfmodel.compiled`:
-
-    ["<hash of the YAML text>", "<file>", <document>]
-
-A document is found by the hash of its YAML text. A text without an entry (a user's, or one edited
-since) is parsed, so the result always matches the file.
+Decoding YAML takes longer than a prediction. A kept document belongs to a file's name and its exact
+text, so the result always is what the file says, and copies of one version share it. A cached file
+that is damaged is ignored and written again. Where the folder cannot be written, nothing is kept.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import zlib
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeVar
 
-Kind = Literal["devices", "systems", "networks", "tables"]
-"""What a document describes. Each kind has its own reader and cannot be taken for another."""
-FOLDER = Path(__file__).with_name("compiled")
-"""Folder of the compiled documents."""
-_HASH = slice(2, 18)  # of a line: 16 hexadecimal digits
+from perfmodel import __version__, usercache
+
+_T = TypeVar("_T")
+
+FORMAT = 1
+"""Raise it where a file is decoded or kept otherwise than before in the same version."""
+_DIGITS_FIRST = re.compile(rb'\{"\d')  # a mapping whose first key may be a number
+_PACKAGE = Path(__file__).parent
+_SHIPPED = tuple(f"{place}{os.sep}" for place in (_PACKAGE, _PACKAGE.parent / "hardware_specs"))
 
 
 def read(path: Path) -> Any:
     """The document of a YAML file. Raises `OSError`, or `ValueError` for invalid YAML."""
     text = path.read_text(encoding="utf-8")
-    found = compiled("tables", text)
-    return parse(text) if found is None else found
+    return kept(path, text, lambda: parse(text))
 
 
 def parse(text: str) -> Any:
@@ -42,56 +43,64 @@ def parse(text: str) -> Any:
         raise ValueError(str(error)) from None
 
 
-def compiled(kind: Kind, text: str) -> Any:
-    """The document of the shipped file of this kind with exactly this text; None where there is
-    none.
+def is_shipped(path: Path) -> bool:
+    """Whether a file comes with perfmodel: it is in the package, or in the checkout's specs."""
+    return str(path).startswith(_SHIPPED)
 
-    Callers share it and must not change it.
+
+def kept(path: Path, text: str, decode: Callable[[], _T]) -> _T:
+    """What `decode` makes of `text`, as plain data; that of a shipped file is kept.
+
+    `text` is all that it is made of: that of the file at `path`, and of others that it needs.
+    Raises what `decode` raises.
     """
-    return _document(kind, hash_of(text).encode())
-
-
-def hash_of(text: str) -> str:
-    """64 bits of a text: its CRC-32, then its length in bytes.
-
-    Texts of one length that differ in up to 4 adjacent bytes never share a CRC-32.
-    """
+    if not is_shipped(path):
+        return decode()
     content = text.encode()
-    return f"{zlib.crc32(content):08x}{len(content):08x}"
+    file = None
+    with suppress(OSError, ValueError):
+        name = f"{path.name}-{len(content):x}-{zlib.crc32(content):08x}.json"
+        file = usercache.folder(f"yaml-{__version__}-{FORMAT}") / name
+        check, _, stored = file.read_bytes().partition(b"\n")
+        if check == _check(stored):
+            document: _T = _loads(stored)
+            return document
+    document = decode()
+    if file is not None:
+        _keep(file, document)
+    return document
 
 
-def line(text: str, name: str, document: Any) -> str:
-    """The compiled form of a file's text. Raises `ValueError` where JSON does not restore the
-    document."""
-    entry = [hash_of(text), name, document]
-    found = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
-    if repr(_loads(found)) != repr(entry):
-        raise ValueError(f"{name}: JSON gives back another; let keys be words or whole numbers")
-    return found
+def _keep(file: Path, document: Any) -> None:
+    """Write a cached file, whole or not at all; what JSON does not restore is not kept."""
+    from tempfile import mkstemp
+
+    with suppress(OSError, TypeError, ValueError):
+        stored = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        if repr(_loads(stored)) != repr(document):
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, partial = mkstemp(dir=file.parent)
+        try:
+            with open(descriptor, "wb") as stream:
+                stream.write(_check(stored) + b"\n" + stored)
+            os.replace(partial, file)
+        finally:
+            Path(partial).unlink(missing_ok=True)
 
 
-@lru_cache(maxsize=256)
-def _document(kind: Kind, digest: bytes) -> Any:
-    found = _lines(kind).get(digest)
-    return None if found is None else _loads(found)[2]
+def _check(stored: bytes) -> bytes:
+    """The first line of a cached file, which damage of the rest changes."""
+    return f"{zlib.crc32(stored):08x}".encode()
 
 
-@lru_cache(maxsize=4)
-def _lines(kind: Kind) -> Mapping[bytes, bytes]:
-    """The lines of a kind by hash; empty where nothing has been compiled yet."""
-    try:
-        content = (FOLDER / f"{kind}.jsonl").read_bytes()
-    except FileNotFoundError:
-        return {}
-    return {each[_HASH]: each for each in content.split(b"\n")}
+def _loads(stored: bytes) -> Any:
+    hook = _numbered if _DIGITS_FIRST.search(stored) else None  # it takes a quarter of the time
+    return json.loads(stored, object_hook=hook)
 
 
-def _loads(found: str | bytes) -> Any:
-    return json.loads(found, object_hook=_numbered)
-
-
-def _numbered(found: dict[str, Any]) -> dict[Any, Any]:
+def _numbered(mapping: dict[str, Any]) -> dict[Any, Any]:
     """A mapping from JSON, whose keys are texts, with integer keys where all are digits."""
-    if found and all(map(str.isdecimal, found)):
-        return {int(key): value for key, value in found.items()}
-    return found
+    if mapping and all(map(str.isdecimal, mapping)):
+        return {int(key): value for key, value in mapping.items()}
+    return mapping

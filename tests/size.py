@@ -21,7 +21,7 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 TOP = ("perfmodel/*.py",)
 ROOMS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "schema, units, errors, numbers": (1_000, (*TOP, "perfmodel/formats", "perfmodel/compiled")),
+    "schema, units, errors, numbers": (1_000, (*TOP, "perfmodel/formats")),
     "count": (3_000, ("perfmodel/count", "perfmodel/schedules", "perfmodel/algorithms")),
     "machine": (1_700, ("perfmodel/hardware",)),
     "time, compiled": (4_300, ("perfmodel/timing",)),

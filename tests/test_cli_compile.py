@@ -9,16 +9,16 @@ import typer
 
 pytest.importorskip("triton")
 
+from perfmodel import usercache
 from perfmodel.cli.compile import app, configured, problems
 from perfmodel.errors import PerfmodelError
 from perfmodel.evidence import registry
-from perfmodel.evidence.compiled import binarycache
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(binarycache.ENVIRONMENT, str(tmp_path_factory.mktemp("cache")))
+        patch.setenv(usercache.ENVIRONMENT, str(tmp_path_factory.mktemp("cache")))
         yield
 
 

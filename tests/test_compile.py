@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from perfmodel import usercache
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.evidence import registry
@@ -215,7 +216,7 @@ def test_targets_are_found_by_name_and_by_device():
 
 
 def test_the_cache_gives_back_what_it_was_given_and_nothing_damaged(tmp_path, monkeypatch):
-    monkeypatch.setenv(binarycache.ENVIRONMENT, str(tmp_path))
+    monkeypatch.setenv(usercache.ENVIRONMENT, str(tmp_path))
     name = binarycache.key({"source": "a"})
     assert name != binarycache.key({"source": "b"})
     assert binarycache.read(name) is None
@@ -229,7 +230,7 @@ def test_the_cache_gives_back_what_it_was_given_and_nothing_damaged(tmp_path, mo
     path.write_bytes(whole)
     path.rename(path.with_name(f"{'0' * 64}.json.gz"))  # content that is not what its name says
     assert binarycache.read("0" * 64) is None
-    monkeypatch.setenv(binarycache.ENVIRONMENT, str(path / "below-a-file"))
+    monkeypatch.setenv(usercache.ENVIRONMENT, str(path / "below-a-file"))
     binarycache.write(name, {"registers": 3})  # nothing is kept, nothing is raised
 
 
@@ -243,7 +244,7 @@ def small(tmp_path_factory):
     """Four kernels in small tiles, compiled for every target into a cache of their own."""
     pytest.importorskip("triton")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(binarycache.ENVIRONMENT, str(tmp_path_factory.mktemp("cache")))
+        patch.setenv(usercache.ENVIRONMENT, str(tmp_path_factory.mktemp("cache")))
         kernels = registry.kernels()
         tiles = replace(kernels["matmul"].configs[0], bm=64, bn=64, bk=32, warps=4, stages=3)
         tiled = kernels["attention-tiled"].configs[0]

@@ -230,7 +230,9 @@ def test_unknown_names_offer_the_nearest(name, near):
 
 def test_a_slug_opens_one_file(monkeypatch):
     opened = []
-    monkeypatch.setattr(catalogue.specfile, "read", lambda path: opened.append(path) or path)
+    monkeypatch.setattr(
+        catalogue.specfile, "read", lambda kind, path, check: opened.append(path) or path
+    )
     monkeypatch.setattr(catalogue, "_cached", catalogue._cached.__wrapped__)
     monkeypatch.setattr(catalogue, "_named", catalogue._read)
     load("b200")

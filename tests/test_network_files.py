@@ -98,7 +98,7 @@ def test_layers_that_alternate_are_written_once():
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_shipped_files_are_valid_by_the_schema_and_read_the_same_compiled(path, validator):
+def test_shipped_files_are_valid_by_the_schema_and_read_as_they_are_parsed(path, validator):
     text = path.read_text(encoding="utf-8")
     validator.validate(yaml.safe_load(text))
     assert reading.parse(text, str(path)) == reading.read(path)

@@ -1,9 +1,9 @@
 """Values made of named fields: the base of every part of a spec.
 
-A class of blocks declares its fields like a dataclass, by annotations and defaults. Blocks from
-shipped specs are made without checks, so that a prediction loads neither generated classes nor
-pydantic. All other blocks are checked by `checking`, with pydantic. Methods have the names of
-pydantic's models.
+A class of blocks declares its fields like a dataclass, by annotations and defaults. Blocks of
+shipped specs are made without checks once their file was checked, so that a prediction loads
+neither generated classes nor pydantic. All other blocks are checked by `checking`, with pydantic.
+Methods have the names of pydantic's models.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Block:
 
     @classmethod
     def trusted(cls, data: Mapping[str, Any]) -> Self:
-        """The block that `data` describes, unchecked: data of a shipped file, which tests check."""
+        """The block that `data` describes, unchecked: data of a file that was checked."""
         return cls.of({name: cls._trusted(name, value) for name, value in data.items()})
 
     @classmethod

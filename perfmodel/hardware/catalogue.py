@@ -2,21 +2,21 @@
 
 Folders are searched in order: PERFMODEL_HARDWARE_PATH, PERFMODEL_PATH, the shipped ones, then those
 under the entry point `perfmodel.hardware`. A slug opens one file. Another spelling is looked up in
-each file's slug, name and aliases: compiled, or in its first lines, so the rest is not parsed.
+each file's slug, name and aliases, which are its first lines, so the rest is not decoded.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 
 from perfmodel import plugins, yamltable
 from perfmodel.errors import SpecError, UnknownName, reason
-from perfmodel.hardware import specfile, yamlfile
+from perfmodel.hardware import physics, specfile, yamlfile
 from perfmodel.hardware.device import Device
 
 ENVIRONMENT = "PERFMODEL_HARDWARE_PATH"
@@ -91,12 +91,14 @@ def aliases() -> dict[str, Path]:
 
 
 def _aliases(where: list[Path]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for path in plugins.files(where):
-        if _is_file(path):  # a link may point nowhere
-            for spelling in _spellings(path, path.stat().st_mtime_ns):
-                found.setdefault(spelling, path)
-    return found
+    paths: dict[str, Path] = {}
+    for folder in where:
+        files = [path for path in plugins.files([folder]) if _is_file(path)]  # links to nowhere
+        modified = tuple((path.name, path.stat().st_mtime_ns) for path in files)
+        for name, spellings in _spellings(folder, modified).items():
+            for spelling in spellings:
+                paths.setdefault(spelling, folder / name)
+    return paths
 
 
 def folders() -> list[Path]:
@@ -107,10 +109,9 @@ def folders() -> list[Path]:
 @lru_cache(maxsize=1)
 def shipped() -> Path:
     """The folder of the shipped specs: in the installed package, or in the checkout."""
-    try:
-        return Path(import_module("perfmodel.hardware_specs").__path__[0])
-    except ModuleNotFoundError:
-        return Path(__file__).resolve().parents[2] / "hardware_specs"
+    package = Path(__file__).parents[1]
+    installed = package / "hardware_specs"
+    return installed if installed.is_dir() else package.with_name("hardware_specs")
 
 
 def normalise(name: str) -> str:
@@ -130,18 +131,30 @@ def of_packages() -> list[Path]:
     return list(plugins.packages("hardware"))
 
 
-@lru_cache(maxsize=1024)
-def _spellings(path: Path, _modified: int) -> list[str]:
-    """The names that a file gives itself; a broken file has none (loading it says why)."""
+@lru_cache(maxsize=64)
+def _spellings(folder: Path, modified: tuple[tuple[str, int], ...]) -> Mapping[str, Sequence[str]]:
+    """The names that each file of a folder gives itself; a broken file has none (loading it says
+    why)."""
+    texts = {}
+    for name, _ in modified:
+        with suppress(SpecError):
+            texts[name] = yamlfile.read(folder / name)
+    return yamltable.kept(
+        folder / "aliases",
+        "".join(f"{name}\n{text}\n" for name, text in texts.items()),
+        lambda: {name: _own_names(text) for name, text in texts.items()},
+    )
+
+
+def _own_names(text: str) -> list[str]:
+    """The slug, the name and the aliases of a spec, normalised."""
     try:
-        text = yamlfile.read(path)
-        known = yamltable.compiled("devices", text) or yamltable.compiled("systems", text)
-        top = known or yamlfile.head(text, str(path), _HEAD)
+        top = yamlfile.head(text, "", _HEAD)
     except SpecError:
         return []
-    listed = top.get("aliases")
-    said = [top.get("slug"), top.get("name"), *(listed if isinstance(listed, list) else ())]
-    return [normalise(spelling) for spelling in said if isinstance(spelling, str)]
+    aliases = top.get("aliases")
+    names = [top.get("slug"), top.get("name"), *(aliases if isinstance(aliases, list) else ())]
+    return [normalise(name) for name in names if isinstance(name, str)]
 
 
 def _named(path: Path) -> Device:
@@ -161,4 +174,4 @@ def _read(path: Path) -> Device:
 
 @lru_cache(maxsize=256)
 def _cached(path: Path, _modified: int) -> Device:
-    return specfile.read(path)
+    return specfile.read(Device, path, physics.check)

@@ -16,10 +16,16 @@ PATH = Path(__file__).with_name("sources.yaml")
 
 
 @lru_cache(maxsize=1)
+def text() -> str:
+    """The text of the file."""
+    return PATH.read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
 def shared() -> Mapping[str, str]:
     """Title and address of each source by its key."""
-    found: Mapping[str, str] = yamltable.read(PATH)
-    return found
+    titles: Mapping[str, str] = yamltable.kept(PATH, text(), lambda: yamltable.parse(text()))
+    return titles
 
 
 def completed(spec: dict[str, Any]) -> dict[str, Any]:

@@ -18,23 +18,35 @@ _B = TypeVar("_B", bound=Block)
 
 def loads(text: str, where: str = "<text>") -> Device:
     """The device that `text` describes; raises `SpecError` for the first problem."""
-    return checked(Device, text, where, physics.check)
+    return _checked(Device, yamlfile.parse(text, where), physics.check)
 
 
-def checked(kind: type[_B], text: str, where: str, check: Callable[[_B], list[Finding]]) -> _B:
-    """The block that `text` describes. Raises `SpecError` for the first problem."""
-    block, problems = examined(kind, text, where, check)
+def _checked(
+    kind: type[_B], document: yamlfile.Document, check: Callable[[_B], list[Finding]]
+) -> _B:
+    """The block that a document describes. Raises `SpecError` for the first problem."""
+    block, problems = _examined(kind, document, check)
     if block is None or problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise SpecError(problems[0] + more)
     return block
 
 
-def read(path: Path) -> Device:
-    """The device described by the file at `path`; raises `SpecError`."""
+def read(kind: type[_B], path: Path, check: Callable[[_B], list[Finding]]) -> _B:
+    """The block that the file at `path` describes; raises `SpecError` for the first problem.
+
+    A shipped file is checked before it is kept, then no more.
+    """
     text = yamlfile.read(path)
-    known = yamltable.compiled("devices", text)
-    return loads(text, str(path)) if known is None else Device.trusted(known)
+    if not yamltable.is_shipped(path):
+        return _checked(kind, yamlfile.parse(text, str(path)), check)
+
+    def decoded() -> dict[str, Any]:
+        document = yamlfile.parse(text, str(path))
+        _checked(kind, document, check)
+        return sources.completed(document.data)
+
+    return kind.trusted(yamltable.kept(path, text + sources.text(), decoded))
 
 
 def validate_file(path: str | Path) -> list[str]:
@@ -45,24 +57,23 @@ def validate_file(path: str | Path) -> list[str]:
 def problems_of(kind: type[_B], path: Path, check: Callable[[_B], list[Finding]]) -> list[str]:
     """Every problem of a file that describes a block with a slug, one line each."""
     try:
-        text = yamlfile.read(path)
-        block, problems = examined(kind, text, str(path), check)
+        document = yamlfile.parse(yamlfile.read(path), str(path))
+        block, problems = _examined(kind, document, check)
     except SpecError as error:
         return [str(error)]
     slug = None if block is None else getattr(block, "slug", None)
     if slug is not None and slug != path.stem:
-        line = yamlfile.parse(text, str(path)).line(("slug",))
-        problems.append(f"{path}:{line}: slug {slug!r} is not the file's name {path.stem!r}")
+        message = f"slug {slug!r} is not the file's name {path.stem!r}"
+        problems.append(document.error(("slug",), message))
     return problems
 
 
-def examined(
-    kind: type[_B], text: str, where: str, check: Callable[[_B], list[Finding]]
+def _examined(
+    kind: type[_B], document: yamlfile.Document, check: Callable[[_B], list[Finding]]
 ) -> tuple[_B | None, list[str]]:
-    """The block of a text (None if invalid), and its problems."""
+    """The block of a document (None if invalid), and its problems."""
     from pydantic import ValidationError
 
-    document = yamlfile.parse(text, where)
     try:
         block = kind.model_validate(sources.completed(document.data))
     except ValidationError as error:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from perfmodel import plugins, yamltable
+from perfmodel import plugins
 from perfmodel.errors import ProblemError, SpecError, UnknownName, reason
 from perfmodel.hardware import catalogue, specfile, systemphysics, yamlfile
 from perfmodel.hardware.device import Device
@@ -229,11 +229,7 @@ def _read(path: Path) -> System:
 
 @lru_cache(maxsize=64)
 def _cached(path: Path, _modified: int) -> System:
-    text = yamlfile.read(path)
-    known = yamltable.compiled("systems", text)
-    return (
-        specfile.checked(System, text, str(path), check) if known is None else System.trusted(known)
-    )
+    return specfile.read(System, path, check)
 
 
 __all__ = [

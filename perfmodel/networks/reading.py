@@ -54,11 +54,13 @@ class Entry:
 
 def read(path: str | Path) -> tuple[Entry, ...]:
     """The networks of a YAML file. Raises `SpecError`: one line, "file:line: message"."""
-    text = yamlfile.read(Path(path))
-    found = yamltable.compiled("networks", text)
-    if found is None:
-        return parse(text, str(path))
-    return _networks(found)
+    file, where = Path(path), str(path)
+    text = yamlfile.read(file)
+    data = yamltable.kept(file, text, lambda: yamlfile.parse(text, where).data)
+    try:
+        return _networks(data)
+    except _Wrong:
+        return parse(text, where)  # says the line
 
 
 def parse(text: str, where: str = "<text>") -> tuple[Entry, ...]:

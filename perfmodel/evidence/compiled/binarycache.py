@@ -1,8 +1,8 @@
 """Cache of compiled kernels; a file's name is the hash of the compiler's inputs.
 
-A folder of small files under PERFMODEL_CACHE, or else under the user's cache folder. Files are
-written whole or not at all. A file that is damaged, or whose content does not match its name, is
-ignored and written again. The folder can be deleted at any time: kernels are then compiled again.
+A folder of small files in the user's cache folder. Files are written whole or not at all. A file
+that is damaged, or whose content does not match its name, is ignored and written again. The folder
+can be deleted at any time: kernels are then compiled again.
 """
 
 from __future__ import annotations
@@ -10,34 +10,22 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
-import sys
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from perfmodel import usercache
 from perfmodel.errors import OutputError
 from perfmodel.evidence.records.replacing import replacing
 
-ENVIRONMENT = "PERFMODEL_CACHE"
 _FORMAT = 1  # of the files: raise it when what is stored changes
 
 
 def folder() -> Path:
-    """The folder of compiled kernels; it may not exist yet."""
-    own = os.environ.get(ENVIRONMENT)
-    if own:
-        return Path(own) / "compiled"
-    home = Path.home()
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-    return base / "perfmodel" / "compiled"
+    """The folder of compiled kernels; it may not exist yet. Raises `OSError` without a home."""
+    return usercache.folder("compiled")
 
 
 def key(content: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ class Types:
     """As the profiler writes them."""
     known: Mapping[str, str]
     """The profiler's words for types as ours, in the order of promotion."""
-    numbers: Mapping[str, str]
+    numbers: Mapping[int, str]
     """Numbers of types as ours."""
     usual: str
     """The type of arguments without one: of lists of tensors."""
@@ -88,7 +88,8 @@ def _map(recorded: Recorded, types: Types, entry: Entry, variant: str) -> Rowwis
     else:
         made = _FLAG if entry.get("makes") == "bool" else types.result(list(tensors))
     if "to" in entry:
-        made = types.numbers.get(str(recorded.argument(entry["to"])), made)
+        number = recorded.argument(entry["to"])
+        made = types.numbers.get(number, made) if type(number) is int else made
     places = [i for i in entry.get("reads", tensors) if i in tensors]
     reads = [Streamed(tensors[i], types.of(i)) for i in places]
     return stream(variant, reads, [Streamed(size, made)], cols)
