@@ -94,8 +94,8 @@ def test_a_field_without_a_docstring_is_found():
     assert list(fields_without_docstring(source)) == [("A", "a")]
 
 
-VAGUE = {"found", "said", "one", "made", "held", "whole", "where", "how", "here", "of", "to", "told",
-         "taken", "shown"}  # fmt: skip
+VAGUE = {"found", "said", "one", "made", "held", "whole", "where", "how", "here", "of", "to",
+         "told", "taken", "shown"}  # fmt: skip
 """Names that do not say what a variable holds."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +19,7 @@ from perfmodel.schedules.schedule import Kernel, Loop, Schedule
 
 # For counts in elements: every type is one unit wide, so bytes are elements.
 UNIT = ElementType("unit", Fraction(8), "unit")
-_MANY = 5
+_MANY, _FEW = 5, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,8 @@ def nests(
     The order of grid axes does not matter at this boundary, since all blocks start empty. Nor does
     the order of two adjacent loops that index the same tensors. Where more than `_MANY` axes are
     free (a convolution), axes that index the same tensors are all grouped or all streamed, and keep
-    their order.
+    their order; of more than `_FEW` such axes only the innermost are held, and the streamed ones
+    are adjacent loops.
     """
     steps = tuple(step.name for step in fused.steps)
     batch = batch_axes(fused)
@@ -104,12 +106,14 @@ def nests(
     outer = tuple(axis for axis in batch if sizes[axis] > 1)
     alike = {a: frozenset(n for n, t in fused.tensors.items() if a in t.axes) for a in free}
     coarse = len(free) > _MANY
+    counts = Counter(alike.values())
+    crowded = frozenset(group for group, count in counts.items() if coarse and count > _FEW)
     for way in _ways(fused, free, shared):
-        if coarse and not _together(way, alike):
+        if coarse and not _together(way, alike, crowded):
             continue
         grid = (*outer, *(axis for axis in free if way[axis] == "grid"))
         streamed = [axis for axis in free if way[axis] == "stream"]
-        for order in _orders(fused, streamed, alike, coarse, ()):
+        for order in _orders(fused, streamed, alike, coarse, crowded, ()):
             yield Nest(steps, grid, order, frozenset(outer))
 
 
@@ -126,14 +130,21 @@ def _ways(fused: Algorithm, free: list[str], shared: frozenset[str]) -> Iterator
         yield dict(zip(free, chosen, strict=True))
 
 
-def _together(way: Mapping[str, str], alike: Mapping[str, frozenset[str]]) -> bool:
-    """Whether axes that index the same tensors have the same choice (or are held)."""
-    seen: dict[frozenset[str], str] = {}
-    return all(
-        seen.setdefault(alike[axis], chosen) == chosen
-        for axis, chosen in way.items()
-        if chosen != "held"
-    )
+def _together(
+    way: Mapping[str, str],
+    alike: Mapping[str, frozenset[str]],
+    crowded: frozenset[frozenset[str]],
+) -> bool:
+    """Whether axes that index the same tensors have the same choice or are held; where they are
+    crowded, only the innermost of them are held."""
+    outer: dict[frozenset[str], str] = {}
+    for axis, chosen in way.items():
+        group = alike[axis]
+        if chosen not in (outer.get(group, chosen), "held"):
+            return False
+        if chosen != "held" or group in crowded:
+            outer[group] = chosen
+    return True
 
 
 def _orders(
@@ -141,6 +152,7 @@ def _orders(
     left: list[str],
     alike: Mapping[str, frozenset[str]],
     coarse: bool,
+    crowded: frozenset[frozenset[str]],
     begun: tuple[str, ...],
 ) -> Iterator[tuple[str, ...]]:
     """Legal orders of the streamed axes, built from the outside in."""
@@ -152,9 +164,13 @@ def _orders(
         swapped = begun and alike[begun[-1]] == alike[axis] and begun[-1] not in _upto(fused, axis)
         if swapped or (coarse and twins):
             continue
+        within = alike[begun[-1]] if begun else alike[axis]
+        left_of_it = any(alike[other] == within for other in left)
+        if within in crowded and left_of_it and alike[axis] != within:
+            continue  # a crowded kind stays together
         order = (*begun, axis)
         if not loops_why_not(fused, order):
-            yield from _orders(fused, left[:i] + left[i + 1 :], alike, coarse, order)
+            yield from _orders(fused, left[:i] + left[i + 1 :], alike, coarse, crowded, order)
 
 
 def _upto(fused: Algorithm, axis: str) -> tuple[str, ...]:
