@@ -41,7 +41,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     mark = pyfuncitem.get_closest_marker(MARK)
     if mark is None:
         return None
-    expected, tolerance = _expected(*mark.args, **mark.kwargs)
+    expected, tolerance = _expectation(*mark.args, **mark.kwargs)
     names = pyfuncitem._fixtureinfo.argnames
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
     measured = seconds_of(lambda: pyfuncitem.obj(**arguments))
@@ -51,7 +51,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-def _expected(
+def _expectation(
     problem: Problem,
     device: str,
     within: float = WITHIN,

@@ -178,7 +178,7 @@ def test_flash2_cuts_keys_for_grouped_queries_alone():
 
 def test_a_combining_kernel_runs_for_captured_sequences_even_with_nothing_to_combine():
     sizes = [columns_of(batch, 8, 8, 64) | {"d": np.array([[128.0]])} for batch in (512, 513)]
-    idle, none = (splitkv._idle_combine_seconds(s, Setting(machine(H100), default())) for s in sizes)
+    idle, none = (splitkv._idle_seconds(s, Setting(machine(H100), default())) for s in sizes)
     assert idle.item() > 0
     assert none.item() == 0
 

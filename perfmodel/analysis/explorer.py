@@ -9,7 +9,7 @@ times for it, and `lacking` says why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +62,7 @@ QUESTIONS = (
 
 def explored(devices: Sequence[Device] | None = None) -> dict[str, Any]:
     """The grid of `devices`, by default of all shipped GPUs."""
-    gpus = list(devices if devices is not None else _shipped_devices())
+    gpus = list(devices if devices is not None else (d for d in specs() if d.kind in KINDS))
     limiters: dict[str, int] = {}
     answers = [_answer(question, gpus, limiters) for question in QUESTIONS]
     return {
@@ -72,10 +72,6 @@ def explored(devices: Sequence[Device] | None = None) -> dict[str, Any]:
         "note": "Times are the model's for the usual library of each device, with bf16, or fp16 "
         "where a matrix unit lacks that; three digits. Tick devices to draw their curves.",
     }
-
-
-def _shipped_devices() -> Iterator[Device]:
-    return (device for device in specs() if device.kind in KINDS)
 
 
 def _answer(

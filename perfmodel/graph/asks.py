@@ -82,10 +82,10 @@ def answers(
 
     A `ProblemError` names the first node that causes it.
     """
-    distinct = _groups(asked, lambda one: one.key)
+    distinct = _groups(asked, lambda a: a.key)
     first = [group[0] for group in distinct]
     answer: dict[int, Prediction] = {}
-    for group in _groups([asked[i] for i in first], lambda one: one.kind):
+    for group in _groups([asked[i] for i in first], lambda a: a.kind):
         members = [first[i] for i in group]
         group_answers = _batch([asked[i] for i in members], device, harness, constants)
         answer.update(zip(members, group_answers, strict=True))

@@ -82,7 +82,7 @@ def _graph_prediction(
     calls = [_call(graph, i, one) for i, one in enumerate(predictions)]
     spreads = [_spread(graph, i, one, calls[i], device) for i, one in enumerate(predictions)]
     low, seconds, high = (
-        elapsed_seconds([_scaled(call, factor) for call in calls], gap)
+        elapsed_seconds([replace(c, kernel_seconds=c.kernel_seconds * factor) for c in calls], gap)
         for factor in (together(spreads)[0], 1.0, together(spreads)[1])
     )
     live = live_bytes(graph, scratch)
@@ -101,7 +101,7 @@ def _graph_prediction(
         high_seconds=high,
         gap_seconds=gaps,
         waiting_seconds=seconds - gaps - sum(node.seconds for node in nodes),
-        by_operator=_by_operator(nodes),
+        by_operator=_operator_seconds(nodes),
         live_bytes={level: tuple(held) for level, held in live.items()},
         fits_at={level: peaks[level] <= room for level, room in rooms.items()},
         assumptions=_assumptions(device, predictions, peaks, rooms),
@@ -157,10 +157,6 @@ def _call(graph: Graph, i: int, prediction: Prediction) -> Call:
     )
 
 
-def _scaled(call: Call, factor: float) -> Call:
-    return replace(call, kernel_seconds=call.kernel_seconds * factor)
-
-
 def _spread(graph: Graph, i: int, prediction: Prediction, call: Call, device: Device) -> Spread:
     """A node's range: that of its prediction applied to its kernels, not below the floor."""
     node = graph.nodes[i]
@@ -173,7 +169,7 @@ def _spread(graph: Graph, i: int, prediction: Prediction, call: Call, device: De
     return Spread(family, runs * seconds, runs * low, runs * high)
 
 
-def _by_operator(nodes: Sequence[NodePrediction]) -> dict[str, float]:
+def _operator_seconds(nodes: Sequence[NodePrediction]) -> dict[str, float]:
     sums: dict[str, float] = {}
     for node in nodes:
         sums[node.operator] = sums.get(node.operator, 0.0) + node.seconds

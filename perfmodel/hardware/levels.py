@@ -83,7 +83,7 @@ class Level:
 
 def levels(device: Device) -> tuple[Level, ...]:
     """The levels that the spec of `device` has, from the core outwards."""
-    return (*_on_device(device), *_links(device))
+    return (*_device_levels(device), *_links(device))
 
 
 def together(names: Iterable[str], otherwise: str) -> str:
@@ -96,7 +96,7 @@ def together(names: Iterable[str], otherwise: str) -> str:
     return family if len(family) > 2 else otherwise
 
 
-def _on_device(device: Device) -> Iterator[Level]:
+def _device_levels(device: Device) -> Iterator[Level]:
     memory, measured = device.memory, device.measured
     if memory.shared is not None:
         shared = memory.shared

@@ -115,7 +115,7 @@ def usual(device: Device) -> System:
     """The usual system of a device: of those with a file the one with the largest nodes, else the
     one made of the links in its own spec."""
     files = made_of(device.slug)
-    return min(files, key=lambda one: (-one.node_devices, one.slug)) if files else of_device(device)
+    return min(files, key=lambda f: (-f.node_devices, f.slug)) if files else of_device(device)
 
 
 def of_device(device: Device, topology: Topology | None = None) -> System:

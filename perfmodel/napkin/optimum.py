@@ -107,7 +107,7 @@ def optimum(transfer: Expression, memory: Expression, tiles: Mapping[str, Any]) 
     for leading, binding in _subsets(slopes, limits, len(keep)):
         best = _solution(leading, binding, keep, size)
         if best is not None and _leads(best, slopes, limits, keep, size):
-            terms = _canonical(objective, keep, best, size)
+            terms = _canonical_terms(objective, keep, best, size)
             return Optimum(dict(zip(names, best, strict=True)), vanishing, terms, size)
     return None
 
@@ -201,7 +201,7 @@ def _power(value: Any, size: Any) -> Any:
     return sympy.powsimp(value, force=True).as_powers_dict().get(size, 0) if value.has(size) else 0
 
 
-def _canonical(
+def _canonical_terms(
     objective: Mapping[Exponents, Any], tiles: Sequence[Any], best: Sequence[Any], size: Any
 ) -> tuple[Term, ...]:
     """All of H at the best tiles as α · M^-β, largest β first."""

@@ -141,7 +141,7 @@ def least_bytes(case: Case, capacity_bytes: float, found: Fronts | None = None) 
     names = tuple(step.name for step in case.algorithm.steps)
     capacity = np.array([capacity_bytes])
     fused = float(table.moved((names,), capacity)[0])
-    cuts = _unfused(case)
+    cuts = _unfused_cuts(case)
     unfused = float(table.moved(cuts, capacity)[0])
     ratio = fused / unfused if np.isfinite(unfused) else 0.0
     count = sum(item.considered for item in table.by_steps.values())
@@ -149,7 +149,7 @@ def least_bytes(case: Case, capacity_bytes: float, found: Fronts | None = None) 
     return Least(case, capacity_bytes, choices, total, ratio, count)
 
 
-def _unfused(case: Case) -> list[tuple[str, ...]]:
+def _unfused_cuts(case: Case) -> list[tuple[str, ...]]:
     """One kernel a contraction, with the maps that follow it: how frameworks run it unfused."""
     cuts: list[tuple[str, ...]] = []
     for step in case.algorithm.steps:

@@ -105,7 +105,7 @@ def latency(
         )
     ways = (SPREAD, STACKED)
     layouts = (_layout(network, device, devices, batch, context, name) for name in ways)
-    return Latency(tuple(sorted(layouts, key=lambda one: one.seconds)))
+    return Latency(tuple(sorted(layouts, key=lambda layout: layout.seconds)))
 
 
 def _layout(

@@ -134,10 +134,10 @@ def architecture_of(device: Device, said: list[str] | None = None) -> Architectu
     An unknown compute capability is taken for the newest one with the same kind of memory. Raises
     `SpecError` for a fact in the spec that no architecture has, or with an impossible value.
     """
-    return _with_own_facts(_row_of(device, said), device)
+    return _spec_row(_base_row(device, said), device)
 
 
-def _row_of(device: Device, assumptions: list[str] | None) -> Architecture:
+def _base_row(device: Device, assumptions: list[str] | None) -> Architecture:
     capability = device.compute_capability
     if capability is None:
         return _row_with("names", device.architecture) or architectures()["other"]
@@ -155,7 +155,7 @@ def _row_of(device: Device, assumptions: list[str] | None) -> Architecture:
     return nearest
 
 
-def _with_own_facts(row: Architecture, device: Device) -> Architecture:
+def _spec_row(row: Architecture, device: Device) -> Architecture:
     """The architecture with the facts that the device's spec states instead."""
     spec = device.architecture_facts
     if spec is None:

@@ -242,7 +242,7 @@ def masking_all(
     """
     windowed = problem.windowed()
     edges = float(problem.causal) + windowed * (2.0 if kernel.walks else 1.0)
-    tiles = _visits(problem, pack, rows, keys, through=kernel.walks)
+    tiles = _visits(problem, pack, rows, keys, hidden=kernel.walks)
     return tiles * rows * keys * (edges + 1.0)
 
 
@@ -270,7 +270,7 @@ def widening(
     sizes = as_floats(problem.sizes())
     if kernel.head_dims:
         sizes |= {axis: next_extent(sizes[axis], kernel.head_dims) for axis in HEAD_AXES}
-    tiles = _visits(problem, pack, rows, keys, through=False)
+    tiles = _visits(problem, pack, rows, keys, hidden=False)
     return kernel.widening_ops * tiles * keys * (sizes["d"] + sizes["e"])
 
 
@@ -288,17 +288,17 @@ def rounding(
     if not default or machine.multiplied_as(problem.dtype) != "bf16":
         return 0.0
     ops = default if kernel.rounding_ops is None else kernel.rounding_ops
-    return ops * _visits(problem, pack, rows, keys, through=False) * rows * keys
+    return ops * _visits(problem, pack, rows, keys, hidden=False) * rows * keys
 
 
 def _visits(
-    problem: Attention, pack: Number, rows: Number, keys: Number, *, through: bool
+    problem: Attention, pack: Number, rows: Number, keys: Number, *, hidden: bool
 ) -> Number:
-    """Key tiles that all row blocks visit; with `through` including those that a window hides."""
+    """Key tiles that all row blocks visit; with `hidden` including those that a window hides."""
     b, g, r, q, x = (as_floats(problem.sizes())[axis] for axis in "bgrqx")
     span = np.maximum(np.floor(rows / pack), 1.0)
     key_count = x - q + (q + np.minimum(span, q)) / 2.0 if problem.causal else x
-    if not through and problem.window is not None:
+    if not hidden and problem.window is not None:
         reach = np.where(problem.windowed(), span + np.asarray(problem.window), x)
         key_count = np.minimum(key_count, reach)
     blocks = np.ceil(r / pack) * ceil_div(q, span) if np.any(pack != 1.0) else r * ceil_div(q, span)

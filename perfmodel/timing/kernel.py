@@ -440,15 +440,15 @@ def fill_seconds(
     if cost.nest.kernel.operand_tile is None:
         return np.zeros(())
     compute = _stages(terms, style)
-    first = terms["transpose"] + _beyond_longest([*compute, *_streams(terms)])
-    refill = terms["transpose"] + _beyond_longest(compute) if style.persistent else first
+    first = terms["transpose"] + _excess([*compute, *_streams(terms)])
+    refill = terms["transpose"] + _excess(compute) if style.persistent else first
     tiles = np.maximum(np.asarray(cost.passes, dtype=np.float64) / cost.blocks, 1.0)
     later_rounds = np.maximum(where.busiest - 1.0, 0.0) / np.maximum(where.blocks_per_unit, 1.0)
     fill = (first * _concurrency(where) + later_rounds * refill) / (tiles * np.maximum(share, 1.0))
     return np.asarray(fill * style.turns.fills)
 
 
-def _beyond_longest(stages: list[np.ndarray]) -> np.ndarray:
+def _excess(stages: list[np.ndarray]) -> np.ndarray:
     """The sum of stages less the longest one."""
     total, longest = stages[0], stages[0]
     for stage in stages[1:]:

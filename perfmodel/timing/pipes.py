@@ -52,8 +52,8 @@ def vector_slots(machine: Machine, vector_ops: Number, integer_ops: Number) -> n
 
 def issue_lanes(machine: Machine, constants: Constants) -> float:
     """Lanes that a unit's schedulers issue to in a clock; 0 where it is not documented."""
-    known = machine.architecture.issue_lanes and "lanes" not in constants.off
-    return machine.issue_per_unit / machine.clock_hz if known else 0.0
+    has_lanes = machine.architecture.issue_lanes and "lanes" not in constants.off
+    return machine.issue_per_unit / machine.clock_hz if has_lanes else 0.0
 
 
 def awake_share(machine: Machine, constants: Constants, threads: Number) -> np.ndarray:

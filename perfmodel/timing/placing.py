@@ -46,7 +46,7 @@ def placed(
             "unfused attention copies its operands first, so none can be placed; "
             "take a tiled schedule"
         )
-    levels = _by_tensor([part for plan in plans for part in plan.parts], place)
+    levels = _tensor_levels([part for plan in plans for part in plan.parts], place)
     operand_links = {name: links[level] for name, level in levels.items() if level != OWN}
     return [
         replace(plan, parts=tuple(_placed_part(part, operand_links) for part in plan.parts))
@@ -59,7 +59,7 @@ def _placed_part(part: Part, links: Mapping[str, Link]) -> Part:
     return replace(part, placed={name: links[name] for name in part.inputs if name in links})
 
 
-def _by_tensor(parts: Sequence[Part], place: Mapping[str, str]) -> dict[str, str]:
+def _tensor_levels(parts: Sequence[Part], place: Mapping[str, str]) -> dict[str, str]:
     """The level of each placed tensor."""
     roles: dict[str, set[str]] = {}
     for part in parts:

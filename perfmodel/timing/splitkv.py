@@ -65,7 +65,7 @@ def split_plan(
         extra = extra + idle / _IDLE_BLOCKS * setting.at_clock("block_price")
     plan = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, launches, pack)
     if kernel.caller.paged and kernel.even_rule is not None:
-        idle = _idle_combine_seconds(sizes, setting)
+        idle = _idle_seconds(sizes, setting)
         extra = extra + np.where((launches > 1) | ~np.asarray(cuttable), 0.0, idle)
     if kernel.prepares_decode:
         extra = extra + preparing(kernel, setting)
@@ -157,7 +157,7 @@ def sliced_prefill(
         graph = kernel.graph_rule if kernel.caller.captured else None
         slices = slicing.evenly(sizes, tile, kernel.even_rule, machine, graph)
         splits = np.where(cut, slices, 1.0)
-        idle = _idle_combine_seconds(sizes, setting)
+        idle = _idle_seconds(sizes, setting)
         extra = np.where(cut & (splits == 1.0), idle, 0.0)
         if not np.any(cut):
             return None
@@ -351,7 +351,7 @@ def _copies(sizes: Mapping[str, Number]) -> np.ndarray:
     return np.asarray(grouped * (1.0 + 3.0 * strided))
 
 
-def _idle_combine_seconds(sizes: Mapping[str, Number], setting: Setting) -> np.ndarray:
+def _idle_seconds(sizes: Mapping[str, Number], setting: Setting) -> np.ndarray:
     """Seconds of a combining kernel that finds nothing to combine, beyond the kernel before it.
 
     It is launched ahead, so only its blocks cost time. A block has 1,024 elements of the result.

@@ -149,15 +149,15 @@ def traffic(
         return _traffic([_Crossing(footprint * share, _ZERO) for share in shares], shares, l2_bytes)
     wave = _wave(schedule, cost, elements, where)
     near_share = _l1_share(machine, cost, wave, where)
-    away = dict.fromkeys(placed, _ZERO) | dict.fromkeys(shared, np.ones(()))
+    pins = dict.fromkeys(placed, _ZERO) | dict.fromkeys(shared, np.ones(()))
     if reuse is None:
         reuse = _run_reuses(schedule, cost, run)
     # No cache behind the L2 holds what was not written to memory yet.
-    inner = _hits(caches[0], reuse, away)
+    inner = _hits(caches[0], reuse, pins)
     outputs = {name: share for name, share in inner.items() if name in wave.writes}
     crossings = []
     for cache in caches:
-        contents = _Contents(cache.held, away, _hits(cache, reuse, away) | outputs)
+        contents = _Contents(cache.held, pins, _hits(cache, reuse, pins) | outputs)
         crossings.append(_crossing(schedule, cost, elements, wave, near_share, contents, placed))
     loads, near_bytes = _ZERO, _ZERO
     for name in wave.reads:
@@ -250,12 +250,12 @@ class _Contents:
     in the cache and are overwritten there."""
 
 
-def _hits(cache: _Cache, reuses: Reuses, away: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _hits(cache: _Cache, reuses: Reuses, pins: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Share of each tensor that earlier kernels left in the caches up to a boundary."""
     return {
         name: np.asarray(sum(_hit_share(cache, one) for one in said))
         for name, said in reuses.items()
-        if name not in away
+        if name not in pins
     }
 
 

@@ -55,17 +55,17 @@ class _Kernels:
         """One operation: into a group that it reads from, with others that it joins, or alone."""
         sources = {self._home[x.tensor] for x in item.reads if x.tensor in self._home}
         candidates = sorted(sources, reverse=True) if item.fusable else []
-        home = next((i for i in candidates if self._takes(i, item, sources)), None)
-        if home is None:
-            home = next(self._numbers)
-            self._groups[home], self._waits[home] = [], set()
+        i = next((i for i in candidates if self._takes(i, item, sources)), None)
+        if i is None:
+            i = next(self._numbers)
+            self._groups[i], self._waits[i] = [], set()
         for source in candidates:
-            if source != home and self._groups.get(home) and self._merges(home, source):
-                self._merge(home, source)
-        self._groups[home].append(item)
-        self._wait(home, {self._home[n] for n in _read(item) if n in self._home} - {home})
+            if source != i and self._groups.get(i) and self._merges(i, source):
+                self._merge(i, source)
+        self._groups[i].append(item)
+        self._wait(i, {self._home[x.tensor] for x in item.reads if x.tensor in self._home} - {i})
         for x in item.writes:
-            self._home[x.tensor] = home
+            self._home[x.tensor] = i
 
     def _takes(self, i: int, item: Operation, sources: set[int]) -> bool:
         """Whether an operation may run in a group: nothing else that it reads waits for that."""
@@ -113,10 +113,6 @@ class _Kernels:
             groups.append(rest.pop(i))
             ids.add(i)
         return groups
-
-
-def _read(item: Operation) -> list[str]:
-    return [x.tensor for x in item.reads]
 
 
 def _fits(group: Sequence[Operation], item: Operation) -> bool:

@@ -101,9 +101,9 @@ class _Reader:
         value = _value(node)
         if not hasattr(value, "stride"):
             return
-        whole = self._whole[node.name] = operand(node.name, value)
+        tensor = self._whole[node.name] = operand(node.name, value)
         if node.name not in self._weights:
-            self.found.inputs[node.name] = whole
+            self.found.inputs[node.name] = tensor
             self._lies_in[node] = node.name
             return
         weight = self._state.get(self._weights[node.name])
@@ -111,7 +111,7 @@ class _Reader:
         self._lies_in[node] = home
         if home != node.name:  # tied to another one
             return
-        self.found.parameters[node.name] = whole
+        self.found.parameters[node.name] = tensor
         if node.name in self._buffers:
             self.found.buffers.add(node.name)
 

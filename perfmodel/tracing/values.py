@@ -89,12 +89,12 @@ def _constant_mode() -> Any:
         def _value(self, tensor: Any) -> Any:
             if id(tensor) not in self._values:
                 _, func, args, kwargs = self._recipes[id(tensor)]
-                args, kwargs = pytree.tree_map(self._replaced, (args, kwargs))
+                args, kwargs = pytree.tree_map(self._replacement, (args, kwargs))
                 with _disable_current_modes(), torch._C.DisableTorchFunction():
                     self._values[id(tensor)] = func(*args, **kwargs)
             return self._values[id(tensor)]
 
-        def _replaced(self, item: Any) -> Any:
+        def _replacement(self, item: Any) -> Any:
             if isinstance(item, torch.Tensor):
                 return self._value(item)
             return torch.device("cpu") if isinstance(item, torch.device) else item

@@ -42,7 +42,7 @@ def opened(sweep: Sweep, folder: Path) -> Iterator[list[int]]:
         fault = f"cannot make the folder {folder}: {reason(error)}"
         raise OutputError(f"{fault}; choose another") from None
     _claim(sweep, folder)
-    with _locked(folder):
+    with _lock(folder):
         _claim(sweep, folder)
         if not (folder / MANIFEST).exists():
             with replacing(folder / MANIFEST) as partial:
@@ -73,7 +73,7 @@ def _claim(sweep: Sweep, folder: Path) -> None:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     """Lock the folder until the end; the system releases the lock if the process dies."""
     try:
         import fcntl
