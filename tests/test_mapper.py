@@ -252,6 +252,15 @@ def test_no_candidate_beats_its_bound():
         assert np.all(mapper.bound_of(target, layout, cost) <= seconds)
 
 
+def test_tilings_of_every_run_of_steps_are_weighed():
+    case = library.load("attention").at(seq=256)
+    table = fronts(case.algorithm, case.sizes, case.elements)
+    each = [front.considered for front in table.by_steps.values()]
+    assert len(each) > 1
+    assert min(each) > 0
+    assert least_bytes(case, 2**20, table).weighed == sum(each)
+
+
 def test_many_axes_of_one_kind_have_few_nests():
     """A product of two tensors, each of six axes of its own, whose result has all twelve."""
     one, other = ([f"{letter}{i}" for i in range(6)] for letter in "ab")
