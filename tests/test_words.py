@@ -99,18 +99,44 @@ VAGUE = {"found", "said", "one", "made", "held", "whole", "where", "how", "here"
 """Names that do not say what a variable holds."""
 
 
-def vague_names(source):
-    """(name, line) of variables, and of parameters of private functions, with such a name."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in VAGUE:
+def names_of(source):
+    """(name, line) of variables and of parameters of private functions.
+
+    Fields are public, and the source of a comprehension says what passes through it.
+    """
+    tree = ast.parse(source)
+    exempt = [node.target for node in ast.walk(tree) if isinstance(node, ast.comprehension)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            exempt += [field.target for field in node.body if isinstance(field, ast.AnnAssign)]
+    others = {id(name) for target in exempt for name in ast.walk(target)}
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Name)
+            and isinstance(node.ctx, ast.Store)
+            and id(node) not in others
+        ):
             yield node.id, node.lineno
         if isinstance(node, ast.FunctionDef) and node.name.startswith("_"):
             for argument in (*node.args.args, *node.args.kwonlyargs):
-                if argument.arg in VAGUE:
-                    yield argument.arg, argument.lineno
+                yield argument.arg, argument.lineno
+
+
+def vague_names(source):
+    """(name, line) of those that do not say what they hold."""
+    return [(name, line) for name, line in names_of(source) if name in VAGUE]
+
+
+def test_variables_are_nouns():
+    vague = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in sorted((ROOT / "perfmodel").rglob("*.py"))
+        for name, line in vague_names(path.read_text(encoding="utf-8"))
+    ]
+    assert not vague, "\n".join(vague)
 
 
 def test_a_vague_name_is_seen():
     source = "def _f(of, rows):\n    found = rows\n    return [one for one in found]\n"
-    assert sorted(name for name, _ in vague_names(source)) == ["found", "of", "one"]
-    assert not list(vague_names("def f(of):\n    return of.found\n"))
+    assert sorted(name for name, _ in vague_names(source)) == ["found", "of"]
+    assert not vague_names("class A:\n    found: int\n\ndef f(of):\n    return of.found\n")

@@ -182,7 +182,7 @@ def _halvings(problem: Attention) -> Number:
 
 
 def on_tiles(
-    how: Style,
+    traits: Style,
     problem: Attention,
     mask: Band | None,
     kernel: AttentionFacts,
@@ -191,7 +191,7 @@ def on_tiles(
     keys: Number,
     pack: Number,
 ) -> Style:
-    """`how` with the costs that depend on the tile: those of `mask`, and those of 8-bit values.
+    """`traits` with the costs that depend on the tile: those of `mask`, and those of 8-bit values.
 
     A tile has the rows of `pack` query heads that share their keys.
     """
@@ -203,11 +203,11 @@ def on_tiles(
     integer_ops = integer_ops + rounding(problem, kernel, machine, pack, rows, keys)
     tile_seconds = transposing(problem, kernel, machine, constants, keys)
     if kernel.compiled_by_rows:
-        how = replace(how, matrix_share=how.matrix_share * rate_of_rows(machine, rows))
+        traits = replace(traits, matrix_share=traits.matrix_share * rate_of_rows(machine, rows))
     return replace(
-        how,
-        code=replace(how.code, integer_ops=integer_ops),
-        block=replace(how.block, tile_seconds=tile_seconds),
+        traits,
+        code=replace(traits.code, integer_ops=integer_ops),
+        block=replace(traits.block, tile_seconds=tile_seconds),
     )
 
 
