@@ -221,6 +221,20 @@ def test_a_product_of_strided_heads_copies_them_first():
     assert [edge.tensors for edge in product.reads] == written
 
 
+class Batched(torch.nn.Module):
+    """A product of three different sizes for each of two copies."""
+
+    def forward(self, left, right):
+        return torch.matmul(left, right)
+
+
+def test_flops_of_a_product_are_twice_its_volume():
+    sizes = (torch.zeros(2, 3, 5, device="meta"), torch.zeros(2, 5, 7, device="meta"))
+    (product,) = trace(Batched(), sizes).operations
+    assert (product.problem.m, product.problem.n, product.problem.k) == (3, 7, 5)
+    assert product.flops == 2 * 2 * 3 * 7 * 5
+
+
 class Overwritten(torch.nn.Module):
     """Two halves written into one tensor, which is then read."""
 

@@ -242,6 +242,13 @@ def test_a_binary_that_spills_is_dropped_and_one_that_does_not_is_kept(monkeypat
     assert item.reason == ""
 
 
+def test_a_block_of_attention_holds_sums_of_its_result_and_its_scores():
+    shape = pm.attention(8, 512, 64, dtype="fp16", tile=("br", "bc"))
+    tiles = {"rows": np.array([128.0, 64.0]), "keys": np.array([32.0, 256.0])}
+    problem = shape.problem({"seq": 512})
+    assert list(shape.accumulators(problem, tiles)) == [128 * (64 + 32), 64 * (64 + 256)]
+
+
 def test_the_compiler_spills_where_the_bound_says_so():
     pytest.importorskip("triton")
     from perfmodel_kernels.matmul_config import MatmulConfig
