@@ -29,7 +29,7 @@ def around(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Knots below and above each value, and the weight of the one above, 0 to 1."""
     values = np.clip(np.asarray(values, dtype=float), knots[0], knots[-1])
-    above = np.searchsorted(knots, values)
-    below = np.where(knots[above] == values, above, above - 1)
-    low, high = knots[below], knots[above]
+    upper = np.searchsorted(knots, values)
+    lower = np.where(knots[upper] == values, upper, upper - 1)
+    low, high = knots[lower], knots[upper]
     return low, high, np.where(high > low, (values - low) / np.maximum(high - low, 1), 0.0)

@@ -92,10 +92,10 @@ The checkpoints of gpt-oss have MXFP4 in the experts alone (2508.10925, section 
 
 def weight_format(name: str) -> WeightFormat:
     """The format with this name or alias. Raises `UnknownName` with the nearest names."""
-    wanted = name.lower().replace("_", "-")
-    for one in FORMATS.values():
-        if wanted in (spelling.replace("_", "-") for spelling in (one.name, *one.aliases)):
-            return one
+    slug = name.lower().replace("_", "-")
+    for entry in FORMATS.values():
+        if slug in (spelling.replace("_", "-") for spelling in (entry.name, *entry.aliases)):
+            return entry
     raise UnknownName("format of weights", name, FORMATS, "(perfmodel compress has more)")
 
 
