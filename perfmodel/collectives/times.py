@@ -18,7 +18,7 @@ with the clock, and the latency of the level, as often as a hop crosses it (`Mac
 
 An all-to-all passes every byte through its blocks, the rank's own message too, so that it takes n/C
 at least. β is a store's hop for a kernel that pushes; for one that pulls two barriers and a load,
-with few bytes in flight for each peer (`_pulled`).
+with few bytes in flight for each peer (`_load_rate`).
 """
 
 from __future__ import annotations
