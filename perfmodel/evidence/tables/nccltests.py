@@ -54,12 +54,12 @@ def _circumstances(lines: Sequence[str]) -> dict[str, str]:
     """Columns that hold for the whole table: the collective, ranks, ranks of a node, device."""
     ranks = [match for line in lines if (match := _RANK.match(line))]
     test = next((match[1] for line in lines if (match := _TEST.match(line))), "")
-    known = {"collective": test.replace("_", "-")} if test else {}
+    columns = {"collective": test.replace("_", "-")} if test else {}
     if ranks:
         hosts = {match[1] for match in ranks}
-        known |= {
+        columns |= {
             "ranks": str(len(ranks)),
             "ranks_per_node": str(len(ranks) // len(hosts)),
             "device": ranks[0][2].strip(),
         }
-    return known
+    return columns
