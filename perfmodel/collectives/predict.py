@@ -80,7 +80,7 @@ class _Answers:
             np.full(n, _NONE, dtype=object) for _ in range(3)
         )
         self.terms: dict[str, np.ndarray] = {}
-        self.known = np.full(n, self._known(fitted=True), dtype=object)
+        self.known = np.full(n, self._knowledge(fitted=True), dtype=object)
         self.assumptions: dict[str, None] = dict.fromkeys(system.notes)
 
     def fill(self, index: np.ndarray, ranks: int, local: int | None) -> None:
@@ -92,7 +92,7 @@ class _Answers:
         share = self.problem.network_share
         exchange = Exchange(self.problem.op, links, bytes_, share)
         self.sent[index] = exchange.sent_bytes
-        known = self._known(fitted=_is_fitted(links))
+        knowledge = self._knowledge(fitted=_is_fitted(links))
         self._assume(links)
         methods, choice = self._choose(exchange)
         for i, method in enumerate(methods):
@@ -100,7 +100,7 @@ class _Answers:
             if mask.any():
                 part = Exchange(exchange.op, links, bytes_[mask], share)
                 terms = times.terms(method, part, self.machine)
-                self._put(index[mask], method, self._call_terms(terms, part.bytes), known)
+                self._put(index[mask], method, self._call_terms(terms, part.bytes), knowledge)
 
     def _call_terms(self, terms: times.Terms, bytes_: np.ndarray) -> times.Terms:
         """The terms of an eager call: a copy of the buffer, and what the host takes beyond the
@@ -112,7 +112,7 @@ class _Answers:
         host = custom.call_seconds(device) - times.total(copied)
         return {**copied, "host": np.maximum(host, 0.0)}
 
-    def _known(self, *, fitted: bool) -> CollectiveKnown:
+    def _knowledge(self, *, fitted: bool) -> CollectiveKnown:
         """The level of knowledge about links, which depends on whether the constants were fitted to
         them."""
         device = self.machine.device
@@ -139,7 +139,7 @@ class _Answers:
         return [*methods, *(method for method, _ in kernels)], choice
 
     def _put(
-        self, index: np.ndarray, method: Method, terms: times.Terms, known: CollectiveKnown
+        self, index: np.ndarray, method: Method, terms: times.Terms, knowledge: CollectiveKnown
     ) -> None:
         """Store the results of the collectives at `index`, which all use one method."""
         names = list(terms)
@@ -150,10 +150,10 @@ class _Answers:
         self.limiter[index] = np.array(names, dtype=object)[largest]
         for name, values in terms.items():
             self.terms.setdefault(name, np.zeros(len(self.seconds)))[index] = values
-        low, high = spread.ends(known, method)
+        low, high = spread.ends(knowledge, method)
         self.low[index], self.high[index] = seconds * np.exp(low), seconds * np.exp(high)
         for i in index:
-            self.known[i] = known
+            self.known[i] = knowledge
 
     def _assume(self, links: Route) -> None:
         """Record assumptions for links without measured runs."""

@@ -18,7 +18,7 @@ _TILES = (*range(64, 1025, 64), *range(1280, 4097, 256))
 KNOTS = np.unique(
     [
         *(int(2**power * part) for power in range(24) for part in (1.0, 1.5)),
-        *(rows + more for rows in _TILES for more in (0, 1)),
+        *(rows + excess for rows in _TILES for excess in (0, 1)),
     ]
 )
 """1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 65, 96, 128, 129 ... 12 million."""

@@ -265,7 +265,7 @@ _LOADED: Mapping[str, Callable[[Steps, np.ndarray, Requests], Load]] = {
     "static batch": requests.static,
     "concurrency": requests.closed,
     "rate": requests.open_loop,
-    "full": lambda steps, _size, of: requests.full(steps, of),
+    "full": lambda steps, _size, asks: requests.full(steps, asks),
 }
 """What predicts each kind of load."""
 

@@ -56,8 +56,8 @@ def _integer(bits: int, group: int, scale: int = 16, zero: int = 0) -> Fraction:
 _Q4_K, _Q6_K = Fraction(45, 10), Fraction(6) + Fraction(144, 256)
 _AS_G128 = "products are timed with 4.125 bits a weight"
 FORMATS: Mapping[str, WeightFormat] = {
-    one.name: one
-    for one in (
+    entry.name: entry
+    for entry in (
         WeightFormat("bf16", "bf16", Fraction(16)),
         WeightFormat("fp16", "fp16", Fraction(16)),
         WeightFormat("fp8", "fp8", Fraction(8)),

@@ -328,7 +328,7 @@ def _constants() -> str:
         for item in constants.shipped()
     )
     head = "| constant | value | unit | bounds | 95 % interval | meaning |"
-    return "\n".join([head, _rule(6), *rows])
+    return "\n".join([head, "|---|---|---|---|---|---|", *rows])
 
 
 def _interval(item: constants.Constant) -> str:
@@ -337,10 +337,6 @@ def _interval(item: constants.Constant) -> str:
     if item.interval is None or not item.identified:
         return "not identified"
     return f"{item.interval[0]:.3g} to {item.interval[1]:.3g}"
-
-
-def _rule(columns: int) -> str:
-    return f"|{'---|' * columns}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -309,7 +309,7 @@ def _cpu_environment() -> Environment:
         "cpu",
         float(chip.cache_bytes(last) or 0) if last else 0.0,
         float(chip.memory_bytes),
-        {**versions(), "threads": str(_torch_threads())},
+        {**versions(), "threads": str(needs_torch().get_num_threads())},
         CpuGauge(),
         units=chip.cores,
     )
@@ -349,10 +349,6 @@ def needs_torch() -> Any:
         return import_whole("torch")
     except ImportError:
         raise NoDevice("measuring needs torch: pip install 'perfmodel[gpu]'") from None
-
-
-def _torch_threads() -> int:
-    return int(needs_torch().get_num_threads())
 
 
 def device_slug(name: str) -> str:

@@ -34,12 +34,10 @@ def words(column: pd.Series[Any]) -> pd.Series[Any]:
 
     if isinstance(column.dtype, pd.CategoricalDtype):
         names = column.cat.categories
-        is_plain = names.is_monotonic_increasing and text(names.to_series()).equals(
-            names.to_series()
-        )
-        if is_plain and not column.hasnans:
+        plain = names.is_monotonic_increasing and text(names.to_series()).equals(names.to_series())
+        if plain and not column.hasnans:
             return column
-        if is_plain:
+        if plain:
             return column.cat.set_categories(names.union([""])).fillna("")
     return text(column).astype("category")
 

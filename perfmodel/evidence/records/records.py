@@ -69,10 +69,8 @@ def tidy(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
         raise TableError(f"{where}: column {repeats[0]!r} appears twice; rename or drop one")
     for name in NEEDED:
         if name not in table.columns:
-            cols = ", ".join(str(column) for column in table.columns[:40])
-            raise TableError(
-                f"{where}: no column {name!r}, which every table needs; it has: {cols}"
-            )
+            row = ", ".join(str(column) for column in table.columns[:40])
+            raise TableError(f"{where}: no column {name!r}, which every table needs; it has: {row}")
     extras = _extra_sizes(table, where)
     columns: dict[str, Any] = {}
     as_text, none = cells.reader(table["op"]), pd.Series("", index=table.index, dtype="str")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfmodel.algorithms import Problem
 from perfmodel.count import compulsory_bytes
 from perfmodel.errors import PerfmodelError
 from perfmodel.operators import find
@@ -69,12 +68,8 @@ def _work(table: pd.DataFrame, row: dict[str, Any], kind: str) -> np.ndarray:
     assert operator is not None
     try:
         problems = operator.measured(row, _sizes(table, str(row["op"])))
-        parts = [_problem_work(problem, kind) for problem in problems]
+        parts = [p.flops() if kind == "flops" else compulsory_bytes(p) for p in problems]
     except PerfmodelError:
         return np.full(len(table), np.nan)
     total = np.broadcast_to(sum(parts), len(table)).astype(np.float64)
     return np.where(total > 0, total, np.nan)
-
-
-def _problem_work(problem: Problem, kind: str) -> Any:
-    return problem.flops() if kind == "flops" else compulsory_bytes(problem)
