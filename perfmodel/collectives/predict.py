@@ -108,9 +108,9 @@ class _Answers:
         if not self.eager:
             return terms
         device = self.machine.device
-        copied = {**terms, "hbm": terms.get("hbm", 0.0) + 2 * bytes_ / device.hbm_bytes_per_s}
-        host = custom.call_seconds(device) - times.total(copied)
-        return {**copied, "host": np.maximum(host, 0.0)}
+        base = {**terms, "hbm": terms.get("hbm", 0.0) + 2 * bytes_ / device.hbm_bytes_per_s}
+        host = custom.call_seconds(device) - times.total(base)
+        return {**base, "host": np.maximum(host, 0.0)}
 
     def _knowledge(self, *, fitted: bool) -> CollectiveKnown:
         """The level of knowledge about links, which depends on whether the constants were fitted to

@@ -181,8 +181,8 @@ def _ring(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     rate *= nccl.table()["protocol_share"][method.protocol]
     if method.protocol == "LL":
         return {**waits, level: (exchange.sent_bytes + message) / rate}
-    copied = message / machine.copy_bytes_per_s
-    return {**waits, level: exchange.sent_bytes / rate, "hbm": copied}
+    copy = message / machine.copy_bytes_per_s
+    return {**waits, level: exchange.sent_bytes / rate, "hbm": copy}
 
 
 def _tree(method: Method, exchange: Exchange, machine: Machine) -> Terms:
@@ -267,13 +267,13 @@ def _pairwise(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     # A rank that only receives copies a chunk out while the next one arrives.
     if exchange.op != "all-to-all":
         return {"start": np.asarray(start), "hops": hops, level: times[level]}
-    copied = message / machine.copy_bytes_per_s
+    copy = message / machine.copy_bytes_per_s
     blocks = exchange.bytes / machine.copy_bytes_per_s - times[level]
     return {
         "start": np.asarray(start),
         "hops": hops,
         level: times[level],
-        "hbm": np.maximum(copied, blocks),
+        "hbm": np.maximum(copy, blocks),
     }
 
 
@@ -294,15 +294,15 @@ def _two_shot(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     """
     route = exchange.route
     level, link = machine.slowest(route)
-    summed = gathered = link * machine.values["direct_share"]
+    reduction = gather = link * machine.values["direct_share"]
     if method.protocol == "pull":
         one_peer = _load_rate(route, machine)
-        summed, gathered = min(summed, (route.ranks - 1) * one_peer), min(gathered, one_peer)
+        reduction, gather = min(reduction, (route.ranks - 1) * one_peer), min(gather, one_peer)
     handshake = _handshake(method, route, machine)
     return {
         "start": handshake["start"],
         "hops": handshake["hops"] + machine.hop("Simple", route.crossings[-1]),
-        level: exchange.sent_bytes / 2 * (1 / summed + 1 / gathered),
+        level: exchange.sent_bytes / 2 * (1 / reduction + 1 / gather),
         "hbm": exchange.message_bytes / machine.copy_bytes_per_s,
     }
 

@@ -111,19 +111,19 @@ def wall(system: System, layer: Layer | None = None) -> list[Ridge]:
 def _ridges(level: SystemLevel, flops: float, layer: Layer) -> Iterator[Ridge]:
     ridge = flops / level.bytes_per_s
     types = (layer.dtype, layer.gradient_dtype, layer.dispatch_dtype)
-    width, gradient, dispatched = (float(element(name).bits) / 8 for name in types)
-    summed, gathered, shuffle = (
+    width, gradient, dispatch = (float(element(name).bits) / 8 for name in types)
+    reduction, gather, shuffle = (
         float(counted(op, _MANY).sent) for op in ("all-reduce", "all-gather", "all-to-all")
     )
     yield Ridge("tensor", level.name, ridge, "devices", True, _tensor(ridge, layer.hidden, width))
     tokens = {
-        "data": summed * gradient / 4,
-        "fsdp": gathered * width / 2,
+        "data": reduction * gradient / 4,
+        "fsdp": gather * width / 2,
         "ring": 2 * width * layer.kv_heads / (4 * layer.heads),
     }
     for name, bytes_per_flop in tokens.items():
         yield Ridge(name, level.name, ridge, "tokens a device", False, bytes_per_flop * ridge)
-    inner = shuffle * (dispatched + width) / 6 * ridge
+    inner = shuffle * (dispatch + width) / 6 * ridge
     yield Ridge("expert", level.name, ridge, "inner size", False, inner)
 
 

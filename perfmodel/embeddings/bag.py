@@ -169,13 +169,13 @@ def _terms(
     row = fetched_bytes(bags.row_bytes, line_of(device))
     lookups = share * bags.lookups
     extra = share * (bags.pooled_bytes + _INDEX_BYTES * bags.lookups)
-    missed = lookups * (1.0 - hit)
+    misses = lookups * (1.0 - hit)
     wait, in_flight = _in_flight(device, row)
     return {
-        "memory": missed * row / random_rate(bags, device, opening)
+        "memory": misses * row / random_rate(bags, device, opening)
         + extra / hbm_rate(chip, constants),
         "cache": lookups * row / (chip.l2_bytes_per_s * constants["l2_share"]),
-        "latency": wait * max(missed / in_flight, 1.0),
+        "latency": wait * max(misses / in_flight, 1.0),
         "vector": share * bags.operations / (chip.vector_ops_per_unit * chip.units),
     }
 

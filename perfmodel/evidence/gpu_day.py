@@ -99,7 +99,7 @@ def _day(options: argparse.Namespace) -> int:
     begin = time.monotonic()
     outcomes: dict[str, Outcome] = {}
     for name in stages:
-        rest = _rest(options.limit_seconds, begin)
+        rest = _seconds_left(options.limit_seconds, begin)
         if rest is not None and rest <= 0:
             print(f"{name}: not started, the time is up")
             continue
@@ -128,7 +128,7 @@ def take_over(source: Path, folder: Path) -> None:
             shutil.copy2(item, folder / item.name)
 
 
-def _rest(limit_s: float | None, begin: float) -> float | None:
+def _seconds_left(limit_s: float | None, begin: float) -> float | None:
     return None if limit_s is None else limit_s - (time.monotonic() - begin)
 
 

@@ -174,15 +174,15 @@ def _ends(labels: np.ndarray, weight: np.ndarray, folds_: Sequence[Fold]) -> dic
     """
     result = {}
     for label in sorted(set(labels)):
-        missed: list[np.ndarray] = []
+        misses: list[np.ndarray] = []
         weights_: list[np.ndarray] = []
         for fold in folds_:
             mask = labels[fold.rows] == label
             if 0 < 2 * mask.sum() <= _MOST_OUT * (labels == label).sum():
-                missed.append(-fold.errors[mask])
+                misses.append(-fold.errors[mask])
                 weights_.append(weight[fold.rows[mask]])
-        if missed:
-            ends = _quantiles(np.concatenate(missed), np.concatenate(weights_), (0.1, 0.9))
+        if misses:
+            ends = _quantiles(np.concatenate(misses), np.concatenate(weights_), (0.1, 0.9))
             result[str(label)] = np.array(ends)
     return result
 
@@ -217,8 +217,8 @@ def coverage(table: pd.DataFrame, predicted: pd.DataFrame, found: Sequence[Fold]
         low, high = (
             np.array([ends[label][side] for label in labels[fold.rows[mask]]]) for side in (0, 1)
         )
-        missed = -fold.errors[mask]
-        share = np.mean((np.minimum(low, 0) <= missed) & (missed <= np.maximum(high, 0)))
+        misses = -fold.errors[mask]
+        share = np.mean((np.minimum(low, 0) <= misses) & (misses <= np.maximum(high, 0)))
         lines.append(f"{share:.0%} of {mask.sum()} on {fold.value}")
     return f"Ranges made of the other device's errors alone hold {', '.join(lines)}."
 

@@ -94,8 +94,8 @@ def _ablations(
     mask = table.groupby([families(table), architecture])["device"].transform("nunique") > 1
     runs = left_out(fit, "device", known=folds_["device"])
     yield "device: sibling", runs[mask], table["device"][mask]
-    calibrated = {name for name in set(table["device"]) if is_calibrated(load(str(name)))}
-    measured = table["device"].isin(calibrated)
+    slugs = {name for name in set(table["device"]) if is_calibrated(load(str(name)))}
+    measured = table["device"].isin(slugs)
     runs = left_out(fit, "architecture", known=folds_["architecture"])
     yield "device: calibrated", runs[measured], architecture[measured]
     runs = left_out(fit, "architecture", known=folds_["architecture"], device=ranges.sheet)

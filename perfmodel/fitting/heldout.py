@@ -140,9 +140,9 @@ def _robust_step(
     for _ in range(_STEPS):
         residual = (offset + slope @ step) / ROBUST_SCALE
         weight = robust(np.square(residual), lets_go=True)[1]
-        weighed = slope * weight[:, None]
-        root = cholesky(weighed.T @ slope)  # root.T @ root d = -weighed.T @ offset
-        aim = solve_triangular(root, -weighed.T @ offset, trans="T")
+        matrix = slope * weight[:, None]
+        root = cholesky(matrix.T @ slope)  # root.T @ root d = -weighed.T @ offset
+        aim = solve_triangular(root, -matrix.T @ offset, trans="T")
         previous, step = step, lsq_linear(root, aim, (low - 1e-9, high + 1e-9)).x
         if np.max(np.abs(step - previous)) < _NEAR:
             break

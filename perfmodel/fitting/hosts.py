@@ -51,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rest = np.flatnonzero(runs.widths != width)
         if len(rest):
             values = runs.fit(rows)
-            missed = runs.error(values, rest)
-            print(f"fitted to width {width}: {_text(values)}: {missed:.1%} MAPE on the others")
+            error = runs.error(values, rest)
+            print(f"fitted to width {width}: {_text(values)}: {error:.1%} MAPE on the others")
 
 
 def _text(numbers: np.ndarray) -> str:

@@ -67,9 +67,9 @@ def errors(table: pd.DataFrame) -> pd.DataFrame:
         if names_of(engine):
             rows = fitting_rows(table, engine.name)
             by_device = rows.table["device"].nunique() > 1
-            missed = left_out(rows, engine, "device" if by_device else "network")
-            mask = ~np.isnan(missed)
-            off.loc[rows.table.index[mask]] = missed[mask]
+            misses = left_out(rows, engine, "device" if by_device else "network")
+            mask = ~np.isnan(misses)
+            off.loc[rows.table.index[mask]] = misses[mask]
     down = (frame["predicted"] / frame["low"]).map(math.log)
     up = (frame["high"] / frame["predicted"]).map(math.log)
     group = [

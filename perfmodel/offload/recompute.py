@@ -134,9 +134,9 @@ class Recompute:
             return 0
         transfer = 2.0 * self.batch * self.columns * self.cache_width / self.link_bytes_per_s
         saving = transfer - self.batch * self.hidden * self.activation_width / self.link_bytes_per_s
-        computed = 4.0 * self.batch * self.hidden * self.columns / self.flops_per_s
+        product = 4.0 * self.batch * self.hidden * self.columns / self.flops_per_s
         weights = self.weight_bytes / self.link_bytes_per_s
-        optimum = (transfer * self.tokens + weights - other_seconds) / (saving + computed)
+        optimum = (transfer * self.tokens + weights - other_seconds) / (saving + product)
         return int(min(max(optimum, 0.0), self.tokens))
 
 

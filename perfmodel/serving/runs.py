@@ -142,8 +142,8 @@ def _vary(cells: Cells) -> float:
 def _deployment(cells: Cells, device: Device, engine: Engine, recipe: Recipe) -> Deployment:
     network, notes = _network(tuple((name, cells.row.get(name)) for name in _SIZES))
     cells.assumed += notes
-    released = network.weights or "bf16"
-    weights = str(cells.usual("weights_dtype", released, _UNSAID))
+    default = network.weights or "bf16"
+    weights = str(cells.usual("weights_dtype", default, _UNSAID))
     if weights == "fp8" and network.family in _BLOCKS:
         weights = "fp8-block"
         cells.assumed.append(f"weights_dtype fp8-block (fp8 of {network.name}'s checkpoint)")

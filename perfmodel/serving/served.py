@@ -161,11 +161,11 @@ class Served:
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: the unit in every name that needs one."""
         deployment = self.of
-        ranged = {
+        metrics = {
             name: dict(zip(("", "low_", "high_"), self.metric(name), strict=True))
             for name in METRICS[:4]
         }
-        output = ranged["output_tokens_per_s"][""]
+        output = metrics["output_tokens_per_s"][""]
         return {
             "network": deployment.network.name,
             "device": deployment.device.slug,
@@ -185,7 +185,7 @@ class Served:
             "cached": self.cached,
             "statistic": self.statistic,
             "resident": self.resident,
-            **{f"{end}{name}": v for name, ends in ranged.items() for end, v in ends.items()},
+            **{f"{end}{name}": v for name, ends in metrics.items() for end, v in ends.items()},
             "output_tokens_per_s_per_device": output / deployment.devices,
             "requests_per_s": self.requests_per_s,
             "limiter": self.limiter,

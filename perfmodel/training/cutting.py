@@ -150,11 +150,11 @@ def _kernel_steps(steps: Steps, outputs: Sequence[str]) -> dict[str, dict[str, A
     if len(maps) < 2:
         return {**{name: dict(step) for name, step in maps.items()}, **sums}
     makers = _makers(maps)
-    summed = {name for step in sums.values() for name in _inputs(step)}
+    operands = {name for step in sums.values() for name in _inputs(step)}
     inputs = dict.fromkeys(name for step in maps.values() for name in _inputs(step))
     fusion = {
         "map": [name for name in inputs if name not in makers],
-        "to": [name for name in makers if name in outputs or name in summed],
+        "to": [name for name in makers if name in outputs or name in operands],
         **{key: sum(step.get(key, 0) for step in maps.values()) for key in ("vector", "special")},
     }
     return {_span(list(maps)): fusion, **sums}

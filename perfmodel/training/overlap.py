@@ -74,8 +74,8 @@ def pace(compute: Work, transfer: Work) -> Number:
 
 def together_seconds(compute: Work, transfer: Work) -> Number:
     """Seconds until both have ended when both start at once; numbers or arrays."""
-    slowed = compute.seconds + (1 - pace(compute, transfer)) * transfer.seconds
-    return maximum(transfer.seconds, slowed)
+    duration = compute.seconds + (1 - pace(compute, transfer)) * transfer.seconds
+    return maximum(transfer.seconds, duration)
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,8 @@ def predict_step(
     stage = _places(order, cut)[timing.busiest]
     last = _update(stage, plan, copies, device, constants)
     pairs = [pair for part in stage for pair in part.segments]
-    exposed = copies.exit_seconds(pairs) if plan.training else 0.0
-    seconds = timing.seconds + exposed + last.seconds
+    tail = copies.exit_seconds(pairs) if plan.training else 0.0
+    seconds = timing.seconds + tail + last.seconds
     split = classes(stage, plan, copies, last, timing, seconds)
     low, high = ranged(stage, plan, copies, last, seconds)
     return Step(

@@ -129,7 +129,7 @@ def _devices(rows: pd.DataFrame) -> Iterator[Statement]:
     """One device with errors across operators while others are right: its bandwidth or its
     clock."""
     overall = rows.groupby("device", observed=True)["_error"].median()
-    reported = set()
+    slugs = set()
     for (limiter,), group in _groups(rows, ["limiter"]):
         if limiter not in ("hbm", "llc", "l2", "matrix", "vector"):
             continue
@@ -138,13 +138,13 @@ def _devices(rows: pd.DataFrame) -> Iterator[Statement]:
             # On another device the same runs may have another limiter.
             peers = medians if len(medians) > 1 else overall
             if _is_outlier(runs, device, peers):
-                reported.add(device)
+                slugs.add(device)
                 cause = "bandwidth" if limiter in ("hbm", "llc", "l2") else "clock or peak"
                 yield _statement(
                     f"{device} alone is off where {limiter} rules: its {cause} in the spec", runs
                 )
     for (device,), runs in _groups(rows, ["device"]):
-        if device not in reported and _is_outlier(runs, device, overall):
+        if device not in slugs and _is_outlier(runs, device, overall):
             yield _statement(f"{device} alone is off whatever rules: its clock in the spec", runs)
 
 

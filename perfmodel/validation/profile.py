@@ -291,14 +291,14 @@ def rows(groups: Sequence[Group], device: Device) -> pd.DataFrame:
 
     lines = []
     for group in groups:
-        ordered = sorted(group.nanoseconds)
+        times = sorted(group.nanoseconds)
         lines.append(
             {
                 "source": "perfmodel profile", "device": device.slug, "harness": HARNESS,
                 "implementation": group.implementation, "flag": "", **group.row,
-                "measured_us": median(ordered) / 1e3, "min_us": ordered[0] / 1e3,
-                "p20_us": _quantile(ordered, 0.2) / 1e3, "p80_us": _quantile(ordered, 0.8) / 1e3,
-                "samples": len(ordered), "how": group.how, "estimated": group.estimated,
+                "measured_us": median(times) / 1e3, "min_us": times[0] / 1e3,
+                "p20_us": _quantile(times, 0.2) / 1e3, "p80_us": _quantile(times, 0.8) / 1e3,
+                "samples": len(times), "how": group.how, "estimated": group.estimated,
                 "kernel_name": group.kernel, "operator": group.operator,
             }
         )  # fmt: skip

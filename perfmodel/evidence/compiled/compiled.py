@@ -359,15 +359,15 @@ def _run(jobs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, 
     jobs."""
     queue = list(jobs)
     while queue:
-        died = None
+        crash = None
         for key, answer in _worker(queue):
             if key is None:
-                died = answer
+                crash = answer
                 continue
             queue.pop(0)
             yield key, answer
-        if queue and died is not None:
-            yield queue.pop(0)["key"], died
+        if queue and crash is not None:
+            yield queue.pop(0)["key"], crash
 
 
 def _worker(
@@ -401,6 +401,6 @@ def _worker(
 def _epitaph(code: int, text: str) -> str:
     """Why the compiler's process ended: its signal or code, and the last line that it wrote."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if "error" in line.lower()] or lines or ["nothing said"]
+    clues = [line for line in lines if "error" in line.lower()] or lines or ["nothing said"]
     end = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    return f"the compiler stopped ({end}): {telling[-1][:300]}"
+    return f"the compiler stopped ({end}): {clues[-1][:300]}"

@@ -185,9 +185,9 @@ def effect(
     cost = count(schedule, problem.sizes(), problem.elements())
     style = _style(problem, chip, values, kernel, config)
     effects = []
-    launched = {launch.kernel for launch in kernel.launches(problem, config)}
+    names = {launch.kernel for launch in kernel.launches(problem, config)}
     for part in cost.kernels:
-        if part.name not in launched:  # a kernel that this problem does not launch
+        if part.name not in names:  # a kernel that this problem does not launch
             continue
         elements = problem.elements()
         assumed = time_kernel(chip, values, schedule, part, elements, style)

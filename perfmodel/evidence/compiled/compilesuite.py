@@ -121,9 +121,9 @@ def _entry(request: Request, build: CompiledKernel | CompileError) -> Outcome:
     entry = outcome(request, build)
     reason = "" if entry.status == "compiled" else entry.reason
     if isinstance(build, CompiledKernel):
-        spilled = [launch for launch in build.launches if launch.spills]
-        text = ", ".join(f"{launch.kernel} {launch.spill_bytes} bytes" for launch in spilled)
-        reason = f"{request.says()} and {request.problem} spills: {text}" if spilled else ""
+        spills = [launch for launch in build.launches if launch.spills]
+        text = ", ".join(f"{launch.kernel} {launch.spill_bytes} bytes" for launch in spills)
+        reason = f"{request.says()} and {request.problem} spills: {text}" if spills else ""
     return replace(entry, status="failed", reason=reason) if reason else entry
 
 

@@ -44,8 +44,8 @@ def _reason(error: Exception) -> str:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     words = ("error", "not supported", "must", "invalid", "unsupported")
-    telling = [line for line in lines if any(word in line.lower() for word in words)]
-    return f"{type(error).__name__}: {(telling or lines or ['no reason given'])[-1]}"
+    clues = [line for line in lines if any(word in line.lower() for word in words)]
+    return f"{type(error).__name__}: {(clues or lines or ['no reason given'])[-1]}"
 
 
 def _build(job: Mapping[str, Any]) -> dict[str, Any]:

@@ -96,9 +96,9 @@ def hot_loop(program: Sequence[Instruction]) -> tuple[int, ...]:
     """
     units = [unit_of(item) for item in program]
     bodies = loops(program)
-    working = [body for body in bodies if any(units[i] == "matrix" for i in body)]
-    working = working or [body for body in bodies if any(units[i] in _WORK for i in body)]
-    inner = [body for body in working if not any(b < body for b in working)]
+    candidates = [body for body in bodies if any(units[i] == "matrix" for i in body)]
+    candidates = candidates or [body for body in bodies if any(units[i] in _WORK for i in body)]
+    inner = [body for body in candidates if not any(b < body for b in candidates)]
 
     def work(body: frozenset[int]) -> tuple[int, ...]:
         counts = Counter(units[i] for i in body)

@@ -56,8 +56,8 @@ def _collect(function: FunctionType, sources: dict[str, str]) -> None:
     for symbol in sorted(_names(function.__code__)):
         value = function.__globals__.get(symbol)
         if isinstance(value, ModuleType) or getattr(value, "__module__", "").startswith("triton."):
-            wrapped = getattr(value, "fn", None)
-            if not isinstance(wrapped, FunctionType) or wrapped.__module__.startswith("triton."):
+            inner = getattr(value, "fn", None)
+            if not isinstance(inner, FunctionType) or inner.__module__.startswith("triton."):
                 continue  # Triton's own: its version is part of the key
         if hasattr(value, "fn"):
             _collect(_python_function(value), sources)

@@ -49,8 +49,8 @@ def everything(command: Sequence[str], folder: Path, limit_s: float | None) -> s
         thread.join()
     pack(folder / PACKED)
     timeouts = codes.count(None)
-    stopped = f", {timeouts} stopped when their time was up" if timeouts else ""
-    return f"{shares} processes, {time.monotonic() - begin:.0f} s{stopped}"
+    note = f", {timeouts} stopped when their time was up" if timeouts else ""
+    return f"{shares} processes, {time.monotonic() - begin:.0f} s{note}"
 
 
 def binaries(problems: Iterator[tuple[BundledKernel, Any, Any]], target: str) -> list[Binary]:

@@ -139,7 +139,7 @@ def _outputs(kernel: BundledKernel, problem: Any) -> list[str]:
 def _check_rows(
     kernel: BundledKernel, problem: Any, config: Any, seed: int, bed: Bed
 ) -> list[dict[str, str]]:
-    allowed = TOLERANCE.get(str(getattr(problem, "dtype", "fp32")), 1e-2)
+    tolerance = TOLERANCE.get(str(getattr(problem, "dtype", "fp32")), 1e-2)
     try:
         inputs = kernel.make_inputs(problem, seed, bed.launcher().device)
         errors = kernel.errors(inputs, kernel.run(inputs, config))
@@ -149,8 +149,8 @@ def _check_rows(
         {
             "output": name,
             "error": f"{error:.3g}",
-            "allowed": f"{allowed:g}",
-            "passed": str(bool(error <= allowed)),
+            "allowed": f"{tolerance:g}",
+            "passed": str(bool(error <= tolerance)),
         }
         for name, error in errors.items()
     ]

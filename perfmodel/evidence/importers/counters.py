@@ -128,11 +128,11 @@ def _range_cases(profile: Profile, place: str, notes: list[str]) -> list[_Timing
             "'kernel', or read the whole program by perfmodel profile"
         )
     groups: dict[str, list[Launch]] = {}
-    unnamed = 0
+    count = 0
     for launch in profile.launches:
         label = _label(launch)
         if label is None:
-            unnamed += 1
+            count += 1
         else:
             groups.setdefault(label, []).append(launch)
     if not groups:
@@ -141,8 +141,8 @@ def _range_cases(profile: Profile, place: str, notes: list[str]) -> list[_Timing
             "name ranges by Case.label(), give --cases FILE, or read the whole program by "
             "perfmodel profile"
         )
-    if unnamed:
-        notes.append(f"{place}: {unnamed} launches without a case's range left out")
+    if count:
+        notes.append(f"{place}: {count} launches without a case's range left out")
     if any(len(group) > 1 and group[0].kernel in groups for group in groups.values()):
         notes.append(
             f"{place}: kernels are called after their range, so each launch is taken as a run of "
@@ -214,14 +214,14 @@ def _name_cases(profile: Profile, entries: Sequence[casefile.Listed], place: str
 
 def _find(name: str, kernels: Sequence[Summed], place: str) -> Summed:
     """The one kernel with this name, or the only one whose name contains it."""
-    fitting = [kernel for kernel in kernels if kernel.kernel == name]
-    fitting = fitting or [kernel for kernel in kernels if name and name in kernel.kernel]
-    if len(fitting) != 1:
-        count = len(fitting) or "none"
+    matches = [kernel for kernel in kernels if kernel.kernel == name]
+    matches = matches or [kernel for kernel in kernels if name and name in kernel.kernel]
+    if len(matches) != 1:
+        count = len(matches) or "none"
         raise TableError(
             f"{place}: kernel {shown(name)} fits {count} of {len(kernels)}; name one of them"
         )
-    return fitting[0]
+    return matches[0]
 
 
 def _instance_cases(profile: Profile, place: str, notes: list[str]) -> list[_Timing]:
@@ -256,8 +256,8 @@ def _sum(group: Sequence[Launch], profile: Profile) -> _Run:
     for name in (*BYTES, *PIPES):
         if all(name in each for each in counts):
             parts = [each[name] for each in counts]
-            weighted = sum(part * weight for part, weight in zip(parts, weights, strict=True))
-            values[name] = sum(parts) if name in BYTES else weighted / sum(weights)
+            total = sum(part * weight for part, weight in zip(parts, weights, strict=True))
+            values[name] = sum(parts) if name in BYTES else total / sum(weights)
     has_gap = any(launch.seconds is None for launch in group)
     return _Run(0.0 if has_gap else sum(times), values, len(group))
 

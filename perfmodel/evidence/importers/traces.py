@@ -104,25 +104,25 @@ def _device_ranges(events: Sequence[Event], kernels: Sequence[Event]) -> list[In
     marks = _marks(events, _ON_DEVICE)
     if marks:
         return _kernel_ranges(marks, [(kernel.start, kernel) for kernel in kernels])
-    launched = {
+    starts = {
         event.correlation: event.start
         for event in events
         if event.category in _CALLS and event.correlation is not None
     }
-    placed = [(launched[k.correlation], k) for k in kernels if k.correlation in launched]
-    return _kernel_ranges(_marks(events, _ON_HOST), placed)
+    timeline = [(starts[k.correlation], k) for k in kernels if k.correlation in starts]
+    return _kernel_ranges(_marks(events, _ON_HOST), timeline)
 
 
-def _kernel_ranges(marks: Iterable[Event], placed: list[tuple[float, Event]]) -> list[Instance]:
+def _kernel_ranges(marks: Iterable[Event], timeline: list[tuple[float, Event]]) -> list[Instance]:
     """Each range (mark) with the kernels whose time is inside its span."""
-    placed.sort(key=lambda each: each[0])
-    times = [time for time, _ in placed]
-    totals = [0.0, *accumulate(kernel.duration for _, kernel in placed)]
+    timeline.sort(key=lambda each: each[0])
+    times = [time for time, _ in timeline]
+    totals = [0.0, *accumulate(kernel.duration for _, kernel in timeline)]
     instances = []
     for mark in marks:
         first = bisect_left(times, mark.start)
         last = bisect_left(times, mark.start + mark.duration, lo=first)
-        kernel = placed[first][1].name if first < last else ""
+        kernel = timeline[first][1].name if first < last else ""
         seconds = (totals[last] - totals[first]) * _MICRO
         instances.append(Instance(mark.name, seconds, kernel, last - first))
     return instances

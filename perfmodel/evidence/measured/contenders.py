@@ -195,7 +195,7 @@ class KernelContender:
         """
         kernel = self.kernel
         launches = kernel.launches(problem, config)
-        summed = [
+        sums = [
             array.name
             for array in kernel.arrays(problem, config)
             if array.role != "input" and array.fill == "zero"
@@ -206,7 +206,7 @@ class KernelContender:
         for inputs, outputs in zip(given, buffers, strict=True):
             tensors = {**inputs, **outputs}
             bound = [kernel.bind(launch, tensors) for launch in launches]
-            calls.append(_call(bound, [tensors[name] for name in summed], binaries))
+            calls.append(_call(bound, [tensors[name] for name in sums], binaries))
         return Bound(config, tuple(calls), buffers[0], binaries)
 
     def _inputs(self, case: Case, problem: Any, seed: int) -> Tensors:
@@ -284,11 +284,11 @@ class _Trial:
         return self._found
 
 
-def _call(bound: Sequence[Call], summed: Sequence[Any], binaries: list[Any]) -> Call:
+def _call(bound: Sequence[Call], sums: Sequence[Any], binaries: list[Any]) -> Call:
     """A call of all launches; the binaries that Triton returns at first are kept."""
 
     def call() -> None:
-        for tensor in summed:
+        for tensor in sums:
             tensor.zero_()
         results = [launch() for launch in bound]
         if not binaries:

@@ -354,14 +354,14 @@ def needs_torch() -> Any:
 def device_slug(name: str) -> str:
     """The slug of the spec with this name or alias; without one, the name in lower case with
     dashes."""
-    spelled = "-".join(name.lower().replace("_", " ").split())
+    slug = "-".join(name.lower().replace("_", " ").split())
     try:
         from perfmodel.hardware import catalogue
 
-        path = catalogue.aliases().get(spelled)
+        path = catalogue.aliases().get(slug)
     except ImportError:  # a measuring machine without PyYAML: the alias is resolved elsewhere
-        return spelled
-    return path.stem if path is not None else spelled
+        return slug
+    return path.stem if path is not None else slug
 
 
 def versions() -> dict[str, str]:

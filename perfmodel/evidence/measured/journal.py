@@ -149,24 +149,24 @@ class Journal:
             )
         if fragment:
             self.said.append(f"{self.path}:{len(lines) + 1}: dropped a line that was cut short")
-        survivors, damaged = [lines[0]], []
+        survivors, rejects = [lines[0]], []
         for number, line in enumerate(lines[1:], start=2):
             cells = _cells(line)
             problem = self._problem(cells)
             if problem or cells is None:
-                damaged.append(line)
+                rejects.append(line)
                 self.said.append(f"{self.path}:{number}: {problem}; put aside, measured again")
                 continue
             row = dict(zip(self.columns, cells, strict=True))
             if self.key(row) in self._done:
                 self.said.append(f"{self.path}:{number}: a case that is there already; put aside")
-                damaged.append(line)
+                rejects.append(line)
                 continue
             self._done[self.key(row)] = row
             survivors.append(line)
-        if damaged:
-            self._put_aside(damaged)
-        if damaged or fragment:
+        if rejects:
+            self._put_aside(rejects)
+        if rejects or fragment:
             self._replace(b"\n".join(survivors) + b"\n")
 
     def _problem(self, cells: list[str] | None) -> str:

@@ -238,8 +238,8 @@ def input_sets(case: Case, bench: Bench) -> int:
         return 1
     cache = 3 * bench.environment.cache_bytes
     demand = int(cache // case.compulsory_bytes) + 2 if cache else 1
-    fitting = int(_MEMORY_SHARE * bench.environment.memory_bytes // (2 * case.compulsory_bytes))
-    return max(min(demand, bench.most_sets, fitting), 1)
+    room = int(_MEMORY_SHARE * bench.environment.memory_bytes // (2 * case.compulsory_bytes))
+    return max(min(demand, bench.most_sets, room), 1)
 
 
 class _Unfit(PerfmodelError):

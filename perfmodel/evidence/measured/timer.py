@@ -61,11 +61,11 @@ class Samples:
 
     def quantile(self, share: float) -> float:
         """The `share` quantile, linear between neighbours."""
-        ordered = sorted(self.seconds)
-        place = share * (len(ordered) - 1)
+        times = sorted(self.seconds)
+        place = share * (len(times) - 1)
         low = int(place)
-        high = min(low + 1, len(ordered) - 1)
-        return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+        high = min(low + 1, len(times) - 1)
+        return times[low] + (times[high] - times[low]) * (place - low)
 
     @property
     def median(self) -> float:

@@ -42,7 +42,7 @@ def read(path: str | Path) -> Timeline:
 
 def _read(database: Database) -> Timeline:
     names = _strings(database)
-    launched = _launches(database)
+    launches = _launches(database)
     ranges = _ranges(database, names)
     columns, skips = Columns(), 0
     for row in database.rows(KERNELS, _COLUMNS, "start") if KERNELS in database.tables else ():
@@ -51,7 +51,7 @@ def _read(database: Database) -> Timeline:
             skips += 1
             continue
         kernel = names.get(row[3]) or names.get(row[4]) or f"kernel {row[3] or row[4]}"
-        call, recorded = _call(launched.get(row[2]), ranges)
+        call, recorded = _call(launches.get(row[2]), ranges)
         launch = What(str(kernel), recorded, _sizes(row[5:8]), _sizes(row[8:11]))
         columns.add(launch, float(start), float(end - start), call)
     notes, graph_skips = _graphs(database, columns)

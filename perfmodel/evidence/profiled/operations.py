@@ -50,9 +50,9 @@ def problem(recorded: Recorded, dtype: str = "") -> Found | None:
     try:
         if recorded.exchange is not None:
             return _exchange(recorded.exchange)
-        fused = _INDUCTOR.match(recorded.name)
-        if fused is not None:
-            return _inductor(recorded, dtype or _UNSTATED, fused["ops"])
+        match = _INDUCTOR.match(recorded.name)
+        if match is not None:
+            return _inductor(recorded, dtype or _UNSTATED, match["ops"])
         handler = _handlers().get(_base_name(recorded.name))
         if handler is None or not recorded.dims:
             return None

@@ -75,8 +75,8 @@ def read_database(path: str | Path) -> Timeline:
 
 def _tables(database: Database, name: str) -> Iterable[str]:
     """The tables called `name` plus a run's identifier, or else the table called `name`."""
-    suffixed = [table for table in database.tables if table.startswith(f"{name}_")]
-    return suffixed or [table for table in database.tables if table == name]
+    tables = [table for table in database.tables if table.startswith(f"{name}_")]
+    return tables or [table for table in database.tables if table == name]
 
 
 def _launch(name: str, sizes: list[int]) -> What:

@@ -185,12 +185,12 @@ def _only_operator(frame: pd.DataFrame) -> str | None:
 def _maps(frame: pd.DataFrame) -> pd.DataFrame:
     """Rows whose operator is the name of a map become `pointwise` with the map as variant."""
     ops = cells.text(frame["op"])
-    mapped = ops.isin(MAPS) & ~ops.isin(names())
-    if not mapped.any():
+    mask = ops.isin(MAPS) & ~ops.isin(names())
+    if not mask.any():
         return frame
     variant: Any = cells.text(frame["variant"]) if "variant" in frame else ""
-    column = ops.where(mapped, variant)
-    return frame.assign(op=ops.mask(mapped, "pointwise"), variant=column)
+    column = ops.where(mask, variant)
+    return frame.assign(op=ops.mask(mask, "pointwise"), variant=column)
 
 
 def _kernels(frame: pd.DataFrame, operator: Operator, notes: list[str]) -> pd.DataFrame:

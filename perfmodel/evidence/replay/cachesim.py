@@ -80,8 +80,8 @@ class SetCache:
         misses = np.zeros(len(lines), dtype=np.uint8)
         place = lines % self._sets
         order = np.argsort(place, kind="stable")
-        ordered = place[order]
-        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        sets = place[order]
+        starts = np.flatnonzero(np.r_[True, sets[1:] != sets[:-1]])
         turn = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
         # Accesses to one set are processed in order; different sets are independent.
         by_turn = np.argsort(turn, kind="stable")

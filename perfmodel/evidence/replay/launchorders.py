@@ -79,8 +79,8 @@ def reordered(schedule: Schedule, *axes: str) -> Schedule:
     kernel = schedule.kernels[-1]
     grid = [loop for loop in kernel.nest if loop.grid]
     inner = tuple(loop for loop in kernel.nest if not loop.grid)
-    ordered = sorted(grid, key=lambda loop: axes.index(loop.axis))
-    last = replace(kernel, nest=(*ordered, *inner))
+    loops = sorted(grid, key=lambda loop: axes.index(loop.axis))
+    last = replace(kernel, nest=(*loops, *inner))
     return replace(schedule, kernels=(*schedule.kernels[:-1], last))
 
 

@@ -194,7 +194,7 @@ def _replay(
     launches = kernel.launches(problem, config)
     cost = count(kernel.schedule(problem, config), problem.sizes(), problem.elements())
     total = sum(launch.blocks for launch in launches)
-    started = time.perf_counter()
+    start = time.perf_counter()
     tallies, caches, offset = [], [], 0
     for launch in launches:
         tally, cache = _run(
@@ -204,7 +204,7 @@ def _replay(
         tallies.append((launch, tally))
         caches += [cache] if cache is not None else []
         offset += launch.blocks
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - start
     aliases = {array.name: array.counted_as for array in kernel.arrays(problem, config)}
     outputs = {
         a.name: tensors[a.name] for a in kernel.arrays(problem, config) if a.role == "output"

@@ -116,11 +116,11 @@ def simulate(
     """HBM bytes of one kernel: `concurrent` blocks in flight, one iteration each in turn."""
     walk = Walk(schedule, cost, elements)
     cache = TileCache(capacity_bytes, partitions)
-    upcoming = walk.blocks()
+    spans = walk.blocks()
     slots: list[Iterator[list[Access]]] = []
     while True:
         while len(slots) < concurrent:
-            span = next(upcoming, None)
+            span = next(spans, None)
             if span is None:
                 break
             slots.append(walk.accesses(span))

@@ -131,8 +131,8 @@ def _matches(
             matches[column] = Found(heading)
     sources = {entry.heading for entry in matches.values()}
     rest = [heading for heading in headings if heading not in sources]
-    ranked = sorted(_meanings(rest, columns, tells), key=lambda item: item[0])
-    for _, column, entry in ranked:
+    candidates = sorted(_meanings(rest, columns, tells), key=lambda item: item[0])
+    for _, column, entry in candidates:
         if column in matches or entry.heading in sources or denies(entry.heading, column):
             continue
         matches[column] = entry
@@ -174,15 +174,15 @@ def _timed_match(
 ) -> Match:
     """The match with its measured column: the user's, else a time, else a rate."""
     candidates = [t for t in times if not t.measure.other]
-    ranked = [
+    order = [
         t
         for kind in _KINDS
         for statistic in _STATISTICS
         for t in candidates
         if t.measure.kind == kind and t.measure.statistic == statistic
     ]
-    sure = [t for t in ranked if t.heading in certain]
-    best = next(iter([*sure, *ranked]), None)
+    sure = [t for t in order if t.heading in certain]
+    best = next(iter([*sure, *order]), None)
     if best is None:
         return replace(match, wide=_wide_columns(times))
     spread = {

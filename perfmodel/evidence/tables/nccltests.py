@@ -34,12 +34,12 @@ def read(text: str, where: str) -> Sheet | None:
         return None
     names = lines[start].lstrip("# ").split()
     time = names.index("time")
-    numbered = [
+    entries = [
         (number, line.split())
         for number, line in enumerate(lines[start + 1 :], start + 2)
         if line.strip()[:1].isdigit()
     ]
-    rows = [(number, cells) for number, cells in numbered if len(cells) > time]
+    rows = [(number, cells) for number, cells in entries if len(cells) > time]
     columns = {
         "size (B)": [cells[0] for _, cells in rows],
         "dtype": [_DTYPES.get(cells[2], cells[2].partition("_")[0]) for _, cells in rows],

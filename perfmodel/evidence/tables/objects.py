@@ -36,25 +36,25 @@ def _objects(text: str, place: str) -> tuple[list[dict[str, Any]], list[int], di
     """The objects, their lines (or numbers), and faults of items that are not objects."""
     items = _document(text)
     if items is not None:
-        numbered = list(enumerate(items, start=1))
+        entries = list(enumerate(items, start=1))
         faults = {
             i: f"is {quoted(str(item), 40)}, no object"
-            for i, (_, item) in enumerate(numbered)
+            for i, (_, item) in enumerate(entries)
             if not isinstance(item, Mapping)
         }
     else:
-        numbered, faults = [], {}
+        entries, faults = [], {}
         for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
                 continue
             item = _json(line)
             if not isinstance(item, Mapping):
-                faults[len(numbered)] = "is no JSON object"
-            numbered.append((number, item))
-    if len(faults) == len(numbered):
+                faults[len(entries)] = "is no JSON object"
+            entries.append((number, item))
+    if len(faults) == len(entries):
         raise TableError(f"{place}: not sound JSON; a JSON table is {_SAID}")
-    rows = [dict(_cells(item)) if isinstance(item, Mapping) else {} for _, item in numbered]
-    return rows, [number for number, _ in numbered], faults
+    rows = [dict(_cells(item)) if isinstance(item, Mapping) else {} for _, item in entries]
+    return rows, [number for number, _ in entries], faults
 
 
 def _document(text: str) -> Sequence[Any] | None:

@@ -58,10 +58,10 @@ def _pooler(layer: Layer, x: Value) -> None:
     """A dense layer over the first token of each sequence, its tanh, and BERT's second head."""
     setting = layer.setting
     first = Value("first tokens", setting.batch, x.cols, x.dtype)
-    pooled = layer.one(Linear("pooler", setting, first, x.cols, bias=True))
-    pooled = layer.one(tanh("pooler activation", setting, pooled))
+    pool = layer.one(Linear("pooler", setting, first, x.cols, bias=True))
+    pool = layer.one(tanh("pooler activation", setting, pool))
     if layer.network.head == "pretraining":
-        layer.add(Linear("next sentence", setting, pooled, 2, bias=True))
+        layer.add(Linear("next sentence", setting, pool, 2, bias=True))
 
 
 def _transform(layer: Layer, x: Value) -> Value:

@@ -104,11 +104,11 @@ class _Squeezed:
         An F that runs ahead of earlier passes holds one more chunk while these run.
         """
         memory = peak = self._held[stage]
-        waiting = self._left[stage]
-        for place, row in enumerate(waiting[: _PERIOD * 2 * self._stages]):
+        queue = self._left[stage]
+        for place, row in enumerate(queue[: _PERIOD * 2 * self._stages]):
             fits = row[0] != F or peak < self._most
             if fits and self._is_ready(stage, row, unit):
-                del waiting[place]
+                del queue[place]
                 self._orders[stage].append(row)
                 self._done[stage, *row[:3]] = unit + 1
                 self._held[stage] += _HELD[row[0]]

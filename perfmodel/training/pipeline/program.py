@@ -56,18 +56,18 @@ def program(schedule: Schedule) -> Program:
     partner[step[~opens] - 1] = order[~opens, 1]
     level = np.array(_levels(waits[1:, 1:], stage[first].tolist()))
     place = np.argsort(level, kind="stable")
-    renumbered = np.zeros(len(first) + 1, dtype=np.int64)
-    renumbered[place + 1] = np.arange(1, len(first) + 1)
+    numbers = np.zeros(len(first) + 1, dtype=np.int64)
+    numbers[place + 1] = np.arange(1, len(first) + 1)
     head = np.zeros((len(waits), 1), dtype=np.int64)
     ends = np.cumsum(np.bincount(level)) + 1
     return Program(
         levels=tuple(zip([1, *ends[:-1].tolist()], ends.tolist(), strict=True)),
-        waits=np.hstack([head, renumbered[waits[:, 1:]][:, place]]),
+        waits=np.hstack([head, numbers[waits[:, 1:]][:, place]]),
         boundaries=np.hstack([head - 1, boundaries[:, 1:][:, place]]),
         rows=order[first, :3][place],
         joined=partner[place],
         stage=stage[first][place],
-        by_stage=renumbered[1:] - 1,
+        by_stage=numbers[1:] - 1,
         starts=np.flatnonzero(np.diff(stage[first], prepend=-1)),
     )
 

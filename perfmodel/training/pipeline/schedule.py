@@ -85,6 +85,6 @@ class Schedule:
         peaks = []
         for stage, order in enumerate(self.orders):
             sign = np.where(order[:, 0] == F, 1, np.where(np.isin(order[:, 0], (W, BW)), -1, 0))
-            running = np.cumsum(sign * sizes[stage][order[:, 1]])
-            peaks.append(running.max(initial=0.0))
+            counts = np.cumsum(sign * sizes[stage][order[:, 1]])
+            peaks.append(counts.max(initial=0.0))
         return np.array(peaks)

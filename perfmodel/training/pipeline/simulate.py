@@ -215,7 +215,7 @@ def _sends(schedule: Schedule, send_seconds: Number, plans: tuple[int, ...]) -> 
     plans."""
     seconds = np.asarray(send_seconds, dtype=np.float64)
     try:
-        shaped = np.broadcast_to(
+        delays = np.broadcast_to(
             seconds[:, None] if seconds.ndim == 1 and plans else seconds, (schedule.stages, *plans)
         )
     except ValueError:
@@ -223,6 +223,6 @@ def _sends(schedule: Schedule, send_seconds: Number, plans: tuple[int, ...]) -> 
             f"sends have the shape {seconds.shape}; give one number, or one a boundary for "
             f"{schedule.stages} stages"
         ) from None
-    if not np.all(np.isfinite(shaped) & (shaped >= 0)):
+    if not np.all(np.isfinite(delays) & (delays >= 0)):
         raise ProblemError("a send takes a time below 0 or none; give seconds from 0")
-    return np.concatenate([shaped, np.zeros((1, *plans))])
+    return np.concatenate([delays, np.zeros((1, *plans))])
