@@ -106,14 +106,14 @@ def static(steps: Steps, batch: np.ndarray, of: Requests) -> Load:
     If a batch does not fit, an engine with continuous batching runs what fits, then the rest. Any
     other engine refuses it with `ProblemError`.
     """
-    batch, of = of.beside(batch)
-    resident = _resident_counts(steps, batch, of)
+    batch, req = of.beside(batch)
+    resident = _resident_counts(steps, batch, req)
     waves = np.floor(batch / resident)
     rest = batch - waves * resident
-    load = _wave(steps, resident, of)
+    load = _wave(steps, resident, req)
     seconds = waves * load.seconds
     if np.any(rest > 0):
-        last = _wave(steps, np.maximum(rest, 1.0), of)
+        last = _wave(steps, np.maximum(rest, 1.0), req)
         seconds = seconds + np.where(rest > 0, last.seconds, 0.0)
     return replace(load, requests_per_s=batch / seconds, seconds=seconds)
 
@@ -148,13 +148,13 @@ def _resident_counts(steps: Steps, batch: np.ndarray, req: Requests) -> np.ndarr
 
 def steady(steps: Steps, resident: np.ndarray, of: Requests) -> Load:
     """Steady state with requests of all ages: each step ends resident / OSL and starts as many."""
-    resident, of = of.beside(resident)
-    prompt, step = _cycle(steps, resident, of)
-    waits = (0.5 + _gate_steps(steps, resident, resident / of.osl)) * step.total
+    resident, req = of.beside(resident)
+    prompt, step = _cycle(steps, resident, req)
+    waits = (0.5 + _gate_steps(steps, resident, resident / req.osl)) * step.total
     ttft = prompt.total + waits + steps.of.engine.request_seconds
-    seconds = ttft + (of.osl - 1) * step.total
-    rate = resident / of.osl / step.total
-    return Load(of, resident, ttft, step.total, rate, prompt, step, seconds)
+    seconds = ttft + (req.osl - 1) * step.total
+    rate = resident / req.osl / step.total
+    return Load(req, resident, ttft, step.total, rate, prompt, step, seconds)
 
 
 def closed(steps: Steps, clients: np.ndarray, of: Requests) -> Load:
@@ -164,17 +164,17 @@ def closed(steps: Steps, clients: np.ndarray, of: Requests) -> Load:
     """
     steps = steps.streaming()
     batching = steps.of.engine.batching
-    clients, of = of.beside(clients)
-    resident = np.minimum(clients, _group_concurrency(steps, of))
-    burst = steps.prefill(resident, of.new, of.cached)
-    rounds = np.ceil(resident * of.new / np.maximum(batching.tokens, of.new))
+    clients, req = of.beside(clients)
+    resident = np.minimum(clients, _group_concurrency(steps, req))
+    burst = steps.prefill(resident, req.new, req.cached)
+    rounds = np.ceil(resident * req.new / np.maximum(batching.tokens, req.new))
     half = burst.times((rounds + 1.0) / (2.0 * rounds))
-    decode = decoding(steps, resident, of.isl, of.osl)
-    solo = steps.prefill(np.ones_like(resident), of.new, of.cached)
-    ends = window(of.vary, of.osl, decode.total)
+    decode = decoding(steps, resident, req.isl, req.osl)
+    solo = steps.prefill(np.ones_like(resident), req.new, req.cached)
+    ends = window(req.vary, req.osl, decode.total)
     drift = ends / (ends + solo.total)
-    mixed, token = _cycle(steps, resident, of, drift) if batching.mixed else (solo, decode)
-    share = resident / of.osl
+    mixed, token = _cycle(steps, resident, req, drift) if batching.mixed else (solo, decode)
+    share = resident / req.osl
     gates = _gate_steps(steps, resident, share) * token.total
     round_ = Round(
         resident, mixed, burst, half, decode.total, ends, steps.of.engine.request_seconds,
@@ -185,12 +185,12 @@ def closed(steps: Steps, clients: np.ndarray, of: Requests) -> Load:
         drifted = resident * solo.total * _stall_factor(steps, resident, share)
         stall = round_.alike * burst.total + (1.0 - round_.alike) * drifted
         rest = np.maximum(stall - solo.total - round_.queue, 0.0) / solo.total
-        token = decode.plus(solo.times(rest / np.maximum(of.osl - 1, 1)))
-    cycle = round_.mean + (of.osl - 1) * token.total
+        token = decode.plus(solo.times(rest / np.maximum(req.osl - 1, 1)))
+    cycle = round_.mean + (req.osl - 1) * token.total
     waits = (clients - resident) / resident * cycle
     prompt = mixed.times((mixed.total + round_.queue) / mixed.total)
     return Load(
-        of, resident, round_.mean + waits, token.total, resident / cycle, prompt, token,
+        req, resident, round_.mean + waits, token.total, resident / cycle, prompt, token,
         cycle + waits, {name: value + waits for name, value in round_.quantiles().items()},
     )  # fmt: skip
 
@@ -247,8 +247,8 @@ def _gate_steps(steps: Steps, resident: np.ndarray, share: np.ndarray) -> np.nda
 
 def full(steps: Steps, of: Requests) -> Load:
     """As many concurrent requests as fit."""
-    _, of = of.beside(0.0)
-    return steady(steps, _group_concurrency(steps, of), of)
+    _, req = of.beside(0.0)
+    return steady(steps, _group_concurrency(steps, req), req)
 
 
 def open_loop(steps: Steps, rate: np.ndarray, of: Requests) -> Load:
@@ -259,20 +259,20 @@ def open_loop(steps: Steps, rate: np.ndarray, of: Requests) -> Load:
     resident requests: many of them leave little room for prompts in a step.
     """
     steps = steps.streaming()
-    rate, of = of.beside(rate)
-    best, top = _peak(steps, _group_concurrency(steps, of), of)
-    copies = steps.of.data * of.groups
+    rate, req = of.beside(rate)
+    best, top = _peak(steps, _group_concurrency(steps, req), req)
+    copies = steps.of.data * req.groups
     for demand, limit in zip(rate * copies, top * copies, strict=True):
         _check_rate(steps, float(demand), float(limit))
     low, high = np.zeros_like(rate), best
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
-        short = rate > steady(steps, middle, of).requests_per_s
+        short = rate > steady(steps, middle, req).requests_per_s
         low, high = np.where(short, middle, low), np.where(short, high, middle)
-    load = steady(steps, high, of)
+    load = steady(steps, high, req)
     waits = _wait_quantiles(steps, rate, load)
     ttft = load.prompt.total + waits["mean"]
-    seconds = ttft + (of.osl - 1) * load.tpot
+    seconds = ttft + (req.osl - 1) * load.tpot
     quantiles = {name: load.prompt.total + wait for name, wait in waits.items() if name != "mean"}
     return replace(
         load, resident=rate * seconds, ttft=ttft, seconds=seconds, quantiles=quantiles

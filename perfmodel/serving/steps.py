@@ -39,10 +39,10 @@ _SHARED_KEYS = "k rope of all heads"
 class Steps:
     """Times of steps. Raises what `perfmodel.predict.predict` raises for an unsupported format."""
 
-    def __init__(self, of: Deployment, *, streams: bool = False) -> None:
-        self.of, self.streams = of, streams
-        self.values = sustained(default(), of.device)
-        self.gap_seconds = float(machine(of.device).at_clock(self.values["kernel_gap"]))
+    def __init__(self, deployment: Deployment, *, streams: bool = False) -> None:
+        self.of, self.streams = deployment, streams
+        self.values = sustained(default(), deployment.device)
+        self.gap_seconds = float(machine(deployment.device).at_clock(self.values["kernel_gap"]))
         self._layers: dict[int, Times] = {}
         self._heads: dict[int, Times] = {}
         self._decoding: dict[tuple[int, int], Times] = {}

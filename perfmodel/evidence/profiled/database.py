@@ -16,8 +16,8 @@ MAGIC = b"SQLite format 3\x00"
 class Database:
     """A profiler's SQLite file: its tables and their rows."""
 
-    def __init__(self, connection: sqlite3.Connection, where: str) -> None:
-        self.connection, self.where = connection, where
+    def __init__(self, connection: sqlite3.Connection, place: str) -> None:
+        self.connection, self.where = connection, place
         names = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
         self.tables = tuple(str(name) for (name,) in names)
 

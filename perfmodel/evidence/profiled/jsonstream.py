@@ -72,8 +72,8 @@ def real(value: Any) -> float | None:
 class _Stream:
     """A text read piece by piece."""
 
-    def __init__(self, file: IO[str], where: str) -> None:
-        self.file, self.where = file, where
+    def __init__(self, file: IO[str], place: str) -> None:
+        self.file, self.where = file, place
         self.text, self.at = "", 0
         self.ended = False
         self.decode = JSONDecoder().raw_decode

@@ -34,10 +34,10 @@ def attention(
         q, k, v = _projections(layer, of, x, heads, kv_heads, name, cross=cross)
     seq = layer.share("tokens of a sequence", setting.seq, setting.shards.context, "context")
     past = 0 if cross else setting.past
-    keys = past + seq
+    keys, attn = past + seq, of
     if setting.shards.context > 1:
         keys = _keys_seen(of, setting.seq)
-        of = replace(of, causal=False)
+        attn = replace(of, causal=False)
         k = _ring_group(layer, k, keys, f"{name} k")
         v = _ring_group(layer, v, keys, f"{name} v")
     if past:
@@ -48,7 +48,7 @@ def attention(
         kind(
             name,
             setting,
-            of,
+            attn,
             q,
             k,
             v,
@@ -95,14 +95,14 @@ def _ring_group(layer: Layer, group: _Group, keys: int, name: str) -> _Group:
 
 
 def _projections(
-    layer: Layer, of: SelfAttention, x: Value, heads: int, kv_heads: int, name: str, *, cross: bool
+    layer: Layer, attn: SelfAttention, x: Value, heads: int, groups: int, name: str, *, cross: bool
 ) -> tuple[_Group, _Group, _Group]:
     """Queries, keys and values, by one product or three; normalised and rotated."""
-    setting, width = layer.setting, of.head_size
-    sizes = (heads * width, kv_heads * width, kv_heads * width)
+    setting, width = layer.setting, attn.head_size
+    sizes = (heads * width, groups * width, groups * width)
     q, k, v = (layer.value(f"{name} {part}", cols) for part, cols in zip("qkv", sizes, strict=True))
-    bias = of.qkv_bias
-    if (of.joined or setting.stack.joined_products) and not cross:
+    bias = attn.qkv_bias
+    if (attn.joined or setting.stack.joined_products) and not cross:
         qkv = Linear(f"{name} qkv", setting, x, sum(sizes), bias, to=(q, k, v), split="out")
         layer.add(qkv)
     else:
@@ -110,12 +110,12 @@ def _projections(
         for part, y, operand in (("q", q, x), ("k", k, source), ("v", v, source)):
             label = f"{name} {part} projection"
             layer.add(Linear(label, setting, operand, y.cols, bias, to=(y,), split="out"))
-    if of.head_norm:
+    if attn.head_norm:
         q, k = (
             _head_norm(layer, tensor, width, f"{name} {p} norm")
             for p, tensor in zip("qk", (q, k), strict=True)
         )
-    if of.rotary:
+    if attn.rotary:
         q, k = layer.add(Rotary(f"{name} rotary", setting, q, k))
     return (q,), (k,), (v,)
 

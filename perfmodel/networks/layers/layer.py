@@ -61,9 +61,8 @@ class Layer:
         stack = self.setting.stack
         if self.drops and (stack.fused_dropout_add or stack.joins_maps):
             return self.one(Dropout(name, self.setting, made, residual=x))
-        if self.drops:
-            made = self.one(Dropout(f"{name} dropout", self.setting, made))
-        return self.added(name, x, made)
+        y = self.one(Dropout(f"{name} dropout", self.setting, made)) if self.drops else made
+        return self.added(name, x, y)
 
     def spread(self, x: Value, name: str) -> Value:
         """Rows gathered from all devices, before products whose columns are split."""
