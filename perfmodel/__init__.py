@@ -105,8 +105,8 @@ if not TYPE_CHECKING:  # else every misspelt name would be `Any` to a type check
     def __getattr__(name: str) -> Any:
         if name not in _MODULES:
             raise AttributeError(f"module 'perfmodel' has no attribute {name!r}")
-        module, _, there = _MODULES[name].partition(":")
-        value = getattr(import_module(f"perfmodel.{module}"), there or name)
+        module, _, attribute = _MODULES[name].partition(":")
+        value = getattr(import_module(f"perfmodel.{module}"), attribute or name)
         globals()[name] = value
         return value
 

@@ -36,7 +36,7 @@ def _is_float(value: Number) -> bool:
 
 def ceil_div(a: Number, b: Number) -> Number:
     """⌈a / b⌉; symbols simplify where b is declared to divide a."""
-    a = _beside(a, b)
+    a = _promote(a, b)
     if _is_float(a):
         # Exact for whole numbers below 2^53, and several times faster than integer division.
         return np.ceil(a / b)
@@ -49,7 +49,7 @@ def ceil_div(a: Number, b: Number) -> Number:
 
 def floor_div(a: Number, b: Number) -> Number:
     """⌊a / b⌋."""
-    a = _beside(a, b)
+    a = _promote(a, b)
     if _is_float(a) or _is_float(b):
         # Exact as in `ceil_div`, and several times faster than `//` on floats.
         return np.floor(a / b)
@@ -106,10 +106,10 @@ def _numeric(value: Number) -> Number:
     return float(value) if isinstance(value, int) and abs(value) > _SAFE else value
 
 
-def _beside(value: Number, other: Number) -> Number:
-    """`value` as a float64 array where `other` is an array and 64 bits do not hold it; else
+def _promote(value: Number, partner: Number) -> Number:
+    """`value` as a float64 array where `partner` is an array and 64 bits do not hold it; else
     unchanged."""
-    if isinstance(other, np.ndarray) and isinstance(value, int) and abs(value) > _SAFE:
+    if isinstance(partner, np.ndarray) and isinstance(value, int) and abs(value) > _SAFE:
         return np.asarray(value, dtype=np.float64)
     return value
 

@@ -73,12 +73,12 @@ def rates() -> list[Row]:
     device = load(DEVICE)
     rows = []
     for operator, name in OPERATORS.items():
-        many = problems(operator, _POINTS)
-        each = [pick(many, np.array([i])) for i in range(_ALONE)]
-        whole = best(partial(predict_arrays, many, device))
-        alone = best(partial(_one_by_one, each, device))
-        rows.append(row(f"{name}, arrays", _POINTS / whole, "predictions/s"))
-        rows.append(row(f"{name}, one at a time", _ALONE / alone, "predictions/s"))
+        batch = problems(operator, _POINTS)
+        singles = [pick(batch, np.array([i])) for i in range(_ALONE)]
+        batch_seconds = best(partial(predict_arrays, batch, device))
+        single_seconds = best(partial(_predict_singles, singles, device))
+        rows.append(row(f"{name}, arrays", _POINTS / batch_seconds, "predictions/s"))
+        rows.append(row(f"{name}, one at a time", _ALONE / single_seconds, "predictions/s"))
     return rows
 
 
@@ -87,20 +87,20 @@ def start_up() -> list[Row]:
     alternation."""
     jobs = (("-c", "import numpy, pydantic, typer"), ("-m", "perfmodel.cli", *_COMMAND))
     rounds = [[best(partial(_run, *job), time.perf_counter, 1) for job in jobs] for _ in range(5)]
-    imports, predicts = (min(taken) for taken in zip(*rounds, strict=True))
+    imports, process = (min(taken) for taken in zip(*rounds, strict=True))
     return [
         row("import numpy, pydantic, typer", imports, "s"),
-        row("perfmodel predict attention, whole process", predicts, "s"),
-        row("perfmodel predict over those imports", predicts / imports, "1"),
+        row("perfmodel predict attention, whole process", process, "s"),
+        row("perfmodel predict over those imports", process / imports, "1"),
     ]
 
 
 def memory() -> list[Row]:
     """Peak memory of a sweep beyond its inputs and results, for 10⁵ and for 10⁶ problems."""
-    grown = {n: _apart(_peak_growth, n) for n in (100_000, 1_000_000)}
+    growth = {n: _process_result(_peak_growth, n) for n in (100_000, 1_000_000)}
     return [
         row(f"matmul sweep of {n:.0e}, working memory".replace("e+0", "e"), size / 2**20, "MiB")
-        for n, size in grown.items()
+        for n, size in growth.items()
     ]
 
 
@@ -152,8 +152,8 @@ def main() -> None:
     write(rows, OUTPUT)
 
 
-def _one_by_one(each: Sequence[Problem], device: Device) -> None:
-    for problem in each:
+def _predict_singles(singles: Sequence[Problem], device: Device) -> None:
+    for problem in singles:
         predict(problem, device)
 
 
@@ -161,10 +161,10 @@ def _run(*arguments: str) -> None:
     subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
-def _apart(job: Callable[[int], float], argument: int) -> float:
+def _process_result(job: Callable[[int], float], argument: int) -> float:
     """The result of `job` in a fresh process, where no earlier memory peak hides its own."""
-    fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=fresh) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(job, argument).result()
 
 
@@ -172,13 +172,13 @@ def _peak_growth(n: int) -> float:
     """Peak bytes while predicting `n` problems, beyond the bytes of the results."""
     import tracemalloc
 
-    device, many = load(DEVICE), problems("matmul", n)
-    predict(pick(many, np.array([0])), device)
+    device, batch = load(DEVICE), problems("matmul", n)
+    predict(pick(batch, np.array([0])), device)
     tracemalloc.start()
-    found = predict_arrays(many, device)
-    kept, peak = tracemalloc.get_traced_memory()
+    predictions = predict_arrays(batch, device)
+    base, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return float(peak - kept) if len(found) == n else float("nan")
+    return float(peak - base) if len(predictions) == n else float("nan")
 
 
 if __name__ == "__main__":

@@ -78,9 +78,9 @@ _OF_BITS = re.compile(r"bits(\d{1,3}(?:\.\d{1,9})?)")
 
 def element(name: str) -> ElementType:
     """The element type called `name`; raises `UnknownName` with the nearest names."""
-    found = ELEMENTS.get(name)
-    if found is not None:
-        return found
+    element_type = ELEMENTS.get(name)
+    if element_type is not None:
+        return element_type
     bits = _OF_BITS.fullmatch(name)
     if bits is None or not Fraction(bits[1]):
         raise UnknownName("element type", name, ELEMENTS)

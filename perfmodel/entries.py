@@ -42,19 +42,19 @@ def made(kind: Any, entry: Any, given: Mapping[str, Any] | None = None) -> Any:
     """
     given = given or {}
     if not isinstance(entry, Mapping):
-        raise Misfit("", f"{_shown(entry)} is not a mapping; write key: value")
-    known = {name: reader for name, reader in _readers(kind).items() if name not in given}
+        raise Misfit("", f"{_excerpt(entry)} is not a mapping; write key: value")
+    readers = {name: reader for name, reader in _readers(kind).items() if name not in given}
     values = dict(given)
     for key, value in entry.items():
-        if key not in known:
-            raise Misfit(str(key), f"there is no such key; {nearest(str(key), known)}")
+        if key not in readers:
+            raise Misfit(str(key), f"there is no such key; {nearest(str(key), readers)}")
         try:
-            values[key] = known[key](value)
+            values[key] = readers[key](value)
         except Misfit as misfit:
             raise misfit.under(key) from None
     for item in fields(kind):
-        bare = item.default is MISSING and item.default_factory is MISSING
-        if bare and item.name not in values:
+        required = item.default is MISSING and item.default_factory is MISSING
+        if required and item.name not in values:
             raise Misfit(item.name, "the key is missing; add it")
     try:
         return kind(**values)
@@ -64,13 +64,13 @@ def made(kind: Any, entry: Any, given: Mapping[str, Any] | None = None) -> Any:
 
 def written(value: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
     """A dataclass as an entry that `made` reads: plain values, defaults and `without` left out."""
-    found = {}
+    entry = {}
     for item in fields(value):
         default = item.default_factory() if item.default_factory is not MISSING else item.default
-        has = getattr(value, item.name)
-        if item.name not in without and has != default:
-            found[item.name] = plain(has)
-    return found
+        state = getattr(value, item.name)
+        if item.name not in without and state != default:
+            entry[item.name] = plain(state)
+    return entry
 
 
 def plain(value: Any) -> Any:
@@ -98,8 +98,8 @@ def optional(hint: Any) -> Any | None:
     """The other type of a hint that allows None; None where it does not allow None."""
     if get_origin(hint) not in (Union, UnionType):
         return None
-    (other,) = (each for each in get_args(hint) if each is not NoneType)
-    return other
+    (inner,) = (each for each in get_args(hint) if each is not NoneType)
+    return inner
 
 
 def _reader(hint: Any) -> Reader:
@@ -109,7 +109,7 @@ def _reader(hint: Any) -> Reader:
         return lambda value: None if value is None else inner(value)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:
-        return _one_of(arguments)
+        return _choice(arguments)
     if origin is tuple:
         return _sequence(arguments)
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -119,33 +119,33 @@ def _reader(hint: Any) -> Reader:
     return _PLAIN[hint]
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise Misfit("", f"{_shown(value)} is not a whole number; write one such as 128")
+        raise Misfit("", f"{_excerpt(value)} is not a whole number; write one such as 128")
     return value
 
 
 def _number(value: Any) -> float:
     plain_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not plain_number or not math.isfinite(value) or value < 0:
-        raise Misfit("", f"{_shown(value)} is not a number of 0 or more; write one such as 0.5")
+        raise Misfit("", f"{_excerpt(value)} is not a number of 0 or more; write one such as 0.5")
     return float(value)
 
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise Misfit("", f"{_shown(value)} is neither true nor false; write one of them")
+        raise Misfit("", f"{_excerpt(value)} is neither true nor false; write one of them")
     return value
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise Misfit("", f"{_shown(value)} is not a text; write one in quotes")
+        raise Misfit("", f"{_excerpt(value)} is not a text; write one in quotes")
     return value
 
 
 _PLAIN: Mapping[Any, Reader] = {
-    int: _whole,
+    int: _integer,
     float: _number,
     bool: _flag,
     str: _text,
@@ -153,10 +153,10 @@ _PLAIN: Mapping[Any, Reader] = {
 }
 
 
-def _one_of(known: tuple[Any, ...]) -> Reader:
+def _choice(choices: tuple[Any, ...]) -> Reader:
     def read(value: Any) -> Any:
-        if value not in known:
-            raise Misfit("", f"{_shown(value)} is not known; write one of {', '.join(known)}")
+        if value not in choices:
+            raise Misfit("", f"{_excerpt(value)} is not known; write one of {', '.join(choices)}")
         return value
 
     return read
@@ -165,15 +165,15 @@ def _one_of(known: tuple[Any, ...]) -> Reader:
 def _sequence(arguments: tuple[Any, ...]) -> Reader:
     """A list as a tuple: `tuple[X, ...]` of any length, `tuple[X, Y, Z]` of its length."""
     variable = arguments[-1] is Ellipsis
-    each = [_reader(argument) for argument in arguments if argument is not Ellipsis]
+    readers = [_reader(argument) for argument in arguments if argument is not Ellipsis]
 
     def read(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
-            raise Misfit("", f"{_shown(value)} is not a list; write [...]")
-        if not variable and len(value) != len(each):
-            raise Misfit("", f"{_shown(value)} is not a list of {len(each)}; write as many")
+            raise Misfit("", f"{_excerpt(value)} is not a list; write [...]")
+        if not variable and len(value) != len(readers):
+            raise Misfit("", f"{_excerpt(value)} is not a list of {len(readers)}; write as many")
         return tuple(
-            _item(each[0] if variable else each[i], i, item) for i, item in enumerate(value)
+            _item(readers[0] if variable else readers[i], i, item) for i, item in enumerate(value)
         )
 
     return read
@@ -188,19 +188,19 @@ def _item(reader: Reader, place: int, item: Any) -> Any:
 
 
 def _mapping(key: Any, item: Any) -> Reader:
-    of_key, of_item = _reader(key), _reader(item)
+    read_key, read_item = _reader(key), _reader(item)
 
     def read(value: Any) -> dict[Any, Any]:
         if isinstance(value, list) and bare(key) is int:
             value = {0: value}
         if not isinstance(value, Mapping):
-            raise Misfit("", f"{_shown(value)} is not a mapping; write {{key: value}}")
-        return {of_key(name): of_item(entry) for name, entry in value.items()}
+            raise Misfit("", f"{_excerpt(value)} is not a mapping; write {{key: value}}")
+        return {read_key(name): read_item(entry) for name, entry in value.items()}
 
     return read
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     """A value in an error message, cut to a readable length."""
     text = str(value)
     return quoted(text if len(text) <= 60 else text[:60] + "...")

@@ -60,23 +60,23 @@ def _unit(hint: Any) -> str:
 def object_of(kind: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
     """The schema of a dataclass: its fields with their meaning, no other keys, those without a
     default required."""
-    hints, said = get_type_hints(kind, include_extras=True), about(kind)
-    properties, needed = {}, []
+    hints, docs = get_type_hints(kind, include_extras=True), about(kind)
+    properties, required = {}, []
     for item in fields(kind):
         if item.name in without:
             continue
-        here = said[item.name]
-        measured = here.unit if get_origin(hints[item.name]) is Annotated else ""
+        doc = docs[item.name]
+        measured = doc.unit if get_origin(hints[item.name]) is Annotated else ""
         properties[item.name] = {
             **_value(hints[item.name]),
-            "description": f"{here.meaning} Unit: {measured}." if measured else here.meaning,
+            "description": f"{doc.meaning} Unit: {measured}." if measured else doc.meaning,
         }
         if item.default is MISSING and item.default_factory is MISSING:
-            needed.append(item.name)
+            required.append(item.name)
     return {
         "type": "object",
         "properties": properties,
-        "required": needed,
+        "required": required,
         "additionalProperties": False,
     }
 
@@ -125,23 +125,23 @@ def _mapping(key: Any, item: Any) -> dict[str, Any]:
     value = _value(item)
     if key is not int:
         return {"type": "object", "additionalProperties": value}
-    sized = {
+    table = {
         "type": "object",
         "patternProperties": {"^\\d+$": value},
         "additionalProperties": False,
     }
-    return {"anyOf": [sized, value]}
+    return {"anyOf": [table, value]}
 
 
 def field_docs(module: ModuleType) -> dict[tuple[str, str], str]:
     """(class, field) → the docstring below the field in its module's source."""
-    found = {}
+    docs = {}
     for node in ast.parse(inspect.getsource(module)).body:
         if not isinstance(node, ast.ClassDef):
             continue
-        for field, below in zip(node.body, node.body[1:], strict=False):
+        for field, docstring in zip(node.body, node.body[1:], strict=False):
             if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
                 continue
-            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-                found[node.name, field.target.id] = inspect.cleandoc(str(below.value.value))
-    return found
+            if isinstance(docstring, ast.Expr) and isinstance(docstring.value, ast.Constant):
+                docs[node.name, field.target.id] = inspect.cleandoc(str(docstring.value.value))
+    return docs

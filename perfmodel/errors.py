@@ -56,25 +56,25 @@ class PerfmodelError(Exception):
 def nearest(name: str, known: Iterable[str]) -> str:
     """The hint for an unknown name: the nearest known names, else all of them."""
     names = sorted(set(known))
-    near = _near(name, names, 0.5)
-    return f"did you mean {' or '.join(near)}?" if near else f"known: {_some(names)}"
+    matches = _matches(name, names, 0.5)
+    return f"did you mean {' or '.join(matches)}?" if matches else f"known: {_short_list(names)}"
 
 
-def _near(name: str, names: Iterable[str], likeness: float) -> list[str]:
+def _matches(name: str, names: Iterable[str], likeness: float) -> list[str]:
     from difflib import get_close_matches  # only needed for errors
 
-    lowered = {spelling.lower(): spelling for spelling in names}
-    found = get_close_matches(name[:100].lower(), lowered, n=3, cutoff=likeness)
-    return [lowered[spelling] for spelling in found]
+    spellings = {spelling.lower(): spelling for spelling in names}
+    matches = get_close_matches(name[:100].lower(), spellings, n=3, cutoff=likeness)
+    return [spellings[spelling] for spelling in matches]
 
 
-def _some(names: list[str]) -> str:
+def _short_list(names: list[str]) -> str:
     """The names, as many as fit into a short line."""
-    shown = names
-    while len(shown) > 1 and len(", ".join(shown)) > _LISTED:
-        shown = shown[:-1]
-    left = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {left} more" if left else "")
+    head = names
+    while len(head) > 1 and len(", ".join(head)) > _LISTED:
+        head = head[:-1]
+    rest = len(names) - len(head)
+    return ", ".join(head) + (f" and {rest} more" if rest else "")
 
 
 def unpredicted(word: str) -> str:
@@ -83,8 +83,8 @@ def unpredicted(word: str) -> str:
     from perfmodel import yamltable  # only needed for errors
 
     words = yamltable.read(Path(__file__).with_name("unpredicted.yaml"))["words"]
-    found = words.get(word.strip().lstrip("-").lower().replace("_", "-"))
-    return f"not predicted; nearest: {found}" if found else ""
+    answer = words.get(word.strip().lstrip("-").lower().replace("_", "-"))
+    return f"not predicted; nearest: {answer}" if answer else ""
 
 
 class UnknownName(PerfmodelError):
@@ -92,11 +92,11 @@ class UnknownName(PerfmodelError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         names = sorted(set(known))
-        is_misspelt = bool(_near(name, names, _MISSPELT))
-        said = "" if is_misspelt else unpredicted(name)
-        if not said:
-            said = f"{nearest(name, names)}{f' {hint}' if hint else ''}"
-        super().__init__(f"no {kind} named {quoted(name)}; {said}")
+        is_misspelt = bool(_matches(name, names, _MISSPELT))
+        advice = "" if is_misspelt else unpredicted(name)
+        if not advice:
+            advice = f"{nearest(name, names)}{f' {hint}' if hint else ''}"
+        super().__init__(f"no {kind} named {quoted(name)}; {advice}")
 
 
 class SpecError(PerfmodelError):
@@ -129,11 +129,11 @@ class SizeError(ProblemError):
     def those(self, check: Callable[[str, int], object]) -> SizeError:
         """The error with the sizes for which `check` raises no `PerfmodelError`."""
         fault, sizes = self.args
-        kept = {
+        options = {
             option: [size for size in some if _passes(check, option, size)]
             for option, some in sizes.items()
         }
-        return SizeError(fault, kept)
+        return SizeError(fault, options)
 
 
 def _passes(check: Callable[[str, int], object], option: str, size: int) -> bool:
@@ -202,11 +202,11 @@ def report(program: str, error: Exception) -> int:
     if line is not None:
         say(f"{program}: {line if len(line) <= _LONGEST else line[:_LONGEST] + '...'}")
         return BAD_INPUT
-    said = f"{type(error).__name__} in {_place(error)}"
+    cause = f"{type(error).__name__} in {_place(error)}"
     text = " ".join(str(error).split())
-    said += f": {text if len(text) <= 200 else text[:200] + '...'}" if text else ""
+    cause += f": {text if len(text) <= 200 else text[:200] + '...'}" if text else ""
     say(
-        f"{program}: this is a fault of perfmodel, not of your input ({said}); please report it "
+        f"{program}: this is a fault of perfmodel, not of your input ({cause}); please report it "
         f"with the command, its input files, perfmodel --version and what {DEBUG}=1 makes it print"
     )
     return FAULT
@@ -220,8 +220,8 @@ def _cause(error: Exception) -> str | None:
         package = (error.name or "").split(".")[0]
         return str(MissingExtra("this command", package)) if package in EXTRAS else None
     if isinstance(error, OSError):
-        where = f"{error.filename}: " if isinstance(error.filename, str) else ""
-        return f"{where}{reason(error)}; check the path, its permissions and the space left"
+        place = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        return f"{place}{reason(error)}; check the path, its permissions and the space left"
     if isinstance(error, UnicodeError):
         return f"text in another encoding ({error}); write it as UTF-8"
     if isinstance(error, MemoryError):
@@ -233,11 +233,11 @@ def _cause(error: Exception) -> str | None:
 
 def _place(error: Exception) -> str:
     """File and line of the innermost frame in our own code."""
-    found, trace = "perfmodel", error.__traceback__
+    place, trace = "perfmodel", error.__traceback__
     root = Path(__file__).parent
     while trace is not None:
         path = Path(trace.tb_frame.f_code.co_filename)
         if path.is_relative_to(root):
-            found = f"{path.relative_to(root).as_posix()}:{trace.tb_lineno}"
+            place = f"{path.relative_to(root).as_posix()}:{trace.tb_lineno}"
         trace = trace.tb_next
-    return found
+    return place

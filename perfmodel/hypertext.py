@@ -19,17 +19,17 @@ def table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], note
         "<tr>" + "".join(_cell("td", text, i) for i, text in enumerate(row)) + "</tr>"
         for row in rows
     ]
-    below = f'<div style="opacity:0.7">{_escaped(note)}</div>' if note else ""
+    footer = f'<div style="opacity:0.7">{_escape(note)}</div>' if note else ""
     return (
-        f"<div><strong>{_escaped(title)}</strong>"
+        f"<div><strong>{_escape(title)}</strong>"
         f"<table>{f'<thead><tr>{head}</tr></thead>' if header else ''}"
-        f"<tbody>{''.join(lines)}</tbody></table>{below}</div>"
+        f"<tbody>{''.join(lines)}</tbody></table>{footer}</div>"
     )
 
 
 def _cell(tag: str, text: str, i: int) -> str:
-    return f'<{tag} style="{_NUMBER if i else _CELL}">{_escaped(text)}</{tag}>'
+    return f'<{tag} style="{_NUMBER if i else _CELL}">{_escape(text)}</{tag}>'
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return html.escape(printable(text))

@@ -45,8 +45,8 @@ def printable(text: str) -> str:
     """`text` on one line, without escape sequences and without what does not print."""
     if text.isprintable():
         return text
-    plain = _ESCAPES.sub("", text)
-    return "".join(char if char.isprintable() else " " if char.isspace() else "" for char in plain)
+    body = _ESCAPES.sub("", text)
+    return "".join(char if char.isprintable() else " " if char.isspace() else "" for char in body)
 
 
 def without_controls(text: str) -> str:
@@ -56,8 +56,8 @@ def without_controls(text: str) -> str:
 
 def quoted(text: str, most: int = 80) -> str:
     """`text` in quotes for a message: at most `most` characters, control characters escaped."""
-    shown = text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 4 :]}"
-    return repr(shown)
+    excerpt = text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 4 :]}"
+    return repr(excerpt)
 
 
 def csv_cell(text: str) -> str:
@@ -77,16 +77,16 @@ def _lookalikes(error: UnicodeError) -> tuple[str, int]:
     """Replace characters that cannot be encoded by similar ASCII, else by a question mark."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    found = (_ascii(char) for char in error.object[error.start : error.end])
-    return "".join(found), error.end
+    letters = (_ascii(char) for char in error.object[error.start : error.end])
+    return "".join(letters), error.end
 
 
 def _ascii(char: str) -> str:
     if char in _ASCII:
         return _ASCII[char]
     parts = unicodedata.normalize("NFKD", char)
-    plain = "".join(part for part in parts if part.isascii() and part.isprintable())
-    return plain or "?"
+    letters = "".join(part for part in parts if part.isascii() and part.isprintable())
+    return letters or "?"
 
 
 codecs.register_error(LOOKALIKES, _lookalikes)

@@ -40,41 +40,40 @@ def points(group: str) -> tuple[EntryPoint, ...]:
     """The entry points `perfmodel.{group}` of all packages, by name."""
     from importlib.metadata import entry_points  # slow to import: as long as a prediction
 
-    found = entry_points(group=f"perfmodel.{group}")
-    return tuple(sorted(found, key=lambda point: point.name))
+    return tuple(sorted(entry_points(group=f"perfmodel.{group}"), key=lambda point: point.name))
 
 
 def leave_out(point: EntryPoint, error: Exception) -> None:
     """Warn that the extension at an entry point is left out, and why."""
-    said = " ".join(f"{type(error).__name__}: {error}".split())
-    message = f"{point.group} {point.name} ({point.value}) is left out: {said}"
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    message = f"{point.group} {point.name} ({point.value}) is left out: {reason}"
     warnings.warn(message, PluginWarning, stacklevel=2)
 
 
 @lru_cache(maxsize=16)
 def brought(group: str) -> tuple[tuple[EntryPoint, Any], ...]:
     """Every entry point of a group with its object; those that fail to load are left out."""
-    found = []
+    objects = []
     for point in points(group):
         try:
-            found.append((point, point.load()))
+            objects.append((point, point.load()))
         except Exception as error:  # anything may go wrong in another package
             leave_out(point, error)
-    return tuple(found)
+    return tuple(objects)
 
 
 def folders(kind: str, variable: str = "") -> list[Path]:
     """A user's own folders of a kind of file: those in `variable`, then those in PERFMODEL_PATH."""
-    own = [Path(folder) for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
+    paths = [Path(folder) for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
     roots = os.environ.get(ENVIRONMENT, "").split(os.pathsep)
-    return [*own, *(Path(root) / kind for root in roots if root)]
+    return [*paths, *(Path(root) / kind for root in roots if root)]
 
 
 def packages(kind: str) -> Iterator[Path]:
     """Folders of a kind of file that packages bring."""
-    for point, found in brought(kind):
+    for point, target in brought(kind):
         try:
-            yield Path(os.fspath(found() if callable(found) else found))
+            yield Path(os.fspath(target() if callable(target) else target))
         except Exception as error:  # anything may go wrong in another package
             leave_out(point, error)
 
@@ -100,8 +99,8 @@ def left_out(error: PerfmodelError) -> None:
 
 def listed(kind: str, shipped: Path, variable: str = "") -> list[str]:
     """Names of all files of a kind, sorted; opens none."""
-    every = [*folders(kind, variable), shipped, *packages(kind)]
-    return sorted({path.stem for path in files(every)})
+    places = [*folders(kind, variable), shipped, *packages(kind)]
+    return sorted({path.stem for path in files(places)})
 
 
 def located(kind: str, name: str, shipped: Path, variable: str = "") -> Path | None:

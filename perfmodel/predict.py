@@ -127,46 +127,46 @@ def predict_arrays(
     )
     values = constants or default()
     if tile:
-        request, problem = _with_tile(request, problem, tile)
-    alike = distinct(problem) if reuse is None and not mesh and not tile else None
-    if alike is None or 2 * len(alike[0]) > len(alike[1]):  # distinct problems are held twice
-        return _predicted(problem, device, values, request)
-    first, which = alike
-    return _predicted(pick(problem, first), device, values, request).of(problem, which)
+        request, problem = _tile_request(request, problem, tile)
+    unique = distinct(problem) if reuse is None and not mesh and not tile else None
+    if unique is None or 2 * len(unique[0]) > len(unique[1]):  # distinct problems are held twice
+        return _predict_pieces(problem, device, values, request)
+    first, inverse = unique
+    return _predict_pieces(pick(problem, first), device, values, request).of(problem, inverse)
 
 
-def _with_tile(
+def _tile_request(
     request: Request, problem: Problem, tile: Mapping[str, Any]
 ) -> tuple[Request, Problem]:
     """The request with the caller's own tile, and the problem repeated for each tile."""
-    found = owntile.read(operator_of(problem), tile)
-    n = max(value.size for value in found.values())
+    dims = owntile.read(operator_of(problem), tile)
+    n = max(value.size for value in dims.values())
     problem = repeated(problem, n)
     if n not in (1, length(problem)):
         raise ProblemError(f"{n} tiles for {length(problem)} problems; give each its tile, or one")
-    return replace(request, tile=found), problem
+    return replace(request, tile=dims), problem
 
 
-def _predicted(
+def _predict_pieces(
     problem: Problem, device: Device, constants: Constants, request: Request
 ) -> Predictions:
     """Predictions of problems of one kind, piece by piece."""
     n = length(problem)
-    made = Filled(n)
+    table = Filled(n)
     if n > 1:
         _keep_working_memory()
     operator, reuse, tiles = operator_of(problem), request.reuse, request.tile
     for index in _pieces(operator, shard(problem, device, request), n, device, request):
-        asked = replace(request, reuse=reuse_at(reuse, index), tile=owntile.at(tiles, index))
-        part, timed = time_on(operator, pick(problem, index), device, constants, asked)
+        query = replace(request, reuse=reuse_at(reuse, index), tile=owntile.at(tiles, index))
+        part, time = time_on(operator, pick(problem, index), device, constants, query)
         family = operator.family(part)
-        basis = _known(family, device, timed, request)
-        results = _results(family, basis, part, device, timed)
-        for label, said, chosen in _kinds(part, device, timed, results):
-            made.put(index[chosen], (label, timed.implementation, said, basis))
-        made.fill(index, results)
-        put(made.exchanged, timed.exchanges, index, n)
-    return made.predictions(problem, device)
+        basis = _knowledge(family, device, time, request)
+        results = _results(family, basis, part, device, time)
+        for label, notes, members in _kinds(part, device, time, results):
+            table.put(index[members], (label, time.implementation, notes, basis))
+        table.fill(index, results)
+        put(table.exchanged, time.exchanges, index, n)
+    return table.predictions(problem, device)
 
 
 def _keep_working_memory() -> None:
@@ -184,18 +184,18 @@ def _pieces(
     operator: Operator, problem: Problem, n: int, device: Device, request: Request
 ) -> list[np.ndarray]:
     """Index sets of problems that one call can time, each at most the operator's chunk."""
-    alike = groups(operator.same_call(problem.values()) if n > 1 else None, n)
+    sets = groups(operator.same_call(problem.values()) if n > 1 else None, n)
     if n > 1:
-        alike = [
+        sets = [
             index[part]
-            for index in alike
-            for part in _routed(operator, problem, index, device, request)
+            for index in sets
+            for part in _route_groups(operator, problem, index, device, request)
         ]
     size = operator.chunk
-    return [part[i : i + size] for part in alike for i in range(0, len(part), size)]
+    return [part[i : i + size] for part in sets for i in range(0, len(part), size)]
 
 
-def _routed(
+def _route_groups(
     operator: Operator, problem: Problem, index: np.ndarray, device: Device, request: Request
 ) -> Sequence[np.ndarray]:
     """The parts of a piece that one kernel of the library runs."""
@@ -203,72 +203,70 @@ def _routed(
 
 
 def _kinds(
-    problem: Problem, device: Device, timed: Timed, results: Mapping[str, np.ndarray]
+    problem: Problem, device: Device, time: Timed, results: Mapping[str, np.ndarray]
 ) -> Iterator[tuple[str, tuple[str, ...], np.ndarray]]:
     """Schedule name, assumptions and problems of each kind in a piece.
 
     A schedule that could cut an axis into slices but does not is named so. Problems that need more
     memory than the device has get an assumption that says so.
     """
-    n = len(timed.seconds)
-    slices = next((timed.tile[name] for name in ("slices", "splits") if name in timed.tile), None)
+    n = len(time.seconds)
+    slices = next((time.tile[name] for name in ("slices", "splits") if name in time.tile), None)
     cut = np.ones(n, dtype=bool) if slices is None else np.asarray(slices > 1)
-    held = {name: results[f"footprints.{name}"] for name in ("hbm", *timed.estimate.beyond_bytes)}
-    rooms = capacity.rooms(device, held)
-    lacking = {name: held[name] > room for name, room in rooms.items()}
-    beyond = np.any(list(lacking.values()), axis=0)
-    uncut = _UNCUT.get(timed.schedule, timed.schedule)
-    for label, sliced in ((timed.schedule, cut), (uncut, ~cut)):
+    needs = {name: results[f"footprints.{name}"] for name in ("hbm", *time.estimate.beyond_bytes)}
+    rooms = capacity.rooms(device, needs)
+    shortages = {name: needs[name] > room for name, room in rooms.items()}
+    oversize = np.any(list(shortages.values()), axis=0)
+    uncut = _UNCUT.get(time.schedule, time.schedule)
+    for label, mask in ((time.schedule, cut), (uncut, ~cut)):
         for large in (False, True):
-            chosen = np.flatnonzero(sliced & (beyond == large))
-            if chosen.size:
-                said = _too_large(device, held, lacking, chosen) if large else ()
-                yield label, (*timed.assumptions, *said), chosen
+            members = np.flatnonzero(mask & (oversize == large))
+            if members.size:
+                notes = _too_large(device, needs, shortages, members) if large else ()
+                yield label, (*time.assumptions, *notes), members
 
 
 def _too_large(
     device: Device,
-    held: Mapping[str, np.ndarray],
-    lacking: Mapping[str, np.ndarray],
-    chosen: np.ndarray,
+    needs: Mapping[str, np.ndarray],
+    shortages: Mapping[str, np.ndarray],
+    members: np.ndarray,
 ) -> tuple[str, ...]:
     """A line for each level that is too small for some of the chosen problems, with their least
     need."""
     least = {
-        name: float(held[name][chosen][short[chosen]].min())
-        for name, short in lacking.items()
-        if short[chosen].any()
+        name: float(needs[name][members][short[members]].min())
+        for name, short in shortages.items()
+        if short[members].any()
     }
     return capacity.too_large(device, least)
 
 
-def _known(family: str, device: Device, timed: Timed, request: Request) -> Known:
+def _knowledge(family: str, device: Device, time: Timed, request: Request) -> Known:
     """What is known of the device, the implementation and the harness."""
-    kernel = "" if "implementation" in timed.unknowns else timed.implementation
+    kernel = "" if "implementation" in time.unknowns else time.implementation
     return known(family, device, request.implementation, kernel, request.harness)
 
 
 def _results(
-    family: str, basis: Known, problem: Problem, device: Device, timed: Timed
+    family: str, basis: Known, problem: Problem, device: Device, time: Timed
 ) -> dict[str, np.ndarray]:
     """All arrays of a prediction for the problems of one piece."""
-    estimate = timed.estimate
+    estimate = time.estimate
     terms = {
-        **estimate.terms, "launch": timed.launch_seconds, "included": timed.included_seconds,
+        **estimate.terms, "launch": time.launch_seconds, "included": time.included_seconds,
     }  # fmt: skip
     floor = physical.floor_seconds(problem, device, estimate.matrix_flops)
-    low, high = spread.interval(
-        family, basis, timed.seconds, floor, linked="link" in timed.unknowns
-    )
-    absent = {"l2": np.zeros(len(timed.seconds))} if device.level("l2") is None else {}
-    limiter, runner_up = rank({**terms, **absent}, timed.seconds - timed.exchange_seconds)
+    low, high = spread.interval(family, basis, time.seconds, floor, linked="link" in time.unknowns)
+    dummy = {"l2": np.zeros(len(time.seconds))} if device.level("l2") is None else {}
+    limiter, runner_up = rank({**terms, **dummy}, time.seconds - time.exchange_seconds)
     footprints = {"hbm": estimate.memory_bytes, **estimate.beyond_bytes}
     tables = {
-        "terms": terms, "bytes": estimate.bytes, "tile": timed.tile, "footprints": footprints,
-        "dispatch": vars(timed.dispatch),
+        "terms": terms, "bytes": estimate.bytes, "tile": time.tile, "footprints": footprints,
+        "dispatch": vars(time.dispatch),
     }  # fmt: skip
     return {
-        "seconds": timed.seconds,
+        "seconds": time.seconds,
         "low_seconds": low,
         "high_seconds": high,
         "limiter": limiter,
@@ -292,9 +290,9 @@ def rank(terms: Mapping[str, np.ndarray], seconds: np.ndarray) -> tuple[np.ndarr
     """
     serial = sum((terms[name] for name in ("blocks", "gap", "launch", "included")), start=0.0)
     binds = terms["power"] >= 0.999 * (seconds - serial)
-    ruling = {**terms, "power": np.where(binds, terms["power"], 0.0)}
-    names = np.array(list(ruling))
-    times = np.stack([np.broadcast_to(each, seconds.shape) for each in ruling.values()])
+    limits = {**terms, "power": np.where(binds, terms["power"], 0.0)}
+    names = np.array(list(limits))
+    times = np.stack([np.broadcast_to(each, seconds.shape) for each in limits.values()])
     first = np.argmax(times, axis=0)
     np.put_along_axis(times, first[None], -1.0, axis=0)
     return np.asarray(names[first]), np.asarray(names[np.argmax(times, axis=0)])

@@ -27,8 +27,8 @@ _SHOWN = 20  # predictions that a notebook shows of many
 def counted_work(useful_flops: float | None, flops: Mapping[str, float]) -> float:
     """Operations that rates and intensities count: those that the mask leaves, by the papers'
     convention; without one, the executed ones of the matrix unit, else of the other units."""
-    other: float = (flops.get("vector") or 0.0) + (flops.get("special") or 0.0)
-    return useful_flops or flops.get("matrix") or other
+    rest: float = (flops.get("vector") or 0.0) + (flops.get("special") or 0.0)
+    return useful_flops or flops.get("matrix") or rest
 
 
 @dataclass(frozen=True)
@@ -115,15 +115,15 @@ class Prediction:
         from perfmodel.hypertext import table
         from perfmodel.units import seconds
 
-        called = self.levels
+        labels = self.levels
         span = f"{seconds(self.low_seconds)} to {seconds(self.high_seconds)}"
         rows = [
             ("time", seconds(self.seconds)),
             ("range", span),
-            ("limiter", called.get(self.limiter, self.limiter)),
+            ("limiter", labels.get(self.limiter, self.limiter)),
             ("schedule", f"{self.schedule} {self.implementation}".strip()),
             *(
-                (f"{called.get(name, name)} time", seconds(value))
+                (f"{labels.get(name, name)} time", seconds(value))
                 for name, value in sorted(self.terms.items(), key=lambda item: -item[1])
                 if value > 0
             ),
@@ -228,54 +228,54 @@ class Predictions:
     @cached_property
     def levels(self) -> Mapping[str, str]:
         """Names on this device of the levels whose bytes are counted."""
-        found = {level.name: level.short for level in self.device.levels()}
-        return {name: found.get(name, name) for name in self.bytes}
+        names = {level.name: level.short for level in self.device.levels()}
+        return {name: names.get(name, name) for name in self.bytes}
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a line a problem, the first twenty."""
         from perfmodel.hypertext import table
         from perfmodel.units import seconds
 
-        shown = [self.one(i) for i in range(min(len(self), _SHOWN))]
-        varying = [
+        sample = [self.one(i) for i in range(min(len(self), _SHOWN))]
+        columns = [
             name
-            for name in (shown[0].problem if shown else {})
-            if len({str(one.problem.get(name)) for one in shown}) > 1
+            for name in (sample[0].problem if sample else {})
+            if len({str(one.problem.get(name)) for one in sample}) > 1
         ]
         rows = [
             (
                 one.schedule,
-                *(str(one.problem.get(name)) for name in varying),
+                *(str(one.problem.get(name)) for name in columns),
                 seconds(one.seconds),
                 f"{seconds(one.low_seconds)} to {seconds(one.high_seconds)}",
                 one.levels.get(one.limiter, one.limiter),
             )
-            for one in shown
+            for one in sample
         ]
-        rest = len(self) - len(shown)
+        rest = len(self) - len(sample)
         note = f"and {rest:,} more" if rest else ""
-        header = ("schedule", *varying, "time", "range", "limiter")
+        header = ("schedule", *columns, "time", "range", "limiter")
         return table(f"{self.algorithm} on {self.device.slug}", header, rows, note)
 
     def of(self, problem: Problem, which: np.ndarray) -> Predictions:
         """Predictions of `problem`, the i-th of which equals the `which[i]`-th of these."""
 
-        def taken(value: Any) -> Any:
+        def select(value: Any) -> Any:
             if isinstance(value, Mapping):
                 return {name: each[which] for name, each in value.items()}
             return value[which] if isinstance(value, np.ndarray) else value
 
-        values = {item.name: taken(getattr(self, item.name)) for item in fields(self)}
+        values = {item.name: select(getattr(self, item.name)) for item in fields(self)}
         return replace(self, **{**values, "problem": problem})
 
     def one(self, i: int) -> Prediction:
         """The i-th prediction."""
-        schedule, implementation, assumptions, known = self.kinds[self.kind[i]]
+        schedule, implementation, assumptions, basis = self.kinds[self.kind[i]]
 
-        def at(table: Mapping[str, np.ndarray]) -> dict[str, float]:
+        def row(table: Mapping[str, np.ndarray]) -> dict[str, float]:
             return {name: float(values[i]) for name, values in table.items()}
 
-        footprints = at(self.footprints)
+        footprints = row(self.footprints)
         rooms = capacity.rooms(self.device, footprints)
         fits = {name: footprints[name] <= room for name, room in rooms.items()}
         return Prediction(
@@ -289,21 +289,21 @@ class Predictions:
             high_seconds=float(self.high_seconds[i]),
             limiter=str(self.limiter[i]),
             runner_up=str(self.runner_up[i]),
-            terms=at(self.terms),
-            flops=at(self.flops),
+            terms=row(self.terms),
+            flops=row(self.flops),
             useful_flops=float(self.useful_flops[i]),
-            bytes=at(self.bytes),
+            bytes=row(self.bytes),
             footprint_bytes=float(self.footprint_bytes[i]),
             footprints=footprints,
             fits=all(fits.values()),
             fits_at=fits,
             levels=self.levels,
-            tile={name: size for name, size in at(self.tile).items() if not math.isnan(size)},
+            tile={name: size for name, size in row(self.tile).items() if not math.isnan(size)},
             waves=float(self.waves[i]),
             occupancy=float(self.occupancy[i]),
             assumptions=assumptions,
-            dispatch=at(self.dispatch),
-            known=known,
+            dispatch=row(self.dispatch),
+            known=basis,
             exchanges=tuple(item.at(i) for item in self.exchanges),
         )
 

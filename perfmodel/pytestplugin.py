@@ -41,17 +41,17 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     mark = pyfuncitem.get_closest_marker(MARK)
     if mark is None:
         return None
-    expected, within = _expected(*mark.args, **mark.kwargs)
+    expected, tolerance = _expectation(*mark.args, **mark.kwargs)
     names = pyfuncitem._fixtureinfo.argnames
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
     measured = seconds_of(lambda: pyfuncitem.obj(**arguments))
-    said = verdict(expected, measured, within)
-    if said:
-        pytest.fail(said, pytrace=False)
+    fault = verdict(expected, measured, tolerance)
+    if fault:
+        pytest.fail(fault, pytrace=False)
     return True
 
 
-def _expected(
+def _expectation(
     problem: Problem,
     device: str,
     within: float = WITHIN,
@@ -65,10 +65,10 @@ def _expected(
     from perfmodel.hardware import load
     from perfmodel.predict import predict
 
-    spec, found = load(device), device_here()
-    if found != spec.slug:
-        here = f"here is {found}" if found else "there is no GPU here"
-        pytest.skip(f"perfmodel: runs on {spec.slug}, and {here}")
+    spec, slug = load(device), device_here()
+    if slug != spec.slug:
+        state = f"here is {slug}" if slug else "there is no GPU here"
+        pytest.skip(f"perfmodel: runs on {spec.slug}, and {state}")
     harness = HARNESS["events"]
     return predict(problem, spec, implementation=implementation, harness=harness), within
 
@@ -99,14 +99,14 @@ def verdict(expected: Prediction, measured: float, within: float) -> str:
     """Why a measured time fails; empty where it holds."""
     from perfmodel.units import seconds
 
-    said = (
+    comparison = (
         f"measured {seconds(measured)}, predicted {seconds(expected.seconds)} on "
         f"{expected.device} ({seconds(expected.low_seconds)} to {seconds(expected.high_seconds)}, "
         f"limited by {expected.levels.get(expected.limiter, expected.limiter)})"
     )
     ratio = measured / expected.seconds
     if ratio > within:
-        return f"{said}: {ratio:.2f} times the prediction, and {within:g} times is allowed"
+        return f"{comparison}: {ratio:.2f} times the prediction, and {within:g} times is allowed"
     if measured < min(expected.low_seconds, expected.seconds / within):
-        return f"{said}: faster than the model's range; is the work all inside the test?"
+        return f"{comparison}: faster than the model's range; is the work all inside the test?"
     return ""

@@ -118,13 +118,13 @@ def _wrong_unit(text: str, unit: str, dimension: str) -> str:
     """Why `unit` does not fit: another quantity, a binary prefix on a rate, or a bit for a byte."""
     expected = DIMENSIONS[dimension]
     write = f'write it like "{expected.example}"'
-    for other, scales in _SCALES.items():
+    for quantity, scales in _SCALES.items():
         if unit in scales:
-            return f"{dimension} {text!r} has the unit of a {other}; {write}"
+            return f"{dimension} {text!r} has the unit of a {quantity}; {write}"
     if unit[1:2] == "i" and unit[:1] + unit[2:] in _SCALES[dimension]:
         return f"{dimension} {text!r} has a binary prefix, but rates are decimal; {write}"
-    near = next((u for u in _SCALES[dimension] if u.lower() == unit.lower()), None)
-    hint = f"did you mean {near!r}?" if near else write
+    match = next((u for u in _SCALES[dimension] if u.lower() == unit.lower()), None)
+    hint = f"did you mean {match!r}?" if match else write
     return f"{dimension} {text!r} has an unknown unit {unit!r}; {hint}"
 
 
@@ -145,13 +145,13 @@ def si(value: float, unit: str, digits: int = 3) -> str:
 def binary(value: float, digits: int = 3) -> str:
     """Bytes with a binary prefix, rounded before the prefix is chosen: "50.0 MiB"."""
     prefix, scale = "", 1
-    for larger, factor in BINARY.items():
+    for unit, factor in BINARY.items():
         if abs(_significant(value / scale, digits)) < 1024:
             break
-        prefix, scale = larger, factor
-    scaled = value / scale
-    whole = len(str(int(abs(_significant(scaled, digits)))))
-    return f"{scaled:.{max(digits - whole, 0) if prefix else 0}f} {prefix}B"
+        prefix, scale = unit, factor
+    number = value / scale
+    places = len(str(int(abs(_significant(number, digits)))))
+    return f"{number:.{max(digits - places, 0) if prefix else 0}f} {prefix}B"
 
 
 def _significant(value: float, digits: int) -> float:
@@ -168,7 +168,7 @@ def exact(value: float, unit: str) -> str:
     """`value` with all its digits (and a prefix if `unit` takes one): `parse` returns the same
     value."""
     number = Decimal(repr(value))
-    prefixed = value and unit not in _UNPREFIXED
-    power = min(max(number.adjusted() // 3 * 3, -9), 18) if prefixed else 0
-    scaled = number.scaleb(-power).normalize()
-    return f"{scaled:f} {_PREFIX[power]}{unit}"
+    takes_prefix = value and unit not in _UNPREFIXED
+    power = min(max(number.adjusted() // 3 * 3, -9), 18) if takes_prefix else 0
+    mantissa = number.scaleb(-power).normalize()
+    return f"{mantissa:f} {_PREFIX[power]}{unit}"

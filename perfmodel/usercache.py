@@ -20,12 +20,12 @@ def folder(kind: str) -> Path:
 
     Raises `OSError` where the user has no home.
     """
-    own = os.environ.get(ENVIRONMENT)
-    if own:
-        return Path(own) / kind
-    variable, below = _BY_PLATFORM.get(sys.platform, _ELSEWHERE)
+    override = os.environ.get(ENVIRONMENT)
+    if override:
+        return Path(override) / kind
+    variable, tail = _BY_PLATFORM.get(sys.platform, _ELSEWHERE)
     base = os.environ.get(variable, "")
     try:
-        return Path(base if os.path.isabs(base) else Path.home() / below) / "perfmodel" / kind
+        return Path(base if os.path.isabs(base) else Path.home() / tail) / "perfmodel" / kind
     except RuntimeError as error:
         raise OSError(str(error)) from None

@@ -61,9 +61,9 @@ def kept(path: Path, text: str, decode: Callable[[], _T]) -> _T:
     with suppress(OSError, ValueError):
         name = f"{path.name}-{len(content):x}-{zlib.crc32(content):08x}.json"
         file = usercache.folder(f"yaml-{__version__}-{FORMAT}") / name
-        check, _, stored = file.read_bytes().partition(b"\n")
-        if check == _check(stored):
-            document: _T = _loads(stored)
+        check, _, payload = file.read_bytes().partition(b"\n")
+        if check == _check(payload):
+            document: _T = _loads(payload)
             return document
     document = decode()
     if file is not None:
@@ -76,30 +76,30 @@ def _keep(file: Path, document: Any) -> None:
     from tempfile import mkstemp
 
     with suppress(OSError, TypeError, ValueError):
-        stored = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-        if repr(_loads(stored)) != repr(document):
+        payload = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        if repr(_loads(payload)) != repr(document):
             return
         file.parent.mkdir(parents=True, exist_ok=True)
         descriptor, partial = mkstemp(dir=file.parent)
         try:
             with open(descriptor, "wb") as stream:
-                stream.write(_check(stored) + b"\n" + stored)
+                stream.write(_check(payload) + b"\n" + payload)
             os.replace(partial, file)
         finally:
             Path(partial).unlink(missing_ok=True)
 
 
-def _check(stored: bytes) -> bytes:
+def _check(payload: bytes) -> bytes:
     """The first line of a cached file, which damage of the rest changes."""
-    return f"{zlib.crc32(stored):08x}".encode()
+    return f"{zlib.crc32(payload):08x}".encode()
 
 
-def _loads(stored: bytes) -> Any:
-    hook = _numbered if _DIGITS_FIRST.search(stored) else None  # it takes a quarter of the time
-    return json.loads(stored, object_hook=hook)
+def _loads(payload: bytes) -> Any:
+    hook = _int_keys if _DIGITS_FIRST.search(payload) else None  # it takes a quarter of the time
+    return json.loads(payload, object_hook=hook)
 
 
-def _numbered(mapping: dict[str, Any]) -> dict[Any, Any]:
+def _int_keys(mapping: dict[str, Any]) -> dict[Any, Any]:
     """A mapping from JSON, whose keys are texts, with integer keys where all are digits."""
     if mapping and all(map(str.isdecimal, mapping)):
         return {int(key): value for key, value in mapping.items()}

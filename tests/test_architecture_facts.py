@@ -14,7 +14,7 @@ from perfmodel.timing.architectures import (
     _KEYS,
     Architecture,
     _fits,
-    _wanted,
+    _type_words,
     architecture_of,
     architectures,
 )
@@ -97,7 +97,7 @@ def test_every_fact_of_every_architecture_may_be_said_by_a_spec():
         for key, hint in hints.items():
             value = getattr(row, key)
             value = list(value) if isinstance(value, tuple) else value
-            assert _wanted(hint)
+            assert _type_words(hint)
             if value not in (0, None, float("inf")):
                 assert _fits(value, hint), (row.name, key)
 

@@ -282,3 +282,14 @@ def test_the_released_kernel_holds_keys_in_registers_where_the_paper_has_them_in
     both = 2 * 256 * 64 * 2
     assert paper.shared_footprint_bytes >= released.shared_footprint_bytes + both
     assert released.register_footprint_bytes >= paper.register_footprint_bytes + both
+
+
+@pytest.mark.parametrize("heads", [2, 8])
+def test_gradients_of_keys_are_summed_a_query_head_at_a_time(heads):
+    """32 queries of one head, 128 keys by 64 elements in bf16, three stages."""
+    problem = Attention(1, heads, 2, 512, 512, 64)
+    cost = count(standard_backward(), problem.sizes(), problem.elements())
+    names = [step.name for step in standard_backward().algorithm.steps]
+    kernels = dict(zip(names, cost.kernels, strict=True))
+    for gradient in ("dkeys", "dvalues"):
+        assert kernels[gradient].shared_footprint_bytes == 3 * 32 * (128 + 64) * 2

@@ -200,7 +200,7 @@ def test_the_grid_of_heads_is_searched_block_by_block(monkeypatch):
         operators.load("attention"), {**sizes, "heads_kv": np.array([50, 36, 35])}, kinds, follows
     )
     (heads,) = found._multiples()
-    assert found._agreeing(heads) == {"heads_q": [35], "heads_kv": [35]}
+    assert found._first_pair(heads) == {"heads_q": [35], "heads_kv": [35]}
     with pytest.raises(ProblemError, match="the grid is empty"):
         Grid(operators.load("attention"), {**sizes, "heads_kv": np.array([50, 41])}, kinds, follows)
 

@@ -233,8 +233,8 @@ def test_a_slug_opens_one_file(monkeypatch):
     monkeypatch.setattr(
         catalogue.specfile, "read", lambda kind, path, check: opened.append(path) or path
     )
-    monkeypatch.setattr(catalogue, "_cached", catalogue._cached.__wrapped__)
-    monkeypatch.setattr(catalogue, "_named", catalogue._read)
+    monkeypatch.setattr(catalogue, "_read_cached", catalogue._read_cached.__wrapped__)
+    monkeypatch.setattr(catalogue, "_device", catalogue._read)
     load("b200")
     assert [path.name for path in opened] == ["b200.yaml"]
 

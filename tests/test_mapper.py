@@ -23,6 +23,7 @@ from perfmodel.napkin.nests import Nest, nests
 from perfmodel.napkin.tiles import candidates, combined, fewest
 from perfmodel.napkin.trace import least_bytes, rows, sentences
 from perfmodel.operators import registry
+from perfmodel.operators.declared import DeclaredOperator
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
 
@@ -249,6 +250,31 @@ def test_no_candidate_beats_its_bound():
         width = max((len(values) for values in tiles.values()), default=1)
         seconds = mapper.seconds_of(target, layout, laid, cost, width)
         assert np.all(mapper.bound_of(target, layout, cost) <= seconds)
+
+
+def test_tilings_of_every_run_of_steps_are_weighed():
+    case = library.load("attention").at(seq=256)
+    table = fronts(case.algorithm, case.sizes, case.elements)
+    each = [front.considered for front in table.by_steps.values()]
+    assert len(each) > 1
+    assert min(each) > 0
+    assert least_bytes(case, 2**20, table).weighed == sum(each)
+
+
+def test_many_axes_of_one_kind_have_few_nests():
+    """A product of two tensors, each of six axes of its own, whose result has all twelve."""
+    one, other = ([f"{letter}{i}" for i in range(6)] for letter in "ab")
+    axes = dict.fromkeys([axis for pair in zip(one, other, strict=True) for axis in pair], 3)
+    shapes = {"A": one, "B": other, "C": list(axes)}
+    declaration = declare(
+        name="outer", axes=axes, types=dict.fromkeys(shapes, "fp32"),
+        tensors={name: {"axes": own, "element": name} for name, own in shapes.items()},
+        steps={"multiply": {"map": ["A", "B"], "to": "C"}}, outputs=["C"],
+    )  # fmt: skip
+    case = DeclaredOperator(declaration).problem().cases[0]
+    assert 2 < sum(1 for _ in nests(case.algorithm, case.sizes)) <= 2 * (2 * 6 + 1) ** 2
+    found = search(case, load("a100-sxm4-80gb"))
+    assert found.kernels[0].bytes["hbm"] == pytest.approx(4 * (2 * 3**6 + 3**12), rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["conv", "moe", "linear-attention", "layernorm-matmul", "softmax"])

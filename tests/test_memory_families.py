@@ -15,7 +15,7 @@ from perfmodel.timing.constants import default
 from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.machine import machine
 from perfmodel.timing.memory import hbm_rate
-from perfmodel.timing.rowwise import _for_device, _integer_ops
+from perfmodel.timing.rowwise import _device_layout, _integer_ops
 from perfmodel.timing.traffic import held_share, swept_share
 
 CONSTANTS = default()
@@ -159,7 +159,7 @@ def test_threads_that_stride_over_whole_loads_leave_none_of_them_apart():
     problem = Rowwise("quantise", 100, 6144)
     rounds = replace(layout, strided=False)
     here = machine(load("h100-sxm"))
-    strided, plain = (_for_device(each, problem, here) for each in (layout, rounds))
+    strided, plain = (_device_layout(each, problem, here) for each in (layout, rounds))
     whole, ragged = (_integer_ops(problem, each) for each in (strided, plain))
     assert whole == pytest.approx(4 * 100 * 6144 * 2 / 16)
     assert ragged > 4 * whole  # a third of each row goes one element at a time

@@ -243,6 +243,24 @@ def test_a_policy_is_counted_where_it_lies():
     assert away.device < 6 * shape.weight_bytes
 
 
+@pytest.mark.parametrize("cached", [0.0, 0.5, 1.0])
+def test_activations_cross_the_link_for_each_sequence(cached):
+    """In decoding those on the host, and queries and results of attention over the host's cache."""
+    shape, rates = of_network(OPT), Modelled(OPT, T4, XEON)
+    one, three = (
+        rates.decode(
+            shape,
+            REQUEST,
+            Policy(8, blocks, (1.0, 0.0, 0.0), (cached, 1 - cached, 0.0), (0.0, 1.0, 0.0)),
+        )
+        for blocks in (1, 3)
+    )
+    assert three.to_device == pytest.approx(3 * one.to_device)
+    assert three.to_host == pytest.approx(3 * one.to_host)
+    link = host_bytes_per_s(T4, XEON)
+    assert one.to_host == pytest.approx(8 * shape.activation_bytes * (2 - cached) / link)
+
+
 @pytest.mark.parametrize("part", [1, 8])
 def test_a_cache_on_the_device_is_there_as_a_whole_and_twice_for_the_part_that_runs(part):
     """2303.06865, appendix A.2: attention reads one copy of its part's cache and writes another.

@@ -17,7 +17,7 @@ from perfmodel.networks import library
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.summary import cache_bytes_per_token
 from perfmodel.onchip.holding import holding, least_devices
-from perfmodel.onchip.latency import is_on_chip, latency
+from perfmodel.onchip.latency import PRODUCTS, is_on_chip, latency
 from perfmodel.onchip.streaming import streamed
 
 WSE, GROQ, H100 = load("wse-2"), load("groq-lpu"), load("h100-sxm")
@@ -99,6 +99,15 @@ def test_a_layer_of_its_own_cores_has_shorter_ways_and_less_of_the_machine(netwo
     assert stacked.fabric == pytest.approx(spread.fabric / math.sqrt(layers))
     assert stacked.matrix == pytest.approx(spread.matrix * layers)
     assert spread.links == stacked.links == 0.0
+
+
+def test_stacked_devices_pass_activations_on_once_each():
+    """Three crossings between four devices; spread layers cross in each of their products."""
+    layouts = {layout.name: layout for layout in latency(made("llama-2-70b"), WSE, 4).layouts}
+    layers = library.load("llama-2-70b").layers
+    ways = 2 * PRODUCTS * layers
+    assert layouts["spread"].links == pytest.approx(layouts["stacked"].links / 3 * ways)
+    assert layouts["stacked"].links > 0
 
 
 @given(st.integers(1, 64), st.integers(1, 64), st.integers(1, 1000))

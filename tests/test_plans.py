@@ -206,7 +206,7 @@ def test_combining_kernels_with_nothing_to_combine_by_hand(sizes, blocks):
     axes = {axis: np.array([[float(sizes.get(axis, 1))]]) for axis in "bgrqd"}
     price = H100.at_clock(CONSTANTS["block_price"])
     rounds = max(blocks / (H100.units * 8), 1)
-    found = splitkv._idle_combining(axes, Setting(H100, CONSTANTS)).item()
+    found = splitkv._idle_seconds(axes, Setting(H100, CONSTANTS)).item()
     assert found == near(rounds * (price + 3 * H100.l2_latency))
 
 
@@ -220,9 +220,7 @@ def test_what_idles_beside_a_paged_decode_is_one_kernel_and_no_other():
         return made.tile["splits"].item(), np.max(made.beside)
 
     axes = {axis: np.array([[500.0 if axis == "b" else 1.0]]) for axis in "bgrq"}
-    idle = splitkv._idle_combining(
-        axes | {"d": np.array([[128.0]])}, Setting(H100, CONSTANTS)
-    ).item()
+    idle = splitkv._idle_seconds(axes | {"d": np.array([[128.0]])}, Setting(H100, CONSTANTS)).item()
     # 500 sequences are whole, and the kernel that adds up finds that out; 60 are cut in two.
     assert beside(500) == (1, near(idle))
     assert beside(60) == (2, 0)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
-from perfmodel.analysis.sweep.plan import _told
+from perfmodel.analysis.sweep.plan import _constants_text
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import load
 from perfmodel.predict import predict
@@ -110,7 +110,7 @@ def test_copies_keep_how_runs_are_timed_and_sweeps_tell_them_apart():
     for copy in (slow.without("power"), slow.with_values({"matrix_share": 0.7})):
         assert copy.runs == slow.runs
     assert slow.without("power").with_values({}).off == {"power"}
-    told = {_told(each) for each in (CONSTANTS, slow, CONSTANTS.without("power"))}
+    told = {_constants_text(each) for each in (CONSTANTS, slow, CONSTANTS.without("power"))}
     assert len(told) == 3
 
 

@@ -137,7 +137,7 @@ def test_seconds_at_the_l2_are_those_of_the_full_model(slug, dtype):
     found = both(slug, dtype)
     here, cost, terms = found.here, found.cost, found.terms
     busiest = np.ceil(found.grid.tiles / here.units)
-    port = found.columns(busiest * terms["port"] + terms["whole"])
+    port = found.columns(busiest * terms["port"] + terms["surplus"])
     tensors, how = found.plan.parts[0].schedule.algorithm.tensors, found.how
     # Tiles of a cluster share their reads.
     inputs, output = found.grid.input_bytes, found.grid.output_bytes
@@ -194,7 +194,7 @@ def test_matrix_and_latency_of_whole_steps_are_those_of_the_full_model(slug, dty
     )  # fmt: skip
     assert found.columns(found.terms["limit"])[whole] == near(found.full(limit)[whole], rel=1e-4)
     rounds = np.maximum(busiest / grid.together(here), 1.0)
-    missed, caught = screening._missed(grid, here, CONSTANTS, grid.together(here))
+    missed, caught = screening._misses(grid, here, CONSTANTS, grid.together(here))
     waiting = found.columns(rounds * found.terms["chain"])
     latency = found.columns(memory.mean_latency(here, missed, caught=caught))
     fits = found.full(found.where.blocks_per_unit > 0)
@@ -235,7 +235,7 @@ def test_tiles_are_left_out_that_do_not_serve_a_problem_or_do_not_fit(name):
         found = Both(Matmul(m, n, k), kernel, machine(load(slug)))
         held = found.columns(found.grid.held_bytes)
         serves = found.full(found.menu.serves(m, n)) & (held <= found.here.shared_per_block)
-        out = screening._left_out(found.grid, found.menu, found.here)
+        out = screening._misfits(found.grid, found.menu, found.here)
         assert np.array_equal(found.columns(out) == 0, serves)
 
 
@@ -275,7 +275,7 @@ def test_what_a_wave_finds_in_the_l2_worked_by_hand():
     grid = _grid(Matmul(1024, 4096, 512), (128, 256, 256))
 
     def missed(grid, together=1.0, here=here):
-        share, caught = screening._missed(grid, here, CONSTANTS, np.array([[together]]))
+        share, caught = screening._misses(grid, here, CONSTANTS, np.array([[together]]))
         assert caught == 0.0  # there is no cache behind the L2
         return float(share.item())
 
@@ -334,7 +334,7 @@ def test_the_kernel_that_adds_slices_up_worked_by_hand():
 
 def score(slices=(1.0, 2.0), *, busiest=6.0, together=2.0, steps=1e12, alone=0.0, **terms):
     """The score of two slicings of one tile: `terms` are seconds, all others next to nothing."""
-    names = ("matrix", "port", "whole", "chain", "least", "l2", "limit", "second", "price")
+    names = ("matrix", "port", "surplus", "chain", "least", "l2", "limit", "second", "price")
     each = {name: np.array([[terms.get(name, 1e-30)]], dtype=np.float32) for name in names}
     cuts = np.array(slices, dtype=np.float32)[:, None, None]
     return screening._score(
@@ -342,8 +342,8 @@ def score(slices=(1.0, 2.0), *, busiest=6.0, together=2.0, steps=1e12, alone=0.0
         per_step=np.array([[1 / steps]], dtype=np.float32),
         busiest=busiest * cuts,
         slices=cuts,
-        together=np.array([[together]], dtype=np.float32),
-        alone=np.array([alone], dtype=np.float32),
+        resident=np.array([[together]], dtype=np.float32),
+        lane_ratio=np.array([alone], dtype=np.float32),
         persistent=terms.get("persistent", False),
         loaded=terms.get("loaded", 0.0),
     )[:, 0, 0]
@@ -355,7 +355,7 @@ def score(slices=(1.0, 2.0), *, busiest=6.0, together=2.0, steps=1e12, alone=0.0
         # Six blocks on the busiest unit, or twelve of half as much; two of them at once.
         ({"matrix": 5.0}, 30.0, 30.0),
         ({"port": 5.0}, 30.0, 30.0),
-        ({"port": 5.0, "whole": 4.0}, 34.0, 32.0),
+        ({"port": 5.0, "surplus": 4.0}, 34.0, 32.0),
         ({"chain": 5.0}, 15.0, 15.0),
         ({"least": 5.0}, 5.0, 5.0),
         ({"l2": 5.0}, 5.0, 5.0),

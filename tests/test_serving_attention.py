@@ -253,7 +253,7 @@ def test_heads_of_192_have_values_of_128_in_sglang():
 
 @given(st.integers(1, 200_000), st.integers(1, 4096), st.sampled_from([16, 64, 128]))
 def test_a_window_leaves_one_query_the_tiles_from_its_first_key_on(keys, window, bc):
-    found = splitkv._seen_keys(keys, window, bc, kernel_facts("flash2"))
+    found = splitkv._window_keys(keys, window, bc, kernel_facts("flash2"))
     first = max(keys - window, 0)
     tiles = {key // bc for key in (first, *range(first - first % bc + bc, keys, bc))}
     assert found == min(len(tiles) * bc, keys)

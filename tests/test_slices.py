@@ -92,13 +92,13 @@ def test_a_graph_asks_for_its_slices_whatever_the_keys(batch, groups, keys):
     setting = Setting(here, CONSTANTS)
     how = attention_style.style(Attention(1, 8, 1, 1, keys, 128), GRAPHED, setting)
     sizes = columns_of(batch, groups, 8, keys)
-    used, beside = splitkv._in_graph(sizes, (64.0, bc, 256.0), rule, setting, how)
+    used, beside = splitkv._graph_slices(sizes, (64.0, bc, 256.0), rule, setting, how)
     tiles = math.ceil(keys / bc)
     assert used[0, 0] == math.ceil(tiles / math.ceil(tiles / 32))
     idle = math.ceil(batch * groups * 32 / here.units)
     idle -= math.ceil(batch * groups * used[0, 0] / here.units)
     assert beside[0, 0] >= idle * here.at_clock(CONSTANTS["specialised_block_price"])
-    crowd = splitkv._in_graph(
+    crowd = splitkv._graph_slices(
         {**sizes, "b": sizes["b"] + 512}, (64.0, bc, 256.0), rule, setting, how
     )
     assert crowd[0][0, 0] == 1
@@ -178,7 +178,7 @@ def test_flash2_cuts_keys_for_grouped_queries_alone():
 
 def test_a_combining_kernel_runs_for_captured_sequences_even_with_nothing_to_combine():
     sizes = [columns_of(batch, 8, 8, 64) | {"d": np.array([[128.0]])} for batch in (512, 513)]
-    idle, none = (splitkv._idle_combining(s, Setting(machine(H100), default())) for s in sizes)
+    idle, none = (splitkv._idle_seconds(s, Setting(machine(H100), default())) for s in sizes)
     assert idle.item() > 0
     assert none.item() == 0
 
@@ -234,12 +234,12 @@ def test_idle_slices_cost_the_rounds_of_their_blocks():
     setting = Setting(here, CONSTANTS)
     how = attention_style.style(Attention(1, 1, 1, 1, 64, 128), PAGED, setting)
     sizes, tile = columns_of(100, 1, 1, 128), (128, 128, 384)
-    used, beside = splitkv._with_keys(sizes, tile, np.array([[2.0]]), setting, how)
+    used, beside = splitkv._key_slices(sizes, tile, np.array([[2.0]]), setting, how)
     assert used.item() == 1
     assert beside.item() == pytest.approx(
         here.at_clock(CONSTANTS["block_price"] * how.block.price), rel=1e-12
     )
-    _, none = splitkv._with_keys(sizes, tile, np.array([[1.0]]), setting, how)
+    _, none = splitkv._key_slices(sizes, tile, np.array([[1.0]]), setting, how)
     assert none.item() == 0
 
 

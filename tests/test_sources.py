@@ -18,7 +18,7 @@ def test_a_source_of_several_specs_is_said_once():
     said = Counter(key for data in SPECS.values() for key in data.get("sources", {}))
     assert max(said.values()) == 1, f"move {said.most_common(1)} to {sources.PATH.name}"
     assert not said.keys() & sources.shared().keys()
-    named = Counter(key for data in SPECS.values() for key in set(sources._named(data)))
+    named = Counter(key for data in SPECS.values() for key in set(sources._source_keys(data)))
     assert {key for key in sources.shared() if named[key] < 2} == set()
     assert list(sources.shared()) == sorted(sources.shared())
 

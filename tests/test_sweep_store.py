@@ -206,3 +206,14 @@ def test_progress_counts_what_was_there_and_tells_the_time_left(tmp_path):
         meter(done, 10)
     assert len(said) == 1
     assert said[0].startswith("100%")
+
+
+def test_progress_counts_from_its_first_call(monkeypatch):
+    """The clock starts anywhere, and points of an earlier run took none of the time."""
+    clock = iter((5000.0, 5002.0, 5004.0))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    lines = []
+    meter = Meter(lines.append)
+    for done in (600, 800, 1000):
+        meter(done, 2000)
+    assert lines == [Meter.line(200, 2.0, 800, 2000), Meter.line(400, 4.0, 1000, 2000)]

@@ -115,8 +115,8 @@ class Band:
         shift = keys - queries + 1
 
         def total(last: Number) -> Number:
-            within = clamp(last, 0, keys)
-            return floor_div(within * (within + 1), 2) + maximum(last - keys, 0) * keys
+            edge = clamp(last, 0, keys)
+            return floor_div(edge * (edge + 1), 2) + maximum(last - keys, 0) * keys
 
         def ends(start: Number) -> Number:
             return total(start + queries - 1) - total(start - 1)
@@ -154,47 +154,47 @@ class Algorithm:
 
     def __post_init__(self) -> None:
         for tensor in self.tensors.values():
-            self._known("axis", tensor.axes, self.axes, f"tensor {tensor.name}")
-        made: set[str] = set()
-        every = {name for step in self.steps for name in step.outputs}
+            self._check_names("axis", tensor.axes, self.axes, f"tensor {tensor.name}")
+        outputs: set[str] = set()
+        all_outputs = {name for step in self.steps for name in step.outputs}
         for step in self.steps:
-            where = f"step {step.name}"
-            self._known("tensor", (*step.inputs, *step.outputs), self.tensors, where)
-            late = [name for name in step.inputs if name in every and name not in made]
-            if late:
-                raise ProblemError(f"{where} of {self.name} reads {late[0]} before it is made")
-            self._known("axis", step.reduces, self.step_axes(step), where)
-            made.update(step.outputs)
-        self._known("tensor", self.outputs, made, "the outputs")
+            place = f"step {step.name}"
+            self._check_names("tensor", (*step.inputs, *step.outputs), self.tensors, place)
+            strays = [name for name in step.inputs if name in all_outputs and name not in outputs]
+            if strays:
+                raise ProblemError(f"{place} of {self.name} reads {strays[0]} before it is made")
+            self._check_names("axis", step.reduces, self.step_axes(step), place)
+            outputs.update(step.outputs)
+        self._check_names("tensor", self.outputs, outputs, "the outputs")
 
-    def _known(
-        self, kind: str, names: Iterable[str], known: Iterable[str] | Mapping[str, Any], where: str
+    def _check_names(
+        self, kind: str, names: Iterable[str], scope: Iterable[str] | Mapping[str, Any], place: str
     ) -> None:
         for name in names:
-            if name not in known:
+            if name not in scope:
                 raise ProblemError(
-                    f"{where} of {self.name} names the {kind} {name!r}; known: {', '.join(known)}"
+                    f"{place} of {self.name} names the {kind} {name!r}; known: {', '.join(scope)}"
                 )
 
     def step_axes(self, step: Step) -> tuple[str, ...]:
         """All axes of the tensors of a step, in the order of the algorithm's own list."""
-        have = {axis for name in (*step.inputs, *step.outputs) for axis in self.tensors[name].axes}
-        return tuple(axis for axis in self.axes if axis in have)
+        axes = {axis for name in (*step.inputs, *step.outputs) for axis in self.tensors[name].axes}
+        return tuple(axis for axis in self.axes if axis in axes)
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Tensors that no step makes, so that they are read from memory."""
-        made = {name for step in self.steps for name in step.outputs}
-        read = dict.fromkeys(name for step in self.steps for name in step.inputs)
-        return tuple(name for name in read if name not in made)
+        outputs = {name for step in self.steps for name in step.outputs}
+        inputs = dict.fromkeys(name for step in self.steps for name in step.inputs)
+        return tuple(name for name in inputs if name not in outputs)
 
     def step(self, name: str) -> Step:
         """The step called `name`. Raises `ProblemError` with the known steps."""
         for step in self.steps:
             if step.name == name:
                 return step
-        known = ", ".join(step.name for step in self.steps)
-        raise ProblemError(f"{self.name} has no step {name!r}; it has {known}")
+        names = ", ".join(step.name for step in self.steps)
+        raise ProblemError(f"{self.name} has no step {name!r}; it has {names}")
 
 
 def tensors(*items: Tensor) -> dict[str, Tensor]:

@@ -92,10 +92,10 @@ class Attention(Problem):
                 check_positive(item.name, getattr(self, item.name))
         if self.head_dim_v is not None:
             check_positive("head_dim_v", self.head_dim_v)
-        uneven = np.asarray(self.heads_q % self.heads_kv != 0, dtype=bool)
-        if np.any(uneven):
+        misfit = np.asarray(self.heads_q % self.heads_kv != 0, dtype=bool)
+        if np.any(misfit):
             heads, groups = np.broadcast_arrays(self.heads_q, self.heads_kv)
-            first = np.flatnonzero(np.broadcast_to(uneven, heads.shape))[0]
+            first = np.flatnonzero(np.broadcast_to(misfit, heads.shape))[0]
             raise ProblemError(
                 f"heads must be a multiple of kv-heads, but {heads.flat[first]} heads are not a "
                 f"multiple of {groups.flat[first]} kv-heads; change one of them"
@@ -146,8 +146,8 @@ class Attention(Problem):
 
     def passes(self) -> tuple[Algorithm, ...]:
         """The forward and the backward algorithm, or one of them."""
-        both = self.direction == "fwdbwd"
-        return (forward(statistics=()), backward()) if both else (self.algorithm(),)
+        is_pair = self.direction == "fwdbwd"
+        return (forward(statistics=()), backward()) if is_pair else (self.algorithm(),)
 
     def spellings(self) -> Mapping[str, str]:
         """Other names of axes. `heads` splits g, and the query heads go with their key-value
@@ -163,16 +163,16 @@ class Attention(Problem):
         band = self.mask()
         if band is not None:
             band.check_split(ranks, self.seq_q)
-        own = {a: ceil_div(size, ranks.get(a, 1)) for a, size in self.sizes().items()}
+        sizes = {a: ceil_div(size, ranks.get(a, 1)) for a, size in self.sizes().items()}
         return replace(
             self,
-            batch=own["b"],
-            heads_q=own["g"] * own["r"],
-            heads_kv=own["g"],
-            seq_q=own["q"],
-            seq_kv=own["x"],
-            head_dim=own["d"],
-            head_dim_v=own["e"] if "e" in ranks or "d" in ranks else self.head_dim_v,
+            batch=sizes["b"],
+            heads_q=sizes["g"] * sizes["r"],
+            heads_kv=sizes["g"],
+            seq_q=sizes["q"],
+            seq_kv=sizes["x"],
+            head_dim=sizes["d"],
+            head_dim_v=sizes["e"] if "e" in ranks or "d" in ranks else self.head_dim_v,
         )
 
     def seen(self) -> dict[str, Number]:
@@ -181,12 +181,12 @@ class Attention(Problem):
         window = np.asarray(0 if self.window is None else self.window, np.float64)
         reach = np.where(window > 0, window, np.inf)
         # Aligned to the end, queries before the first key see no key; their outputs are zeros.
-        ahead = 0.0 if self.causal else reach
+        lead = 0.0 if self.causal else reach
         return {
             **sizes,
             # The last query is aligned with the last key: there is no key beyond.
             "x": np.minimum(sizes["x"], sizes["q"] + reach),
-            "q": np.minimum(sizes["q"], sizes["x"] + ahead),
+            "q": np.minimum(sizes["q"], sizes["x"] + lead),
         }
 
     def aliased(self) -> tuple[str, ...]:
@@ -202,10 +202,10 @@ class Attention(Problem):
         """The band of visible keys, or None where all are."""
         left = self.window
         if left is not None:
-            none = np.asarray(left) == 0
+            zero = np.asarray(left) == 0
             # In an array of windows, 0 means every earlier key.
-            if np.any(none):
-                left = None if np.all(none) else np.where(none, self.seq_q + self.seq_kv, left)
+            if np.any(zero):
+                left = None if np.all(zero) else np.where(zero, self.seq_q + self.seq_kv, left)
         # One query aligned to the end sees every key, causal or not.
         hides = self.causal and self.phase != "decode"
         if not hides and left is None:
@@ -241,10 +241,10 @@ class Attention(Problem):
             return product([queries, keys])
         if is_symbolic(queries, keys):
             return product([queries, keys]) / 2 if self.causal else product([queries, keys])
-        seen = band.visible_pairs(queries, keys)
+        pairs = band.visible_pairs(queries, keys)
         diagonal = minimum(queries, keys) / 2 if self.causal else 0
         windowed = self.windowed()
-        return where(windowed if windowed.ndim else bool(windowed), seen, seen - diagonal)
+        return where(windowed if windowed.ndim else bool(windowed), pairs, pairs - diagonal)
 
 
 def _inputs() -> tuple[Tensor, ...]:
@@ -308,8 +308,8 @@ def forward(
         steps.append(Step("dropout", "map", ("P",), ("Pd", "keep"), vector=1))
         weights = "Pd"
     steps.append(Step("values", "contraction", (weights, "V"), ("O",), ("x",)))
-    kept = (*statistics, *(("keep",) if dropout else ()))
-    return Algorithm("attention", AXES, tensors(*parts), tuple(steps), ("O", *kept), mask)
+    extras = (*statistics, *(("keep",) if dropout else ()))
+    return Algorithm("attention", AXES, tensors(*parts), tuple(steps), ("O", *extras), mask)
 
 
 _GRADIENTS = (
@@ -414,14 +414,14 @@ def backward_saved(
     """
     score_grad, weights, names = "dS", "P", ["P", "dP", "dS"]
     extra: list[Tensor] = []
-    through = "dP"
+    prob_grad = "dP"
     steps = []
     if dropout:
-        weights, through = "Pd", "dPd"
+        weights, prob_grad = "Pd", "dPd"
         names += ["Pd", "dPd"]
         extra.append(Tensor("keep", _SCORES, "keep"))
     steps.append(Step("dvalues", "contraction", (weights, "dO"), ("dV",), ("r", "q")))
-    steps.append(Step("dprobabilities", "contraction", ("dO", "V"), (through,), ("e",)))
+    steps.append(Step("dprobabilities", "contraction", ("dO", "V"), (prob_grad,), ("e",)))
     if dropout:
         steps.append(Step("ddropout", "map", ("dPd", "keep"), ("dP",), vector=1))
     steps.append(Step("dsoftmax", "normalisation", ("P", "dP"), ("dS",), along="x", vector=4))

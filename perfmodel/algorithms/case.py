@@ -50,8 +50,8 @@ class Case:
         band = self.algorithm.mask
         if band is not None:
             band.check_split(ranks, self.sizes[band.query])
-        own = {axis: ceil_div(size, ranks.get(axis, 1)) for axis, size in self.sizes.items()}
-        return replace(self, sizes=own, ranks=dict(ranks))
+        sizes = {axis: ceil_div(size, ranks.get(axis, 1)) for axis, size in self.sizes.items()}
+        return replace(self, sizes=sizes, ranks=dict(ranks))
 
 
 @dataclass(frozen=True)
@@ -111,16 +111,16 @@ class Declaration:
                     f"({' x '.join(tensor.axes)}); give smaller sizes"
                 )
         for step in self.algorithm.steps:
-            used = (tensors[name] for name in (*step.inputs, *step.outputs))
-            check_points({axis: sizes[axis] for tensor in used for axis in tensor.axes})
+            operands = (tensors[name] for name in (*step.inputs, *step.outputs))
+            check_points({axis: sizes[axis] for tensor in operands for axis in tensor.axes})
 
-    def _extent(self, axis: str, said: Any, values: Mapping[str, Any]) -> int:
-        value = evaluate(said, values)
+    def _extent(self, axis: str, text: Any, values: Mapping[str, Any]) -> int:
+        value = evaluate(text, values)
         if not is_whole(value) or not 1 <= value <= LARGEST:
-            shown = ", ".join(f"{k} = {v}" for k, v in values.items() if str(k) in str(said))
+            inputs = ", ".join(f"{k} = {v}" for k, v in values.items() if str(k) in str(text))
             raise ProblemError(
-                f"axis {axis} of {self.name} is {said} = {value:g}, which is no whole number of at "
-                f"least 1 and at most 2^40; change {shown or 'it'}"
+                f"axis {axis} of {self.name} is {text} = {value:g}, which is no whole number of at "
+                f"least 1 and at most 2^40; change {inputs or 'it'}"
             )
         return int(value)
 
@@ -151,13 +151,13 @@ class Declaration:
     def elements(self, dtype: str) -> dict[str, ElementType]:
         """Element type of every role when the data are of type `dtype`."""
         data = element(dtype)
-        found = {
+        roles = {
             "data": data,
             "output": data if data.bits >= 16 else element("bf16"),
             "accumulator": element("fp32"),
             "statistic": element("fp32"),
         }
-        return found | {
+        return roles | {
             role: data if name == "data" else element(name) for role, name in self.types.items()
         }
 

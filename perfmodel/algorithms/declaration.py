@@ -49,10 +49,10 @@ def declare(**data: Any) -> Declaration:
     """The declaration in plain data, keys as in YAML. Raises `ProblemError` for errors in it."""
 
     def fail(path: Path_, message: str) -> NoReturn:
-        where = ".".join(str(part) for part in path)
+        place = ".".join(str(part) for part in path)
         raise ProblemError(
             f"declaration {printable(str(data.get('name', '')))[:_LONGEST]}"
-            f"{': ' * bool(where)}{printable(where)}: {message}"
+            f"{': ' * bool(place)}{printable(place)}: {message}"
         )
 
     return _Builder(data, fail).build()
@@ -64,8 +64,8 @@ def read(path: str | Path) -> Declaration:
 
     document = yamlfile.parse(yamlfile.read(Path(path)), str(path))
 
-    def fail(where: Path_, message: str) -> NoReturn:
-        raise SpecError(document.error(where, message))
+    def fail(place: Path_, message: str) -> NoReturn:
+        raise SpecError(document.error(place, message))
 
     return _Builder(document.data, fail).build()
 
@@ -86,31 +86,31 @@ class _Builder:
         parameters = self._table("parameters")
         types = {str(role): str(name) for role, name in self._table("types").items()}
         parts = {
-            name: self._tensor(name, said, axes) for name, said in self._table("tensors").items()
+            name: self._tensor(name, entry, axes) for name, entry in self._table("tensors").items()
         }
         self._roles(parts, types)
-        steps = [self._step(name, said, parts) for name, said in self._table("steps").items()]
-        ordered = self._ordered(steps)
+        steps = [self._step(name, entry, parts) for name, entry in self._table("steps").items()]
+        sequence = self._sequence(steps)
         outputs = self._names(("outputs",), self._data["outputs"])
-        self._outputs(outputs, steps, parts)
+        self._check_outputs(outputs, steps, parts)
         mask = self._mask(axes)
         self._expressions(axes, parameters, mask)
         operator = self._operator()
-        algorithm = Algorithm(str(self._data["name"]), tuple(axes), parts, ordered, outputs)
+        algorithm = Algorithm(str(self._data["name"]), tuple(axes), parts, sequence, outputs)
         about, source = (printable(str(self._data.get(k, ""))) for k in ("about", "source"))
         return Declaration(algorithm, about, source, parameters, axes, types, mask, operator)
 
-    def _keys(self, path: Path_, table: Mapping[str, Any], known: Sequence[str]) -> None:
+    def _keys(self, path: Path_, table: Mapping[str, Any], names: Sequence[str]) -> None:
         for key in table:
-            if key not in known:
-                near = get_close_matches(str(key), known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+            if key not in names:
+                matches = get_close_matches(str(key), names, n=1)
+                hint = f"did you mean {matches[0]}?" if matches else f"known: {', '.join(names)}"
                 self._fail((*path, key), f"unknown key {key!r}; {hint}")
 
     def _table(self, key: str) -> dict[str, Any]:
         table = self._data.get(key) or {}
         if not isinstance(table, Mapping):
-            self._fail((key,), f"{key} is a mapping of names, not {_shown(table)}")
+            self._fail((key,), f"{key} is a mapping of names, not {_text(table)}")
         if len(table) > _MOST:
             self._fail((key,), f"{len(table)} {key} are more than {_MOST}, the most there may be")
         for name in table:
@@ -122,44 +122,44 @@ class _Builder:
         if not isinstance(name, str) or not name.isprintable() or len(name) > _LONGEST:
             self._fail(
                 path,
-                f"{_shown(name)} is no name: write up to {_LONGEST} printable characters, in "
+                f"{_text(name)} is no name: write up to {_LONGEST} printable characters, in "
                 "quotes where YAML would read them as something else",
             )
 
-    def _names(self, path: Path_, said: Any) -> tuple[str, ...]:
+    def _names(self, path: Path_, entry: Any) -> tuple[str, ...]:
         """A name or a list of names."""
-        if isinstance(said, str):
-            return (said,)
-        if isinstance(said, list | tuple) and all(isinstance(item, str) for item in said):
-            return tuple(said)
-        return self._fail(path, f"{_shown(said)} is neither a name nor a list of names")
+        if isinstance(entry, str):
+            return (entry,)
+        if isinstance(entry, list | tuple) and all(isinstance(item, str) for item in entry):
+            return tuple(entry)
+        return self._fail(path, f"{_text(entry)} is neither a name nor a list of names")
 
-    def _known(self, path: Path_, kind: str, name: str, known: Mapping[str, Any]) -> None:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+    def _check_name(self, path: Path_, kind: str, name: str, options: Mapping[str, Any]) -> None:
+        if name not in options:
+            matches = get_close_matches(name, options, n=1)
+            hint = f"did you mean {matches[0]}?" if matches else f"known: {', '.join(options)}"
             self._fail(path, f"names the {kind} {name!r}, which is not declared; {hint}")
 
-    def _tensor(self, name: str, said: Any, axes: Mapping[str, Any]) -> Tensor:
+    def _tensor(self, name: str, entry: Any, axes: Mapping[str, Any]) -> Tensor:
         path = ("tensors", name)
-        table = said if isinstance(said, Mapping) else {"axes": said}
+        table = entry if isinstance(entry, Mapping) else {"axes": entry}
         self._keys(path, table, ("axes", "element", "windows"))
-        own = self._names(path, table.get("axes", ()))
-        for axis in own:
-            self._known(path, "axis", axis, axes)
-        if len(set(own)) < len(own):
-            self._fail(path, f"{name} names an axis twice: {', '.join(own)}")
+        names = self._names(path, table.get("axes", ()))
+        for axis in names:
+            self._check_name(path, "axis", axis, axes)
+        if len(set(names)) < len(names):
+            self._fail(path, f"{name} names an axis twice: {', '.join(names)}")
         windows = []
-        listed = table.get("windows", ())
-        for item in listed if isinstance(listed, list | tuple) else (listed,):
+        entries = table.get("windows", ())
+        for item in entries if isinstance(entries, list | tuple) else (entries,):
             ends = tuple(item) if isinstance(item, list | tuple) else ()
             stride = ends[2] if len(ends) == 3 else 1
-            whole = is_whole(stride) and 1 <= stride <= LARGEST
-            if len(ends) not in (2, 3) or not whole or any(end not in own for end in ends[:2]):
-                said = f"a window is [axis, tap] or [axis, tap, stride], not {_shown(item)}"
-                self._fail(path, said)
+            fits = is_whole(stride) and 1 <= stride <= LARGEST
+            if len(ends) not in (2, 3) or not fits or any(end not in names for end in ends[:2]):
+                rule = f"a window is [axis, tap] or [axis, tap, stride], not {_text(item)}"
+                self._fail(path, rule)
             windows.append((ends[0], ends[1], int(stride)))
-        return Tensor(name, own, str(table.get("element", "data")), tuple(windows))
+        return Tensor(name, names, str(table.get("element", "data")), tuple(windows))
 
     def _roles(self, parts: Mapping[str, Tensor], types: Mapping[str, str]) -> None:
         for role, name in types.items():
@@ -169,75 +169,75 @@ class _Builder:
                 self._fail(("types", role), str(error))
         for part in parts.values():
             if part.element not in types and part.element not in _ROLES:
-                known = ", ".join(dict.fromkeys((*_ROLES, *types)))
+                roles = ", ".join(dict.fromkeys((*_ROLES, *types)))
                 self._fail(
                     ("tensors", part.name),
                     f"{part.name} has the element role {part.element!r} without a type; add it to "
-                    f"types, or use one of {known}",
+                    f"types, or use one of {roles}",
                 )
 
-    def _step(self, name: str, said: Any, parts: Mapping[str, Tensor]) -> Step:
+    def _step(self, name: str, entry: Any, parts: Mapping[str, Tensor]) -> Step:
         path = ("steps", name)
-        if not isinstance(said, Mapping):
+        if not isinstance(entry, Mapping):
             self._fail(path, "a step is a mapping such as {contraction: [A, B], to: C, over: k}")
-        self._keys(path, said, (*KINDS, *_STEP))
-        kinds = [kind for kind in KINDS if kind in said]
+        self._keys(path, entry, (*KINDS, *_STEP))
+        kinds = [kind for kind in KINDS if kind in entry]
         if len(kinds) != 1:
             self._fail(
                 path, f"step {name} has one kind, of {', '.join(KINDS)}; it has {len(kinds)}"
             )
-        if "to" not in said:
+        if "to" not in entry:
             self._fail(path, f"step {name} does not say what it makes; add to: NAME")
         kind = kinds[0]
-        inputs, outputs = self._names(path, said[kind]), self._names(path, said["to"])
-        for tensor in (*inputs, *outputs, *self._names(path, said.get("late", ()))):
-            self._known(path, "tensor", tensor, parts)
-        over = self._names(path, said.get("over", ()))
-        along = said.get("along")
-        if along is not None and not isinstance(along, str):
-            self._fail((*path, "along"), f"along names one axis, not {_shown(along)}")
-        numbers = {key: said.get(key, 0) for key in ("vector", "special")}
+        inputs, outputs = self._names(path, entry[kind]), self._names(path, entry["to"])
+        for tensor in (*inputs, *outputs, *self._names(path, entry.get("late", ()))):
+            self._check_name(path, "tensor", tensor, parts)
+        reduces = self._names(path, entry.get("over", ()))
+        axis = entry.get("along")
+        if axis is not None and not isinstance(axis, str):
+            self._fail((*path, "along"), f"along names one axis, not {_text(axis)}")
+        numbers = {key: entry.get(key, 0) for key in ("vector", "special")}
         for key, value in numbers.items():
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not 0 <= value <= _MOST_OPERATIONS:
-                said = f"{key} is operations per element, up to {_MOST_OPERATIONS:,}"
-                self._fail((*path, key), f"{said}, not {_shown(value)}")
+                rule = f"{key} is operations per element, up to {_MOST_OPERATIONS:,}"
+                self._fail((*path, key), f"{rule}, not {_text(value)}")
         step = Step(
-            name, kind, inputs, outputs, over, along,  # type: ignore[arg-type]
-            self._names(path, said.get("late", ())),
+            name, kind, inputs, outputs, reduces, axis,  # type: ignore[arg-type]
+            self._names(path, entry.get("late", ())),
             float(numbers["vector"]), float(numbers["special"]),
         )  # fmt: skip
-        self._consistent(path, step, parts)
+        self._check_axes(path, step, parts)
         return step
 
-    def _consistent(self, path: Path_, step: Step, parts: Mapping[str, Tensor]) -> None:
+    def _check_axes(self, path: Path_, step: Step, parts: Mapping[str, Tensor]) -> None:
         """Axes that a step reads, sums, normalises and writes must agree."""
         name = step.name
-        read = dict.fromkeys(axis for n in step.inputs for axis in parts[n].axes)
+        axes = dict.fromkeys(axis for n in step.inputs for axis in parts[n].axes)
         for axis in (*step.reduces, *((step.along,) if step.along else ())):
-            if axis not in read:
+            if axis not in axes:
                 verb = "normalises along" if axis == step.along else "sums over"
-                have = ", ".join(read)
+                names = ", ".join(axes)
                 self._fail(
-                    path, f"step {name} {verb} {axis!r}, which no input has; they have {have}"
+                    path, f"step {name} {verb} {axis!r}, which no input has; they have {names}"
                 )
         if (step.kind == "normalisation") != (step.along is not None):
             self._fail(path, f"step {name}: along goes with a normalisation, and only with one")
         if step.kind == "contraction" and (len(step.inputs) != 2 or len(step.outputs) != 1):
             self._fail(path, f"step {name}: a contraction reads two tensors and makes one")
         for output in step.outputs:
-            own = set(parts[output].axes)
-            if extra := sorted(own - read.keys()):
+            out = set(parts[output].axes)
+            if extra := sorted(out - axes.keys()):
                 self._fail(
                     path, f"step {name}: {output} has the axis {extra[0]!r}, which no input has"
                 )
-            if kept := sorted(own & set(step.reduces)):
-                self._fail(path, f"step {name} sums over {kept[0]!r}, but {output} keeps it")
-            lost = [a for a in read if a not in own and a not in step.reduces and a != step.along]
-            if lost:
-                self._fail(path, f"step {name}: {output} loses {lost[0]!r}; add over: {lost[0]}")
+            if clash := sorted(out & set(step.reduces)):
+                self._fail(path, f"step {name} sums over {clash[0]!r}, but {output} keeps it")
+            gaps = [a for a in axes if a not in out and a not in step.reduces and a != step.along]
+            if gaps:
+                self._fail(path, f"step {name}: {output} loses {gaps[0]!r}; add over: {gaps[0]}")
 
-    def _ordered(self, steps: Sequence[Step]) -> tuple[Step, ...]:
+    def _sequence(self, steps: Sequence[Step]) -> tuple[Step, ...]:
         """Steps in an order in which every tensor is made before it is read."""
         maker: dict[str, str] = {}
         for step in steps:
@@ -246,33 +246,33 @@ class _Builder:
                     path = ("steps", step.name)
                     self._fail(path, f"{name} is made twice, by {maker[name]} and {step.name}")
                 maker[name] = step.name
-        waiting, ordered = list(steps), list[Step]()
-        while waiting:
-            made = {name for step in ordered for name in step.outputs}
-            ready = (s for s in waiting if all(n in made or n not in maker for n in s.inputs))
-            found = next(ready, None)
-            if found is None:
-                ring = " → ".join(_ring(waiting, maker))
-                self._fail(("steps", waiting[0].name), f"steps form a cycle: {ring}")
-            ordered.append(found)
-            waiting.remove(found)
-        return tuple(ordered)
+        queue, sequence = list(steps), list[Step]()
+        while queue:
+            outputs = {name for step in sequence for name in step.outputs}
+            candidates = (s for s in queue if all(n in outputs or n not in maker for n in s.inputs))
+            head = next(candidates, None)
+            if head is None:
+                ring = " → ".join(_ring(queue, maker))
+                self._fail(("steps", queue[0].name), f"steps form a cycle: {ring}")
+            sequence.append(head)
+            queue.remove(head)
+        return tuple(sequence)
 
-    def _outputs(
+    def _check_outputs(
         self, outputs: Sequence[str], steps: Sequence[Step], parts: Mapping[str, Tensor]
     ) -> None:
-        made = {name: step for step in steps for name in step.outputs}
-        used = {name for step in steps for name in (*step.inputs, *step.outputs)}
+        makers = {name: step for step in steps for name in step.outputs}
+        operands = {name for step in steps for name in (*step.inputs, *step.outputs)}
         for name in outputs:
-            self._known(("outputs",), "tensor", name, parts)
-            if name not in made:
+            self._check_name(("outputs",), "tensor", name, parts)
+            if name not in makers:
                 self._fail(("outputs",), f"no step makes the output {name!r}")
         for name in parts:
-            if name not in used:
+            if name not in operands:
                 self._fail(("tensors", name), f"no step uses the tensor {name!r}")
-        read = {name for step in steps for name in step.inputs}
-        for name, step in made.items():
-            if name not in read and name not in outputs:
+        inputs = {name for step in steps for name in step.inputs}
+        for name, step in makers.items():
+            if name not in inputs and name not in outputs:
                 self._fail(("steps", step.name), f"{name} is neither read nor an output")
 
     def _mask(self, axes: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -283,7 +283,7 @@ class _Builder:
         for end in ("query", "key"):
             if end not in mask:
                 self._fail(("mask",), f"a mask names its query and its key axis; {end} is missing")
-            self._known(("mask", end), "axis", str(mask[end]), axes)
+            self._check_name(("mask", end), "axis", str(mask[end]), axes)
         return mask
 
     def _operator(self) -> dict[str, Any] | None:
@@ -307,34 +307,34 @@ class _Builder:
             values = resolve(parameters, "parameters")
         except PerfmodelError as error:
             self._fail(("parameters",), str(error))
-        for axis, said in axes.items():
-            self._value(("axes", axis), said, values)
-        for field, said in self._table("operator").items():
+        for axis, entry in axes.items():
+            self._check_value(("axes", axis), entry, values)
+        for field, entry in self._table("operator").items():
             if field != "name":
-                self._value(("operator", field), said, values)
-        for key, said in (mask or {}).items():
+                self._check_value(("operator", field), entry, values)
+        for key, entry in (mask or {}).items():
             if key not in ("query", "key"):
                 sizes = {axis: evaluate(text, values) for axis, text in axes.items()}
-                self._value(("mask", key), said, {**values, **sizes})
+                self._check_value(("mask", key), entry, {**values, **sizes})
 
-    def _value(self, path: Path_, said: Any, values: Mapping[str, Any]) -> None:
+    def _check_value(self, path: Path_, entry: Any, values: Mapping[str, Any]) -> None:
         try:
-            evaluate(said, values)
+            evaluate(entry, values)
         except PerfmodelError as error:
             self._fail(path, str(error))
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     """A value of the declaration in a message."""
     return quoted(value) if isinstance(value, str) else quoted(repr(value))[1:-1]
 
 
 def _ring(steps: Sequence[Step], maker: Mapping[str, str]) -> list[str]:
     """Names of steps that form a cycle, the first again at the end."""
-    needs = {s.name: [maker[n] for n in s.inputs if n in maker] for s in steps}
-    walked = [steps[0].name]
+    sources = {s.name: [maker[n] for n in s.inputs if n in maker] for s in steps}
+    path = [steps[0].name]
     while True:
-        step = next(name for name in needs[walked[-1]] if name in needs)
-        if step in walked:
-            return [*walked[walked.index(step) :], step][::-1]
-        walked.append(step)
+        step = next(name for name in sources[path[-1]] if name in sources)
+        if step in path:
+            return [*path[path.index(step) :], step][::-1]
+        path.append(step)

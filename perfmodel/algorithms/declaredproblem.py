@@ -40,10 +40,10 @@ class DeclaredProblem(Problem):
     def cases(self) -> tuple[Case, ...]:
         """The algorithm at the parameters of each problem."""
         n = max((v.size for v in self.given.values() if isinstance(v, np.ndarray)), default=1)
-        whole = (self.declaration.at(self.dtype, **self._plain(i)) for i in range(n))
-        return tuple(case.shard(self.ranks) if self.ranks else case for case in whole)
+        full = (self.declaration.at(self.dtype, **self._parameters(i)) for i in range(n))
+        return tuple(case.shard(self.ranks) if self.ranks else case for case in full)
 
-    def _plain(self, i: int) -> dict[str, Any]:
+    def _parameters(self, i: int) -> dict[str, Any]:
         return {
             name: value.reshape(-1)[i].item() if isinstance(value, np.ndarray) else value
             for name, value in self.given.items()
@@ -57,13 +57,13 @@ class DeclaredProblem(Problem):
     def sizes(self) -> Mapping[str, Number]:
         """Extent of every axis; arrays where the parameters are."""
         axes = self.declaration.algorithm.axes
-        return {axis: self._each(case.sizes[axis] for case in self.cases) for axis in axes}
+        return {axis: self._per_problem(case.sizes[axis] for case in self.cases) for axis in axes}
 
-    def _each(self, values: Iterable[Any]) -> Any:
+    def _per_problem(self, values: Iterable[Any]) -> Any:
         """One value per problem: an array if any parameter is an array."""
-        found = np.asarray(list(values))
-        plain = not any(isinstance(value, np.ndarray) for value in self.given.values())
-        return found[0].item() if plain else found
+        array = np.asarray(list(values))
+        scalar = not any(isinstance(value, np.ndarray) for value in self.given.values())
+        return array[0].item() if scalar else array
 
     def elements(self) -> Mapping[str, ElementType]:
         """Element type of every tensor role."""
@@ -76,8 +76,8 @@ class DeclaredProblem(Problem):
     def seen(self) -> Mapping[str, Number]:
         """Extents of queries that see some key and of keys that some query sees; all with a
         block-sparse pattern."""
-        found = [_seen(case) for case in self.cases]
-        return {axis: self._each(one[axis] for one in found) for axis in found[0]}
+        extents = [_seen_extents(case) for case in self.cases]
+        return {axis: self._per_problem(one[axis] for one in extents) for axis in extents[0]}
 
     def multiplied(self) -> frozenset[str]:
         """Input types of its contractions; empty without contractions."""
@@ -88,19 +88,19 @@ class DeclaredProblem(Problem):
 
     def flops(self) -> Number:
         """2 operations for each point of its contractions that the mask leaves."""
-        return self._each(_flops(case) for case in self.cases)
+        return self._per_problem(_flops(case) for case in self.cases)
 
     def values(self) -> dict[str, Any]:
         """Every parameter with its value, an array where problems differ."""
-        resolved = {
+        parameters = {
             name: self._value(name, [case.parameters[name] for case in self.cases])
             for name in self.declaration.parameters
         }
-        return {**resolved, "dtype": self.dtype}
+        return {**parameters, "dtype": self.dtype}
 
-    def _value(self, name: str, found: list[Any]) -> Any:
-        given = isinstance(self.given.get(name), np.ndarray)
-        return np.asarray(found) if given or found.count(found[0]) < len(found) else found[0]
+    def _value(self, name: str, values: list[Any]) -> Any:
+        varies = isinstance(self.given.get(name), np.ndarray)
+        return np.asarray(values) if varies or values.count(values[0]) < len(values) else values[0]
 
     def having(self, **values: Any) -> Self:
         """A copy with some parameters, or the type, changed.
@@ -109,16 +109,16 @@ class DeclaredProblem(Problem):
         """
         dtype = values.pop("dtype", self.dtype)
         copy = type(self)(self.declaration, {**self.given, **values}, dtype, self.ranks)
-        alike = [(case.dtype, case.parameters) for case in self.cases]
-        if len(alike) == 1 and alike == [(case.dtype, case.parameters) for case in copy.cases]:
+        key = [(case.dtype, case.parameters) for case in self.cases]
+        if len(key) == 1 and key == [(case.dtype, case.parameters) for case in copy.cases]:
             vars(copy)["cases"] = self.cases
         return copy
 
     def spellings(self) -> Mapping[str, str]:
         """Parameters that are the extent of one axis."""
         extents = self.declaration.extents
-        said = [str(extent) for extent in extents.values()]
-        return {str(e): axis for axis, e in extents.items() if said.count(str(e)) == 1}
+        texts = [str(extent) for extent in extents.values()]
+        return {str(e): axis for axis, e in extents.items() if texts.count(str(e)) == 1}
 
     def shard(self, ranks: Mapping[str, int]) -> DeclaredProblem:
         """The same declaration with axes split over devices."""
@@ -129,7 +129,7 @@ class DeclaredProblem(Problem):
         return self.values()
 
 
-def _seen(case: Case) -> dict[str, Number]:
+def _seen_extents(case: Case) -> dict[str, Number]:
     """Extents of the axes, without masked elements that no query or key sees.
 
     The last query is aligned with the last key: query i of Q sees key j of X if i + X − Q − left <

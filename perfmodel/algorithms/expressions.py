@@ -47,8 +47,8 @@ def evaluate(said: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(said, bool | int | float):
         return said
     if not isinstance(said, str) or len(said) > _MOST_CHARACTERS:
-        shown = quoted(said if isinstance(said, str) else repr(said))
-        raise ProblemError(f"{shown} is not a size: write a number or an expression of parameters")
+        text = quoted(said if isinstance(said, str) else repr(said))
+        raise ProblemError(f"{text} is not a size: write a number or an expression of parameters")
     try:
         tree = ast.parse(said.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: parentheses
@@ -78,8 +78,8 @@ def _value(node: ast.AST, values: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.Name):
         if node.id in values:
             return values[node.id]
-        near = get_close_matches(node.id, values, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(values) or 'none'}"
+        matches = get_close_matches(node.id, values, n=1)
+        hint = f"did you mean {matches[0]}?" if matches else f"known: {', '.join(values) or 'none'}"
         raise ProblemError(f"unknown size {node.id!r}; {hint}")
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         left, right = _value(node.left, values), _value(node.right, values)
@@ -96,18 +96,18 @@ def _value(node: ast.AST, values: Mapping[str, Any]) -> Any:
 def resolve(said: Mapping[str, Any], owner: str) -> dict[str, Any]:
     """Values of parameters that may be expressions of one another. A cycle raises
     `ProblemError`."""
-    done: dict[str, Any] = {}
+    values: dict[str, Any] = {}
 
     def settle(name: str, open_: tuple[str, ...]) -> None:
-        if name in done:
+        if name in values:
             return
         if name in open_:
             ring = " → ".join((*open_[open_.index(name) :], name))
             raise ProblemError(f"{owner}: sizes form a cycle: {ring}")
-        for other in sorted(names(said[name]) & said.keys()):
-            settle(other, (*open_, name))
-        done[name] = evaluate(said[name], done)
+        for need in sorted(names(said[name]) & said.keys()):
+            settle(need, (*open_, name))
+        values[name] = evaluate(said[name], values)
 
     for name in said:
         settle(name, ())
-    return {name: done[name] for name in said}
+    return {name: values[name] for name in said}

@@ -17,7 +17,7 @@ _SPELLINGS = {"gemm": "matmul", "mha": "attention", "mqa": "gqa"}
 
 def names() -> list[str]:
     """Every name that `load` knows, sorted; opens no file."""
-    return plugins.listed("algorithms", _shipped(), ENVIRONMENT)
+    return plugins.listed("algorithms", _shipped_folder(), ENVIRONMENT)
 
 
 def load(name_or_path: str | Path) -> Declaration:
@@ -30,18 +30,18 @@ def load(name_or_path: str | Path) -> Declaration:
     text = str(name_or_path)
     if "/" in text or os.sep in text or text.endswith((".yaml", ".yml")):
         return read(text)
-    wanted = "-".join(text.lower().replace("_", " ").split())
-    wanted = _SPELLINGS.get(wanted, wanted)
-    path = plugins.located("algorithms", wanted, _shipped(), ENVIRONMENT)
+    name = "-".join(text.lower().replace("_", " ").split())
+    name = _SPELLINGS.get(name, name)
+    path = plugins.located("algorithms", name, _shipped_folder(), ENVIRONMENT)
     if path is None:
         raise UnknownName("algorithm", text, names())
-    return _cached(path, path.stat().st_mtime_ns)
+    return _read_cached(path, path.stat().st_mtime_ns)
 
 
-def _shipped() -> Path:
+def _shipped_folder() -> Path:
     return Path(str(resources.files("perfmodel.algorithms").joinpath("declared")))
 
 
 @lru_cache(maxsize=64)
-def _cached(path: Path, _modified: int) -> Declaration:
+def _read_cached(path: Path, _mtime: int) -> Declaration:
     return read(path)

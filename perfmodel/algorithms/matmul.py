@@ -66,9 +66,9 @@ _HINTS = {
 
 def matmul_format(dtype: str) -> Format:
     """The matmul format called `dtype`; raises `UnknownName` with the nearest ones."""
-    found = FORMATS.get(dtype)
-    if found is not None:
-        return found
+    format_ = FORMATS.get(dtype)
+    if format_ is not None:
+        return format_
     bits = _WEIGHT_ONLY.fullmatch(dtype)
     if bits is None or float(bits[1]) == 0.0:
         hint = _HINTS.get(dtype, "(or w3.25a16: weights of 3.25 bits)")
@@ -86,8 +86,8 @@ def kernel_type(dtype: str) -> str:
     bits, that of the nearest usual weight-only format."""
     if dtype in FORMATS or not is_widened(dtype):
         return dtype
-    stored = element(matmul_format(dtype).weights).bits
-    return "w4a16" if stored <= _NARROW_BITS else "w8a16"
+    bits = element(matmul_format(dtype).weights).bits
+    return "w4a16" if bits <= _NARROW_BITS else "w8a16"
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,8 @@ class Matmul(Problem):
     def shard(self, ranks: Mapping[str, int]) -> Matmul:
         """The problem of the largest shard; each axis is a field."""
         fields = {"b": "batch"}
-        own = {fields.get(a, a): ceil_div(self.sizes()[a], n) for a, n in ranks.items()}
-        return replace(self, **own)
+        changes = {fields.get(a, a): ceil_div(self.sizes()[a], n) for a, n in ranks.items()}
+        return replace(self, **changes)
 
     def flops(self) -> Number:
         """2·b·m·n·k: a multiply-add is two operations."""

@@ -103,9 +103,9 @@ class Problem(ABC):
         """A copy with its arrays in another order or shape, without repeated checks."""
         if type(self).having is not Problem.having:
             return self.having(**values)
-        found = object.__new__(type(self))
-        vars(found).update(self.values(), **values)
-        return found
+        copy = object.__new__(type(self))
+        vars(copy).update(self.values(), **values)
+        return copy
 
     def said(self) -> dict[str, Any]:
         """The values worth showing: without None and empty ones, and without flags that are usually
@@ -157,28 +157,28 @@ def distinct(problem: Problem) -> tuple[np.ndarray, np.ndarray] | None:
 
     None where no two are equal; hashes of their sizes show that in a fraction of the time.
     """
-    found = list(arrays(problem).values())
-    if not found or any(each.dtype.kind not in "iufb" for each in found):
+    table = list(arrays(problem).values())
+    if not table or any(array.dtype.kind not in "iufb" for array in table):
         return None
-    sums = np.zeros(len(found[0]), dtype=np.uint64)
-    for each in found:  # in 64 bits, which wrap
-        sums = sums * _SPREAD + each.astype(np.int64).view(np.uint64)
+    sums = np.zeros(len(table[0]), dtype=np.uint64)
+    for array in table:  # in 64 bits, which wrap
+        sums = sums * _SPREAD + array.astype(np.int64).view(np.uint64)
     if not np.any(np.diff(np.sort(sums)) == 0):
         return None
-    order = np.lexsort(found)
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = np.any([each[order[1:]] != each[order[:-1]] for each in found], axis=0)
+    order = np.lexsort(table)
+    is_first = np.ones(len(order), dtype=bool)
+    is_first[1:] = np.any([array[order[1:]] != array[order[:-1]] for array in table], axis=0)
     # lexsort is stable: the first of equal problems is the first in its run.
-    first = np.sort(order[new])
-    which = np.empty(len(order), dtype=np.intp)
-    which[order] = np.searchsorted(first, order[new])[np.cumsum(new) - 1]
-    return (first, which) if len(first) < len(order) else None
+    first = np.sort(order[is_first])
+    inverse = np.empty(len(order), dtype=np.intp)
+    inverse[order] = np.searchsorted(first, order[is_first])[np.cumsum(is_first) - 1]
+    return (first, inverse) if len(first) < len(order) else None
 
 
 def columns(problem: Problem) -> tuple[Problem, int]:
     """The problem with every array as a column of shape (n, 1), and n."""
-    found = arrays(problem)
-    changes = {name: value.reshape(-1, 1) for name, value in found.items()}
+    values = arrays(problem)
+    changes = {name: value.reshape(-1, 1) for name, value in values.items()}
     return (problem.arranged(**changes) if changes else problem), length(problem)
 
 

@@ -141,10 +141,10 @@ class Rowwise(Problem):
         """Extent of every axis; element-wise maps have one flattened axis."""
         if self.op == "pointwise":
             reads, writes = self.streams()
-            found = {"i": product([self.rows, self.cols]), "j": reads, "o": writes}
+            extents = {"i": product([self.rows, self.cols]), "j": reads, "o": writes}
             if self.also_dtype:
-                found |= {"u": self.also_inputs, "w": self.also_outputs}
-            return found
+                extents |= {"u": self.also_inputs, "w": self.also_outputs}
+            return extents
         return {"n": self.rows, "c": self.cols}
 
     def spellings(self) -> Mapping[str, str]:
@@ -169,10 +169,10 @@ class Rowwise(Problem):
         """
         if self.direction != "bwd":
             return self.inputs, self.outputs
-        saved: Number = 0 if self.variant in _LINEAR else self.inputs
+        saved_inputs: Number = 0 if self.variant in _LINEAR else self.inputs
         if self.variant in _PRODUCTS:
-            saved = self.inputs * (self.inputs > 1)
-        return self.outputs + saved, self.inputs
+            saved_inputs = self.inputs * (self.inputs > 1)
+        return self.outputs + saved_inputs, self.inputs
 
     def accesses(self) -> Number:
         """Number of tensors that it reads or writes, of both types."""
@@ -183,9 +183,9 @@ class Rowwise(Problem):
         """Element type of every tensor role."""
         data = element(self.dtype)
         output = self.output_dtype or (QUANTISED if self.op == "quantise" else self.dtype)
-        also = {"also": element(self.also_dtype)} if self.also_dtype else {}
+        extra = {"also": element(self.also_dtype)} if self.also_dtype else {}
         return {
-            **also,
+            **extra,
             "data": data,
             "output": element(output),
             "weights": data,
@@ -241,19 +241,19 @@ def forward(op: str) -> Algorithm:
     parts = [Tensor("X", ("n", "c")), Tensor("Y", ("n", "c"), "output")]
     weights = {"layernorm": ("gamma", "beta"), "rmsnorm": ("gamma",)}.get(op, ())
     parts += [Tensor(name, ("c",), "weights") for name in weights]
-    kept = {"layernorm": ("mean", "rstd"), "rmsnorm": ("rstd",), "quantise": ("scale",)}.get(op, ())
-    parts += [Tensor(name, ("n",), "statistic") for name in kept]
+    aux = {"layernorm": ("mean", "rstd"), "rmsnorm": ("rstd",), "quantise": ("scale",)}.get(op, ())
+    parts += [Tensor(name, ("n",), "statistic") for name in aux]
     step = Step(
         op,
         "normalisation",
         ("X", *weights),
-        ("Y", *kept),
+        ("Y", *aux),
         along="c",
         late=weights,
         vector=vector,
         special=special,
     )
-    return Algorithm(op, ("n", "c"), tensors(*parts), (step,), ("Y", *kept))
+    return Algorithm(op, ("n", "c"), tensors(*parts), (step,), ("Y", *aux))
 
 
 @lru_cache(maxsize=16)
@@ -263,15 +263,15 @@ def backward(op: str) -> Algorithm:
     source = "Y" if op == "softmax" else "X"
     parts = [Tensor(source, ("n", "c")), Tensor("dY", ("n", "c")), Tensor("dX", ("n", "c"))]
     weights = {"layernorm": ("gamma", "beta"), "rmsnorm": ("gamma",)}.get(op, ())
-    kept = {"layernorm": ("mean", "rstd"), "rmsnorm": ("rstd",)}.get(op, ())
-    parts += [Tensor(name, ("n",), "statistic") for name in kept]
+    aux = {"layernorm": ("mean", "rstd"), "rmsnorm": ("rstd",)}.get(op, ())
+    parts += [Tensor(name, ("n",), "statistic") for name in aux]
     reads = ("gamma",) if weights else ()
     parts += [Tensor(name, ("c",), "weights") for name in reads]
     steps = [
         Step(
             f"{op}-gradient",
             "normalisation",
-            (source, "dY", *reads, *kept),
+            (source, "dY", *reads, *aux),
             ("dX",),
             along="c",
             vector=2 * vector,
@@ -281,7 +281,7 @@ def backward(op: str) -> Algorithm:
     parts += [Tensor(name, ("c",), "weights") for name in gradients]
     if weights:
         steps.append(
-            Step("weight-gradient", "reduction", (source, "dY", *kept), gradients, ("n",), vector=2)
+            Step("weight-gradient", "reduction", (source, "dY", *aux), gradients, ("n",), vector=2)
         )
     name = f"{op}-backward"
     return Algorithm(name, ("n", "c"), tensors(*parts), tuple(steps), ("dX", *gradients))

@@ -9,7 +9,7 @@ times for it, and `lacking` says why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,52 +62,48 @@ QUESTIONS = (
 
 def explored(devices: Sequence[Device] | None = None) -> dict[str, Any]:
     """The grid of `devices`, by default of all shipped GPUs."""
-    chosen = list(devices if devices is not None else _shipped())
+    gpus = list(devices if devices is not None else (d for d in specs() if d.kind in KINDS))
     limiters: dict[str, int] = {}
-    found = [_answered(question, chosen, limiters) for question in QUESTIONS]
+    answers = [_answer(question, gpus, limiters) for question in QUESTIONS]
     return {
-        "devices": [device.slug for device in chosen],
+        "devices": [device.slug for device in gpus],
         "limiters": list(limiters),
-        "operators": found,
+        "operators": answers,
         "note": "Times are the model's for the usual library of each device, with bf16, or fp16 "
         "where a matrix unit lacks that; three digits. Tick devices to draw their curves.",
     }
 
 
-def _shipped() -> Iterator[Device]:
-    return (device for device in specs() if device.kind in KINDS)
-
-
-def _answered(
+def _answer(
     question: Question, devices: Sequence[Device], limiters: dict[str, int]
 ) -> dict[str, Any]:
     grid = [values.ravel() for values in np.meshgrid(*question.sizes.values(), indexing="ij")]
     times: dict[str, Any] = {}
-    lacking: dict[str, str] = {}
-    useful = np.zeros(grid[0].size)
+    failures: dict[str, str] = {}
+    flops = np.zeros(grid[0].size)
     for i, device in enumerate(devices):
         dtype = next((name for name in question.types if name in device.matrix_types), None)
         if dtype is None:
-            lacking[str(i)] = f"without a matrix rate of {' or '.join(question.types)} in the spec"
+            failures[str(i)] = f"without a matrix rate of {' or '.join(question.types)} in the spec"
             continue
         try:
             answer = predict_arrays(question.make(*grid, dtype=dtype), device)
         except PerfmodelError as error:
-            lacking[str(i)] = str(error)
+            failures[str(i)] = str(error)
             continue
-        useful = answer.useful_flops
-        said = [answer.levels.get(name, name) for name in answer.limiter.tolist()]
+        flops = answer.useful_flops
+        levels = [answer.levels.get(name, name) for name in answer.limiter.tolist()]
         times[str(i)] = {
             "us": [_three_digits(value * 1e6) for value in answer.seconds],
-            "limiter": [limiters.setdefault(name, len(limiters)) for name in said],
+            "limiter": [limiters.setdefault(name, len(limiters)) for name in levels],
         }
     sizes = [{"name": name, "values": list(values)} for name, values in question.sizes.items()]
     return {
         "title": question.title,
         "sizes": sizes,
-        "useful": [_three_digits(value) for value in useful],
+        "useful": [_three_digits(value) for value in flops],
         "times": times,
-        "lacking": lacking,
+        "lacking": failures,
     }
 
 
@@ -115,5 +111,5 @@ def _three_digits(value: float) -> float | int | None:
     """A number rounded to three digits; None if it is not finite."""
     if not np.isfinite(value):
         return None
-    short = float(f"{value:.3g}")
-    return int(short) if short.is_integer() and abs(short) < 1e15 else short
+    rounded = float(f"{value:.3g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded

@@ -9,7 +9,6 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from perfmodel.analysis.sweep.plan import model_hash
 from perfmodel.errors import OutputError, PerfmodelError
@@ -35,44 +34,43 @@ def steps(
     Raises `OutputError` for a scheduler that does not answer, or whose workers give up.
     """
     if dask is None:
-        return _several(place, plans)
+        return _outcomes(place, plans)
     from perfmodel.analysis.sweep.dask_runner import connected
 
     blob = pickle.dumps((place, model_hash()))
     with connected(dask) as client:
         parts = [plans[i : i + AT_ONCE] for i in range(0, len(plans), AT_ONCE)]
-        asked = [client.submit(_apart, blob, part, pure=False) for part in parts]
+        futures = [client.submit(_worker_steps, blob, part, pure=False) for part in parts]
         try:
-            return [one for part in client.gather(asked) for one in part]
+            return [one for part in client.gather(futures) for one in part]
         except PerfmodelError:
             raise
         except Exception as error:  # any error of a worker
-            said = " ".join(str(error).split())[:160]
-            raise OutputError(f"the Dask workers gave plans up: {said}") from None
+            message = " ".join(str(error).split())[:160]
+            raise OutputError(f"the Dask workers gave plans up: {message}") from None
 
 
-def _apart(blob: bytes, plans: Sequence[Plan]) -> list[Step | PerfmodelError]:
-    return _several(_unpacked(blob), plans)
+def _worker_steps(blob: bytes, plans: Sequence[Plan]) -> list[Step | PerfmodelError]:
+    return _outcomes(_payload(blob), plans)
 
 
 @lru_cache(maxsize=2)
-def _unpacked(blob: bytes) -> Place:
+def _payload(blob: bytes) -> Place:
     """The place, unpacked once in each worker; `OutputError` if the worker's model differs."""
     place, model = pickle.loads(blob)
     if model != model_hash():
         raise OutputError("a Dask worker has another version of perfmodel; install the same one")
-    found: Any = place
-    return found  # type: ignore[no-any-return]
+    return place  # type: ignore[no-any-return]
 
 
-def _several(place: Place, plans: Sequence[Plan]) -> list[Step | PerfmodelError]:
+def _outcomes(place: Place, plans: Sequence[Plan]) -> list[Step | PerfmodelError]:
     network, device, system = place
-    found: list[Step | PerfmodelError] = []
+    outcomes: list[Step | PerfmodelError] = []
     for plan in plans:
         try:
             step = predict_step(network, plan, device, system)
         except PerfmodelError as error:
-            found.append(error)
+            outcomes.append(error)
         else:
-            found.append(step if len(plans) == 1 else replace(step, timeline=None))
-    return found
+            outcomes.append(step if len(plans) == 1 else replace(step, timeline=None))
+    return outcomes

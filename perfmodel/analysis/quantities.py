@@ -48,8 +48,8 @@ class Setting:
     @property
     def links(self) -> set[str]:
         """Levels behind a link that an operand is stored in or an exchange crosses."""
-        crossed = (link_of(self.device, link)[0].name for _, link in self.mesh.values())
-        return {*self.place.values(), *crossed}
+        links = (link_of(self.device, link)[0].name for _, link in self.mesh.values())
+        return {*self.place.values(), *links}
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ class Quantity:
         if self.is_launch:
             return replace(setting, constants=launching(setting.constants, factor))
         if self.read(setting) is None:
-            said = f"the spec of {setting.device.slug} has no {self.on(setting.device)}"
-            raise ProblemError(f"{said}, so it cannot be changed; add it, or change another number")
+            gap = f"the spec of {setting.device.slug} has no {self.on(setting.device)}"
+            raise ProblemError(f"{gap}, so it cannot be changed; add it, or change another number")
         device = setting.device.scaled(**{self.name: factor})
         return replace(setting, device=device)
 
@@ -122,8 +122,8 @@ class Quantity:
 
 def launching(constants: Constants, factor: float) -> Constants:
     """Constants with all launch overhead multiplied by `factor`."""
-    changed = constants.with_values({name: constants[name] * factor for name in LAUNCH})
-    return changed.with_runs(paced(constants.runs, factor))
+    copy = constants.with_values({name: constants[name] * factor for name in LAUNCH})
+    return copy.with_runs(paced(constants.runs, factor))
 
 
 _UNITS = {

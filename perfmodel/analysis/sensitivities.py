@@ -29,10 +29,10 @@ def sensitivities(rows: Sequence[Row]) -> Iterator[tuple[int, dict[str, Any]]]:
 
     Rows that cannot be predicted again, or give another time, are left out.
     """
-    for places in _alike(rows):
+    for places in _size_groups(rows):
         first = rows[places[0]]
         try:
-            found = _ask(first, [rows[i] for i in places])
+            outcome = _ask(first, [rows[i] for i in places])
         except (
             PerfmodelError,
             TypeError,
@@ -40,16 +40,16 @@ def sensitivities(rows: Sequence[Row]) -> Iterator[tuple[int, dict[str, Any]]]:
         ):  # not a valid problem of this operator
             continue
         answers: dict[int, list[dict[str, Any]]] = {}
-        count = len(found.sensitivities) + len(found.effects)
-        for number, row in enumerate(found.rows()):
+        count = len(outcome.sensitivities) + len(outcome.effects)
+        for number, row in enumerate(outcome.rows()):
             answers.setdefault(number // count, []).append(row)
         for number, i in enumerate(places):
-            same = abs(answers[number][0]["time_us"] / rows[i]["time_us"] - 1) <= SAME
-            if same:
+            matches = abs(answers[number][0]["time_us"] / rows[i]["time_us"] - 1) <= SAME
+            if matches:
                 yield from ((i, row) for row in answers[number])
 
 
-def _alike(rows: Sequence[Row]) -> list[list[int]]:
+def _size_groups(rows: Sequence[Row]) -> list[list[int]]:
     """Groups of indices of rows that differ in their sizes only, for one call each."""
     groups: dict[str, list[int]] = {}
     for i, row in enumerate(rows):
@@ -57,8 +57,8 @@ def _alike(rows: Sequence[Row]) -> list[list[int]]:
             continue
         kinds = {name: value for name, value in row["problem"].items() if not _is_size(value)}
         names = sorted(row["problem"])
-        same = (row["device"], row["algorithm"], row.get("schedule"), row.get("implementation"))
-        groups.setdefault(repr((same, sorted(kinds.items(), key=str), names)), []).append(i)
+        key = (row["device"], row["algorithm"], row.get("schedule"), row.get("implementation"))
+        groups.setdefault(repr((key, sorted(kinds.items(), key=str), names)), []).append(i)
     return list(groups.values())
 
 

@@ -124,17 +124,17 @@ def device_points(devices: Sequence[Device]) -> list[Point]:
     A device without a matrix unit counts with its vector rate. CPUs are left out. So is the memory
     of machines whose main memory is on-chip SRAM.
     """
-    found = []
+    rows = []
     for device in devices:
         if device.kind == "cpu":
             continue
         year = float(device.launch_year.value)
         peak = _peak(device)
         if peak is not None:
-            found.append(Point("flops", device.slug, year, peak, "spec"))
+            rows.append(Point("flops", device.slug, year, peak, "spec"))
         if "SRAM" not in device.hbm_technology.upper():
-            found.append(Point("dram", device.slug, year, device.hbm_bytes_per_s, "spec"))
-    return found
+            rows.append(Point("dram", device.slug, year, device.hbm_bytes_per_s, "spec"))
+    return rows
 
 
 def _peak(device: Device) -> float | None:

@@ -23,11 +23,11 @@ CASES: Mapping[str, Problem] = {
 
 def families() -> Mapping[str, tuple[Device, ...]]:
     """Shipped devices by architecture; devices without a described one by kind: cpu, gpu ..."""
-    found: dict[str, list[Device]] = {}
+    table: dict[str, list[Device]] = {}
     for device in specs():
         name = architecture_of(device).name
-        found.setdefault(device.kind if name == "other" else name, []).append(device)
-    return {name: tuple(found[name]) for name in sorted(found)}
+        table.setdefault(device.kind if name == "other" else name, []).append(device)
+    return {name: tuple(table[name]) for name in sorted(table)}
 
 
 def usual(device: Device) -> Mapping[str, str]:

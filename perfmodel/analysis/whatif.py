@@ -86,9 +86,9 @@ class Change:
             return replace(setting, problem=setting.problem.having(dtype=self.dtype))
         factor = self.factor
         if factor is None:
-            now = self.quantity.read(setting)
+            current = self.quantity.read(setting)
             # If the value is missing, `scaled` raises the error; a launch floor of zero stays zero.
-            factor = _held((self.value or 0.0) / now, self.text) if now else 1.0
+            factor = _valid_factor((self.value or 0.0) / current, self.text) if current else 1.0
         return self.quantity.scaled(setting, factor)
 
 
@@ -156,37 +156,37 @@ class WhatIf:
     def _case(self, i: int) -> list[dict[str, Any]]:
         problem = self.setting.problem
         head = {"device": self.setting.device.slug, "problem": describe(problem, i)}
-        now, limiter = float(self.now.seconds[i]), str(self.now.limiter[i])
+        base, limiter = float(self.now.seconds[i]), str(self.now.limiter[i])
         empty = {
             "quantity": None, "value": None, "elasticity": None, "step": None, "halved_us": None,
         }  # fmt: skip
 
-        def line(what: str, after: Outcome, **more: Any) -> dict[str, Any]:
-            seconds = float(after.seconds[i])
-            found = math.isfinite(seconds)
+        def line(label: str, outcome: Outcome, **fields: Any) -> dict[str, Any]:
+            seconds = float(outcome.seconds[i])
+            finite = math.isfinite(seconds)
             return {
                 **head,
-                "what_if": what,
+                "what_if": label,
                 **empty,
-                **more,
-                "time_us": now * 1e6,
-                "after_us": seconds * 1e6 if found else None,
-                "speedup": now / seconds if found else None,
+                **fields,
+                "time_us": base * 1e6,
+                "after_us": seconds * 1e6 if finite else None,
+                "speedup": base / seconds if finite else None,
                 "limiter": limiter,
-                "limiter_after": str(after.limiter[i]) if found else "does not fit",
+                "limiter_after": str(outcome.limiter[i]) if finite else "does not fit",
             }
 
         rows = []
         for item in self.sensitivities:
             halved, slope = float(item.halved.seconds[i]), float(item.elasticity[i])
-            more = {
+            fields = {
                 "quantity": item.quantity.name,
                 "value": item.value,
                 "elasticity": slope if math.isfinite(slope) else None,
                 "step": item.step[i] or None,
                 "halved_us": halved * 1e6 if math.isfinite(halved) else None,
             }
-            rows.append(line(f"{item.quantity.on(self.setting.device)} x2", item.doubled, **more))
+            rows.append(line(f"{item.quantity.on(self.setting.device)} x2", item.doubled, **fields))
         return rows + [line(effect.change, effect.after) for effect in self.effects]
 
 
@@ -196,32 +196,32 @@ def parse_change(text: str) -> Change:
     Raises `UnknownName`, with the nearest names, for an unknown hardware number, `ProblemError` for
     an invalid amount, and `UnitError` for a wrong unit.
     """
-    typed = " ".join(text.split())
-    if typed.lower() in (*ELEMENTS, *FORMATS):
-        return Change(typed, dtype=typed.lower())
-    match = _AMOUNT.fullmatch(typed)
-    name = (match["name"] if match else typed).strip().lower().replace("_", " ")
+    phrase = " ".join(text.split())
+    if phrase.lower() in (*ELEMENTS, *FORMATS):
+        return Change(phrase, dtype=phrase.lower())
+    match = _AMOUNT.fullmatch(phrase)
+    name = (match["name"] if match else phrase).strip().lower().replace("_", " ")
     quantity = SPELLINGS.get(name)
     if quantity is None:
-        if any(typed.lower().startswith(f"{spelling} ") for spelling in SPELLINGS):
-            raise ProblemError(f"{typed!r} does not say by how much; {_HELP}")
-        raise UnknownName("hardware number", name or typed, [*SPELLINGS, *ELEMENTS], f"({_HELP})")
+        if any(phrase.lower().startswith(f"{spelling} ") for spelling in SPELLINGS):
+            raise ProblemError(f"{phrase!r} does not say by how much; {_HELP}")
+        raise UnknownName("hardware number", name or phrase, [*SPELLINGS, *ELEMENTS], f"({_HELP})")
     if match is None:
-        raise ProblemError(f"{typed!r} does not say by how much; {_HELP}")
+        raise ProblemError(f"{phrase!r} does not say by how much; {_HELP}")
     if match["value"] is not None:
-        return Change(typed, quantity, value=_value(quantity, match["value"].strip(), typed))
+        return Change(phrase, quantity, value=_value(quantity, match["value"].strip(), phrase))
     factor = _factor(match)
     if not math.isfinite(factor) or factor < 0 or (factor == 0 and not quantity.is_launch):
-        raise ProblemError(f"{quoted(typed)} leaves nothing of the {quantity.label}; {_HELP}")
-    return Change(typed, quantity, factor=_held(factor, typed))
+        raise ProblemError(f"{quoted(phrase)} leaves nothing of the {quantity.label}; {_HELP}")
+    return Change(phrase, quantity, factor=_valid_factor(factor, phrase))
 
 
-def _held(factor: float, typed: str) -> float:
+def _valid_factor(factor: float, phrase: str) -> float:
     """`factor`, if it is between 1/`MOST` and `MOST`, or 0 (no launch overhead); else raises
     `ProblemError`."""
     if factor != 0 and not 1 / MOST <= factor <= MOST:
         raise ProblemError(
-            f"{quoted(typed)} is a change by a factor of {factor:.2g}; it may be 0.001 to 1000"
+            f"{quoted(phrase)} is a change by a factor of {factor:.2g}; it may be 0.001 to 1000"
         )
     return factor
 
@@ -230,33 +230,33 @@ def _factor(match: re.Match[str]) -> float:
     if match["percent"] is not None:
         return 1 + float(match["percent"].replace("−", "-").replace(" ", "")) / 100
     if match["divided"] is not None:
-        by = float(match["divided"])
-        return 1 / by if by else math.inf
+        divisor = float(match["divided"])
+        return 1 / divisor if divisor else math.inf
     return float(match["times"] or match["fold"])
 
 
-def _value(quantity: Quantity, text: str, typed: str) -> float:
+def _value(quantity: Quantity, text: str, phrase: str) -> float:
     """An absolute value in SI units."""
     if quantity.dimension != "count":
         value = parse(text, quantity.dimension)
     elif text.isdigit():
         value = float(text)
     else:
-        raise ProblemError(f"{typed!r}: the {quantity.label} is a whole number; {_HELP}")
+        raise ProblemError(f"{phrase!r}: the {quantity.label} is a whole number; {_HELP}")
     if value == 0 and not quantity.is_launch:
-        raise ProblemError(f"{typed!r} leaves nothing of the {quantity.label}; {_HELP}")
+        raise ProblemError(f"{phrase!r} leaves nothing of the {quantity.label}; {_HELP}")
     return value
 
 
 def parse_changes(texts: Sequence[str]) -> list[Change]:
     """All changes; raises `ProblemError` if two of them change the same number."""
-    found: dict[str, Change] = {}
+    changes: dict[str, Change] = {}
     for change in map(parse_change, texts):
-        before = found.setdefault(change.subject, change)
-        if before is not change:
-            said = f"{before.text!r} and {change.text!r} both change {change.subject}"
-            raise ProblemError(f"{said}; ask them one at a time")
-    return list(found.values())
+        first = changes.setdefault(change.subject, change)
+        if first is not change:
+            conflict = f"{first.text!r} and {change.text!r} both change {change.subject}"
+            raise ProblemError(f"{conflict}; ask them one at a time")
+    return list(changes.values())
 
 
 def whatif(
@@ -279,29 +279,29 @@ def whatif(
     setting = Setting(
         problem, device, constants or default(), harness, place or {}, mesh or {}, stored or {}
     )
-    how = {"schedule": schedule, "implementation": implementation}
-    now = _outcome(setting, how)
-    own = [quantity for quantity in QUANTITIES.values() if quantity.belongs(setting)]
-    known = [quantity for quantity in own if quantity.read(setting) is not None]
-    effects = [Effect(change.told, _after(setting, [change], how)) for change in changes]
+    setup = {"schedule": schedule, "implementation": implementation}
+    base = _outcome(setting, setup)
+    candidates = [quantity for quantity in QUANTITIES.values() if quantity.belongs(setting)]
+    quantities = [quantity for quantity in candidates if quantity.read(setting) is not None]
+    effects = [Effect(change.told, _outcome_after(setting, [change], setup)) for change in changes]
     if len(changes) > 1:
-        effects.append(Effect(TOGETHER, _after(setting, changes, how)))
+        effects.append(Effect(TOGETHER, _outcome_after(setting, changes, setup)))
     return WhatIf(
         setting,
-        now,
-        tuple(_sensitivity(setting, now, quantity, how) for quantity in known),
+        base,
+        tuple(_sensitivity(setting, base, quantity, setup) for quantity in quantities),
         tuple(effects),
-        tuple(q.on(device) for q in own if q not in known),
+        tuple(q.on(device) for q in candidates if q not in quantities),
     )
 
 
 def elasticities(problem: Problem, device: Device, **how: Any) -> dict[str, np.ndarray]:
     """Elasticity of each hardware number of the spec, by name; arguments as for `whatif`."""
-    found = whatif(problem, device, **how)
-    return {item.quantity.name: item.elasticity for item in found.sensitivities}
+    answer = whatif(problem, device, **how)
+    return {item.quantity.name: item.elasticity for item in answer.sensitivities}
 
 
-def _outcome(setting: Setting, how: dict[str, Any]) -> Outcome:
+def _outcome(setting: Setting, setup: dict[str, Any]) -> Outcome:
     answer = predict_arrays(
         setting.problem,
         setting.device,
@@ -310,7 +310,7 @@ def _outcome(setting: Setting, how: dict[str, Any]) -> Outcome:
         mesh=setting.mesh,
         stored=setting.stored,
         constants=setting.constants,
-        **how,
+        **setup,
     )
     slices = {name: answer.tile[name] for name in ("slices", "splits") if name in answer.tile}
     layout = {
@@ -323,13 +323,13 @@ def _outcome(setting: Setting, how: dict[str, Any]) -> Outcome:
     return Outcome(answer.seconds, answer.limiter, layout)
 
 
-def _after(setting: Setting, changes: Sequence[Change], how: dict[str, Any]) -> Outcome:
+def _outcome_after(setting: Setting, changes: Sequence[Change], setup: dict[str, Any]) -> Outcome:
     """The outcome after `changes`; a type that the device lacks raises an error."""
     for change in changes:
         setting = change.applied(setting)
     if any(change.quantity is None for change in changes):
-        return _outcome(setting, how)
-    return tried(setting, how)
+        return _outcome(setting, setup)
+    return tried(setting, setup)
 
 
 def tried(setting: Setting, how: dict[str, Any]) -> Outcome:
@@ -345,33 +345,33 @@ def tried(setting: Setting, how: dict[str, Any]) -> Outcome:
 
 
 def _sensitivity(
-    setting: Setting, now: Outcome, quantity: Quantity, how: dict[str, Any]
+    setting: Setting, base: Outcome, quantity: Quantity, setup: dict[str, Any]
 ) -> Sensitivity:
-    """The sensitivity of cases that are `now` to one number."""
+    """The sensitivity of cases that are `base` to one number."""
     value = float(quantity.read(setting) or 0.0)
     ends = _ends(quantity, value)
-    less, more = (tried(quantity.scaled(setting, factor), how) for factor in ends)
+    lower, upper = (tried(quantity.scaled(setting, factor), setup) for factor in ends)
     # If nothing fits on one side, a one-sided difference is taken.
     low, high = (
-        np.where(np.isfinite(end.seconds), end.seconds, now.seconds) for end in (less, more)
+        np.where(np.isfinite(end.seconds), end.seconds, base.seconds) for end in (lower, upper)
     )
     left, right = (
         np.where(np.isfinite(end.seconds), math.log(factor), 0.0)
-        for end, factor in zip((less, more), ends, strict=True)
+        for end, factor in zip((lower, upper), ends, strict=True)
     )
     run = right - left
     slope = np.log(high / low) / np.where(run == 0, np.nan, run)
-    steps = tuple(step(less, more, i, quantity, each) for i, each in enumerate(slope))
+    steps = tuple(step(lower, upper, i, quantity, each) for i, each in enumerate(slope))
     slope = np.where([bool(text) for text in steps], np.nan, slope)
-    halved, doubled = (tried(quantity.scaled(setting, f), how) for f in (1 / SWING, SWING))
+    halved, doubled = (tried(quantity.scaled(setting, f), setup) for f in (1 / SWING, SWING))
     return Sensitivity(quantity, value, slope, steps, halved, doubled)
 
 
 def step(before: Outcome, after: Outcome, i: int, quantity: Quantity, slope: float) -> str:
     """What the i-th case steps by, "waves 2→1" or "m 64→128", where it changes by more than one
     resource can be worth; empty at a slope."""
-    worth = slope if quantity.is_better_smaller else -slope
-    if not math.isfinite(slope) or -_OF_SCREENING <= worth <= 1 + _OF_SCREENING:
+    gain = slope if quantity.is_better_smaller else -slope
+    if not math.isfinite(slope) or -_OF_SCREENING <= gain <= 1 + _OF_SCREENING:
         return ""
     for name, values in before.layout.items():
         ends = [
@@ -387,5 +387,5 @@ def _ends(quantity: Quantity, value: float) -> tuple[float, float]:
     """The factors below and above 1 of the secant."""
     if quantity.dimension != "count":
         return 1 / NEAR, NEAR
-    by = max(1, round(value * (NEAR - 1)))
-    return max(1.0, value - by) / value, (value + by) / value
+    units = max(1, round(value * (NEAR - 1)))
+    return max(1.0, value - units) / value, (value + units) / value

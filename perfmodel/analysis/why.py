@@ -74,73 +74,73 @@ def why(problem: Problem, device: Device, found: Prediction, **how: Any) -> Why:
 
     `how` are the arguments that it was predicted with, as `predict_arrays` takes them.
     """
-    floor, by = 0.0, ""
+    floor, bound = 0.0, ""
     if not (how.get("place") or how.get("mesh")):  # both move bytes elsewhere
-        moved = min(float(compulsory_bytes(problem)), found.bytes["hbm"])
+        bytes_ = min(float(compulsory_bytes(problem)), found.bytes["hbm"])
         work = found.flops["matrix"]
         operations = seconds_of_operations(problem, device, work, widened=True)
-        least = {"bytes": moved / device.hbm_bytes_per_s, "operations": float(operations)}
-        by = max(least, key=lambda name: least[name])
-        floor = least[by]
+        least = {"bytes": bytes_ / device.hbm_bytes_per_s, "operations": float(operations)}
+        bound = max(least, key=lambda name: least[name])
+        floor = least[bound]
     # Skipped for a declared algorithm: its schedule is searched again for each change, which takes
     # seconds.
-    gains = _helps(problem, device, found, how) if operator_of(problem).library else ()
+    gains = _gains(problem, device, found, how) if operator_of(problem).library else ()
     helps = sorted(gains, key=lambda item: -item.saves)
-    return Why(dict(_roofs(problem, device, found)), floor, by if floor else "", tuple(helps))
+    return Why(dict(_roofs(problem, device, found)), floor, bound if floor else "", tuple(helps))
 
 
-def _roofs(problem: Problem, device: Device, found: Prediction) -> Iterator[tuple[str, float]]:
+def _roofs(problem: Problem, device: Device, kernel: Prediction) -> Iterator[tuple[str, float]]:
     """Rates over peaks, where the spec has a peak."""
-    if found.flops["matrix"]:
+    if kernel.flops["matrix"]:
         yield (
             "matrix",
-            found.flops["matrix"] / found.seconds / dense_peak(problem, device, widened=True),
+            kernel.flops["matrix"] / kernel.seconds / dense_peak(problem, device, widened=True),
         )
     per_clock = device.special_per_clock
-    if per_clock and found.flops["special"]:
+    if per_clock and kernel.flops["special"]:
         peak = per_clock * device.boost_hz * device.units
-        yield "special", found.flops["special"] / found.seconds / peak
-    for name, moved in found.bytes.items():
+        yield "special", kernel.flops["special"] / kernel.seconds / peak
+    for name, bytes_ in kernel.bytes.items():
         level = device.level(name)
         peak_or_none = level and (level.bytes_per_s or level.measured_bytes_per_s)
         if peak_or_none:
-            yield name, moved / found.seconds / peak_or_none
+            yield name, bytes_ / kernel.seconds / peak_or_none
 
 
-def _helps(
-    problem: Problem, device: Device, found: Prediction, how: Mapping[str, Any]
+def _gains(
+    problem: Problem, device: Device, kernel: Prediction, args: Mapping[str, Any]
 ) -> Iterator[Help]:
     setting = Setting(
         problem,
         device,
         default(),
-        how.get("harness", "kernel"),
-        how.get("place") or {},
-        how.get("mesh") or {},
-        how.get("stored") or {},
+        args.get("harness", "kernel"),
+        args.get("place") or {},
+        args.get("mesh") or {},
+        args.get("stored") or {},
     )
-    asked = {name: how[name] for name in ("schedule", "implementation", "tile") if name in how}
-    now = tried(setting, asked)
-    for quantity in _candidates(found):
+    options = {name: args[name] for name in ("schedule", "implementation", "tile") if name in args}
+    base = tried(setting, options)
+    for quantity in _candidates(kernel):
         if not quantity.belongs(setting) or not quantity.read(setting):
             continue
         factor = 1 / NEAR if quantity.is_better_smaller else NEAR
-        better = tried(quantity.scaled(setting, factor), asked)
-        saves = 1 - float(better.seconds[0] / now.seconds[0])
-        if saves >= _LEAST:
-            slope = math.log(1 - saves) / math.log(factor)
-            yield Help(quantity.on(device), saves, step(now, better, 0, quantity, slope))
+        outcome = tried(quantity.scaled(setting, factor), options)
+        saving = 1 - float(outcome.seconds[0] / base.seconds[0])
+        if saving >= _LEAST:
+            slope = math.log(1 - saving) / math.log(factor)
+            yield Help(quantity.on(device), saving, step(base, outcome, 0, quantity, slope))
 
 
-def _candidates(found: Prediction) -> list[Quantity]:
+def _candidates(kernel: Prediction) -> list[Quantity]:
     """The numbers behind the longest terms."""
-    longest = found.terms[found.limiter]
-    near = [
+    longest = kernel.terms[kernel.limiter]
+    terms = [
         name
-        for name, seconds in found.terms.items()
-        if seconds >= _NEAR * longest or name in (found.limiter, found.runner_up)
+        for name, seconds in kernel.terms.items()
+        if seconds >= _NEAR * longest or name in (kernel.limiter, kernel.runner_up)
     ]
-    near.sort(key=lambda name: (name != found.limiter, -found.terms[name]))
-    names = (_BEHIND.get(name, f"{name}_bandwidth") for name in near)
-    known = dict.fromkeys(name for name in names if name in QUANTITIES)
-    return [QUANTITIES[name] for name in known][:_TRIED]
+    terms.sort(key=lambda name: (name != kernel.limiter, -kernel.terms[name]))
+    names = (_BEHIND.get(name, f"{name}_bandwidth") for name in terms)
+    keys = dict.fromkeys(name for name in names if name in QUANTITIES)
+    return [QUANTITIES[name] for name in keys][:_TRIED]

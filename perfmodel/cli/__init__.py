@@ -64,7 +64,7 @@ _GROUPS = {
         "validate": "Check specs, libraries, algorithms and graphs.",
     },
 }
-COMMANDS = {name: said for group in _GROUPS.values() for name, said in group.items()}
+COMMANDS = {name: text for group in _GROUPS.values() for name, text in group.items()}
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 + SIGINT."""
 
@@ -74,8 +74,8 @@ _MODULES = {"map": "map_", "list": "list_", "report": "report_"}
 app = typer.Typer(
     cls=lazy_group(
         {
-            name: (f"perfmodel.cli.{_MODULES.get(name, name)}:app", said)
-            for name, said in COMMANDS.items()
+            name: (f"perfmodel.cli.{_MODULES.get(name, name)}:app", text)
+            for name, text in COMMANDS.items()
         },
         _GROUPS,
     ),
@@ -86,17 +86,17 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(flag: bool) -> None:
+    if flag:
         from importlib.metadata import PackageNotFoundError, version
 
         from perfmodel.cli.output import to_stdout
 
         try:
-            said = version("perfmodel")
+            release = version("perfmodel")
         except PackageNotFoundError:  # without installation, from a checkout on the path
-            said = "(not installed)"
-        to_stdout(iter([f"perfmodel {said}\n"]))
+            release = "(not installed)"
+        to_stdout(iter([f"perfmodel {release}\n"]))
         raise typer.Exit
 
 
@@ -122,13 +122,13 @@ def perfmodel(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit code."""
     streams.occupy()
-    warnings.formatwarning = _as_a_line
+    warnings.formatwarning = _warning_line
     code = run(arguments)
     gc.freeze()  # otherwise garbage collection at exit takes a tenth of a prediction's time
     sys.exit(code)
 
 
-def _as_a_line(message: Warning | str, *_where: Any, **_line: Any) -> str:
+def _warning_line(message: Warning | str, *_where: Any, **_line: Any) -> str:
     """A warning as a line of standard error, without its place in the source."""
     return f"perfmodel: {printable(str(message))}\n"
 
@@ -166,11 +166,11 @@ def _usage(error: Any) -> int:
         return BAD_INPUT
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "perfmodel"
-    said = message[:1].lower() + message[1:].rstrip(".")
-    if said.startswith("got unexpected extra argument"):
-        said += "; sizes and names are options, as in -m 4096"
+    sentence = message[:1].lower() + message[1:].rstrip(".")
+    if sentence.startswith("got unexpected extra argument"):
+        sentence += "; sizes and names are options, as in -m 4096"
     option = getattr(error, "option_name", "")
-    if near := unpredicted(option) if option else "":
-        said = f"no such option: {option}; {near}"
-    say(f"perfmodel: {said}; see '{path} --help'")
+    if hint := unpredicted(option) if option else "":
+        sentence = f"no such option: {option}; {hint}"
+    say(f"perfmodel: {sentence}; see '{path} --help'")
     return BAD_INPUT

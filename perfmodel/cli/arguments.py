@@ -22,7 +22,7 @@ PLAN = "Plan"
 """Heading of the options that split a network over devices."""
 
 
-def _parallel(name: str, short: str, said: str) -> Any:
+def _parallel(name: str, short: str, meaning: str) -> Any:
     """A number of devices; `name` is the option, `short` its other spelling."""
     return Annotated[
         str,
@@ -30,7 +30,7 @@ def _parallel(name: str, short: str, said: str) -> Any:
             f"--{name}",
             f"--{short}",
             metavar="N",
-            help=f"{name.capitalize()} parallelism: {said}.",
+            help=f"{name.capitalize()} parallelism: {meaning}.",
             rich_help_panel=PLAN,
         ),
     ]

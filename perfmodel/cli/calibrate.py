@@ -65,21 +65,21 @@ def calibrate(
     from perfmodel.evidence.measured import microbench
     from perfmodel.evidence.measured.calibrate import calibrated
 
-    found = _taken(device, quick) if readings is None else microbench.read(readings)
+    measurements = _measure(device, quick) if readings is None else microbench.read(readings)
     if save_readings is not None:  # first: judging readings may fail, and they took a minute
-        say(f"wrote {_write(save_readings, found.dump())}")
-    spec = calibrated(found, Path(output).stem)
-    written = [_write(output, spec.dump())]
+        say(f"wrote {_write(save_readings, measurements.dump())}")
+    spec = calibrated(measurements, Path(output).stem)
+    paths = [_write(output, spec.dump())]
     if chart is not None:
-        written += _draw(found, chart)
-    emit(_report(found, spec), format, None)
+        paths += _draw(measurements, chart)
+    emit(_report(measurements, spec), format, None)
     for line in spec.notes:
         say(line)
-    for path in written:
+    for path in paths:
         say(f"wrote {path}")
 
 
-def _taken(device: str | None, quick: bool) -> Readings:
+def _measure(device: str | None, quick: bool) -> Readings:
     """Readings of this machine, taken now."""
     from perfmodel.evidence.measured import microbench
     from perfmodel.evidence.measured.session import default_device
@@ -108,29 +108,29 @@ def _write(path: str, content: str) -> str:
     return path
 
 
-def _draw(found: Readings, prefix: str) -> list[str]:
+def _draw(readings: Readings, prefix: str) -> list[str]:
     from perfmodel.render.chart import SUFFIXES, save
     from perfmodel.render.workingset import bandwidth_chart, latency_chart
 
     suffix = Path(prefix).suffix if Path(prefix).suffix in SUFFIXES else ".svg"
     stem = prefix.removesuffix(suffix)
-    curves = {name: curve.points for name, curve in found.curves.items()}
-    caption = f"{found.timestamp_utc[:10]}, {{}}"
-    unit = "cores" if found.kind == "cpu" else "units"
+    curves = {name: curve.points for name, curve in readings.curves.items()}
+    caption = f"{readings.timestamp_utc[:10]}, {{}}"
+    unit = "cores" if readings.kind == "cpu" else "units"
     paths = []
     for name, chart, sizes in (
-        ("bandwidth", bandwidth_chart, [(n, total) for n, total, _ in found.levels]),
-        ("latency", latency_chart, [(n, each) for n, _, each in found.levels]),
+        ("bandwidth", bandwidth_chart, [(n, total) for n, total, _ in readings.levels]),
+        ("latency", latency_chart, [(n, size) for n, _, size in readings.levels]),
     ):
-        curve = next(c for c in found.curves if (c in ("latency", "gather")) == (name == "latency"))
-        method = caption.format(found.curves[curve].method)
+        curve = next(c for c in curves if (c in ("latency", "gather")) == (name == "latency"))
+        method = caption.format(readings.curves[curve].method)
         path = f"{stem}-{name}{suffix}"
-        save(chart(curves, sizes, f"{found.name}, {found.units} {unit}", method), path)
+        save(chart(curves, sizes, f"{readings.name}, {readings.units} {unit}", method), path)
         paths.append(path)
     return paths
 
 
-def _report(found: Readings, spec: Device) -> Report:
+def _report(readings: Readings, spec: Device) -> Report:
     """The measured quantities, one a row."""
     rows: list[dict[str, Any]] = []
     for path, fact in _measured_facts(spec):
@@ -144,7 +144,7 @@ def _report(found: Readings, spec: Device) -> Report:
             text("how", "note", fold=20, rank=1),
         ],
         title=f"{spec.name} ({spec.slug})",
-        head={"device": spec.slug, "measured_as": found.slug, "kind": found.kind},
+        head={"device": spec.slug, "measured_as": readings.slug, "kind": readings.kind},
     )
 
 

@@ -57,13 +57,13 @@ class Cases:
             for size in product(*(values.array.tolist() for values in self.values.values())):
                 kinds = dict(zip(self.kinds, kind, strict=True))
                 sizes = dict(zip(self.values, size, strict=True))
-                named = {**sizes, **kinds}
-                one = replace(
+                fields = {**sizes, **kinds}
+                case = replace(
                     self,
                     values={name: Values(([value],)) for name, value in sizes.items()},
                     kinds={name: (value,) for name, value in kinds.items()},
                 )
-                yield " ".join(f"{name}={named[name]}" for name in varying), one
+                yield " ".join(f"{name}={fields[name]}" for name in varying), case
 
     def varying(self) -> list[str]:
         """Fields of the problem that differ between the cases."""
@@ -85,17 +85,17 @@ class Cases:
                 numbers = np.arange(start, start + count)
                 # A declaration may have no sizes: then there is one case without an index.
                 places = np.unravel_index(numbers, shape) if shape else ()
-                chosen = {
+                columns = {
                     name: values[place]
                     for (name, values), place in zip(self.sizes.items(), places, strict=True)
                 }
-                chosen |= {name: chosen[other] for name, other in self.follows.items()}
-                alike = groups(self.operator.same_call(chosen), count)
-                yield count, [(self._make(chosen, kind, i), i) for i in alike]
+                columns |= {name: columns[source] for name, source in self.follows.items()}
+                indices = groups(self.operator.same_call(columns), count)
+                yield count, [(self._make(columns, kind, i), i) for i in indices]
 
     def _make(self, sizes: Sizes, kind: Mapping[str, Any], index: np.ndarray) -> Problem:
-        picked = {name: values[index] for name, values in sizes.items()}
-        return self.operator.problem(**picked, **kind)
+        fields = {name: values[index] for name, values in sizes.items()}
+        return self.operator.problem(**fields, **kind)
 
 
 def read(operator: Operator, given: Mapping[str, Any]) -> Cases:
@@ -114,7 +114,7 @@ def read(operator: Operator, given: Mapping[str, Any]) -> Cases:
 
 
 def _sizes(
-    operator: Operator, given: Mapping[str, Any]
+    operator: Operator, arguments: Mapping[str, Any]
 ) -> tuple[dict[str, Values], dict[str, str]]:
     """The values of each size, and the sizes that equal another one.
 
@@ -123,19 +123,19 @@ def _sizes(
     """
     options = [item for item in operator.options if isinstance(item, Size)]
     texts = {item.name: item for item in options if not item.argument}
-    apart = {item.source for item in options if item.source and given[item.name] is not None}
+    sources = {item.source for item in options if item.source and arguments[item.name] is not None}
     values: dict[str, Values] = {}
     follows: dict[str, str] = {}
     for item in options:
-        text, flag = given[item.name], item.flags[0]
+        text, flag = arguments[item.name], item.flags[0]
         if not item.argument:
             continue
         source = texts.get(item.source or "")
-        if text is None and item.follows and item.source not in apart:
+        if text is None and item.follows and item.source not in sources:
             follows[item.name] = item.follows
             continue
         if text is None and source is not None:
-            text, flag = given[source.name], source.flags[0]
+            text, flag = arguments[source.name], source.flags[0]
         if text is not None:
             values[item.name] = ranges.read(text, flag, least=item.least)
     return values, follows
@@ -144,9 +144,9 @@ def _sizes(
 def _names(item: Choice, text: str | None) -> tuple[Any, ...]:
     if text is None:
         return (None,)
-    listed = names(text)
+    entries = names(text)
     return (
-        listed
+        entries
         if item.known is None
-        else tuple(named(item.kind, name, item.known) for name in listed)
+        else tuple(named(item.kind, name, item.known) for name in entries)
     )

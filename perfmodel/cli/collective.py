@@ -109,18 +109,18 @@ def _command(op: str) -> Callable[..., None]:
         library = known.named("library of collectives", library, libraries())
         sizes = ranges.read(bytes_, "--bytes")
         counts = ranges.read(ranks, "--ranks")
-        inside = None if ranks_per_node is None else _size(ranks_per_node, "--ranks-per-node")
-        named = _named(system)
-        check_cases(len(named) * len(sizes) * len(counts), MOST, "narrow a range")
+        node_size = None if ranks_per_node is None else _size(ranks_per_node, "--ranks-per-node")
+        machines = _systems(system)
+        check_cases(len(machines) * len(sizes) * len(counts), MOST, "narrow a range")
 
-        def rows_of(found: System, count: int) -> list[dict[str, Any]]:
-            problem = Collective(op, sizes.array, count, inside, dtype)
-            answers = predict_collective(problem, found, library=library)
+        def rows_of(machine: System, count: int) -> list[dict[str, Any]]:
+            problem = Collective(op, sizes.array, count, node_size, dtype)
+            answers = predict_collective(problem, machine, library=library)
             return [answers.one(i).as_dict() for i in range(len(answers))]
 
         parts = possible(
-            (f"{found.slug}, {count:,} ranks", partial(rows_of, found, count))
-            for found in named
+            (f"{machine.slug}, {count:,} ranks", partial(rows_of, machine, count))
+            for machine in machines
             for count in counts.array.tolist()
         )
         rows = [row for part in parts for row in part]
@@ -143,7 +143,7 @@ def _size(text: str, option: str) -> int:
     return int(values.array[0])
 
 
-def _named(texts: list[str]) -> list[System]:
+def _systems(texts: list[str]) -> list[System]:
     """The systems of all names; each text may be a list."""
     return [systems.load(name) for text in texts for name in known.names(text)]
 
@@ -208,9 +208,9 @@ def wall_(
         dispatch_dtype,
     )
     rows = [
-        {"system": found.slug, **ridge.as_dict()}
-        for found in _named(system)
-        for ridge in wall(found, layer)
+        {"system": machine.slug, **ridge.as_dict()}
+        for machine in _systems(system)
+        for ridge in wall(machine, layer)
     ]
     emit(
         render.wall(rows, f"hidden {layer.hidden}, {layer.dtype}, documented rates"), format, output

@@ -27,9 +27,9 @@ def count(lists: Mapping[str, Sequence[Any]], *, pairs: bool) -> int:
     if pairs:
         sizes = {name: len(values) for name, values in lists.items() if len(values) != 1}
         if len(set(sizes.values())) > 1:
-            said = ", ".join(f"{size} of {name}" for name, size in sizes.items())
+            text = ", ".join(f"{size} of {name}" for name, size in sizes.items())
             raise ProblemError(
-                f"--zip pairs lists of one length, not {said}; give each as many values, or one"
+                f"--zip pairs lists of one length, not {text}; give each as many values, or one"
             )
         return max(sizes.values(), default=1)
     total = 1

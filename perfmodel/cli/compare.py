@@ -199,35 +199,35 @@ def compare(
         reading = read(tablehints.named(tables), chosen.layout, hints)
     columns = [reading.column(name) for name in columns]
     grouped = partial(report, by=columns, include_flags=include_flags, fields=chosen.fields)
-    kept = _filtered(reading, where or [])
-    with waiting(f"predicting {len(kept):,} rows"):
-        predicted = chosen.predicted(kept, reading.faults)
+    selection = _matching_rows(reading, where or [])
+    with waiting(f"predicting {len(selection):,} rows"):
+        predicted = chosen.predicted(selection, reading.faults)
         predicted = held_beside_noise(predicted, chosen.fields, reading.case)
         summary = grouped(predicted)
-    before = None if baseline is None else grouped(_baseline(chosen, baseline, where or []))
-    gated = limit is not None or before is not None
-    judged = verdicts(summary, limit, before, allowed or 0.0) if gated else []
-    misses = [f"{item.group}: {item.miss}" for item in judged if item.miss]
-    said: list[str] = []
-    drawn = _drawn(chosen, predicted, columns, include_flags, drawing) if chart else None
+    base = None if baseline is None else grouped(_baseline(chosen, baseline, where or []))
+    gated = limit is not None or base is not None
+    outcomes = verdicts(summary, limit, base, allowed or 0.0) if gated else []
+    misses = [f"{item.group}: {item.miss}" for item in outcomes if item.miss]
+    messages: list[str] = []
+    figure = _chart(chosen, predicted, columns, include_flags, drawing) if chart else None
     if output is not None:
         write_table(predicted, output)
-        said.append(f"wrote {output}")
-    if drawn is not None:
-        said += drawing.write(drawn, str(chart))
+        messages.append(f"wrote {output}")
+    if figure is not None:
+        messages += drawing.write(figure, str(chart))
     gate = {"max_error": limit, "baseline": baseline, "passed": not misses, "misses": misses}
-    shown = _report(chosen, summary, predicted, columns, gate if gated else None)
+    view = _report(chosen, summary, predicted, columns, gate if gated else None)
     noise = remark(predicted, chosen.fields, include_flags=include_flags)
-    shown = replace(shown, notes=[*filter(None, [noise]), *shown.notes])
-    shown = _read_as(shown, reading, kept.index)
-    shown = _explained(chosen, shown, predicted) if explain else shown
+    view = replace(view, notes=[*filter(None, [noise]), *view.notes])
+    view = _add_reading(view, reading, selection.index)
+    view = _add_residuals(chosen, view, predicted) if explain else view
     if format in gates.FORMATS:
         source = tablehints.named(tables)[0]
-        _for_machinery(str(format), shown, judged or verdicts(summary), source)
+        _write_for_ci(str(format), view, outcomes or verdicts(summary), source)
     else:
         runs = partial(runrows.report, predicted, chosen.fields, reading.case)
-        _emit(shown, runs(micro=chosen.micros) if rows else None, format)
-    for line in said:
+        _emit(view, runs(micro=chosen.micros) if rows else None, format)
+    for line in messages:
         say(line)
     for miss in misses:
         say(f"gate failed: {miss}")
@@ -235,17 +235,17 @@ def compare(
         raise typer.Exit(1)
 
 
-def _emit(shown: Report, runs: Report | None, format: str | None) -> None:
+def _emit(report: Report, runs: Report | None, format: str | None) -> None:
     """Write the report, with its rows where they are wanted: in JSON beside the lines, in CSV in
     their place."""
     if runs is None:
-        emit(shown, format, None)
+        emit(report, format, None)
     elif format == "json":
-        emit(replace(shown, head={**shown.head, runs.name: runs.rows}), format, None)
+        emit(replace(report, head={**report.head, runs.name: runs.rows}), format, None)
     elif format == "csv":
         emit(runs, format, None)
     else:
-        emit(runs, format, None, shown)
+        emit(runs, format, None, report)
 
 
 def _check_kind(kind: Kind, name: str, *, explain: bool, chart: str | None) -> None:
@@ -270,7 +270,7 @@ def _check_outputs(format: str | None, output: str | None) -> None:
         table_suffix(output)
 
 
-def _for_machinery(format: str, shown: Report, judged: list[Verdict], source: str) -> None:
+def _write_for_ci(format: str, report: Report, outcomes: list[Verdict], source: str) -> None:
     """Write a gated report in a format that CI systems read.
 
     On GitHub the table is appended to the job summary, the file named by GITHUB_STEP_SUMMARY.
@@ -278,8 +278,8 @@ def _for_machinery(format: str, shown: Report, judged: list[Verdict], source: st
     summary = os.environ.get("GITHUB_STEP_SUMMARY") if format == "github" else None
     if summary:
         with open(summary, "a", encoding="utf-8") as file:
-            file.writelines(markdown.render(shown))
-    write(gates.FORMATS[format](shown, judged, source), None)
+            file.writelines(markdown.render(report))
+    write(gates.FORMATS[format](report, outcomes, source), None)
 
 
 def _baseline(kind: Kind, path: str, conditions: list[str]) -> pd.DataFrame:
@@ -289,10 +289,10 @@ def _baseline(kind: Kind, path: str, conditions: list[str]) -> pd.DataFrame:
 
     reading = read(path, kind.layout)
     table = reading.strict()
-    lacking = [name for name in (kind.fields.predicted, kind.fields.low) if name not in table]
-    if lacking:
+    missing = [name for name in (kind.fields.predicted, kind.fields.low) if name not in table]
+    if missing:
         raise TableError(
-            f"{path}: no column {lacking[0]!r}; a baseline is written by compare --output"
+            f"{path}: no column {missing[0]!r}; a baseline is written by compare --output"
         )
     numbers = [kind.fields.predicted, kind.fields.low, kind.fields.high]
     try:
@@ -300,7 +300,7 @@ def _baseline(kind: Kind, path: str, conditions: list[str]) -> pd.DataFrame:
     except ValueError:
         raise TableError(f"{path}: {', '.join(numbers)} are no numbers; write it anew") from None
     table = table.drop(columns=NOISE, errors="ignore")
-    return _filtered(replace(reading, table=table), conditions)
+    return _matching_rows(replace(reading, table=table), conditions)
 
 
 def _fraction(option: str, text: str | None) -> float | None:
@@ -313,7 +313,7 @@ def _fraction(option: str, text: str | None) -> float | None:
     return float(match[1]) / (100 if match[2] else 1)
 
 
-def _filtered(reading: Reading, conditions: list[str]) -> pd.DataFrame:
+def _matching_rows(reading: Reading, conditions: list[str]) -> pd.DataFrame:
     """Rows that meet all of `column=value`; alternative values are separated by commas."""
     table = reading.table
     for condition in conditions:
@@ -323,27 +323,27 @@ def _filtered(reading: Reading, conditions: list[str]) -> pd.DataFrame:
         name = reading.column(name)
         if name not in table.columns:
             raise TableError(f"--where: no column {name!r}; there is {', '.join(table.columns)}")
-        wanted = [item.strip().lower() for item in value.split(",")]
-        table = table[table[name].astype("str").str.lower().isin(wanted)]
+        values = [item.strip().lower() for item in value.split(",")]
+        table = table[table[name].astype("str").str.lower().isin(values)]
     if table.empty:
-        left = " left after --where" if conditions else ""
-        raise TableError(f"the table has no rows{left}; nothing to compare")
+        suffix = " left after --where" if conditions else ""
+        raise TableError(f"the table has no rows{suffix}; nothing to compare")
     return table
 
 
-def _drawn(
+def _chart(
     kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool, drawing: Drawing
 ) -> Drawn:
     """The chart, drawn before anything is written. Raises `TableError` where no row is left."""
     from perfmodel.render.scatter import scatter_chart
     from perfmodel.validation.judging import scored
 
-    kept = scored(table, include_flags=include_flags, fields=kind.fields)
-    if kept.empty:
+    rows = scored(table, include_flags=include_flags, fields=kind.fields)
+    if rows.empty:
         raise TableError("no row is left to draw; none could be predicted and scored")
     fields = kind.fields
-    by_what = by[0] if by else kind.group
-    return scatter_chart(kept, by_what, fields.measured, fields.predicted, drawing.page)
+    group = by[0] if by else kind.group
+    return scatter_chart(rows, group, fields.measured, fields.predicted, drawing.page)
 
 
 def _report(
@@ -355,11 +355,11 @@ def _report(
 ) -> Report:
     from perfmodel.validation.judging import plain_lines, reasons
 
-    why, remarks = reasons(table), kind.remarks(table, by)
-    head: dict[str, Any] = {"rows": len(table), "unpredicted": why, **remarks.head}
+    counts, remarks = reasons(table), kind.remarks(table, by)
+    head: dict[str, Any] = {"rows": len(table), "unpredicted": counts, **remarks.head}
     if gate is not None:
         head["gate"] = gate
-    notes = [f"{count} rows not predicted: {said}" for said, count in why.items()][:_SHOWN]
+    notes = [f"{count} rows not predicted: {reason}" for reason, count in counts.items()][:_SHOWN]
     return Report(
         "report",
         plain_lines(summary),
@@ -370,29 +370,29 @@ def _report(
     )
 
 
-def _read_as(shown: Report, reading: Reading, rows: pd.Index[Any]) -> Report:
+def _add_reading(report: Report, reading: Reading, rows: pd.Index[Any]) -> Report:
     """The report, with notes on how columns were read and which rows could not be read."""
-    read = reading.faults.loc[rows]
-    faults = read[read != ""].tolist()
-    head = {**shown.head, "read": list(reading.notes), "unread": faults}
-    unpredicted = {said: n for said, n in shown.head["unpredicted"].items() if said not in faults}
-    notes = [note for note in shown.notes if not any(said in note for said in faults)]
-    unread = [f"not read: {said}" for said in faults[:_SHOWN]]
+    texts = reading.faults.loc[rows]
+    faults = texts[texts != ""].tolist()
+    head = {**report.head, "read": list(reading.notes), "unread": faults}
+    unpredicted = {line: n for line, n in report.head["unpredicted"].items() if line not in faults}
+    notes = [note for note in report.notes if not any(line in note for line in faults)]
+    unread = [f"not read: {line}" for line in faults[:_SHOWN]]
     if len(faults) > _SHOWN:
         unread.append(f"not read: {len(faults) - _SHOWN} more rows (--format json lists all)")
     return replace(
-        shown,
+        report,
         head={**head, "unpredicted": unpredicted},
         notes=[*reading.notes, *unread, *notes],
     )
 
 
-def _explained(kind: Kind, shown: Report, table: pd.DataFrame) -> Report:
+def _add_residuals(kind: Kind, report: Report, table: pd.DataFrame) -> Report:
     """The report, with its residuals described in words."""
-    said = kind.explain(table) if kind.explain is not None else []
-    notes = [f"explained: {line}" for line in said] or ["explained: no group of rows misses alike"]
-    head = {**shown.head, "explained": said}
-    return replace(shown, head=head, notes=[*shown.notes, *notes])
+    lines = kind.explain(table) if kind.explain is not None else []
+    notes = [f"explained: {line}" for line in lines] or ["explained: no group of rows misses alike"]
+    head = {**report.head, "explained": lines}
+    return replace(report, head=head, notes=[*report.notes, *notes])
 
 
 _NOISE = "within_noise"

@@ -80,16 +80,16 @@ def compile(
     from perfmodel.evidence.compiled.targets import target as named
 
     targets = [named(name) for text in target or () for name in known.names(text)]
-    chosen = loaded(kernel)
-    by_target = dict(_devices(chosen, targets, known.devices(device or ())))
+    program = loaded(kernel)
+    by_target = dict(_devices(program, targets, known.devices(device or ())))
     with counted("compiling") as tell:
         rows = [
             row
-            for problem in problems(chosen, context.args)
-            for made in _compiled(chosen, problem, config or [], [*by_target], tell)
-            for row in _rows(made, by_target[made.target])
+            for problem in problems(program, context.args)
+            for build in _builds(program, problem, config or [], [*by_target], tell)
+            for row in _rows(build, by_target[build.target])
         ]
-    title = f"{chosen.name}: {chosen.summary}"
+    title = f"{program.name}: {program.summary}"
     emit(Report("compiled", rows, _columns(rows), title=title), format, output)
 
 
@@ -102,17 +102,17 @@ def _devices(
     """
     from perfmodel.evidence.compiled.targets import TARGETS, target_of
 
-    own = [(target_of(device), device) for device in devices]
-    every = [found for found in TARGETS.values() if kernel.takes(found.name)]
-    wanted = list(targets) or list(dict.fromkeys(found for found, _ in own)) or every
-    for found, device in own:
-        if found not in wanted:
-            raise ProblemError(f"{device.slug} runs {found.name}; add --target {found.name}")
-    named = {item.name: [device for found, device in own if found == item] for item in wanted}
-    return [(item, named[item.name] or [load(item.device)]) for item in dict.fromkeys(wanted)]
+    pairs = [(target_of(device), device) for device in devices]
+    all_targets = [target for target in TARGETS.values() if kernel.takes(target.name)]
+    order = list(targets) or list(dict.fromkeys(target for target, _ in pairs)) or all_targets
+    for target, device in pairs:
+        if target not in order:
+            raise ProblemError(f"{device.slug} runs {target.name}; add --target {target.name}")
+    groups = {item.name: [device for target, device in pairs if target == item] for item in order}
+    return [(item, groups[item.name] or [load(item.device)]) for item in dict.fromkeys(order)]
 
 
-def _compiled(
+def _builds(
     kernel: BundledKernel,
     problem: Any,
     settings: Sequence[str],
@@ -128,34 +128,34 @@ def _compiled(
 
     if not settings:
         return first_fitting(kernel, problem, targets, tell)
-    chosen = configured(kernel.configs[0], settings)
-    made = []
-    requests = [Request(kernel, problem, chosen, target) for target in targets]
-    for _, found in compile_all(requests, tell):
-        if not isinstance(found, CompiledKernel):
-            raise found
-        made.append(found)
-    return made
+    config = configured(kernel.configs[0], settings)
+    builds = []
+    requests = [Request(kernel, problem, config, target) for target in targets]
+    for _, outcome in compile_all(requests, tell):
+        if not isinstance(outcome, CompiledKernel):
+            raise outcome
+        builds.append(outcome)
+    return builds
 
 
-def _rows(made: CompiledKernel, devices: Sequence[Device]) -> Iterator[dict[str, Any]]:
+def _rows(build: CompiledKernel, devices: Sequence[Device]) -> Iterator[dict[str, Any]]:
     """The values of every launch on every device."""
-    for launch in made.launches:
+    for launch in build.launches:
         for device in devices:
-            yield _row(made, launch, device)
+            yield _row(build, launch, device)
 
 
-def _row(made: CompiledKernel, launch: CompiledLaunch, device: Device) -> dict[str, Any]:
-    where, slots = launch.occupancy(device), launch.issue_slots(device)
-    plain = {item.name: getattr(made.config, item.name) for item in fields(made.config)}
-    problem = {item.name: getattr(made.problem, item.name) for item in fields(made.problem)}
+def _row(build: CompiledKernel, launch: CompiledLaunch, device: Device) -> dict[str, Any]:
+    occupancy, slots = launch.occupancy(device), launch.issue_slots(device)
+    config = {item.name: getattr(build.config, item.name) for item in fields(build.config)}
+    problem = {item.name: getattr(build.problem, item.name) for item in fields(build.problem)}
     return {
-        "kernel": made.kernel,
+        "kernel": build.kernel,
         "launch": launch.kernel,
-        "target": made.target.name,
+        "target": build.target.name,
         "device": device.slug,
         "problem": problem,
-        "config": plain,
+        "config": config,
         "registers": launch.registers,
         "scalar_registers": launch.scalar_registers,
         "spill_bytes": launch.spill_bytes,
@@ -164,10 +164,10 @@ def _row(made: CompiledKernel, launch: CompiledLaunch, device: Device) -> dict[s
         "shared_bytes": launch.shared_bytes,
         "tensor_memory_columns": launch.tensor_memory_columns,
         "threads": launch.threads,
-        "blocks_per_unit": where.blocks,
-        "warps_per_unit": where.warps,
-        "occupancy": where.share,
-        "occupancy_limit": where.limit,
+        "blocks_per_unit": occupancy.blocks,
+        "warps_per_unit": occupancy.warps,
+        "occupancy": occupancy.share,
+        "occupancy_limit": occupancy.limit,
         "instructions": launch.instructions,
         "per_pass": launch.loop_instructions,
         "matrix_operations_per_pass": launch.loop_operations,
@@ -182,9 +182,9 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
     columns: list[Column] = [text("launch", "launch")] if several else []
     columns += [text("target", "target"), text("device", "device", rank=4)]
     columns.append(Column("config", _config, number=False, fold=16, rank=5))
-    columns += [_whole("registers", "registers", 1), _spilled()]
+    columns += [_integer("registers", "registers", 1), _spills()]
     columns.append(Column("shared", lambda row: row["shared_bytes"], binary, rank=1))
-    columns += [_whole("threads", "threads", 3), _whole("blocks", "blocks_per_unit", 3)]
+    columns += [_integer("threads", "threads", 3), _integer("blocks", "blocks_per_unit", 3)]
     columns.append(percent("occupancy", "occupancy", rank=1))
     columns.append(text("limited by", "occupancy_limit", rank=2))
     columns += [_per_pass(unit) for unit in _units(rows)]
@@ -193,11 +193,11 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
     return columns
 
 
-def _whole(header: str, key: str, rank: int) -> Column:
+def _integer(header: str, key: str, rank: int) -> Column:
     return Column(header, lambda row: row[key], str, rank=rank)
 
 
-def _spilled() -> Column:
+def _spills() -> Column:
     """Spilled registers, coloured because each costs memory traffic."""
     return Column(
         "spilled",
@@ -210,8 +210,8 @@ def _spilled() -> Column:
 
 def _units(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Units that any row uses in its loop, or in its whole listing if it has no loop."""
-    every = rows[0]["instructions"]
-    return [unit for unit in every if any(_counts(row)[unit] for row in rows)]
+    units = rows[0]["instructions"]
+    return [unit for unit in units if any(_counts(row)[unit] for row in rows)]
 
 
 def _counts(row: Mapping[str, Any]) -> Mapping[str, int]:
@@ -231,5 +231,5 @@ def _busiest(row: Mapping[str, Any]) -> float:
 
 def _config(row: Mapping[str, Any]) -> str:
     """The config's fields that are set, in the order of its definition."""
-    kept = ((k, v) for k, v in row["config"].items() if v not in (None, False))
-    return " ".join(f"{name}={value}" for name, value in kept)
+    settings = ((k, v) for k, v in row["config"].items() if v not in (None, False))
+    return " ".join(f"{name}={value}" for name, value in settings)

@@ -22,12 +22,12 @@ def of_list(names: Names) -> Completion:
     """Completion of the last name of a list with commas."""
 
     def complete(incomplete: str) -> list[str]:
-        before, comma, last = incomplete.rpartition(",")
-        given = before.split(",")
+        head, comma, last = incomplete.rpartition(",")
+        entries = head.split(",")
         return [
-            f"{before}{comma}{name}"
+            f"{head}{comma}{name}"
             for name in names()
-            if name.startswith(last) and name not in given
+            if name.startswith(last) and name not in entries
         ]
 
     return complete

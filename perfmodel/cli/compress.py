@@ -101,33 +101,33 @@ def compress(
     if network is None:
         emit(_listing(), format, output)
         return
-    found = spellings.network(network)
+    net = spellings.network(network)
     if not device:
         raise ProblemError("compress needs a device; name one with --device")
     devices = known.devices(device)
     sizes = [int(value) for value in ranges.parse(batch, "--batch")]
     tokens = ranges.one(context, "--seq")
-    for each in devices:
-        if is_on_chip(each):
+    for spec in devices:
+        if is_on_chip(spec):
             raise ProblemError(
-                f"{each.slug} has its memory on the chip, whose steps are no sums of kernels; see "
-                f"perfmodel hold {found.name} -d {each.slug}"
+                f"{spec.slug} has its memory on the chip, whose steps are no sums of kernels; see "
+                f"perfmodel hold {net.name} -d {spec.slug}"
             )
-    of_head = naming.scheme(known.one("--head", head)) if head is not None else None
+    head_scheme = naming.scheme(known.one("--head", head)) if head is not None else None
     rows: list[Compared] = []
     notes: dict[str, None] = {}
-    for each in devices:
-        schemes, said = _schemes(found, formats, each)
+    for spec in devices:
+        schemes, lines = _schemes(net, formats, spec)
         parts = possible(
             (
-                f"{each.slug}, {one.name}",
-                partial(_rows, found, one, each, sizes, tokens, of_head),
+                f"{spec.slug}, {scheme.name}",
+                partial(_rows, net, scheme, spec, sizes, tokens, head_scheme),
             )
-            for one in schemes
+            for scheme in schemes
         )
         rows += [row for part in parts for row in part]
-        notes |= dict.fromkeys([*said, *(n for one in schemes for n in _notes(one, each))])
-    emit(render.report(rows, found.name, tokens, notes), format, output)
+        notes |= dict.fromkeys([*lines, *(n for scheme in schemes for n in _notes(scheme, spec))])
+    emit(render.report(rows, net.name, tokens, notes), format, output)
 
 
 def _rows(
@@ -168,24 +168,24 @@ def _listing() -> Report:
     """Every format of the table, and an example of each other scheme."""
     rows = [
         {
-            "format": one.name,
-            "bits": one.bits_at(4096),
-            "multiplies": one.multiplies or "widened",
-            "about": one.about,
-            "aliases": list(one.aliases),
-            "source": one.source,
+            "format": form.name,
+            "bits": form.bits_at(4096),
+            "multiplies": form.multiplies or "widened",
+            "about": form.about,
+            "aliases": list(form.aliases),
+            "source": form.source,
         }
-        for one in map(quantised.load, quantised.names())
+        for form in map(quantised.load, quantised.names())
     ] + [
         {
-            "format": one.name,
-            "bits": one.bits(4096, 4096),
+            "format": form.name,
+            "bits": form.bits(4096, 4096),
             "multiplies": "fp16",
-            "about": one.about,
+            "about": form.about,
             "aliases": [],
             "source": "",
         }
-        for one in map(naming.scheme, naming.KINDS)
+        for form in map(naming.scheme, naming.KINDS)
     ]
     columns = (
         text("format", "format"),

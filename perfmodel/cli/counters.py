@@ -70,8 +70,8 @@ def import_(
         table_suffix(output)
     from perfmodel.evidence.importers.counters import import_counters, write
 
-    rows, said = import_counters(files, device=device, cases=cases)
-    for line in said:
+    rows, lines = import_counters(files, device=device, cases=cases)
+    for line in lines:
         say(line)
     if output is not None:
         write(rows, output)

@@ -35,30 +35,30 @@ PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 def case(declaration: Declaration, arguments: Sequence[str], dtype: str) -> Case:
     """The algorithm at sizes given as `--seq 8192 --head-dim=128`; flags take no value."""
-    given: dict[str, Any] = {}
-    waiting = list(arguments)
-    while waiting:
-        word = waiting.pop(0)
+    values: dict[str, Any] = {}
+    words = list(arguments)
+    while words:
+        word = words.pop(0)
         if not word.startswith("-"):
             raise ProblemError(f"{quoted(word)} is no option; write --{word[:40]} with a size")
         flag, equals, text = word.partition("=")
         name = _parameter(declaration, flag)
         if isinstance(declaration.parameters[name], bool):
-            given[name] = True
+            values[name] = True
             continue
         if not equals:
-            if not waiting:
+            if not words:
                 raise ProblemError(f"{flag} needs a size, such as {flag} 4096")
-            text = waiting.pop(0)
-        given[name] = _number(text, flag)
-    return declaration.at(dtype, **given)
+            text = words.pop(0)
+        values[name] = _number(text, flag)
+    return declaration.at(dtype, **values)
 
 
 def _parameter(declaration: Declaration, flag: str) -> str:
     name = flag.lstrip("-").replace("-", "_")
     if name not in declaration.parameters:
-        known = [parameter.replace("_", "-") for parameter in declaration.parameters]
-        raise UnknownName(f"option of {declaration.name}", name.replace("_", "-"), known)
+        names = [parameter.replace("_", "-") for parameter in declaration.parameters]
+        raise UnknownName(f"option of {declaration.name}", name.replace("_", "-"), names)
     return name
 
 
@@ -80,8 +80,8 @@ def _number(text: str, flag: str) -> int | float:
 
 def options(declaration: Declaration) -> str:
     """The parameters and their defaults, in one line."""
-    shown = (f"--{n.replace('_', '-')} [{v}]" for n, v in declaration.parameters.items())
-    return " ".join(shown)
+    texts = (f"--{n.replace('_', '-')} [{v}]" for n, v in declaration.parameters.items())
+    return " ".join(texts)
 
 
 def listing() -> str:
@@ -90,8 +90,8 @@ def listing() -> str:
 
     lines = []
     for name in library.names():
-        found = library.load(name)
-        lines.append(f"{name}: {found.about}\n    {options(found)}\n")
+        declaration = library.load(name)
+        lines.append(f"{name}: {declaration.about}\n    {options(declaration)}\n")
     return "".join(lines)
 
 

@@ -108,12 +108,12 @@ def _table(runs: Iterable[_Run]) -> Report:
 def _rows(run: _Run, i: int) -> list[Row]:
     """Standard and tiled at one length; the tiled row has the speed-up."""
     standard, tiled = run.standard.one(i), run.tiled.one(i)
-    rows: list[dict[str, Any]] = [dict(one.as_dict()) for one in (standard, tiled)]
+    rows: list[dict[str, Any]] = [dict(p.as_dict()) for p in (standard, tiled)]
     rows[1]["speed_up"] = standard.seconds / tiled.seconds
     return [*rows]
 
 
-def _moved(header: str, level: str, rank: int) -> Column:
+def _traffic(header: str, level: str, rank: int) -> Column:
     return Column(header, lambda row: row["bytes"][level], quantity("B"), rank=rank)
 
 
@@ -127,9 +127,9 @@ _COLUMNS = (
     Column("N", lambda row: row["problem"]["seq_q"], str),
     text("schedule", "schedule"),
     Column("matrix FLOP", lambda row: row["flops"]["matrix"], quantity("FLOP"), rank=6),
-    _moved("HBM", "hbm", 2),
-    _moved("L2", "l2", 7),
-    _moved("shared", "shared", 8),
+    _traffic("HBM", "hbm", 2),
+    _traffic("L2", "l2", 7),
+    _traffic("shared", "shared", 8),
     Column("FLOP/B", lambda row: row["arithmetic_intensity"]["hbm"], ratio, rank=4),
     text("limiter", "limiter"),
     Column("time", lambda row: row["time_us"], micros),
@@ -194,29 +194,29 @@ def _published(run: _Run, compared: pd.DataFrame, schedule: str) -> pd.DataFrame
 def _kernels(run: _Run, compared: pd.DataFrame) -> list[Kernel]:
     from perfmodel.render.roofs import Kernel
 
-    found = []
+    kernels = []
     for length in CHARTED:
         i = int(np.flatnonzero(length == LENGTHS)[0])
         for name, answer in (("standard", run.standard), ("tiled", run.tiled)):
-            one = answer.one(i)
+            prediction = answer.one(i)
             kernel = Kernel(
                 name,
-                one.device,
-                one.flops_per_second,
-                one.intensity,
+                prediction.device,
+                prediction.flops_per_second,
+                prediction.intensity,
                 dtype=_TYPE,
                 at=str(length),
                 of="N",
-                low_flops_per_s=one.work / one.high_seconds,
-                high_flops_per_s=one.work / one.low_seconds,
-                flops_per_special=one.work / one.flops["special"],
+                low_flops_per_s=prediction.work / prediction.high_seconds,
+                high_flops_per_s=prediction.work / prediction.low_seconds,
+                flops_per_special=prediction.work / prediction.flops["special"],
             )
-            found.append(kernel)
+            kernels.append(kernel)
             rows = _published(run, compared, name)
             rows = rows[rows["seq_q"] == length]
-            for by, time in zip(rows["implementation"], rows["measured_us"], strict=True):
-                found.append(kernel.ran(one.work / (float(time) * 1e-6), str(by)))
-    return found
+            for library, time in zip(rows["implementation"], rows["measured_us"], strict=True):
+                kernels.append(kernel.ran(prediction.work / (float(time) * 1e-6), str(library)))
+    return kernels
 
 
 def _sweep(run: _Run, compared: pd.DataFrame) -> Any:

@@ -57,45 +57,45 @@ class Deployments:
         """
         if len(self) > MOST:
             raise ProblemError(f"{len(self):,} deployments are more than {MOST:,}; narrow a list")
-        answers, refused = answered(self._asked(parts))
-        return [one for answer in answers for one in answer], refused
+        answers, refused = answered(self._questions(parts))
+        return [row for answer in answers for row in answer], refused
 
     def _lists(self) -> Load:
         return {**self.choices, **self.load} if self.pairs else self.choices
 
-    def _asked(self, parts: Parts[Found]) -> Iterator[Asked[list[Found]]]:
+    def _questions(self, parts: Parts[Found]) -> Iterator[Asked[list[Found]]]:
         """The parts of every deployment under its label; an impossible deployment is one part."""
         from perfmodel.serving.deployment import Deployment
 
-        for chosen in combined(self._lists(), pairs=self.pairs):
-            label = self._said(chosen)
+        for fields in combined(self._lists(), pairs=self.pairs):
+            label = self._label(fields)
             load = {
-                name: [chosen.pop(name)] if self.pairs else self.load[name] for name in self.load
+                name: [fields.pop(name)] if self.pairs else self.load[name] for name in self.load
             }
             try:
-                each = list(parts(Deployment(self.network, **chosen, system=self.system), load))
+                pieces = list(parts(Deployment(self.network, **fields, system=self.system), load))
             except PerfmodelError as error:
-                each = [("", partial(_raise, error))]
-            for words, answer in each:
-                yield ", ".join(filter(None, [label, words])), partial(self._list, chosen, answer)
+                pieces = [("", partial(_raise, error))]
+            for words, answer in pieces:
+                yield ", ".join(filter(None, [label, words])), partial(self._list, fields, answer)
 
     def _list(
-        self, chosen: Mapping[str, Any], answer: Callable[[], Iterable[Found]]
+        self, fields: Mapping[str, Any], answer: Callable[[], Iterable[Found]]
     ) -> list[Found]:
         """The answers of one part; an iterator raises here, where errors are caught."""
         try:
             return list(answer())
         except SizeError as error:
-            raise error.those(partial(self._check, chosen)) from None
+            raise error.those(partial(self._check, fields)) from None
 
-    def _check(self, chosen: Mapping[str, Any], name: str, size: int) -> None:
+    def _check(self, fields: Mapping[str, Any], name: str, size: int) -> None:
         """Raise `PerfmodelError` where a deployment with another size cannot be served either."""
         from perfmodel.serving.deployment import Deployment
         from perfmodel.serving.memory import check_weights
 
-        check_weights(Deployment(self.network, **{**chosen, name: size}, system=self.system))
+        check_weights(Deployment(self.network, **{**fields, name: size}, system=self.system))
 
-    def _said(self, chosen: Mapping[str, Any]) -> str:
+    def _label(self, fields: Mapping[str, Any]) -> str:
         """The values that distinguish a deployment."""
         return ", ".join(
             value.slug
@@ -103,7 +103,7 @@ class Deployments:
             else value.name
             if name == "engine"
             else f"{name} {value}"
-            for name, value in chosen.items()
+            for name, value in fields.items()
             if len(self._lists()[name]) > 1
         )
 

@@ -57,19 +57,19 @@ class Drawing:
         A message names a caption that the picture has no room for.
         """
         save(chart, path)
-        said = [f"wrote {path}"]
+        messages = [f"wrote {path}"]
         if self.data is not None:
             report = Report("data", chart.rows, (), head={"title": chart.title})
             with replacing(self.data) as partial, partial.open("w", encoding="utf-8") as file:
                 file.writelines(RENDERERS[_DATA[Path(self.data).suffix]](report))
-            said.append(f"wrote {self.data}")
+            messages.append(f"wrote {self.data}")
         if not self.page.caption and chart.caption:
-            said.append(f"caption: {' '.join(chart.caption)}")
-        return said
+            messages.append(f"caption: {' '.join(chart.caption)}")
+        return messages
 
 
-def _option(*names: str, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel="Chart", **more)
+def _option(*names: str, **settings: Any) -> Any:
+    return typer.Option(*names, rich_help_panel="Chart", **settings)
 
 
 _OPTIONS: dict[str, tuple[Any, Any, Any]] = {
@@ -123,7 +123,7 @@ _OPTIONS: dict[str, tuple[Any, Any, Any]] = {
 def with_drawing(command: Callable[..., None]) -> Callable[..., None]:
     """`command` with the options of a chart; they become its parameter `drawing`."""
     signature = inspect.signature(command, eval_str=True)
-    own = [item for item in signature.parameters.values() if item.name != "drawing"]
+    parameters = [item for item in signature.parameters.values() if item.name != "drawing"]
     options = [
         inspect.Parameter(
             name,
@@ -134,32 +134,32 @@ def with_drawing(command: Callable[..., None]) -> Callable[..., None]:
         for name, (kind, default, option) in _OPTIONS.items()
     ]
 
-    def run(*args: Any, **given: Any) -> None:
-        command(*args, drawing=_drawing({name: given.pop(name) for name in _OPTIONS}), **given)
+    def run(*args: Any, **values: Any) -> None:
+        command(*args, drawing=_drawing({name: values.pop(name) for name in _OPTIONS}), **values)
 
-    run.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
-    run.__annotations__ = {item.name: item.annotation for item in (*own, *options)}
+    run.__signature__ = inspect.Signature([*parameters, *options])  # type: ignore[attr-defined]
+    run.__annotations__ = {item.name: item.annotation for item in (*parameters, *options)}
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     return run
 
 
-def _drawing(given: dict[str, Any]) -> Drawing:
-    said = tuple(
+def _drawing(values: dict[str, Any]) -> Drawing:
+    options = tuple(
         f"--{name.replace('_', '-')}"
         for name, (_, default, _) in _OPTIONS.items()
-        if given[name] != default
+        if values[name] != default
     )
-    if given["style"] not in STYLES:
-        raise UnknownName("style", given["style"], STYLES)
+    if values["style"] not in STYLES:
+        raise UnknownName("style", values["style"], STYLES)
     page = Page(
-        style=given["style"],
-        title=given["title"],
-        width=None if given["width"] is None else _inches(given["width"]),
-        captioned=False if given["no_caption"] else None,
-        dpi=given["dpi"],
-        transparent=given["transparent"],
+        style=values["style"],
+        title=values["title"],
+        width=None if values["width"] is None else _inches(values["width"]),
+        captioned=False if values["no_caption"] else None,
+        dpi=values["dpi"],
+        transparent=values["transparent"],
     )
-    return Drawing(page, given["data"], said)
+    return Drawing(page, values["data"], options)
 
 
 def _inches(text: str) -> float:

@@ -105,29 +105,29 @@ def embedding(
     chosen_format(format, output)
     if not 0.0 < cache <= 1.0:
         raise ProblemError(f"--cache {cache:g} is no share of the memory; give 0 to 1, such as 0.5")
-    of = dlrm.load(model) if model is not None else None
-    asked = {name: ranges.one(said, f"--{name}") for name, said in
+    net = dlrm.load(model) if model is not None else None
+    shape = {name: ranges.one(text, f"--{name}") for name, text in
              (("tables", tables), ("rows", rows), ("dim", dim), ("lookups", lookups))}  # fmt: skip
     devices = known.devices(device)
-    behind = load(host) if host is not None else None
-    many = [int(n) for n in ranges.parse(shards, "--shards")] if shards is not None else []
-    found: list[dict[str, Any]] = []
+    cpu = load(host) if host is not None else None
+    counts = [int(n) for n in ranges.parse(shards, "--shards")] if shards is not None else []
+    records: list[dict[str, Any]] = []
     sizes = ranges.parse(batch, "--batch")
     for size in sizes:
-        bags = _bags(of, int(size), asked, dtype, zipf)
-        for each in devices:
-            ways = _placements(bags, each, behind, cache, many, lru=lru)
-            found += [_row(placed, bags, each, behind, of) for placed in ways]
-    emit(render.report(found, _title(of, bags, len(sizes)), _notes(found)), format, output)
+        bags = _bags(net, int(size), shape, dtype, zipf)
+        for target in devices:
+            ways = _placements(bags, target, cpu, cache, counts, lru=lru)
+            records += [_row(placed, bags, target, cpu, net) for placed in ways]
+    emit(render.report(records, _title(net, bags, len(sizes)), _notes(records)), format, output)
 
 
 def _bags(
-    of: Recommender | None, batch: int, asked: dict[str, int], dtype: str, exponent: float
+    net: Recommender | None, batch: int, shape: dict[str, int], dtype: str, exponent: float
 ) -> Bags:
-    if of is not None:
-        return of.bags(batch, exponent)
-    made = equal_tables(asked["tables"], asked["rows"], asked["lookups"])
-    return Bags(batch, made, asked["dim"], dtype, exponent)
+    if net is not None:
+        return net.bags(batch, exponent)
+    tables = equal_tables(shape["tables"], shape["rows"], shape["lookups"])
+    return Bags(batch, tables, shape["dim"], dtype, exponent)
 
 
 def _placements(
@@ -140,16 +140,16 @@ def _placements(
     if host is not None:
         rows = cache * device.memory_bytes / bags.row_bytes
         yield cached(bags, device, host, rows, pinned=not lru)
-    made = systems.made_of(device.slug)
-    system = max(made, key=lambda one: one.node_devices) if made else systems.of_device(device)
-    for many in shards:
-        yield sharded(bags, device, system, many)
+    machines = systems.made_of(device.slug)
+    system = max(machines, key=lambda m: m.node_devices) if machines else systems.of_device(device)
+    for count in shards:
+        yield sharded(bags, device, system, count)
 
 
 def _row(
-    placed: Placed, bags: Bags, device: Device, host: Device | None, of: Recommender | None
+    placed: Placed, bags: Bags, device: Device, host: Device | None, net: Recommender | None
 ) -> dict[str, Any]:
-    dense = of.dense_seconds(-(-bags.batch // placed.devices), device) if of is not None else None
+    dense = net.dense_seconds(-(-bags.batch // placed.devices), device) if net is not None else None
     row = {key: value for key, value in asdict(placed).items() if not key.endswith("seconds")}
     pays = break_even_hit(bags, device, host) if host and placed.placement == "cached" else None
     return {
@@ -164,8 +164,8 @@ def _row(
     }
 
 
-def _title(of: Recommender | None, bags: Bags, batches: int) -> str:
-    name = of.name if of is not None else "embedding bags"
+def _title(net: Recommender | None, bags: Bags, batches: int) -> str:
+    name = net.name if net is not None else "embedding bags"
     samples = f", {bags.batch:,} samples" if batches == 1 else ""
     return (
         f"{name}: {len(bags.tables)} tables of {binary(bags.table_bytes)} in all, "
@@ -174,7 +174,7 @@ def _title(of: Recommender | None, bags: Bags, batches: int) -> str:
     )
 
 
-def _notes(found: list[dict[str, Any]]) -> Iterator[str]:
-    if any(row["break_even_hit"] is not None for row in found):
+def _notes(rows: list[dict[str, Any]]) -> Iterator[str]:
+    if any(row["break_even_hit"] is not None for row in rows):
         yield "pays at: the hit rate from which the cache is faster than the host's CPU alone"
     yield "range: what opening a page of memory costs a row, between nothing and 128 bytes' worth"

@@ -98,34 +98,34 @@ def explain(
     if algorithm is None:
         to_stdout(iter([declared.listing()]))
         return
-    wanted = _format(format, output)
+    form = _format(format, output)
     needs("sympy", "explain")
     from perfmodel.algorithms import library
     from perfmodel.hardware import load
     from perfmodel.napkin import explain as derivation
 
-    found = library.load(spellings.operator(algorithm, library.names()))
-    case = declared.case(found, context.args, dtype)
+    declaration = library.load(spellings.operator(algorithm, library.names()))
+    case = declared.case(declaration, context.args, dtype)
     answer = derivation.explain(
         case,
         schedule=schedule,
         device=load(known.one("--device", device)) if device else None,
-        about=found.about,
-        source=found.source,
-        extents=found.extents,
+        about=declaration.about,
+        source=declaration.source,
+        extents=declaration.extents,
         fuse=declared.groups(fuse),
         grid=declared.axes(grid),
         stream=declared.axes(stream),
     )
-    write(_renderer(wanted)(answer), output)
+    write(_renderer(form)(answer), output)
 
 
-def _format(wanted: str | None, output: str | None) -> str:
-    if wanted is not None:
-        wanted = "text" if wanted == "table" else wanted
-        if wanted not in FORMATS:
-            raise UnknownName("format", wanted, FORMATS)
-        return wanted
+def _format(name: str | None, output: str | None) -> str:
+    if name is not None:
+        name = "text" if name == "table" else name
+        if name not in FORMATS:
+            raise UnknownName("format", name, FORMATS)
+        return name
     if output in (None, "-"):
         return "text"
     suffix = Path(str(output)).suffix
@@ -136,7 +136,7 @@ def _format(wanted: str | None, output: str | None) -> str:
     return _SUFFIXES[suffix]
 
 
-def _renderer(wanted: str) -> Callable[[Any], Iterator[str]]:
+def _renderer(name: str) -> Callable[[Any], Iterator[str]]:
     from perfmodel.render import explain_latex, explain_text
 
     return {
@@ -144,4 +144,4 @@ def _renderer(wanted: str) -> Callable[[Any], Iterator[str]]:
         "markdown": explain_text.markdown,
         "latex": explain_latex.render,
         "json": explain_text.json_text,
-    }[wanted]
+    }[name]

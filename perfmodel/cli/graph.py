@@ -62,31 +62,31 @@ def graph_(
     perfmodel graph decoder-layer -d a100 -d mi300x -s seq=1 -s past=8k -s batch=16 --by operator
     perfmodel graph mine.yaml -d h100-sxm --harness cuda_graph --format json
     """
-    wanted = chosen_format(format, output)
+    form = chosen_format(format, output)
     from perfmodel.graph import load, predict_graph
     from perfmodel.render import graphs
 
     known.named("line of a graph", by, graphs.BY)
     harness = known.harness(harness)
-    declared = load(graph)
-    made = declared.at(sizes(size, declared.sizes), dtype)
+    declaration = load(graph)
+    instance = declaration.at(sizes(size, declaration.sizes), dtype)
     devices = known.devices(device)
-    found = [predict_graph(made, each, harness=harness) for each in devices]
-    emit(graphs.data(found) if wanted == "json" else graphs.report(found, by), format, output)
+    answers = [predict_graph(instance, target, harness=harness) for target in devices]
+    emit(graphs.data(answers) if form == "json" else graphs.report(answers, by), format, output)
 
 
 def sizes(texts: Iterable[str] | None, names: Mapping[str, object]) -> dict[str, float]:
     """Sizes from texts such as batch=4 or batch=4,seq=8k."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for pair in (pair for text in texts or () for pair in known.names(text)):
         name, equals, text = (part.strip() for part in pair.partition("="))
         if not (name and equals and text):
             raise ProblemError(f"--size {quoted(pair)} is not NAME=SIZE; write batch=4")
         name = known.named("size of the graph", name.replace("-", "_"), names)
-        if name in found:
+        if name in values:
             raise ProblemError(f"--size gives {name} twice; choose one")
-        found[name] = _number(text, name)
-    return found
+        values[name] = _number(text, name)
+    return values
 
 
 def _number(text: str, name: str) -> float:

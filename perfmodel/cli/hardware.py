@@ -81,11 +81,11 @@ def list_(
     devices = [load(name) for name in names()]
     if vendor is not None:
         vendors = {item.vendor.lower(): item.vendor for item in devices}
-        wanted = [name.lower() for name in known.names(vendor)]
-        for name in wanted:
+        choices = [name.lower() for name in known.names(vendor)]
+        for name in choices:
             if name not in vendors:
                 raise UnknownName("vendor", name, vendors.values())
-        devices = [item for item in devices if item.vendor.lower() in wanted]
+        devices = [item for item in devices if item.vendor.lower() in choices]
     emit(Report("devices", [_summary(item) for item in devices], _LISTED), format, output)
 
 
@@ -108,23 +108,23 @@ def show(
         perfmodel hardware show h100
         perfmodel hardware show dgx-h100 --format json
     """
-    found = _found(device)
-    if isinstance(found, System):
-        emit(system_report(found), format, output)
+    spec = _spec(device)
+    if isinstance(spec, System):
+        emit(system_report(spec), format, output)
         return
-    title = f"{found.name} ({found.vendor}, {found.architecture})"
+    title = f"{spec.name} ({spec.vendor}, {spec.architecture})"
     head: dict[str, Any] = {
-        "device": found.slug,
-        "name": found.name,
-        "sources": dict(found.sources),
-        "levels": [_level(level) for level in found.levels()],
+        "device": spec.slug,
+        "name": spec.name,
+        "sources": dict(spec.sources),
+        "levels": [_level(level) for level in spec.levels()],
     }
-    notes = [_said(level) for level in found.levels()]
-    notes += [f"note: {note}" for note in found.notes]
-    emit(Report("facts", list(_facts(found)), _FACTS, title, head, notes), format, output)
+    notes = [_level_line(level) for level in spec.levels()]
+    notes += [f"note: {note}" for note in spec.notes]
+    emit(Report("facts", list(_facts(spec)), _FACTS, title, head, notes), format, output)
 
 
-def _found(name: str) -> Device | System:
+def _spec(name: str) -> Device | System:
     """The device of that name, else the system. Raises `UnknownName` with names of devices."""
     if systems.is_named(name):
         return systems.load(name)
@@ -164,12 +164,12 @@ def validate(
     """
     bad = lines = 0
     for path in files:
-        whole = systems.is_system(path)
-        problems = systems.validate_file(path) if whole else problems_of(Path(path))
+        is_system = systems.is_system(path)
+        problems = systems.validate_file(path) if is_system else problems_of(Path(path))
         bad, lines = bad + bool(problems), lines + len(problems)
         for problem in problems:
             say(problem)
-        if warnings and not problems and not whole:
+        if warnings and not problems and not is_system:
             for finding in check(load(path if "/" in path else f"./{path}")):
                 say(f"{path}: warning: {finding.message}")
     if bad:
@@ -193,21 +193,21 @@ def diff(
         perfmodel hardware diff l40s ./my-gpu.yaml --format markdown
     """
     chosen_format(format, output)
-    one, other = load(first), load(second)
-    mine, theirs = ({row["fact"]: row for row in _facts(item)} for item in (one, other))
+    left, right = load(first), load(second)
+    lefts, rights = ({row["fact"]: row for row in _facts(item)} for item in (left, right))
     rows = []
-    for fact in dict.fromkeys([*mine, *theirs]):
-        a, b = (table.get(fact, {}) for table in (mine, theirs))
+    for fact in dict.fromkeys([*lefts, *rights]):
+        a, b = (table.get(fact, {}) for table in (lefts, rights))
         if a.get("value") != b.get("value"):
             row = {"fact": fact, "a": a.get("value"), "b": b.get("value")}
             rows.append(row | {"ratio": _ratio(a.get("si"), b.get("si"))})
     columns = [
         text("fact", "fact", fold=36),
-        text(one.slug, "a"),
-        text(other.slug, "b"),
+        text(left.slug, "a"),
+        text(right.slug, "b"),
         _RATIO,
     ]
-    head = {"a": one.slug, "b": other.slug}
+    head = {"a": left.slug, "b": right.slug}
     emit(Report("differences", rows, columns, head=head), format, output)
 
 
@@ -234,7 +234,7 @@ def schema(
 def system_report(system: System) -> Report:
     """Every fact of a system."""
     head = {"system": system.slug, "name": system.name, "sources": dict(system.sources)}
-    notes = [_level_said(level) for level in system.levels]
+    notes = [_link_line(level) for level in system.levels]
     notes += [f"note: {note}" for note in system.notes]
     title = f"{system.name}, of {system.device}"
     return Report("facts", list(_facts(system)), _FACTS, title, head, notes)
@@ -249,14 +249,14 @@ def listed_systems(found: Iterable[System]) -> Report:
             "device": item.device,
             "devices": item.devices,
             "node_devices": item.node_devices,
-            "levels": [_level_said(level) for level in item.levels],
+            "levels": [_link_line(level) for level in item.levels],
         }
         for item in found
     ]
     return Report("systems", rows, _SYSTEMS)
 
 
-def _level_said(level: SystemLevel) -> str:
+def _link_line(level: SystemLevel) -> str:
     """A link, in one line."""
     adds_up = ", adds up in the switch" if level.reduces else ""
     return (
@@ -303,18 +303,18 @@ def _level(level: Level) -> dict[str, Any]:
     }
 
 
-def _said(level: Level) -> str:
+def _level_line(level: Level) -> str:
     """A level, in one line: its description first, its source last."""
-    reached = level.measured_bytes_per_s
-    known = [
+    measured = level.measured_bytes_per_s
+    parts = [
         si(level.bytes_per_s, "B/s") if level.bytes_per_s is not None else "",
-        f"{si(reached, 'B/s')} measured" if reached is not None else "",
+        f"{si(measured, 'B/s')} measured" if measured is not None else "",
         _size(level),
         seconds(level.latency_seconds) if level.latency_seconds is not None else "",
         f"{level.instances} of them" if level.instances > 1 else "",
     ]
     sources = f" [{', '.join(level.source)}]" if level.source else ""
-    return f"level {level.name}: {', '.join([level.label, *filter(None, known)])}{sources}"
+    return f"level {level.name}: {', '.join([level.label, *filter(None, parts)])}{sources}"
 
 
 def _size(level: Level) -> str:

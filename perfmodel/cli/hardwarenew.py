@@ -58,7 +58,7 @@ def new(
         )
     if path.exists() or path.is_symlink():
         raise OutputError(f"{file}: the file exists already; choose another name, or remove it")
-    spec, dropped = without_misfits(copied(_changed(load(like), change or ()), path.stem))
+    spec, dropped = without_misfits(copied(_variant(load(like), change or ()), path.stem))
     text = spec.dump().replace(SCHEMA_LINE, schema_line(), 1)
     loads(text, file)
     write(iter([text]), file)
@@ -66,7 +66,7 @@ def new(
         say(f"perfmodel: {line}")
 
 
-def _changed(device: Device, texts: Sequence[str]) -> Device:
+def _variant(device: Device, texts: Sequence[str]) -> Device:
     """The device after changes in the words of `perfmodel whatif`."""
     if not texts:
         return device

@@ -20,11 +20,11 @@ _SPLIT = re.compile(r' (?=--?[A-Za-z][\w-]*(?: (?!-)(?:"[^"]*"|[^ ]+))?)')
 def shape(command: Any) -> None:
     """Fold the examples of a command, and show its options and commands under headings."""
     if command.help:
-        command.help = "\n".join(map(_folded, command.help.split("\n")))
+        command.help = "\n".join(map(_fold, command.help.split("\n")))
     command.format_options = partial(_format_options, command)
 
 
-def _folded(line: str) -> str:
+def _fold(line: str) -> str:
     """An example that is too long as several lines, each but the last ended by a backslash."""
     if len(line) + _MARGIN <= COLUMNS or not _EXAMPLE.match(line):
         return line
@@ -47,9 +47,9 @@ def _format_options(command: Any, ctx: Any, formatter: Any) -> None:
     for param in params:
         record = param.get_help_record(ctx)
         if record is not None:
-            plain = "Arguments" if param.param_type_name == "argument" else "Options"
+            default = "Arguments" if param.param_type_name == "argument" else "Options"
             heading = getattr(param, "rich_help_panel", None) or nouns.get(
-                param.name.rstrip("_"), plain
+                param.name.rstrip("_"), default
             )
             sections.setdefault(heading, []).append(record)
     for heading in sorted(sections, key=lambda name: name == "Output"):
@@ -72,8 +72,8 @@ def _nouns(names: set[str]) -> dict[str, str]:
         ("Columns", Hints, "tables"),
         ("Question", Question, "pareto"),
     )
-    shown = {"chart": "Chart"} if "style" in names else {}
-    return shown | {
+    headings = {"chart": "Chart"} if "style" in names else {}
+    return headings | {
         field.name: heading
         for heading, noun, needed in nouns
         if needed in names
@@ -83,12 +83,12 @@ def _nouns(names: set[str]) -> dict[str, str]:
 
 def _format_commands(group: Any, ctx: Any, formatter: Any) -> None:
     """The commands of a group with whole summaries, under the headings that the group names."""
-    about = getattr(group, "summaries", None)
-    said = about() if about else {name: _summary(item) for name, item in group.commands.items()}
-    headings = getattr(group, "headings", None) or {"Commands": tuple(said)}
+    getter = getattr(group, "summaries", None)
+    texts = getter() if getter else {name: _summary(item) for name, item in group.commands.items()}
+    headings = getattr(group, "headings", None) or {"Commands": tuple(texts)}
     for heading, names in headings.items():
         with formatter.section(heading):
-            formatter.write_dl([(name, said[name]) for name in names])
+            formatter.write_dl([(name, texts[name]) for name in names])
 
 
 def _summary(command: Any) -> str:

@@ -87,50 +87,50 @@ def hold(
     perfmodel hold llama-2-70b -d wse-2 --stream-rate "150 GB/s"
     """
     chosen_format(format, output)
-    found = spellings.network(network)
-    of_head = naming.scheme(known.one("--head", head)) if head is not None else None
-    made = Compressed(found, stored_as(found, weights), of_head)
+    net = spellings.network(network)
+    head_scheme = naming.scheme(known.one("--head", head)) if head is not None else None
+    model = Compressed(net, stored_as(net, weights), head_scheme)
     sizes = ranges.one(batch, "--batch"), ranges.one(context, "--seq")
     rate = None
     if stream_rate is not None:
         rate = ranges.quantity(stream_rate, "bandwidth", "--stream-rate")
     devices = known.devices(device)
-    rows = [_row(made, each, sizes, price, rate) for each in devices]
+    rows = [_row(model, target, sizes, price, rate) for target in devices]
     title = (
-        f"{made.network.name}, {made.scheme.name}: {sizes[0]:,} "
+        f"{model.network.name}, {model.scheme.name}: {sizes[0]:,} "
         f"{'sequence' if sizes[0] == 1 else 'sequences'} of {sizes[1]:,} tokens"
     )
     emit(render.report(rows, title, _notes(devices)), format, output)
 
 
 def _row(
-    made: Compressed,
+    model: Compressed,
     device: Device,
     sizes: tuple[int, int],
     price: float | None,
     rate: float | None,
 ) -> dict[str, Any]:
     batch, context = sizes
-    found = holding(made, device, batch=batch, context=context, price=price)
+    fleet = holding(model, device, batch=batch, context=context, price=price)
     times: dict[str, Any] = dict.fromkeys(("time_us", "low_us", "high_us", "limiter"))
     energy = None
     if is_on_chip(device):
-        step = latency(made, device, found.devices, batch=batch, context=context)
+        step = latency(model, device, fleet.devices, batch=batch, context=context)
         times = {
             "time_us": step.seconds * 1e6,
             "low_us": step.low_seconds * 1e6,
             "high_us": step.high_seconds * 1e6,
             "limiter": step.layouts[0].limiter,
         }
-        energy = None if found.watts is None else found.watts * step.seconds / batch
-    outside = streamed(made, device, rate) if rate is not None else None
+        energy = None if fleet.watts is None else fleet.watts * step.seconds / batch
+    stream = streamed(model, device, rate) if rate is not None else None
     return {
-        **asdict(found),
-        "fits": found.fits,
+        **asdict(fleet),
+        "fits": fleet.fits,
         **times,
         "joules_per_token": energy,
-        "streamed_us": None if outside is None else outside.seconds(batch) * 1e6,
-        "hiding_batch": None if outside is None else outside.hiding_batch,
+        "streamed_us": None if stream is None else stream.seconds(batch) * 1e6,
+        "hiding_batch": None if stream is None else stream.hiding_batch,
     }
 
 

@@ -220,28 +220,28 @@ def infer(
     }
     choices = _choices(known.devices(device, repeats=pairs), known.names(engine), weights, kv, axes)
     if overlap:
-        choices = {**choices, "engine": _overlapping(choices)}
-    sent = {
+        choices = {**choices, "engine": _overlap_engines(choices)}
+    load_axes = {
         "load": sizes, "isl": tokens[0].tolist(), "osl": tokens[1].tolist(),
         "cached": parts(cached),
     }  # fmt: skip
-    deployments = _deployments(network, choices, system, sent, pairs=pairs)
-    asked = {"--fit": fit, "--draft": draft, "--pools": pools}
-    if given := [name for name, value in asked.items() if value]:
-        _refuse(given, terms=terms, chart=chart, operators=operators, cached=cached != "0",
+    deployments = _deployments(network, choices, system, load_axes, pairs=pairs)
+    questions = {"--fit": fit, "--draft": draft, "--pools": pools}
+    if names := [name for name, value in questions.items() if value]:
+        _refuse(names, terms=terms, chart=chart, operators=operators, cached=cached != "0",
                 vary=vary, statistic=statistic != "mean")  # fmt: skip
-        if pairs and ("," in accept or any(len(values) > 1 for values in sent.values())):
-            raise ProblemError(f"--zip with {given[0]} pairs devices and plans; give one load")
+        if pairs and ("," in accept or any(len(values) > 1 for values in load_axes.values())):
+            raise ProblemError(f"--zip with {names[0]} pairs devices and plans; give one load")
         from perfmodel.cli import inferways
 
         if fit is not None:
-            found = inferways.fitting(deployments, fit, kind, sizes, tokens)
+            answer = inferways.fitting(deployments, fit, kind, sizes, tokens)
         elif draft is not None:
             small = spellings.network(draft)
-            found = inferways.drafted(deployments, small, accept, kind, sizes, tokens)
+            answer = inferways.drafted(deployments, small, accept, kind, sizes, tokens)
         else:
-            found = inferways.pooled(deployments, tokens)
-        emit(found, format, output)
+            answer = inferways.pooled(deployments, tokens)
+        emit(answer, format, output)
         return
     if deployments.loads > _MOST:
         raise ProblemError(f"{deployments.loads:,} loads are more than {_MOST:,}; narrow a range")
@@ -249,15 +249,15 @@ def infer(
 
     with waiting("predicting loads"):
         loads, refused = deployments.answers(
-            lambda one, each: _loads(one, kind, **each, vary=vary, statistic=statistic)
+            lambda plan, values: _loads(plan, kind, **values, vary=vary, statistic=statistic)
         )
-    wanted = (
+    charts = (
         (chart, servingcharts.pareto_chart),
         (operators, servingcharts.operator_chart),
     )
-    drawn = [(path, draw(loads)) for path, draw in wanted if path is not None]
+    figures = [(path, draw(loads)) for path, draw in charts if path is not None]
     emit(serving.report(loads, refused, terms=terms), format, output)
-    for path, figure in drawn:
+    for path, figure in figures:
         from perfmodel.render.chart import save
 
         save(figure, path)
@@ -278,15 +278,15 @@ def _choices(
     return {
         "device": devices,
         "engine": [load_engine(each) for each in engines],
-        "weights": [weight_format(one).name for one in known.names(spellings.types(weights))]
+        "weights": [weight_format(w).name for w in known.names(spellings.types(weights))]
         if weights
         else [""],
         "cache": known.names(caches) if caches else [""],
-        **{name: ranges.parse(*said).tolist() for name, said in axes.items()},
+        **{name: ranges.parse(*pair).tolist() for name, pair in axes.items()},
     }
 
 
-def _overlapping(choices: Mapping[str, Sequence[Any]]) -> list[Engine]:
+def _overlap_engines(choices: Mapping[str, Sequence[Any]]) -> list[Engine]:
     """The engines with --overlap. Raises `ProblemError` where there is nothing to overlap."""
     if not any(
         expert > 1 and copies % expert == 0
@@ -297,7 +297,7 @@ def _overlapping(choices: Mapping[str, Sequence[Any]]) -> list[Engine]:
             "--overlap hides exchanges between copies that share experts, and there are none; "
             "give both, such as --expert 8 --data 8, or drop --overlap"
         )
-    return [one.overlapping() for one in choices["engine"]]
+    return [engine.overlapping() for engine in choices["engine"]]
 
 
 def _deployments(
@@ -310,8 +310,8 @@ def _deployments(
 ) -> Deployments:
     from perfmodel.hardware import systems
 
-    joined = None if system is None else systems.load(system)
-    return Deployments(spellings.network(network), choices, joined, load, pairs)
+    machine = None if system is None else systems.load(system)
+    return Deployments(spellings.network(network), choices, machine, load, pairs)
 
 
 def _loads(
@@ -332,24 +332,24 @@ def _loads(
 
     steps = Steps(deployment)
     ask = partial(serve, steps, kind, vary=vary, statistic=statistic)
-    for prompt, made, part in product(isl, osl, cached):
-        lengths = f"isl {prompt:,}, osl {made:,}" if len(isl) * len(osl) > 1 else ""
+    for prompt, answer, part in product(isl, osl, cached):
+        lengths = f"isl {prompt:,}, osl {answer:,}" if len(isl) * len(osl) > 1 else ""
         if len(cached) > 1:
             lengths = ", ".join(filter(None, [lengths, f"cached {part:g}"]))
         try:
-            together = ask(load, prompt, made, cached=part)
+            group = ask(load, prompt, answer, cached=part)
         except PerfmodelError:
             for size in load:
-                named = f"{kind} {size:g}" if len(load) > 1 else ""
-                label = ", ".join(filter(None, [lengths, named]))
-                yield label, partial(ask, [size], prompt, made, cached=part)
+                words = f"{kind} {size:g}" if len(load) > 1 else ""
+                label = ", ".join(filter(None, [lengths, words]))
+                yield label, partial(ask, [size], prompt, answer, cached=part)
         else:
-            yield lengths, partial(list, together)
+            yield lengths, partial(list, group)
 
 
-def _refuse(asked: Sequence[str], **others: object) -> None:
+def _refuse(questions: Sequence[str], **options: object) -> None:
     """Raise errors for options that do not combine."""
-    names = [*asked, *(f"--{name}" for name, value in others.items() if value)]
+    names = [*questions, *(f"--{name}" for name, value in options.items() if value)]
     if len(names) > 1:
         raise ProblemError(f"{names[0]} and {names[1]} do not go together; drop one")
 

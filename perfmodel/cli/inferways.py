@@ -37,12 +37,12 @@ def fitting(
 ) -> Report:
     """What fits, and every term of the memory."""
     known.named("question of --fit", what, ("batch", "context"))
-    found, refused = deployments.answers(lambda one, _load: [("", lambda: [one])])
+    plans, refused = deployments.answers(lambda plan, _load: [("", lambda: [plan])])
     if what == "batch":
         lengths = [i + o for i in tokens[0].tolist() for o in tokens[1].tolist()]
-        return serving.fitting_batch_report(found, lengths, refused)
-    _of_batches(kind, "--fit context")
-    return serving.fitting_context_report(found, [int(size) for size in sizes], refused)
+        return serving.fitting_batch_report(plans, lengths, refused)
+    _check_batches(kind, "--fit context")
+    return serving.fitting_context_report(plans, [int(size) for size in sizes], refused)
 
 
 def drafted(
@@ -57,27 +57,27 @@ def drafted(
 
     Requests are in the middle of their answer: the prompt and half of the answer are cached.
     """
-    _of_batches(kind, "--draft")
+    _check_batches(kind, "--draft")
     chances = [_chance(part) for part in accept.split(",")]
     past = [i + o // 2 for i in tokens[0].tolist() for o in tokens[1].tolist()]
 
-    def parts(one: Deployment, _load: Load) -> Iterator[Asked[list[Drafted]]]:
+    def parts(plan: Deployment, _load: Load) -> Iterator[Asked[list[Drafted]]]:
         from perfmodel.serving.speculative import best
         from perfmodel.serving.steps import Steps
 
-        own = one.weights == replace(one, weights="").weights  # then the draft has its own too
-        other = replace(one, network=draft, weights="" if own else one.weights)
-        target, small = Steps(one), Steps(other)
+        usual = plan.weights == replace(plan, weights="").weights  # then the draft has its own too
+        draft_plan = replace(plan, network=draft, weights="" if usual else plan.weights)
+        target, small = Steps(plan), Steps(draft_plan)
 
         def answer(length: int, size: int, chance: float) -> list[Drafted]:
-            return [(one, length, chance, best(target, small, chance, size, length))]
+            return [(plan, length, chance, best(target, small, chance, size, length))]
 
         for length, size, chance in product(past, map(int, sizes), chances):
             label = f"batch {size}, past {length:,}, accept {chance:g}"
             yield label, partial(answer, length, size, chance)
 
-    found, refused = deployments.answers(parts)
-    return servingways.drafts(found, draft.name, refused)
+    answers, refused = deployments.answers(parts)
+    return servingways.drafts(answers, draft.name, refused)
 
 
 def pooled(deployments: Deployments, tokens: Sequence[np.ndarray]) -> Report:
@@ -85,24 +85,24 @@ def pooled(deployments: Deployments, tokens: Sequence[np.ndarray]) -> Report:
     lengths = [(i, o) for i in tokens[0].tolist() for o in tokens[1].tolist()]
 
     def parts(
-        one: Deployment, _load: Load
+        plan: Deployment, _load: Load
     ) -> Iterator[Asked[list[tuple[Deployment, int, int, Pools]]]]:
         from perfmodel.serving.disaggregated import pools
         from perfmodel.serving.steps import Steps
 
-        steps = Steps(one)
+        steps = Steps(plan)
 
         def answer(isl: int, osl: int) -> list[tuple[Deployment, int, int, Pools]]:
-            return [(one, isl, osl, pools(steps, steps, isl, osl))]
+            return [(plan, isl, osl, pools(steps, steps, isl, osl))]
 
         for isl, osl in lengths:
             yield f"isl {isl:,}, osl {osl:,}", partial(answer, isl, osl)
 
-    found, refused = deployments.answers(parts)
-    return servingways.pools(found, refused)
+    answers, refused = deployments.answers(parts)
+    return servingways.pools(answers, refused)
 
 
-def _of_batches(kind: str, option: str) -> None:
+def _check_batches(kind: str, option: str) -> None:
     if kind not in ("static batch", "concurrency"):
         raise ProblemError(f"{option} is of --batch or --concurrency; give one")
 

@@ -58,10 +58,10 @@ def configured(config: Any, settings: Sequence[str]) -> Any:
         name, equals, value = setting.partition("=")
         if not equals:
             raise ProblemError(f"--config {setting!r} is no KEY=VALUE; write bm=128")
-        known = {item.name: getattr(config, item.name) for item in fields(config)}
-        if name not in known:
-            raise UnknownName("config field", name, known)
-        changes[name] = _value(value, known[name], f"--config {name}")
+        values = {item.name: getattr(config, item.name) for item in fields(config)}
+        if name not in values:
+            raise UnknownName("config field", name, values)
+        changes[name] = _value(value, values[name], f"--config {name}")
     return replace(config, **changes)
 
 
@@ -91,49 +91,49 @@ def problems(
     types to try if none is given; the first that the kernel supports is taken.
     """
     base: Any = kernel.cases[0][0]
-    known = {item.name: getattr(base, item.name) for item in fields(base)}
-    usual = {name: value for name, value in _USUAL.items() if name in known}
-    if known.get("seq_q") == 1:
+    defaults = {item.name: getattr(base, item.name) for item in fields(base)}
+    usual = {name: value for name, value in _USUAL.items() if name in defaults}
+    if defaults.get("seq_q") == 1:
         usual["seq_q"] = 1
     dtypes = [name for name in types if name in kernel.dtypes]
-    if "dtype" in known and dtypes and known["dtype"] in kernel.dtypes:
+    if "dtype" in defaults and dtypes and defaults["dtype"] in kernel.dtypes:
         usual["dtype"] = dtypes[0]
-    given = dict(_given(arguments, known))
-    if ("heads_q",) in given and "heads_kv" in usual:  # as many key-value heads by default
+    options = dict(_options(arguments, defaults))
+    if ("heads_q",) in options and "heads_kv" in usual:  # as many key-value heads by default
         del usual["heads_kv"]
-    found = []
-    for chosen in product(*given.values()):
+    cases = []
+    for values in product(*options.values()):
         sizes = dict(usual)
-        for together, value in zip(given, chosen, strict=True):
-            sizes |= dict.fromkeys(together, value)
-        if "heads_kv" in known:
+        for names, value in zip(options, values, strict=True):
+            sizes |= dict.fromkeys(names, value)
+        if "heads_kv" in defaults:
             sizes.setdefault("heads_kv", sizes["heads_q"])
-        found.append(replace(base, **sizes))
-    return found
+        cases.append(replace(base, **sizes))
+    return cases
 
 
-def _given(
-    arguments: Sequence[str], known: Mapping[str, Any]
+def _options(
+    arguments: Sequence[str], defaults: Mapping[str, Any]
 ) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
     """(fields set together, values) of every option that the command itself does not take."""
-    left = list(arguments)
-    flags = {item for item in known if known[item] is True or known[item] is False}
-    spelt = {**{name: (name,) for name in known}, **_SPELLINGS}
-    while left:
-        option, equals, value = left.pop(0).partition("=")
-        names = spelt.get(option.lstrip("-").replace("-", "_"))
-        if not option.startswith("-") or names is None or names[0] not in known:
-            offered = [f"--{name.replace('_', '-')}" for name in spelt if spelt[name][0] in known]
-            raise UnknownName("option", option, offered)
-        if names[0] in flags:
+    words = list(arguments)
+    switches = {item for item in defaults if defaults[item] is True or defaults[item] is False}
+    table = {**{name: (name,) for name in defaults}, **_SPELLINGS}
+    while words:
+        option, equals, value = words.pop(0).partition("=")
+        names = table.get(option.lstrip("-").replace("-", "_"))
+        if not option.startswith("-") or names is None or names[0] not in defaults:
+            flags = [f"--{name.replace('_', '-')}" for name in table if table[name][0] in defaults]
+            raise UnknownName("option", option, flags)
+        if names[0] in switches:
             yield names, (True,)
             continue
-        if not equals and not left:
+        if not equals and not words:
             raise ProblemError(f"{option} needs a value")
-        value = value if equals else left.pop(0)
-        parsed: tuple[Any, ...]
-        if isinstance(known[names[0]], str) or "dtype" in names[0]:
-            parsed = tuple(part.strip() for part in value.split(","))
+        value = value if equals else words.pop(0)
+        values: tuple[Any, ...]
+        if isinstance(defaults[names[0]], str) or "dtype" in names[0]:
+            values = tuple(part.strip() for part in value.split(","))
         else:
-            parsed = tuple(int(size) for size in ranges.parse(value, option))
-        yield names, parsed
+            values = tuple(int(size) for size in ranges.parse(value, option))
+        yield names, values

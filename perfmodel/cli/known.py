@@ -19,17 +19,17 @@ from perfmodel.timing.libraries import implementations, kernels
 from perfmodel.timing.libraries.naming import asked_for, plain_names
 from perfmodel.timing.runs import harnesses
 
-_OF = {"rowwise": "row-wise operators"}
+_NAMES = {"rowwise": "row-wise operators"}
 
 
 def names(text: str | None) -> tuple[str, ...]:
     """A comma-separated list of names; empty where the option was not given."""
     if text is None:
         return ()
-    listed = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not listed:
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not parts:
         raise ProblemError("an empty list of names; write one name, or several with commas")
-    return listed
+    return parts
 
 
 def one(option: str, text: str) -> str:
@@ -47,11 +47,11 @@ def devices(texts: Iterable[str], *, repeats: bool = False) -> list[Device]:
 
     Raises `ProblemError` for an empty list, and what `perfmodel.hardware.load` raises.
     """
-    listed = [name for text in texts for name in ((text,) if exists(text) else names(text))]
-    unique = dict.fromkeys(listed)
+    entries = [name for text in texts for name in ((text,) if exists(text) else names(text))]
+    unique = dict.fromkeys(entries)
     for name in unique:
         check_count(name)
-    return [load(name) for name in (listed if repeats else unique)]
+    return [load(name) for name in (entries if repeats else unique)]
 
 
 def schedules(operator: Operator, text: str) -> tuple[str, ...]:
@@ -65,16 +65,16 @@ def placing(texts: Iterable[str] | None) -> dict[str, str]:
 
     Raises `ProblemError` for a text of another form, or an operand named twice.
     """
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     for pair in (pair for text in texts or () for pair in names(text)):
         operand, equals, level = (part.strip() for part in pair.partition("="))
         if not (operand and equals and level):
             raise ProblemError(f"--place {quoted(pair)} is not OPERAND=LEVEL; write kv=host")
-        if found.setdefault(operand, level) != level:
+        if places.setdefault(operand, level) != level:
             raise ProblemError(
-                f"--place puts {quoted(operand)} in {found[operand]} and in {level}; choose one"
+                f"--place puts {quoted(operand)} in {places[operand]} and in {level}; choose one"
             )
-    return found
+    return places
 
 
 def mesh(texts: Iterable[str] | None) -> dict[str, tuple[int, str]]:
@@ -82,16 +82,16 @@ def mesh(texts: Iterable[str] | None) -> dict[str, tuple[int, str]]:
 
     Raises `ProblemError` for a text of another form, or an axis split twice.
     """
-    found: dict[str, tuple[int, str]] = {}
-    for said in (said for text in texts or () for said in names(text)):
-        axis, _, rest = (part.strip() for part in said.partition("="))
+    axes: dict[str, tuple[int, str]] = {}
+    for entry in (entry for text in texts or () for entry in names(text)):
+        axis, _, rest = (part.strip() for part in entry.partition("="))
         count, _, link = (part.strip() for part in rest.partition("@"))
         if not axis or not link or "@" in axis + link or not _is_whole(count):
-            raise ProblemError(f"--mesh {quoted(said)} is not AXIS=RANKS@LINK; write k=2@nvlink")
+            raise ProblemError(f"--mesh {quoted(entry)} is not AXIS=RANKS@LINK; write k=2@nvlink")
         ranks = int(count)
-        if found.setdefault(axis, (ranks, link)) != (ranks, link):
+        if axes.setdefault(axis, (ranks, link)) != (ranks, link):
             raise ProblemError(f"--mesh splits {quoted(axis)} twice; choose one")
-    return found
+    return axes
 
 
 def _is_whole(text: str) -> bool:
@@ -103,17 +103,17 @@ def storing(texts: Iterable[str] | None) -> dict[str, str]:
 
     Raises `ProblemError` for a text of another form, or a tensor named twice.
     """
-    found: dict[str, str] = {}
+    shards: dict[str, str] = {}
     for pair in (pair for text in texts or () for pair in names(text)):
         tensor, equals, axis = (part.strip() for part in pair.partition("="))
         if not (tensor and equals and axis):
             raise ProblemError(f"--stored {quoted(pair)} is not TENSOR=AXIS; write C=n")
-        if found.setdefault(tensor, axis) != axis:
+        if shards.setdefault(tensor, axis) != axis:
             raise ProblemError(
-                f"--stored shards {quoted(tensor)} along {found[tensor]} and along "
+                f"--stored shards {quoted(tensor)} along {shards[tensor]} and along "
                 f"{axis}; choose one"
             )
-    return found
+    return shards
 
 
 def tiles(operator: Operator, texts: Iterable[str] | None) -> list[dict[str, int]]:
@@ -125,16 +125,16 @@ def tiles(operator: Operator, texts: Iterable[str] | None) -> list[dict[str, int
 
 
 def _tile(operator: Operator, text: str) -> dict[str, int]:
-    found: dict[str, int] = {}
+    tile: dict[str, int] = {}
     for pair in names(text):
         dimension, equals, size = (part.strip() for part in pair.partition("="))
         if not (dimension and equals and _is_whole(size)):
             example = ",".join(f"{name}=128" for name in operator.own_tile[:NEEDED]) or "m=128"
             raise ProblemError(f"--tile {quoted(pair)} is not DIMENSION=SIZE; write {example}")
-        if found.setdefault(dimension, int(size)) != int(size):
+        if tile.setdefault(dimension, int(size)) != int(size):
             raise ProblemError(f"--tile gives {quoted(dimension)} twice; choose one")
-    owntile.read(operator, found)
-    return found
+    owntile.read(operator, tile)
+    return tile
 
 
 def harness(text: str) -> str:
@@ -158,32 +158,32 @@ def named_implementations(operator: Operator, text: str | None) -> tuple[str | N
 
 
 def _implementation(operator: Operator, name: str) -> str:
-    found = asked_for(operator.library, name) if operator.library else None
-    if found is not None:
-        return found
-    known = implementations(operator.library) if operator.library else {}
-    if not known:
+    kernel = asked_for(operator.library, name) if operator.library else None
+    if kernel is not None:
+        return kernel
+    choices = implementations(operator.library) if operator.library else {}
+    if not choices:
         raise ProblemError(
             f"no library's kernel of {operator.name} is known, so there is none to name; drop "
             "--implementation: the fastest schedule found is timed"
         )
-    other = kernels().get(name)
-    if other is not None:
-        computes = _OF.get(other.operator, other.operator)
+    facts = kernels().get(name)
+    if facts is not None:
+        computes = _NAMES.get(facts.operator, facts.operator)
         raise ProblemError(
-            f"{name} computes {computes}, not {operator.name}, which runs as {', '.join(known)}"
+            f"{name} computes {computes}, not {operator.name}, which runs as {', '.join(choices)}"
         )
     kind = f"implementation of {operator.name}"
-    raise UnknownName(kind, name, plain_names(operator.library), _listed(operator.name))
+    raise UnknownName(kind, name, plain_names(operator.library), _hint(operator.name))
 
 
-def _listed(operator: str) -> str:
+def _hint(operator: str) -> str:
     return f"(perfmodel list implementations --operator {operator})"
 
 
 def named(kind: str, name: str, known: Iterable[str]) -> str:
     """The name, if known. Raises `UnknownName` with the nearest names."""
-    found = tuple(known)
-    if name not in found:
-        raise UnknownName(kind, name, found)
+    choices = tuple(known)
+    if name not in choices:
+        raise UnknownName(kind, name, choices)
     return name

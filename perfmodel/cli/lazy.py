@@ -23,7 +23,7 @@ def lazy_group(
         headings = under
 
         def summaries(self) -> dict[str, str]:
-            return {name: said for name, (_, said) in commands.items()}
+            return {name: text for name, (_, text) in commands.items()}
 
         def list_commands(self, ctx: Any) -> list[str]:
             return list(commands)

@@ -18,26 +18,26 @@ def answered(asked: Iterable[Asked[Answer]]) -> tuple[list[Answer], Refused]:
 
     Raises the only error, or `ProblemError` with the first reason, where no element has an answer.
     """
-    found: list[Answer] = []
+    answers: list[Answer] = []
     refused: list[tuple[str, str]] = []
-    alone: PerfmodelError | None = None
+    failure: PerfmodelError | None = None
     for label, answer in asked:
         try:
-            found.append(answer())
+            answers.append(answer())
         except PerfmodelError as error:
             refused.append((label, str(error)))
-            alone = error
-    if found or not refused:
-        return found, refused
-    raise alone if alone is not None and len(refused) == 1 else all_of(refused)
+            failure = error
+    if answers or not refused:
+        return answers, refused
+    raise failure if failure is not None and len(refused) == 1 else all_of(refused)
 
 
 def possible(asked: Iterable[Asked[Answer]]) -> list[Answer]:
     """The answers that exist; impossible elements are told on standard error. Raises as
     `answered`."""
-    found, refused = answered(asked)
+    answers, refused = answered(asked)
     tell(refused)
-    return found
+    return answers
 
 
 def tell(refused: Refused) -> None:

@@ -62,22 +62,22 @@ def list_(
         known.named("kind of names", _SPELLINGS.get(name, name), KINDS)
         for name in known.names(kind)
     ]
-    wanted = {known.named("operator", name, operators.names()) for name in known.names(operator)}
+    choices = {known.named("operator", name, operators.names()) for name in known.names(operator)}
     rows = [
         {"kind": name, **row}
         for name in kinds or KINDS
         for row in KINDS[name]()
-        if not wanted or row["operators"] is None or wanted.intersection(row["operators"])
+        if not choices or row["operators"] is None or choices.intersection(row["operators"])
     ]
-    emit(Report("names", rows, _columns(kinds, len(wanted)), examples=_EXAMPLE), format, output)
+    emit(Report("names", rows, _columns(kinds, len(choices)), examples=_EXAMPLE), format, output)
 
 
 def _columns(kinds: list[str], operators: int) -> list[Column]:
     """Columns of the table for these kinds; `operators` is the number of operators listed."""
     if len(kinds) != 1:
         return [text("kind", "kind"), text("name", "name"), _OPERATORS, _about(28)]
-    found = _OWN.get(kinds[0], [text("name", "name"), _OPERATORS, _about(46)])
-    return [column for column in found if operators != 1 or column is not _OPERATORS]
+    columns = _OWN.get(kinds[0], [text("name", "name"), _OPERATORS, _about(46)])
+    return [column for column in columns if operators != 1 or column is not _OPERATORS]
 
 
 _EXAMPLE: list[Row] = [
@@ -112,12 +112,12 @@ def _row(name: str, about: str, *operators: str) -> Row:
 
 def _implementations() -> Iterator[Row]:
     rowwise = [name for name in _operators() if name not in ("attention", "gemm")]
-    for name, found in kernels().items():
-        operators = rowwise if found.operator == "rowwise" else [found.operator]
-        allowed = [one.name for one in architectures().values() if found.runs_on.allows(one)]
+    for name, kernel in kernels().items():
+        operators = rowwise if kernel.operator == "rowwise" else [kernel.operator]
+        allowed = [a.name for a in architectures().values() if kernel.runs_on.allows(a)]
         yield {
-            **_row(name, found.source, *operators),
-            "library": stated.library_of(found),
+            **_row(name, kernel.source, *operators),
+            "library": stated.library_of(kernel),
             "runs_on": allowed,
             "goes_by": list(stated.goes_by(name)),
         }
@@ -130,10 +130,10 @@ def _architectures() -> Iterator[Row]:
 
 
 def _schedules() -> Iterator[Row]:
-    every = list(operators.every())
-    for name in dict.fromkeys(name for one in every for name in one.schedules):
-        has = [one.name for one in every if name in one.schedules]
-        yield _row(name, _SCHEDULES.get(name, ""), *(has if len(has) < len(every) else ()))
+    entries = list(operators.every())
+    for name in dict.fromkeys(name for o in entries for name in o.schedules):
+        takers = [o.name for o in entries if name in o.schedules]
+        yield _row(name, _SCHEDULES.get(name, ""), *(takers if len(takers) < len(entries) else ()))
 
 
 def _types() -> Iterator[Row]:
@@ -143,11 +143,11 @@ def _types() -> Iterator[Row]:
     others = [name for name in _operators() if name != "gemm"]
     for name in dict.fromkeys((*ELEMENTS, *FORMATS)):
         products = ["gemm"] if name in FORMATS else []
-        said = f"{float(ELEMENTS[name].bits):g} bits" if name in ELEMENTS else ""
+        about = f"{float(ELEMENTS[name].bits):g} bits" if name in ELEMENTS else ""
         if name in FORMATS:
             form = FORMATS[name]
-            said += f"{'; ' if said else ''}gemm: {form.activations} x {form.weights}"
-        yield _row(name, said, *(others if name in ELEMENTS else []), *products)
+            about += f"{'; ' if about else ''}gemm: {form.activations} x {form.weights}"
+        yield _row(name, about, *(others if name in ELEMENTS else []), *products)
 
 
 def _variants() -> Iterator[Row]:
@@ -185,8 +185,8 @@ def _engines() -> Iterator[Row]:
     from perfmodel.serving import engine
 
     for name in engine.names():
-        found = engine.load(name)
-        yield _row(name, "; ".join([found.about, f"of {found.version}", *found.aliases]))
+        entry = engine.load(name)
+        yield _row(name, "; ".join([entry.about, f"of {entry.version}", *entry.aliases]))
 
 
 def _optimisers() -> Iterator[Row]:
@@ -219,8 +219,8 @@ def _systems() -> Iterator[Row]:
     from perfmodel.hardware import systems
 
     for system in systems.every():
-        joined = ", ".join(f"{level.name} {level.devices.value:,}" for level in system.levels)
-        yield _row(system.slug, f"{system.name}: {joined}")
+        levels = ", ".join(f"{level.name} {level.devices.value:,}" for level in system.levels)
+        yield _row(system.slug, f"{system.name}: {levels}")
 
 
 KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {

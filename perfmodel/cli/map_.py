@@ -97,7 +97,7 @@ def map_(
     if algorithm is None:
         to_stdout(iter([declared.listing()]))
         return
-    wanted = chosen_format(format, output)
+    form = chosen_format(format, output)
     drawing.check(chart)
     if objective not in OBJECTIVES:
         raise UnknownName("objective", objective, OBJECTIVES)
@@ -107,19 +107,19 @@ def map_(
         library.load(spellings.operator(algorithm, library.names())), context.args, dtype
     )
     targets: list[Device | None] = list(known.devices(device)) if device else [None]
-    if len(targets) > 1 and (wanted in ("json", "csv") or chart is not None):
+    if len(targets) > 1 and (form in ("json", "csv") or chart is not None):
         raise ProblemError("a chart, JSON and CSV take one device; run the command for each")
     if chart is not None:
         _draw(case, targets[0], chart, drawing)
     if objective == "time":
         with status("searching schedules"):
-            found = [_fastest(case, _needed(target), full=trace) for target in targets]
+            reports = [_fastest(case, _require_device(target), full=trace) for target in targets]
     else:
-        found = [_least(case, _capacity(target, level, capacity)) for target in targets]
-    emit(found[0], format, output, *found[1:])
+        reports = [_least(case, _capacity(target, level, capacity)) for target in targets]
+    emit(reports[0], format, output, *reports[1:])
 
 
-def _needed(device: Device | None) -> Device:
+def _require_device(device: Device | None) -> Device:
     if device is None:
         raise ProblemError("the fastest schedule needs a device: --device NAME")
     return device
@@ -137,21 +137,21 @@ def _fastest(case: Case, device: Device, *, full: bool) -> Report:
     from perfmodel.timing.constants import default
 
     best = fastest(case, device, default())
-    found = best.found
-    rows, called = trace.rows(found), {level.name: level.short for level in device.levels()}
+    schedule = best.found
+    rows, names = trace.rows(schedule), {level.name: level.short for level in device.levels()}
     columns = [
         text("kernel", "kernel", fold=16),
         text("blocks", "blocks", fold=12),
         text("stream", "stream", fold=12),
         Column("time", lambda row: row["time_us"], micros),
-        Column("limiter", lambda row: called.get(row["limiter"], row["limiter"]), number=False),
-        Column(called["hbm"], lambda row: row["hbm_bytes"], quantity("B"), rank=1),
+        Column("limiter", lambda row: names.get(row["limiter"], row["limiter"]), number=False),
+        Column(names["hbm"], lambda row: row["hbm_bytes"], quantity("B"), rank=1),
         Column("L2", lambda row: row["l2_bytes"], quantity("B"), rank=2),
         Column("threads", lambda row: row["threads"], str, rank=3),
         Column("buffers", lambda row: row["stages"], str, rank=4),
     ]
     head = {"device": device.slug, "algorithm": case.algorithm.name, "time_us": best.seconds * 1e6}
-    notes = [*trace.sentences(found, full=full), *_library(best)]
+    notes = [*trace.sentences(schedule, full=full), *_library(best)]
     return Report(
         "kernels",
         rows,
@@ -171,21 +171,21 @@ def _library(best: Fastest) -> Iterator[str]:
         yield "no library's kernel of this algorithm is known"
         return
     library = best.library
-    name, took = library.implementation, seconds(best.library_seconds)
+    name, time = library.implementation, seconds(best.library_seconds)
     tile = " ".join(f"{axis}={size[0]:g}" for axis, size in library.tile.items())
-    found = seconds(best.found.seconds)
+    own_time = seconds(best.found.seconds)
     if best.of_library:
-        yield f"fastest: the library kernel {name} ({tile}), {took}; that schedule takes {found}"
+        yield f"fastest: the library kernel {name} ({tile}), {time}; that schedule takes {own_time}"
     else:
-        yield f"the library kernel {name} ({tile}) takes {took}; no library has that schedule"
+        yield f"the library kernel {name} ({tile}) takes {time}; no library has that schedule"
 
 
 def _least(case: Case, capacity_bytes: float) -> Report:
     from perfmodel.napkin import trace
     from perfmodel.render.report import Column, Report, binary, quantity, text
 
-    found = trace.least_bytes(case, capacity_bytes)
-    rows = trace.least_rows(found)
+    plan = trace.least_bytes(case, capacity_bytes)
+    rows = trace.least_rows(plan)
     columns = [
         text("kernel", "kernel", fold=16),
         text("blocks", "blocks", fold=12),
@@ -193,12 +193,12 @@ def _least(case: Case, capacity_bytes: float) -> Report:
         Column("moved", lambda row: row["moved_bytes"], quantity("B")),
         Column("held", lambda row: row["held_bytes"], binary),
     ]
-    notes = list(trace.least_sentences(found))
+    notes = list(trace.least_sentences(plan))
     head = {
         "algorithm": case.algorithm.name,
         "capacity_bytes": capacity_bytes,
-        "moved_bytes": found.moved_bytes,
-        "fused_over_unfused": found.ratio,
+        "moved_bytes": plan.moved_bytes,
+        "fused_over_unfused": plan.ratio,
         "trace": notes,
     }
     return Report("kernels", rows, columns, _title(case), head=head, notes=notes, examples=rows)
@@ -211,10 +211,10 @@ def _capacity(device: Device | None, level: str, capacity: str | None) -> float:
         return parse(capacity, "capacity")
     if device is None:
         raise ProblemError('least bytes need a capacity ("25 MiB") or a device with its levels')
-    found = {"shared": device.shared_max_per_block_bytes, "l2": device.l2_capacity_bytes}
-    if level.lower() not in found:
+    capacities = {"shared": device.shared_max_per_block_bytes, "l2": device.l2_capacity_bytes}
+    if level.lower() not in capacities:
         raise UnknownName("level", level, LEVELS)
-    value = found[level.lower()]
+    value = capacities[level.lower()]
     if value is None:
         raise ProblemError(f"{device.slug} states no capacity of its {level}; give --capacity")
     return float(value)

@@ -112,8 +112,8 @@ def measure(
         perfmodel measure --tune --all-configs configs.csv --output h200.csv
         perfmodel measure --resume --output h200.csv
     """
-    chosen = _one_of("--device", device, DEVICES)
-    warmth: Any = _one_of("--l2", l2, ("cold", "warm"))
+    target = _choice("--device", device, DEVICES)
+    warmth: Any = _choice("--l2", l2, ("cold", "warm"))
     if all_configs and not tune:
         raise ProblemError("--all-configs is the table of what --tune tries; add --tune")
     if all_configs and Path(all_configs).resolve() == Path(output).resolve():
@@ -125,25 +125,25 @@ def measure(
 
     with status("measuring") as stage:
         stage("loading torch")
-        chosen = chosen or session.default_device()
+        target = target or session.default_device()
     small = quick or cases in ("quick", "cpu-quick")
-    name = cases or f"{'cpu-' if chosen == 'cpu' else ''}{'quick' if small else 'full'}"
-    listed = tuple(part.strip() for part in ops.split(",") if part.strip())
-    wanted = grids.only(grids.grid(name), listed)
+    name = cases or f"{'cpu-' if target == 'cpu' else ''}{'quick' if small else 'full'}"
+    names = tuple(part.strip() for part in ops.split(",") if part.strip())
+    grid = grids.only(grids.grid(name), names)
     policy = session.QUICK if small else session.FULL
     if samples is not None:
-        policy = _with_samples(policy, samples)
+        policy = _policy(policy, samples)
     configs = Journal(all_configs, tuning.COLUMNS, tuning.KEY) if all_configs else None
     with status("measuring") as stage:
         stage("loading the kernels")
-        bench = session.bench(chosen, policy, l2=warmth, timer=timer)
+        bench = session.bench(target, policy, l2=warmth, timer=timer)
         tuner = session.tuner(bench, configs) if tune else None
-        found, skipped = session.contenders(bench.environment, tuner=tuner)
+        contenders, skipped = session.contenders(bench.environment, tuner=tuner)
         others = hostload.others(os.cpu_count() or 1)
-    named = [each for each in found if only in each.implementation]
-    if not named:
+    selection = [each for each in contenders if only in each.implementation]
+    if not selection:
         raise ProblemError(f"--only {only!r} matches no implementation; leave it out to see all")
-    if others.busy and chosen == "cpu":
+    if others.busy and target == "cpu":
         say(f"{others.said}, rows that show it are flagged {hostload.BUSY!r}")
     for line in skipped:
         say(f"skipped {line}")
@@ -155,7 +155,7 @@ def measure(
             say(line)
         try:
             with progress("measuring") as report:
-                jobs = plan(wanted, named)
+                jobs = plan(grid, selection)
                 tally = run(jobs, bench, journal, report=report, limit_s=limit_seconds)
         except KeyboardInterrupt:
             say(f"interrupted; {len(journal)} rows are in {output}, --resume goes on from there")
@@ -163,13 +163,13 @@ def measure(
         _summary(tally, len(journal), output)
 
 
-def _one_of(option: str, value: str | None, known: tuple[str, ...]) -> str | None:
-    if value is not None and value not in known:
-        raise UnknownName(f"choice for {option}", value, known, f"({' or '.join(known)})")
+def _choice(option: str, value: str | None, names: tuple[str, ...]) -> str | None:
+    if value is not None and value not in names:
+        raise UnknownName(f"choice for {option}", value, names, f"({' or '.join(names)})")
     return value
 
 
-def _with_samples(policy: Any, samples: int) -> Any:
+def _policy(policy: Any, samples: int) -> Any:
     from dataclasses import replace
 
     return replace(policy, samples=samples, least_samples=min(samples, policy.least_samples))

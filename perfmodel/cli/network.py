@@ -32,7 +32,7 @@ _SEQ = 4096
 
 
 def _families() -> list[str]:
-    return [one.network.family for one in library.entries()]
+    return [entry.network.family for entry in library.entries()]
 
 
 class Networks(TyperGroup):
@@ -90,12 +90,12 @@ def list_(
         perfmodel network list --format csv --output networks.csv
     """
     chosen_format(format, output)
-    found = library.entries()
+    entries = library.entries()
     if family is not None:
-        families = dict.fromkeys(one.network.family for one in found)
-        wanted = {known.named("family", name, families) for name in known.names(family)}
-        found = [one for one in found if one.network.family in wanted]
-    emit(Report("networks", [_listed(one) for one in found], _LISTED), format, output)
+        families = dict.fromkeys(entry.network.family for entry in entries)
+        choices = {known.named("family", name, families) for name in known.names(family)}
+        entries = [entry for entry in entries if entry.network.family in choices]
+    emit(Report("networks", [_row(entry) for entry in entries], _LISTED), format, output)
 
 
 @app.command()
@@ -135,12 +135,12 @@ def show(
         chosen_format(format, output)
     elif format is not None:
         raise ProblemError("--yaml is a format of its own; drop --format")
-    found = spellings.network(name)
-    tokens = _tokens(seq, found.positions)
+    net = spellings.network(name)
+    tokens = _tokens(seq, net.positions)
     if yaml:
-        write(iter([reading.text(found)]), output)
+        write(iter([reading.text(net)]), output)
     else:
-        emit(_shown(found, tokens, kv_dtype), format, output)
+        emit(_report(net, tokens, kv_dtype), format, output)
 
 
 @app.command("import")
@@ -169,45 +169,45 @@ def import_(
         perfmodel network import config.json > my.yaml
         perfmodel network import config.json --family llama --name mine -o my.yaml
     """
-    found = huggingface.read(file, family, name)
-    write(iter([reading.text(found.network)]), output)
-    for note in found.notes:
+    config = huggingface.read(file, family, name)
+    write(iter([reading.text(config.network)]), output)
+    for note in config.notes:
         say(f"note: {note}")
 
 
-def _tokens(said: str | None, positions: int) -> int:
+def _tokens(seq: str | None, positions: int) -> int:
     """Tokens of a sequence: as given, else the learned positions, at most 4k."""
-    if said is None:
+    if seq is None:
         return min(positions or _SEQ, _SEQ)
-    values = ranges.read(said, "--seq")
+    values = ranges.read(seq, "--seq")
     if len(values) != 1:
         raise ProblemError(f"--seq takes one size here, not {len(values):,}")
     if 0 < positions < int(values.array[0]):
-        raise ProblemError(f"--seq {said}: there are {positions:,} learned positions; give fewer")
+        raise ProblemError(f"--seq {seq}: there are {positions:,} learned positions; give fewer")
     return int(values.array[0])
 
 
-def _listed(entry: Entry) -> Row:
+def _row(entry: Entry) -> Row:
     """A network as a row."""
-    found = entry.network
-    attention = found.blocks[-1].attention
+    net = entry.network
+    attention = net.blocks[-1].attention
     return {
-        "name": found.name,
-        "family": found.family,
-        "layers": found.layers,
-        "hidden": found.hidden,
+        "name": net.name,
+        "family": net.family,
+        "layers": net.layers,
+        "hidden": net.hidden,
         "heads": attention.heads,
         "kv_heads": attention.kv_heads,
-        "vocabulary": found.vocabulary,
-        "parameters": parameter_count(found),
-        "active": active_count(found),
+        "vocabulary": net.vocabulary,
+        "parameters": parameter_count(net),
+        "active": active_count(net),
         "aliases": list(entry.aliases),
     }
 
 
-def _shown(found: Network, tokens: int, kv_dtype: str) -> Report:
+def _report(net: Network, tokens: int, kv_dtype: str) -> Report:
     """Parameters by part as rows; values of the whole network in `head` and the notes."""
-    total = parameter_count(found)
+    total = parameter_count(net)
     rows = [
         {
             "part": part.name,
@@ -215,68 +215,68 @@ def _shown(found: Network, tokens: int, kv_dtype: str) -> Report:
             "share": part.parameters / total,
             "active": part.active,
         }
-        for part in parts(found)
+        for part in parts(net)
     ]
     head = {
-        "network": reading.plain(found),
-        "layers": found.layers,
+        "network": reading.plain(net),
+        "layers": net.layers,
         "parameters": total,
-        "active": active_count(found),
-        "active_without_input_embedding": active_count(found, input_embedding=False),
+        "active": active_count(net),
+        "active_without_input_embedding": active_count(net, input_embedding=False),
         "kv_dtype": kv_dtype,
-        "kv_bytes_per_token": cache_bytes_per_token(found, kv_dtype),
+        "kv_bytes_per_token": cache_bytes_per_token(net, kv_dtype),
         "seq": tokens,
-        "kv_bytes": cache_bytes(found, tokens, kv_dtype),
+        "kv_bytes": cache_bytes(net, tokens, kv_dtype),
         "training_flops_per_token": {
-            convention: flops_per_token(found, tokens, convention) for convention in CONVENTIONS
+            convention: flops_per_token(net, tokens, convention) for convention in CONVENTIONS
         },
     }
-    title = f"{found.name}: {found.about}" if found.about else found.name
-    return Report("parts", rows, _PARTS, title, head, list(_notes(found, head)))
+    title = f"{net.name}: {net.about}" if net.about else net.name
+    return Report("parts", rows, _PARTS, title, head, list(_notes(net, head)))
 
 
-def _notes(found: Network, head: Row) -> Iterator[str]:
+def _notes(net: Network, head: Row) -> Iterator[str]:
     """Facts about the whole network, one line each."""
-    yield f"width {found.hidden:,}, vocabulary {found.vocabulary:,}{_extras(found)}"
-    for stack, blocks in (("encoder ", found.encoder), ("", found.blocks)):
+    yield f"width {net.hidden:,}, vocabulary {net.vocabulary:,}{_extras(net)}"
+    for stack, blocks in (("encoder ", net.encoder), ("", net.blocks)):
         yield from _layers(stack, blocks)
-    published = found.sizes.get("parameters")
+    published = net.sizes.get("parameters")
     yield f"parameters: {head['parameters']:,}" + _published(published)
-    if head["active"] != head["parameters"] or "active" in found.sizes:
-        without = head["active_without_input_embedding"]
+    if head["active"] != head["parameters"] or "active" in net.sizes:
+        core = head["active_without_input_embedding"]
         yield (
-            f"active: {head['active']:,} with the input embedding, {without:,} without"
-            + _published(found.sizes.get("active"))
+            f"active: {head['active']:,} with the input embedding, {core:,} without"
+            + _published(net.sizes.get("active"))
         )
     if head["kv_bytes"]:
-        each, whole = head["kv_bytes_per_token"], head["kv_bytes"]
+        per_token, total = head["kv_bytes_per_token"], head["kv_bytes"]
         yield (
-            f"cache: {binary(each)} a token in {head['kv_dtype']}, {binary(whole)} of "
+            f"cache: {binary(per_token)} a token in {head['kv_dtype']}, {binary(total)} of "
             f"{head['seq']:,} tokens"
         )
     flops = head["training_flops_per_token"]
-    said = ", ".join(
+    rates = ", ".join(
         f"{si(flops[name], 'FLOP')} ({name})" for name in ("megatron", "causal", "palm")
     )
-    yield f"training, a token of {head['seq']:,}: {said}"
-    if found.source:
-        yield f"source: {found.source}"
+    yield f"training, a token of {head['seq']:,}: {rates}"
+    if net.source:
+        yield f"source: {net.source}"
 
 
-def _published(said: int | None) -> str:
-    return f" (published: {said:,})" if said is not None else ""
+def _published(count: int | None) -> str:
+    return f" (published: {count:,})" if count is not None else ""
 
 
-def _extras(found: Network) -> str:
+def _extras(net: Network) -> str:
     """Additional tables and heads."""
     return "".join(
-        said
-        for said, has in (
-            (f", {found.positions:,} learned positions", found.positions),
-            (", head tied to the embedding", found.tied),
-            (f", head: {found.head}", found.head != "language"),
+        phrase
+        for phrase, holds in (
+            (f", {net.positions:,} learned positions", net.positions),
+            (", head tied to the embedding", net.tied),
+            (f", head: {net.head}", net.head != "language"),
         )
-        if has
+        if holds
     )
 
 
@@ -291,25 +291,25 @@ def _layers(stack: str, blocks: Sequence[Block]) -> Iterator[str]:
         yield f"{count} {stack}{noun}: {_attention(attention)}; {_mlp(mlp)}"
 
 
-def _attention(of: SelfAttention) -> str:
-    kv = f", {of.kv_heads} of keys and values" if of.kv_heads != of.heads else ""
-    said = f"{of.heads} heads of {of.head_size}{kv}"
-    if of.latent is not None:
-        said = (
-            f"{of.heads} heads, scores {of.score_width} and values {of.value_width} wide, keys and "
-            f"values from a latent of {of.latent.kv_rank}"
+def _attention(kind: SelfAttention) -> str:
+    kv = f", {kind.kv_heads} of keys and values" if kind.kv_heads != kind.heads else ""
+    heads = f"{kind.heads} heads of {kind.head_size}{kv}"
+    if kind.latent is not None:
+        heads = (
+            f"{kind.heads} heads, scores {kind.score_width} and values {kind.value_width} wide, "
+            f"keys and values from a latent of {kind.latent.kv_rank}"
         )
-    nearest = of.window or of.chunk
-    near = f", {'window' if of.window else 'chunks'} of {nearest:,}" if nearest else ""
-    return f"{said}{near}{'' if of.causal else ', both ways'}"
+    reach = kind.window or kind.chunk
+    span = f", {'window' if kind.window else 'chunks'} of {reach:,}" if reach else ""
+    return f"{heads}{span}{'' if kind.causal else ', both ways'}"
 
 
-def _mlp(of: Mlp) -> str:
-    kind = f"{'gated ' if of.gated else ''}{of.activation}"
-    if not of.experts:
-        return f"inner {of.inner:,}, {kind}"
-    beside = f", a shared one of {of.shared_inner:,}" if of.shared_inner else ""
-    return f"{of.chosen} of {of.experts} experts of {of.inner:,}{beside}, {kind}"
+def _mlp(mlp: Mlp) -> str:
+    kind = f"{'gated ' if mlp.gated else ''}{mlp.activation}"
+    if not mlp.experts:
+        return f"inner {mlp.inner:,}, {kind}"
+    shared = f", a shared one of {mlp.shared_inner:,}" if mlp.shared_inner else ""
+    return f"{mlp.chosen} of {mlp.experts} experts of {mlp.inner:,}{shared}, {kind}"
 
 
 def _count(header: str, key: str, rank: int) -> Column:

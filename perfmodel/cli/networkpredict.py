@@ -110,22 +110,22 @@ def predict(
     perfmodel network llama-3-8b -d h100-sxm --batch 8 --seq 4k --pass forward
     perfmodel network bert-large -d v100-sxm2 --pass train --batch 32 --seq 128 --by class
     """
-    wanted = chosen_format(format, output)
+    form = chosen_format(format, output)
     known.named("line of a network", by, render.BY)
     known.named("pass", pass_, PASSES)
-    found = spellings.network(network)
-    setting = _setting(pass_, _one(batch, "--batch"), _one(seq, "--seq"), dtype, stack_, attention)
+    net = spellings.network(network)
+    setting = _setting(pass_, _int(batch, "--batch"), _int(seq, "--seq"), dtype, stack_, attention)
     devices = known.devices(device)
     with waiting("predicting kernels"):
-        made = possible(
-            (one.slug, partial(predict_network, found, setting, one)) for one in devices
+        answers = possible(
+            (target.slug, partial(predict_network, net, setting, target)) for target in devices
         )
     if chart is not None:
-        _draw(found, made, chart)
-    shown = render.data(made) if wanted == "json" else render.report(made, by, pass_)
-    emit(shown, format, output)
-    for one in devices:
-        _warn_of_room(found, setting, one)
+        _draw(net, answers, chart)
+    report = render.data(answers) if form == "json" else render.report(answers, by, pass_)
+    emit(report, format, output)
+    for target in devices:
+        _warn_of_room(net, setting, target)
 
 
 def _warn_of_room(network: Network, setting: Setting, device: Device) -> None:
@@ -154,23 +154,23 @@ def _setting(
     )
 
 
-def _one(text: str, option: str) -> int:
+def _int(text: str, option: str) -> int:
     values = ranges.read(text, option)
     if len(values) != 1:
         raise ProblemError(f"{option} takes one size here, not {quoted(text)}; choose one")
     return int(values.array[0])
 
 
-def _draw(network: Network, found: Sequence[NetworkPrediction], path: str) -> None:
+def _draw(network: Network, predictions: Sequence[NetworkPrediction], path: str) -> None:
     """A point for each class that computes, on each device."""
     from perfmodel.render.chart import chart_suffix, save
     from perfmodel.render.roofline import roofline_chart
     from perfmodel.render.roofs import roofs
 
     chart_suffix(path)
-    lines = [roofs(load(one.device), [one.setting.dtype]) for one in found]
-    points = [point for one in found for point in render.points(one)]
-    setting = found[0].setting
+    lines = [roofs(load(p.device), [p.setting.dtype]) for p in predictions]
+    points = [point for p in predictions for point in render.points(p)]
+    setting = predictions[0].setting
     title = f"{network.name}, batch {setting.batch}, {setting.seq} tokens, by class"
     save(roofline_chart(lines, points, title=title), path)
     say(f"wrote {path}")

@@ -35,7 +35,7 @@ _OWN = "own"
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Query:
     """The parsed options."""
 
     network: Network
@@ -165,31 +165,31 @@ def offload(
     perfmodel offload llama-2-13b -d rtx4070 --host xeon-8480plus --policy layers
     """
     chosen_format(format, output)
-    found = load(host) if host is not None else None
+    cpu = load(host) if host is not None else None
     disk = None
     if disk_rate is not None:
         disk = Disk(
             ranges.quantity(disk_rate, "bandwidth", "--disk-rate"),
             ranges.quantity(disk_size, "capacity", "--disk-size"),
         )
-    memory = _host_bytes(found, host_memory)
-    of = spellings.network(network)
-    stored = _stored(of, weights, policy)
+    memory = _host_bytes(cpu, host_memory)
+    net = spellings.network(network)
+    stored = _storage(net, weights, policy)
     request = Request(ranges.one(isl, "--isl"), ranges.one(osl, "--osl"))
     batches = _sizes(batch, "--batch") if batch is not None else None
     passes, contexts = ranges.one(blocks, "--blocks"), _sizes(context, "--seq")
-    every = [
-        _Asked(
-            of, stored, on, found, policy, costs, batches, passes, request, contexts,
-            _room(on, memory, disk), disk, derive,
+    queries = [
+        _Query(
+            net, stored, target, cpu, policy, costs, batches, passes, request, contexts,
+            _room(target, memory, disk), disk, derive,
         )
-        for on in known.devices(device)
+        for target in known.devices(device)
     ]  # fmt: skip
-    reports = [_WAYS.get(policy, _stated)(asked) for asked in every]
-    emit(_joined(every, reports) if len(every) > 1 else reports[0], format, output)
+    reports = [_WAYS.get(policy, _percent_policy)(query) for query in queries]
+    emit(_merge(queries, reports) if len(queries) > 1 else reports[0], format, output)
 
 
-def _stored(network: Network, weights: str | None, policy: str) -> Stored:
+def _storage(network: Network, weights: str | None, policy: str) -> Stored:
     """The network under the named format or its own; 16 bits are those of the layers' products."""
     if weights is None and not network.weights:
         return network
@@ -198,11 +198,11 @@ def _stored(network: Network, weights: str | None, policy: str) -> Stored:
     return Compressed(network, stored_as(network, weights))
 
 
-def _joined(every: Sequence[_Asked], reports: Sequence[Report]) -> Report:
+def _merge(queries: Sequence[_Query], reports: Sequence[Report]) -> Report:
     """The rows of all devices, with a column for the device."""
     rows = [
-        {"device": asked.device.slug, **row}
-        for asked, report in zip(every, reports, strict=True)
+        {"device": query.device.slug, **row}
+        for query, report in zip(queries, reports, strict=True)
         for row in report.rows
     ]
     first = reports[0]
@@ -210,17 +210,17 @@ def _joined(every: Sequence[_Asked], reports: Sequence[Report]) -> Report:
         [*(report.title for report in reports), *(n for report in reports for n in report.notes)]
     )
     columns = [text("device", "device"), *first.columns]
-    return Report(first.name, rows, columns, _named(every[0]), notes=list(notes))
+    return Report(first.name, rows, columns, _label(queries[0]), notes=list(notes))
 
 
 def _room(device: Device, host_bytes: float, disk: Disk | None) -> search.Room:
-    on_disk = disk.capacity_bytes if disk else 0.0
-    return search.Room(_ROOM * device.memory_bytes, _ROOM * host_bytes, on_disk)
+    disk_bytes = disk.capacity_bytes if disk else 0.0
+    return search.Room(_ROOM * device.memory_bytes, _ROOM * host_bytes, disk_bytes)
 
 
-def _host_bytes(host: Device | None, said: str | None) -> float:
-    if said is not None:
-        return parse(said, "capacity")
+def _host_bytes(host: Device | None, size: str | None) -> float:
+    if size is not None:
+        return parse(size, "capacity")
     return host.memory_bytes if host is not None else 0.0
 
 
@@ -228,43 +228,43 @@ def _sizes(text: str, name: str) -> tuple[int, ...]:
     return tuple(int(value) for value in ranges.parse(text, name))
 
 
-def _rates(asked: _Asked) -> Rates:
-    if asked.costs == _OWN:
-        return Modelled(asked.stored, asked.device, asked.with_host(), asked.disk)
-    known.named("costs", asked.costs, (_OWN, *flexgen.names()))
-    fitted = flexgen.load(asked.costs)
-    if fitted.device != asked.device.slug:
+def _rates(query: _Query) -> Rates:
+    if query.costs == _OWN:
+        return Modelled(query.stored, query.device, query.with_host(), query.disk)
+    known.named("costs", query.costs, (_OWN, *flexgen.names()))
+    rates = flexgen.load(query.costs)
+    if rates.device != query.device.slug:
         raise ProblemError(
-            f"--costs {asked.costs} was fitted on {fitted.device}, not on {asked.device.slug}; "
+            f"--costs {query.costs} was fitted on {rates.device}, not on {query.device.slug}; "
             f"take --costs {_OWN}"
         )
-    return fitted
+    return rates
 
 
-def _auto(asked: _Asked) -> Report:
+def _auto(query: _Query) -> Report:
     """The fastest policy that fits."""
-    shape = of_network(asked.stored)
-    if asked.costs == _OWN:
-        asked.with_host()
-    parts = asked.batches or search.PARTS
-    found = search.best(shape, asked.request, _rates(asked), asked.room, parts)
-    row = ways.policy_row(shape, asked.request, found, asked.costs)
-    return render.policies([row], _title(asked), _policy_notes(asked))
+    shape = of_network(query.stored)
+    if query.costs == _OWN:
+        query.with_host()
+    parts = query.batches or search.PARTS
+    plan = search.best(shape, query.request, _rates(query), query.room, parts)
+    row = ways.policy_row(shape, query.request, plan, query.costs)
+    return render.policies([row], _title(query), _policy_notes(query))
 
 
-def _stated(asked: _Asked) -> Report:
+def _percent_policy(query: _Query) -> Report:
     """The policy of six percentages."""
-    percent = _percent(asked.policy)
-    if not asked.batches or len(asked.batches) != 1:
+    percent = _percent(query.policy)
+    if not query.batches or len(query.batches) != 1:
         raise ProblemError("a policy of six numbers needs --batch, one size, and --blocks")
-    shape = of_network(asked.stored)
-    policy = of_percent(asked.batches[0], asked.blocks, percent)
-    found = answer(shape, asked.request, policy, _rates(asked))
-    row = ways.policy_row(shape, asked.request, found, asked.costs)
-    notes = list(_policy_notes(asked))
-    if not asked.room.holds(shape, asked.request, policy):
+    shape = of_network(query.stored)
+    policy = of_percent(query.batches[0], query.blocks, percent)
+    plan = answer(shape, query.request, policy, _rates(query))
+    row = ways.policy_row(shape, query.request, plan, query.costs)
+    notes = list(_policy_notes(query))
+    if not query.room.holds(shape, query.request, policy):
         notes.append(f"by this count it needs more than {_ROOM:.0%} of a memory: it may not run")
-    return render.policies([row], _title(asked), notes)
+    return render.policies([row], _title(query), notes)
 
 
 def _percent(text: str) -> list[float]:
@@ -276,23 +276,23 @@ def _percent(text: str) -> list[float]:
         ) from None
 
 
-def _policy_notes(asked: _Asked) -> list[str]:
-    if asked.costs != _OWN:
-        return [f"rates: {flexgen.load(asked.costs).source}"]
+def _policy_notes(query: _Query) -> list[str]:
+    if query.costs != _OWN:
+        return [f"rates: {flexgen.load(query.costs).source}"]
     return ["rates: operators on device and host, the link's documented rate; nothing is fitted"]
 
 
-def _recompute(asked: _Asked) -> Report:
+def _recompute(query: _Query) -> Report:
     rows = list(
-        ways.recompute_rows(asked.network, asked.device, asked.batches or (1,), asked.contexts)
+        ways.recompute_rows(query.network, query.device, query.batches or (1,), query.contexts)
     )
-    notes = list(_derivation()) if asked.derive else []
+    notes = list(_derivation()) if query.derive else []
     if not rows[0]["gains"]:
         notes.append(
             "an activation is no smaller than the keys and values made of it, as with "
             "grouped or latent heads: recomputing any of them saves nothing"
         )
-    title = f"{_named(asked)} on {asked.device.slug}: a layer's cache from host memory"
+    title = f"{_label(query)} on {query.device.slug}: a layer's cache from host memory"
     return render.recompute(rows, title, notes)
 
 
@@ -303,28 +303,28 @@ def _derivation() -> Iterator[str]:
     return derived().lines()
 
 
-def _stream(asked: _Asked) -> Report:
+def _stream(query: _Query) -> Report:
     rows = list(
-        ways.streaming_rows(asked.stored, asked.device, asked.batches or (1,), asked.contexts)
+        ways.streaming_rows(query.stored, query.device, query.batches or (1,), query.contexts)
     )
-    title = f"{_named(asked)} on {asked.device.slug}: a step with weights from host memory"
+    title = f"{_label(query)} on {query.device.slug}: a step with weights from host memory"
     notes = [
         "hidden from: the batch whose own work takes as long as the link; its cache may not fit"
     ]
     return render.streaming(rows, title, notes)
 
 
-def _layers(asked: _Asked) -> Report:
-    host = asked.with_host()
-    batches = asked.batches or (1,)
-    if len(batches) != 1 or len(asked.contexts) != 1:
+def _layers(query: _Query) -> Report:
+    host = query.with_host()
+    batches = query.batches or (1,)
+    if len(batches) != 1 or len(query.contexts) != 1:
         raise ProblemError("--policy layers takes one --batch and one --seq")
-    rows = list(ways.layer_rows(asked.stored, asked.device, host, batches[0], asked.contexts[0]))
-    title = f"{_named(asked)}: layers on {asked.device.slug}, the rest on {host.slug}"
+    rows = list(ways.layer_rows(query.stored, query.device, host, batches[0], query.contexts[0]))
+    title = f"{_label(query)}: layers on {query.device.slug}, the rest on {host.slug}"
     return render.layers(rows, title)
 
 
-_WAYS: dict[str, Callable[[_Asked], Report]] = {
+_WAYS: dict[str, Callable[[_Query], Report]] = {
     "auto": _auto,
     "recompute": _recompute,
     "stream": _stream,
@@ -332,17 +332,17 @@ _WAYS: dict[str, Callable[[_Asked], Report]] = {
 }
 
 
-def _named(asked: _Asked) -> str:
+def _label(query: _Query) -> str:
     """The network, with the format of its weights where they are not in 16 bits."""
-    name, stored = asked.network.name, asked.stored
+    name, stored = query.network.name, query.stored
     return f"{name}, weights {stored.scheme.name}" if isinstance(stored, Compressed) else name
 
 
-def _title(asked: _Asked) -> str:
-    request = asked.request
-    link = asked.device.level("host")
+def _title(query: _Query) -> str:
+    request = query.request
+    link = query.device.level("host")
     rate = f", {si(link.bytes_per_s, 'B/s')} to its host" if link and link.bytes_per_s else ""
     return (
-        f"{_named(asked)} on {asked.device.slug}{rate}: {request.prompt:,} tokens in, "
+        f"{_label(query)} on {query.device.slug}{rate}: {request.prompt:,} tokens in, "
         f"{request.generated:,} out"
     )

@@ -36,26 +36,26 @@ def operator_group(
     `action` receives the cases first. `examples` are shown at the end of a command's help. `more`
     are further commands with their one-line help.
     """
-    others = more or {}
+    extras = more or {}
 
     class Operators(TyperGroup):
         def list_commands(self, ctx: Any) -> list[str]:
-            return [*operators.names(), *others]
+            return [*operators.names(), *extras]
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
-            if cmd_name in others:
-                found = built(others[cmd_name][0])
+            if cmd_name in extras:
+                subcommand = built(extras[cmd_name][0])
             else:
                 app = typer.Typer(rich_markup_mode=None, add_completion=False)
                 operator = _operator(cmd_name)
                 app.command(cmd_name)(command(operator, action, examples(operator)))
-                found = built(app)
-            found.name = cmd_name
-            return found
+                subcommand = built(app)
+            subcommand.name = cmd_name
+            return subcommand
 
         def summaries(self) -> dict[str, str]:
-            about = {item.name: item.about for item in operators.every()}
-            return about | {name: said for name, (_, said) in others.items()}
+            texts = {item.name: item.about for item in operators.every()}
+            return texts | {name: text for name, (_, text) in extras.items()}
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             try:
@@ -76,10 +76,10 @@ def _operator(name: str) -> Operator:
     try:
         return operators.load(name)
     except UnknownName:
-        spelt = spellings.operator(name, operators.names())
-        if spelt == name:
+        spelling = spellings.operator(name, operators.names())
+        if spelling == name:
             raise
-        return operators.load(spelt)
+        return operators.load(spelling)
 
 
 def command(operator: Operator, action: Action, examples: str) -> Action:
@@ -89,12 +89,12 @@ def command(operator: Operator, action: Action, examples: str) -> Action:
     places = {f"option_{i}": item for i, item in enumerate(operator.options)}
 
     def run(**options: Any) -> None:
-        given = {item.name: options.pop(place) for place, item in places.items()}
-        action(cases.read(operator, given), **options)
+        values = {item.name: options.pop(place) for place, item in places.items()}
+        action(cases.read(operator, values), **options)
 
-    own = [_parameter(place, item) for place, item in places.items()]
-    rest = [_worded(_yielding(operator, item), operator) for item in rest]
-    parameters = [*own, *(item.replace(kind=item.KEYWORD_ONLY) for item in rest)]
+    head = [_parameter(place, item) for place, item in places.items()]
+    rest = [_fill_help(_drop_clashes(operator, item), operator) for item in rest]
+    parameters = [*head, *(item.replace(kind=item.KEYWORD_ONLY) for item in rest)]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {item.name: item.annotation for item in parameters}
     run.__name__ = "run"
@@ -113,7 +113,7 @@ def _parameter(place: str, item: Option) -> inspect.Parameter:
         *item.flags,
         metavar=metavar,
         help=item.help,
-        autocompletion=_completed(item),
+        autocompletion=_completion(item),
         rich_help_panel="Problem",
     )
     return inspect.Parameter(
@@ -121,46 +121,46 @@ def _parameter(place: str, item: Option) -> inspect.Parameter:
     )
 
 
-def _worded(item: inspect.Parameter, operator: Operator) -> inspect.Parameter:
+def _fill_help(item: inspect.Parameter, operator: Operator) -> inspect.Parameter:
     """A parameter of the action, with the operator's names filled into its help."""
     (option,) = (meta for meta in item.annotation.__metadata__ if hasattr(meta, "help"))
     if "{" not in (option.help or ""):
         return item
-    known = implementations(operator.library) if operator.library else ()
-    plain = sorted(known, key=lambda name: (len(name), name))  # variants have longer names
-    said = copy(option)
-    said.help = option.help.format(
-        schedules=", ".join(operator.schedules), implementations=listed(plain, 60) or "none"
+    kernels = implementations(operator.library) if operator.library else ()
+    names = sorted(kernels, key=lambda name: (len(name), name))  # variants have longer names
+    clone = copy(option)
+    clone.help = option.help.format(
+        schedules=", ".join(operator.schedules), implementations=listed(names, 60) or "none"
     )
-    annotated: Any = Annotated[item.annotation.__origin__, said]
-    return item.replace(annotation=annotated)
+    annotation: Any = Annotated[item.annotation.__origin__, clone]
+    return item.replace(annotation=annotation)
 
 
-def _completed(item: Option) -> completing.Completion | None:
+def _completion(item: Option) -> completing.Completion | None:
     """The shell completion of an option's values."""
     if isinstance(item, Choice) and item.known is not None:
         return completing.of_list(lambda: item.known or ())
     return completing.types if "dtype" in item.name else None
 
 
-def _yielding(operator: Operator, item: inspect.Parameter) -> inspect.Parameter:
+def _drop_clashes(operator: Operator, item: inspect.Parameter) -> inspect.Parameter:
     """A parameter of the command, without spellings that the operator's own options use.
 
     Raises `ProblemError` if none is left.
     """
-    written = _flags(item)
-    taken = {flag: option.name for option in operator.options for flag in option.flags}
-    left = tuple(flag for flag in written if flag not in taken)
-    if left == written:
+    flags = _flags(item)
+    owners = {flag: option.name for option in operator.options for flag in option.flags}
+    rest = tuple(flag for flag in flags if flag not in owners)
+    if rest == flags:
         return item
-    if not any(flag.startswith("--") for flag in left):
-        flag = next(flag for flag in written if flag in taken)
+    if not any(flag.startswith("--") for flag in rest):
+        flag = next(flag for flag in flags if flag in owners)
         raise ProblemError(
-            f"parameter {taken[flag]} of {operator.name} is called as the option {flag} of "
+            f"parameter {owners[flag]} of {operator.name} is called as the option {flag} of "
             "the command; rename it in the declaration"
         )
     (option,) = (copy(meta) for meta in item.annotation.__metadata__ if _is_option(meta))
-    option.default, option.param_decls = left[0], left[1:]
+    option.default, option.param_decls = rest[0], rest[1:]
     return item.replace(annotation=Annotated[item.annotation.__origin__, option])
 
 
@@ -171,6 +171,6 @@ def _is_option(meta: Any) -> bool:
 def _flags(item: inspect.Parameter) -> tuple[str, ...]:
     """The spellings of an option; under Annotated, Typer stores the first one as the default."""
     (option,) = filter(_is_option, item.annotation.__metadata__)
-    written = (option.default, *(option.param_decls or ()))
-    found = tuple(text for text in written if isinstance(text, str) and text.startswith("-"))
-    return found or (f"--{item.name.replace('_', '-')}",)
+    texts = (option.default, *(option.param_decls or ()))
+    flags = tuple(text for text in texts if isinstance(text, str) and text.startswith("-"))
+    return flags or (f"--{item.name.replace('_', '-')}",)

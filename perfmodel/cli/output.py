@@ -56,8 +56,8 @@ def chosen_format(wanted: str | None, output: str | None) -> str:
         return "table"
     suffix = Path(str(output)).suffix
     if suffix not in SUFFIXES:
-        known = ", ".join(SUFFIXES)
-        raise OutputError(f"{output}: unknown suffix {suffix!r}; use {known}, or add --format")
+        names = ", ".join(SUFFIXES)
+        raise OutputError(f"{output}: unknown suffix {suffix!r}; use {names}, or add --format")
     return SUFFIXES[suffix]
 
 
@@ -68,11 +68,11 @@ def emit(report: Report, wanted: str | None, output: str | None, *more: Report) 
     """
     render = RENDERERS[chosen_format(wanted, output)]
     if render is RENDERERS["table"] and output in (None, "-") and _is_terminal():
-        render = _fitted
-    write(_one_by_one(render, (report, *more)), output)
+        render = _terminal_table
+    write(_pieces(render, (report, *more)), output)
 
 
-def _one_by_one(render: Renderer, reports: Sequence[Report]) -> Iterator[str]:
+def _pieces(render: Renderer, reports: Sequence[Report]) -> Iterator[str]:
     """The text of each report, with an empty line between two."""
     for number, report in enumerate(reports):
         if number:
@@ -84,7 +84,7 @@ def _is_terminal() -> bool:
     return sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
 
 
-def _fitted(report: Report) -> Iterator[str]:
+def _terminal_table(report: Report) -> Iterator[str]:
     """A table fitted to this terminal."""
     from shutil import get_terminal_size
 

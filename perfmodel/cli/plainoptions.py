@@ -17,7 +17,7 @@ _TYPES = ("TYPE", "TYPES")
 """What stands for types in a help text."""
 
 
-def _in_our_spelling(_context: Any, _option: Any, text: str | None) -> str | None:
+def _our_spelling(_context: Any, _option: Any, text: str | None) -> str | None:
     return text and spellings.types(text)
 
 
@@ -46,17 +46,17 @@ def _prepare(command: Any) -> None:
     params = command.get_params  # --help is one of them, and is created on demand
 
     def get_params(ctx: Any) -> list[Any]:
-        found: list[Any] = params(ctx)
-        for param in found:
+        options: list[Any] = params(ctx)
+        for param in options:
             if getattr(param, "_runtime_param", param) is None:
                 param._runtime_param = _Unvalidated()
             if param.metavar in _TYPES and param.callback is None:
-                param.callback = _in_our_spelling
-        return found
+                param.callback = _our_spelling
+        return options
 
     command.get_params = get_params
-    for below in getattr(command, "commands", {}).values():
-        _prepare(below)
+    for subcommand in getattr(command, "commands", {}).values():
+        _prepare(subcommand)
 
 
 def _is_text(param: Any) -> bool:

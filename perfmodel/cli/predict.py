@@ -140,10 +140,10 @@ def predict(
     output: Output = None,
 ) -> None:
     """Predict all cases on all devices and show them."""
-    wanted = chosen_format(format, output)  # check before any work is done
+    form = chosen_format(format, output)  # check before any work is done
     schedules = known.schedules(cases.operator, schedule)
     kernels = known.named_implementations(cases.operator, implementation)
-    how = {
+    rest = {
         "harness": known.harness(harness),
         "place": known.placing(place),
         "mesh": known.mesh(mesh),
@@ -154,15 +154,15 @@ def predict(
     if compiled and tile:
         raise ProblemError("--compiled uses the bundled kernels' tiles; drop it, or --tile")
     ways = [
-        Way(found, {"schedule": name, "implementation": kernel, "tile": own, **how}, compiled)
-        for found in known.devices(device)
+        Way(spec, {"schedule": name, "implementation": kernel, "tile": dims, **rest}, compiled)
+        for spec in known.devices(device)
         for kernel in kernels
         for name in schedules
-        for own in known.tiles(cases.operator, tile) or [{}]
+        for dims in known.tiles(cases.operator, tile) or [{}]
     ]
     total = cases.count * len(ways)
     check_cases(total, MOST, "narrow a range, or write files with perfmodel sweep")
-    reports = _reports(cases, ways, people=wanted in PEOPLE, terms=terms)
+    reports = _reports(cases, ways, people=form in PEOPLE, terms=terms)
     emit(reports[0], format, output, *reports[1:])
 
 
@@ -173,14 +173,14 @@ def _reports(cases: Cases, ways: Sequence[Way], *, people: bool, terms: bool) ->
     few = total <= EXPLAINED
     with waiting("predicting"):
         first, refused = _first(cases if few else cases.first(), ways, few=few)
-        examples = [one.row for one in first]
+        examples = [p.row for p in first]
     if not few:
-        examples = [_with_tile(row, cases.operator) for row in examples]
+        examples = [_tile_row(row, cases.operator) for row in examples]
 
     def rows() -> Iterator[dict[str, Any]]:
         if few:
             return iter(examples)
-        return _told((one.row for one in predicted(cases, ways)), total)
+        return _progress_rows((p.row for p in predicted(cases, ways)), total)
 
     with waiting("explaining"):
         why = _why(first, varying) if people and few else []
@@ -201,7 +201,7 @@ def _first(cases: Cases, ways: Sequence[Way], *, few: bool) -> tuple[list[Predic
         return one_by_one(cases, ways)
 
 
-def _told(rows: Iterator[dict[str, Any]], total: int) -> Iterator[dict[str, Any]]:
+def _progress_rows(rows: Iterator[dict[str, Any]], total: int) -> Iterator[dict[str, Any]]:
     """The rows; on a terminal with a progress bar."""
     with counted("predicting") as tell:
         for done, row in enumerate(rows):
@@ -210,20 +210,18 @@ def _told(rows: Iterator[dict[str, Any]], total: int) -> Iterator[dict[str, Any]
             yield row
 
 
-def _why(found: Sequence[Predicted], varying: Sequence[str]) -> list[str]:
+def _why(examples: Sequence[Predicted], varying: Sequence[str]) -> list[str]:
     """The sentences under the table; one for each case if there are few."""
     from perfmodel.analysis.why import why
     from perfmodel.render.why import ONE_BY_ONE, told
 
-    rows = [one.row for one in found]
-    few = len(found) <= ONE_BY_ONE
-    reasons = [
-        why(one.problem, one.way.device, one.prediction, **one.way.how) for one in found if few
-    ]
+    rows = [p.row for p in examples]
+    few = len(examples) <= ONE_BY_ONE
+    reasons = [why(p.problem, p.way.device, p.prediction, **p.way.how) for p in examples if few]
     return told(rows, predictions.labels(rows, varying), reasons)
 
 
-def _with_tile(row: dict[str, Any], operator: Operator) -> dict[str, Any]:
+def _tile_row(row: dict[str, Any], operator: Operator) -> dict[str, Any]:
     """A row with every dimension of a tile, so that all rows have equal columns."""
     return {**row, "tile": {**dict.fromkeys(operator.searched), **row["tile"]}}
 
@@ -258,8 +256,8 @@ _DECLARED = """\b
 
 
 def _examples(operator: Operator) -> str:
-    any_ = _ROWS if "rows" in operator.needed else _DECLARED
-    return _EXAMPLES.get(operator.name, any_.format(name=operator.name))
+    template = _ROWS if "rows" in operator.needed else _DECLARED
+    return _EXAMPLES.get(operator.name, template.format(name=operator.name))
 
 
 app = typer.Typer(

@@ -66,27 +66,27 @@ def predicted(cases: Cases, ways: Sequence[Way]) -> Iterator[Predicted]:
     """All cases in every way, ordered by way, kind, sizes; one chunk at a time."""
     for way in ways:
         for count, groups in cases.chunks():
-            found: list[Predicted | None] = [None] * count
+            slots: list[Predicted | None] = [None] * count
             for problem, places in groups:
                 answer = predict_arrays(problem, way.device, **way.how)
                 for i, place in enumerate(places):
-                    found[place] = Predicted(way, problem, i, answer.one(i))
-            yield from (each for each in found if each is not None)
+                    slots[place] = Predicted(way, problem, i, answer.one(i))
+            yield from (each for each in slots if each is not None)
 
 
 def one_by_one(cases: Cases, ways: Sequence[Way]) -> tuple[list[Predicted], Refused]:
     """As `predicted`, for cases of which some are impossible: those with their reasons."""
 
-    def asked() -> Iterator[Asked[Predicted]]:
+    def questions() -> Iterator[Asked[Predicted]]:
         for way in ways:
             for words, case in cases.singles():
-                named = [way.device.slug, way.how["implementation"] or way.how["schedule"], words]
-                label = " ".join(filter(None, named))
-                yield label, partial(_alone, case, way)
+                parts = [way.device.slug, way.how["implementation"] or way.how["schedule"], words]
+                label = " ".join(filter(None, parts))
+                yield label, partial(_prediction, case, way)
 
-    return answered(asked())
+    return answered(questions())
 
 
-def _alone(case: Cases, way: Way) -> Predicted:
+def _prediction(case: Cases, way: Way) -> Predicted:
     """The prediction of a single case."""
     return next(predicted(case, [way]))

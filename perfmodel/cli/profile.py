@@ -96,7 +96,7 @@ def profile(
         perfmodel profile kernel_trace.csv -d mi300x --all --output kernels.csv
         perfmodel profile trace.json -d h100-sxm --system dgx-h100
     """
-    wanted = chosen_format(format, None)
+    form = chosen_format(format, None)
     if output is not None:
         from perfmodel.evidence.records.records import table_suffix
 
@@ -115,11 +115,11 @@ def profile(
     timeline = formats.read(file)
     if timeline.on_host:
         check_host(file, machine)
-    matched = matching.grouped(timeline, nodes, dtype or "")
-    found = judge(timeline, matched, machine, links)
+    groups = matching.grouped(timeline, nodes, dtype or "")
+    comparison = judge(timeline, groups, machine, links)
     if output is not None:
-        _write(found, output)
-    emit(_report(found, whole=all_ or wanted != "table"), format, None)
+        _write(comparison, output)
+    emit(_report(comparison, full=all_ or form != "table"), format, None)
 
 
 def _nodes(graph: str, size: list[str] | None, dtype: str | None) -> list[Row]:
@@ -128,63 +128,63 @@ def _nodes(graph: str, size: list[str] | None, dtype: str | None) -> list[Row]:
     from perfmodel.cli.graph import sizes
     from perfmodel.graph import load
 
-    declared = load(graph)
-    made = declared.at(sizes(size, declared.sizes), dtype)
-    found: list[Row] = []
-    for node in made.nodes:
+    declaration = load(graph)
+    instance = declaration.at(sizes(size, declaration.sizes), dtype)
+    rows: list[Row] = []
+    for node in instance.nodes:
         row = {"op": node.problem.operator, **describe(node.problem, 0)}
-        found += [row] * min(node.repeat, _REPEATS)
-    return found
+        rows += [row] * min(node.repeat, _REPEATS)
+    return rows
 
 
 _REPEATS = 4096  # a network repeats its layers, so the order of one layer repeats
 
 
-def _write(found: Judged, output: str) -> None:
+def _write(comparison: Judged, output: str) -> None:
     from perfmodel.evidence.records.records import tidy, write_table
     from perfmodel.validation.profile import is_tabled, rows
 
-    known = [line.group for line in found.lines if is_tabled(line.group)]
-    write_table(tidy(rows(known, found.device)), output)
-    others = sum(bool(line.group.row) for line in found.lines) - len(known)
-    left = f"; {others} problems left out, which its columns do not state" if others else ""
-    say(f"wrote {output}: {len(known)} rows{left}")
+    groups = [line.group for line in comparison.lines if is_tabled(line.group)]
+    write_table(tidy(rows(groups, comparison.device)), output)
+    rest = sum(bool(line.group.row) for line in comparison.lines) - len(groups)
+    note = f"; {rest} problems left out, which its columns do not state" if rest else ""
+    say(f"wrote {output}: {len(groups)} rows{note}")
 
 
-def _report(found: Judged, *, whole: bool) -> Report:
-    lines = [_row(line) for line in found.lines]
-    shown = lines if whole else lines[:_MOST]
-    notes = [f"idle between launches: {micros(found.gaps_us)} (the host's)"]
-    if not found.timeline.clocked:
-        replayed = found.timeline.ordered
-        how = "launches were replayed one by one" if replayed else "sums have no times of launches"
-        notes = [f"{how}: there is no idle time to see"]
-    if len(lines) > len(shown):
-        notes.append(f"{len(lines) - len(shown)} more lines (--all)")
-    notes += [*_advice(found), *found.notes]
-    guessed = sum(line.group.calls for line in found.lines if line.group.estimated)
-    if guessed:
-        notes.append(f"{guessed} calls are estimated by their bytes alone")
-    notes += [f"not predicted: {said}" for said in _reasons(found)]
-    title = f"{found.timeline.tool} on {found.device.slug}: {found.coverage()}"
-    return Report("kernels", shown, COLUMNS, title=title, head=found.as_dict(), notes=notes)
+def _report(comparison: Judged, *, full: bool) -> Report:
+    lines = [_row(line) for line in comparison.lines]
+    top = lines if full else lines[:_MOST]
+    notes = [f"idle between launches: {micros(comparison.gaps_us)} (the host's)"]
+    if not comparison.timeline.clocked:
+        ordered = comparison.timeline.ordered
+        why = "launches were replayed one by one" if ordered else "sums have no times of launches"
+        notes = [f"{why}: there is no idle time to see"]
+    if len(lines) > len(top):
+        notes.append(f"{len(lines) - len(top)} more lines (--all)")
+    notes += [*_advice(comparison), *comparison.notes]
+    calls = sum(line.group.calls for line in comparison.lines if line.group.estimated)
+    if calls:
+        notes.append(f"{calls} calls are estimated by their bytes alone")
+    notes += [f"not predicted: {reason}" for reason in _reasons(comparison)]
+    title = f"{comparison.timeline.tool} on {comparison.device.slug}: {comparison.coverage()}"
+    return Report("kernels", top, COLUMNS, title=title, head=comparison.as_dict(), notes=notes)
 
 
-def _advice(found: Judged) -> list[str]:
+def _advice(comparison: Judged) -> list[str]:
     """Suggestions for the lines that lose most time."""
-    losing = [line for line in found.lines if (line.lost_us or 0) > 0]
-    said = [
+    losses = [line for line in comparison.lines if (line.lost_us or 0) > 0]
+    lines = [
         f"{line.group.kind} {row['problem']}: {line.advice()}"
-        for line in losing
+        for line in losses
         if line.advice() and (row := _row(line))
     ]
-    return said[:_ADVISED]
+    return lines[:_ADVISED]
 
 
-def _reasons(found: Judged) -> list[str]:
+def _reasons(comparison: Judged) -> list[str]:
     """Why known problems are not predicted, each reason once."""
-    said = [line.reason for line in found.lines if line.reason and line.group.row]
-    return list(dict.fromkeys(said))[:_ADVISED]
+    reasons = [line.reason for line in comparison.lines if line.reason and line.group.row]
+    return list(dict.fromkeys(reasons))[:_ADVISED]
 
 
 def _row(line: Line) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def progress(title: str) -> Iterator[Reporter | None]:
 def counted(title: str) -> Iterator[Callable[[int, int], None]]:
     """A bar for work that reports how many of its parts are done; silent without a terminal."""
     with progress(title) as bar:
-        yield lambda done, of: bar(done, of, "") if bar is not None else None
+        yield lambda done, total: bar(done, total, "") if bar is not None else None
 
 
 @contextmanager

@@ -45,25 +45,25 @@ class Values:
         of its own: one query is a decode, a window of 0 is none."""
         # A range ascends, so its first three values include both sides of 1 if any do.
         parts = [part[:3] if isinstance(part, range) else part for part in self.parts]
-        near = [value for part in parts for value in part]
-        others = [value for value in near if (value > 1) != (near[0] > 1)]
-        return Values(([near[0], *others[:1]],))
+        values = [value for part in parts for value in part]
+        rest = [value for value in values if (value > 1) != (values[0] > 1)]
+        return Values(([values[0], *rest[:1]],))
 
     @cached_property
     def array(self) -> np.ndarray:
         """All values, as int64."""
-        made = [np.arange(p.start, p.stop, p.step) if isinstance(p, range) else p
-                for p in self.parts]  # fmt: skip
-        return np.concatenate([np.asarray(part, dtype=np.int64) for part in made])
+        parts = [np.arange(p.start, p.stop, p.step) if isinstance(p, range) else p
+                 for p in self.parts]  # fmt: skip
+        return np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
 
 
 def quantity(text: str, dimension: str, name: str) -> float:
     """The SI value of an option such as "2 GB/s", which a device may have. Raises `UnitError` and
     `ProblemError`."""
-    value, known = units.parse(text, dimension), units.DIMENSIONS[dimension]
-    if not known.least <= value <= known.most:
+    value, bounds = units.parse(text, dimension), units.DIMENSIONS[dimension]
+    if not bounds.least <= value <= bounds.most:
         raise ProblemError(
-            f"{name} {quoted(text)}: no device has such a {dimension}; write {known.example}"
+            f"{name} {quoted(text)}: no device has such a {dimension}; write {bounds.example}"
         )
     return value
 
@@ -122,16 +122,16 @@ def _part(part: str, text: str, name: str) -> Sequence[int]:
     step = ends[2].strip() if len(ends) == 3 else "1"
     if step[:1] in ("x", "X", "*"):
         return _geometric(start, stop, _number(step[1:], text, name), text, name)
-    by = _number(step, text, name)
-    if by < 1:
-        raise ProblemError(f"{name} {quoted(text)} steps by {by}; a step is at least 1")
-    return range(start, stop + 1, by)
+    stride = _number(step, text, name)
+    if stride < 1:
+        raise ProblemError(f"{name} {quoted(text)} steps by {stride}; a step is at least 1")
+    return range(start, stop + 1, stride)
 
 
 def _geometric(start: int, stop: int, factor: int, text: str, name: str) -> Sequence[int]:
     if factor < 2 or start < 1:
-        said = "does not grow; start at 1 or more, times 2 or more"
-        raise ProblemError(f"{name} {quoted(text)} {said}")
+        fault = "does not grow; start at 1 or more, times 2 or more"
+        raise ProblemError(f"{name} {quoted(text)} {fault}")
     values = [start]
     while values[-1] * factor <= stop:
         values.append(values[-1] * factor)

@@ -73,33 +73,31 @@ def replay(
     chosen_format(format, output)
     # Triton decides on its first import whether kernels are interpreted.
     os.environ.setdefault("TRITON_INTERPRET", "1")
-    chosen = loaded(kernel)
+    program = loaded(kernel)
     devices: list[Any] = list(known.devices(device)) if device else [None]
-    asked: list[Any] = problems(chosen, context.args, _TYPES) if context.args else [None]
-    picked = configured(chosen.configs[0], config or ()) if config or context.args else None
-    found = _replayed(kernel, product(asked, devices), picked, seed)
-    rows = [row for item in found for row in _rows(item)]
-    notes = [note for item in found for note in _notes(item)]
+    cases: list[Any] = problems(program, context.args, _TYPES) if context.args else [None]
+    settings = configured(program.configs[0], config or ()) if config or context.args else None
+    replays = _replays(kernel, product(cases, devices), settings, seed)
+    rows = [row for item in replays for row in _rows(item)]
+    notes = [note for item in replays for note in _notes(item)]
     report = Report(
-        "replayed", rows, _COLUMNS, title=f"{chosen.name}: {chosen.summary}", notes=notes
+        "replayed", rows, _COLUMNS, title=f"{program.name}: {program.summary}", notes=notes
     )
     emit(report, format, output)
-    if any(item.wrong or item.misread or not item.equal for item in found):
+    if any(item.wrong or item.misread or not item.equal for item in replays):
         raise typer.Exit(1)
 
 
-def _replayed(
-    kernel: str, asked: Iterable[tuple[Any, Any]], config: Any, seed: int
-) -> list[Replay]:
+def _replays(kernel: str, pairs: Iterable[tuple[Any, Any]], config: Any, seed: int) -> list[Replay]:
     """The kernel on each problem; with a device, its accesses also run through a model of the
     L2."""
     from perfmodel.evidence import registry
-    from perfmodel.evidence.replay.replay import replay as replayed
+    from perfmodel.evidence.replay.replay import replay as run
 
     first, _ = registry.kernel(kernel).cases[0]
     with counted("replaying blocks") as tell:
         return [
-            replayed(
+            run(
                 kernel,
                 problem,
                 config,
@@ -108,22 +106,22 @@ def _replayed(
                 check=getattr(problem or first, "dtype", "") != "bf16",
                 progress=tell,
             )
-            for problem, device in asked
+            for problem, device in pairs
         ]
 
 
-def _rows(found: Replay) -> Iterator[dict[str, Any]]:
+def _rows(run: Replay) -> Iterator[dict[str, Any]]:
     """One row per tensor and launch; the cache's figures are repeated for every tensor of a
     launch."""
     from dataclasses import fields
 
-    problem = {item.name: getattr(found.problem, item.name) for item in fields(found.problem)}
-    config = {item.name: getattr(found.config, item.name) for item in fields(found.config)}
-    cache = {item.kernel: item for item in found.cache}
-    for row in found.tensors:
+    problem = {item.name: getattr(run.problem, item.name) for item in fields(run.problem)}
+    config = {item.name: getattr(run.config, item.name) for item in fields(run.config)}
+    cache = {item.kernel: item for item in run.cache}
+    for row in run.tensors:
         simulated = cache.get(row.kernel)
         yield {
-            "kernel": found.kernel,
+            "kernel": run.kernel,
             "launch": row.kernel,
             "tensor": row.tensor,
             "asked_read_bytes": row.asked.read_bytes,
@@ -135,32 +133,32 @@ def _rows(found: Replay) -> Iterator[dict[str, Any]]:
             "equal": row.equal,
             "problem": problem,
             "config": config,
-            "device": found.device,
+            "device": run.device,
             "hbm_bytes_simulated": simulated.simulated_bytes if simulated else None,
             "hbm_bytes_model": simulated.model_bytes if simulated else None,
             "l2_hit_rate": simulated.hit_rate if simulated else None,
         }
 
 
-def _notes(found: Replay) -> Iterator[str]:
-    verdict = "equal, byte for byte" if found.equal else "NOT EQUAL"
+def _notes(run: Replay) -> Iterator[str]:
+    verdict = "equal, byte for byte" if run.equal else "NOT EQUAL"
     yield (
-        f"{found.blocks} blocks, {found.accesses} accesses in {found.seconds:.1f} s: asked "
-        f"{binary(found.asked_bytes)}, counted {binary(found.counted_bytes)}: {verdict}"
+        f"{run.blocks} blocks, {run.accesses} accesses in {run.seconds:.1f} s: asked "
+        f"{binary(run.asked_bytes)}, counted {binary(run.counted_bytes)}: {verdict}"
     )
-    for row in found.misread:
+    for row in run.misread:
         yield (
             f"WRONG ELEMENTS: {row.kernel} reads {row.distinct_read_bytes:,.0f} different bytes of "
             f"{row.tensor}, and has to read {row.least_read_bytes:,.0f}"
         )
-    if found.largest_error is not None:
+    if run.largest_error is not None:
         yield (
-            f"{'WRONG RESULT: ' if found.wrong else ''}largest relative error against the "
-            f"reference: {found.largest_error:.2g}, {found.tolerance:g} allowed"
+            f"{'WRONG RESULT: ' if run.wrong else ''}largest relative error against the "
+            f"reference: {run.largest_error:.2g}, {run.tolerance:g} allowed"
         )
-    for item in found.cache:
+    for item in run.cache:
         yield (
-            f"{item.kernel} on {found.device}: memory {binary(item.simulated_bytes)} simulated, "
+            f"{item.kernel} on {run.device}: memory {binary(item.simulated_bytes)} simulated, "
             f"{binary(item.model_bytes)} modelled ({item.error:+.1%}); L2 hits "
             f"{item.hit_rate:.1%}"
         )
@@ -171,13 +169,13 @@ _COLUMNS = [
     Column("tensor", lambda row: row["tensor"], number=False),
     *(
         Column(
-            f"{who} {way}",
-            lambda row, who=who, way=way: row[f"{who}_{way}_bytes"],  # type: ignore[misc]
+            f"{source} {way}",
+            lambda row, source=source, way=way: row[f"{source}_{way}_bytes"],  # type: ignore[misc]
             lambda value: f"{value:,.0f}",
             rank=1 if way == "atomic" else 0,
         )
         for way in ("read", "write", "atomic")
-        for who in ("asked", "counted")
+        for source in ("asked", "counted")
     ),
     Column(
         "equal",

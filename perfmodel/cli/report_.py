@@ -68,24 +68,24 @@ def report(
     from perfmodel.render.html.results import Results
     from perfmodel.render.html.summary import headline
 
-    found = Results()
+    contents = Results()
     for path in files:
-        readers.read(path, found)
+        readers.read(path, contents)
     if not no_sliders:
-        _ask_again(found)
-    shown = None
+        _ask_again(contents)
+    grid = None
     if explorer:
         from perfmodel.analysis.explorer import explored
 
-        shown = explored()
-    named = title or headline(found) or _named(files)
+        grid = explored()
+    heading = title or headline(contents) or _title(files)
     html = page.render(
-        found, title=named, command=_command(files, output, title, explorer), explorer=shown
+        contents, title=heading, command=_command(files, output, title, explorer), explorer=grid
     )
     write(iter([html]), output)
 
 
-def _named(files: list[str]) -> str:
+def _title(files: list[str]) -> str:
     """A title made of the names of the files."""
     if not files:
         return "Explorer of GPUs"
@@ -94,24 +94,22 @@ def _named(files: list[str]) -> str:
     return f"Results: {', '.join(names[:_NAMED])}{rest}"
 
 
-def _ask_again(found: Results) -> None:
+def _ask_again(page: Results) -> None:
     """Add what-ifs to predictions that have none."""
     from perfmodel.analysis.sensitivities import sensitivities
     from perfmodel.render.html.results import case_key
 
     cases = [
-        case
-        for case in found.cases
-        if case_key(case["device"], case["problem"]) not in found.effects
+        case for case in page.cases if case_key(case["device"], case["problem"]) not in page.effects
     ]
     for i, row in sensitivities(cases[:_MOST_ASKED]):
         if row["quantity"] is not None:
             key = case_key(cases[i]["device"], cases[i]["problem"])
-            found.effects.setdefault(key, {})[row["quantity"]] = [row["halved_us"], row["after_us"]]
-            found.quantities.setdefault(row["quantity"], row["what_if"].removesuffix(" x2"))
+            page.effects.setdefault(key, {})[row["quantity"]] = [row["halved_us"], row["after_us"]]
+            page.quantities.setdefault(row["quantity"], row["what_if"].removesuffix(" x2"))
 
 
 def _command(files: list[str], output: str, title: str | None, explorer: bool) -> str:
     """The command that generates this page."""
-    more = [*(["--title", title] if title else []), *(["--explorer"] if explorer else [])]
-    return shlex.join(["perfmodel", "report", *files, *more, "-o", output])
+    flags = [*(["--title", title] if title else []), *(["--explorer"] if explorer else [])]
+    return shlex.join(["perfmodel", "report", *files, *flags, "-o", output])

@@ -104,10 +104,10 @@ def requested(
     batch: str | None, concurrency: str | None, rate: str | None, load: str | None
 ) -> tuple[str, Sequence[float]]:
     """The kind of load and its sizes; a batch of 1 by default."""
-    said = {"--batch": batch, "--concurrency": concurrency, "--rate": rate, "--load": load}
-    given = [name for name, text in said.items() if text is not None]
-    if len(given) > 1:
-        raise ProblemError(f"{' and '.join(given)} are different kinds of load; give one")
+    texts = {"--batch": batch, "--concurrency": concurrency, "--rate": rate, "--load": load}
+    names = [name for name, text in texts.items() if text is not None]
+    if len(names) > 1:
+        raise ProblemError(f"{' and '.join(names)} are different kinds of load; give one")
     if load is not None:
         known.named("load", load, ("full",))
         return "full", [0.0]
@@ -120,13 +120,13 @@ def requested(
 
 def parts(text: str) -> list[float]:
     """Cached tokens, or below 1 their share, from a list: 512, 1k, 0.5, 50%."""
-    found: list[float] = []
+    values: list[float] = []
     for part in known.names(text):
         if part.endswith("%") or "." in part:
-            found.append(_share(part))
+            values.append(_share(part))
         else:
-            found += ranges.parse(part, "--cached", 0).tolist()
-    return found
+            values += ranges.parse(part, "--cached", 0).tolist()
+    return values
 
 
 def _share(text: str) -> float:
@@ -144,14 +144,14 @@ def _share(text: str) -> float:
 
 def _rates(text: str) -> list[float]:
     """Requests a second from a list."""
-    found = []
+    rates = []
     for part in text.split(","):
         try:
-            found.append(float(part))
+            rates.append(float(part))
         except ValueError:
             raise ProblemError(
                 f"--rate {quoted(text)} is no list of numbers; write 0.5,1,2.5"
             ) from None
-        if not 0.0 < found[-1] < 1e9:
+        if not 0.0 < rates[-1] < 1e9:
             raise ProblemError(f"--rate {quoted(part)}: give a number above 0, requests a second")
-    return found
+    return rates

@@ -93,7 +93,7 @@ def roofline(
     kernels = known.named_implementations(cases.operator, implementation)
     marks = cases.count * len(schedules) * len(kernels)
     check_cases(marks, MOST, "the marks of a chart; draw several")
-    how = {
+    options = {
         "mesh": known.mesh(mesh),
         "stored": known.storing(stored),
     }
@@ -103,19 +103,19 @@ def roofline(
     types = known.names(roof) or _types(cases)
     note = ""
     with status("predicting") as report:
-        drawn = []
+        points = []
         for item, name, kernel in product(devices, schedules, kernels):
             report(item.slug)
-            ways = {**how, "schedule": name, "implementation": kernel}
-            apart = _apart(name, kernel, len(schedules), len(kernels))
-            drawn += _predicted(cases, item, ways, apart)
+            ways = {**options, "schedule": name, "implementation": kernel}
+            prefix = _prefix(name, kernel, len(schedules), len(kernels))
+            points += _predictions(cases, item, ways, prefix)
         if measured:
-            marks_of, note = _measured(measured, cases, devices, schedules, kernels)
-            drawn += marks_of
+            runs, note = _measured(measured, cases, devices, schedules, kernels)
+            points += runs
         report("drawing")
-        levels = tuple(map(spellings.level, known.names(level))) or (*LEVELS, *_crossed(drawn))
+        levels = tuple(map(spellings.level, known.names(level))) or (*LEVELS, *_links(points))
         lines = [roofs(item, types, levels) for item in devices]
-        chart = roofline_chart(lines, drawn, title=_title(cases), note=note, page=page)
+        chart = roofline_chart(lines, points, title=_title(cases), note=note, page=page)
     drawing.save(chart, output)
     if note:
         say(note)
@@ -126,11 +126,11 @@ def _title(cases: Cases) -> str:
     _, groups = next(cases.first().chunks())
     varying = cases.varying()
     hidden = {*varying, *(name for name, other in cases.follows.items() if other in varying)}
-    said = {name: value for name, value in describe(groups[0][0], 0).items() if name not in hidden}
-    return spoken(cases.operator.name, said)
+    fixed = {name: value for name, value in describe(groups[0][0], 0).items() if name not in hidden}
+    return spoken(cases.operator.name, fixed)
 
 
-def _crossed(kernels: list[Kernel]) -> list[str]:
+def _links(kernels: list[Kernel]) -> list[str]:
     """Links that a kernel's bytes cross."""
     return [name for name in LINKS if any(name in kernel.intensity for kernel in kernels)]
 
@@ -149,22 +149,21 @@ def _inches(size: str | None) -> tuple[float, float] | tuple[None, None]:
 
 def _types(cases: Cases) -> tuple[str, ...]:
     """Types whose matrix peaks apply to the cases."""
-    problems = (problem for _, found in cases.chunks() for problem, _ in found)
-    found = dict.fromkeys(one.compute_type for one in problems if one.multiplied())
-    return tuple(found)
+    problems = (problem for _, groups in cases.chunks() for problem, _ in groups)
+    return tuple(dict.fromkeys(p.compute_type for p in problems if p.multiplied()))
 
 
-def _predicted(
-    cases: Cases, device: Device, how: Mapping[str, Any], apart: Sequence[str]
+def _predictions(
+    cases: Cases, device: Device, options: Mapping[str, Any], prefix: Sequence[str]
 ) -> list[Kernel]:
     """Hollow marks, one set per case."""
-    found = []
+    kernels = []
     for _, groups in cases.chunks():
         for problem, _places in groups:
-            answer = predict_arrays(problem, device, **how)
-            words = _Words(apart, cases, problem.compute_type)
-            found += [words.kernel(answer.one(i)) for i in range(len(answer))]
-    return found
+            answer = predict_arrays(problem, device, **options)
+            words = _Words(prefix, cases, problem.compute_type)
+            kernels += [words.kernel(answer.one(i)) for i in range(len(answer))]
+    return kernels
 
 
 @dataclass(frozen=True)
@@ -177,25 +176,25 @@ class _Words:
     dtype: str
     """Type of the matrix unit's operands."""
 
-    def kernel(self, one: Prediction) -> Kernel:
+    def kernel(self, prediction: Prediction) -> Kernel:
         """A mark at the predicted time."""
-        special = one.flops["special"]
+        special = prediction.flops["special"]
         return Kernel(
-            label=self._label(one),
-            device=one.device,
-            flops_per_s=one.flops_per_second,
-            intensity=one.intensity,
-            matrix=one.flops["matrix"] > 0,
+            label=self._label(prediction),
+            device=prediction.device,
+            flops_per_s=prediction.flops_per_second,
+            intensity=prediction.intensity,
+            matrix=prediction.flops["matrix"] > 0,
             dtype=self.dtype,
-            at=self._size(one),
-            of=self._named,
-            low_flops_per_s=one.work / one.high_seconds,
-            high_flops_per_s=one.work / one.low_seconds,
-            flops_per_special=one.work / special if special else None,
+            at=self._size(prediction),
+            of=self._axis_name,
+            low_flops_per_s=prediction.work / prediction.high_seconds,
+            high_flops_per_s=prediction.work / prediction.low_seconds,
+            flops_per_special=prediction.work / special if special else None,
         )
 
     @property
-    def _along(self) -> str | None:
+    def _axis(self) -> str | None:
         """The size along which kernels are joined by a line: the one with the most values."""
         counts = {
             name: len(values) for name, values in self.cases.values.items() if len(values) > 1
@@ -203,31 +202,31 @@ class _Words:
         return max(counts, key=lambda name: counts[name], default=None)
 
     @property
-    def _named(self) -> str:
+    def _axis_name(self) -> str:
         """Name of that size: `seq` if queries and keys have the same."""
-        along = self._along or ""
-        both = {other for name, other in self.cases.follows.items()}
-        return along.removesuffix("_q") if along in both else along
+        name = self._axis or ""
+        sources = {other for name, other in self.cases.follows.items()}
+        return name.removesuffix("_q") if name in sources else name
 
-    def _label(self, one: Prediction) -> str:
+    def _label(self, prediction: Prediction) -> str:
         """The label that distinguishes this kernel on the chart, without that size."""
-        rest = [name for name in self.cases.varying() if name != self._along]
-        parts = [_said(name, one.problem.get(name)) for name in rest]
-        alone = not (self.apart or parts or self._along)
+        rest = [name for name in self.cases.varying() if name != self._axis]
+        parts = [_field(name, prediction.problem.get(name)) for name in rest]
+        single = not (self.apart or parts or self._axis)
         return ", ".join([*self.apart, *parts]) or (
-            one.implementation or one.algorithm if alone else ""
+            prediction.implementation or prediction.algorithm if single else ""
         )
 
-    def _size(self, one: Prediction) -> str:
-        return "" if self._along is None else str(one.problem.get(self._along))
+    def _size(self, prediction: Prediction) -> str:
+        return "" if self._axis is None else str(prediction.problem.get(self._axis))
 
 
-def _said(name: str, value: Any) -> str:
+def _field(name: str, value: Any) -> str:
     """A varying field: a type alone, anything else with its name."""
     return str(value) if name == "dtype" else f"{name} = {value}"
 
 
-def _apart(schedule: str, kernel: str | None, schedules: int, kernels: int) -> list[str]:
+def _prefix(schedule: str, kernel: str | None, schedules: int, kernels: int) -> list[str]:
     """The words that distinguish kernels of one case, if several are drawn."""
     return [*([schedule] if schedules > 1 else []), *([kernel] if kernel and kernels > 1 else [])]
 
@@ -245,29 +244,29 @@ def _measured(
 
     table = read_table(paths)
     slugs = {name: _slug(name) for name in table["device"].unique()}
-    found = []
-    used: set[Any] = set()
+    dots = []
+    indices: set[Any] = set()
     for device in devices:
-        named = table["device"].isin((device.slug, *device.aliases))
-        mine = table[named | (table["device"].map(slugs) == device.slug)]
+        mask = table["device"].isin((device.slug, *device.aliases))
+        group = table[mask | (table["device"].map(slugs) == device.slug)]
         for _, groups in cases.chunks():
             for problem, _places in groups:
-                for rows, i in _matches(mine, problem):
-                    one = pick(problem, np.array([i]))
-                    marks = _filled(rows, one, device, cases, schedules, len(kernels))
-                    found += marks
-                    used |= set(rows.index) if marks else set()
-    if not found:
+                for rows, i in _matches(group, problem):
+                    case = pick(problem, np.array([i]))
+                    marks = _measured_kernels(rows, case, device, cases, schedules, len(kernels))
+                    dots += marks
+                    indices |= set(rows.index) if marks else set()
+    if not dots:
         raise ProblemError(
             f"no row of {', '.join(paths)} is one of these cases on these devices; "
             "drop --measured or change the sizes, types or schedules"
         )
-    rest = len(table) - len(used)
+    rest = len(table) - len(indices)
     note = (
         f"{rest:,} of {len(table):,} measured rows are not drawn: they are of other sizes, types, "
         "schedules or devices."
     )
-    return found, note if rest else ""
+    return dots, note if rest else ""
 
 
 def _slug(name: str) -> str:
@@ -287,39 +286,39 @@ def _matches(table: pd.DataFrame, problem: Problem) -> list[tuple[pd.DataFrame, 
     cells = table.copy(deep=False)
     for name, usual in _USUAL.items():
         cells[name] = cells[name].mask(cells[name].isna() | (cells[name] == ""), usual)
-    found = []
+    matches = []
     for i in range(length(problem)):
-        wanted = {"window": 0, "op": problem.operator, **describe(problem, i)}
-        same = np.ones(len(table), dtype=bool)
-        for name, value in wanted.items():
+        fields = {"window": 0, "op": problem.operator, **describe(problem, i)}
+        mask = np.ones(len(table), dtype=bool)
+        for name, value in fields.items():
             if name not in ("output_dtype", "kv_dtype", "head_dim_v") and name in cells.columns:
-                same &= (cells[name] == value).fillna(False).to_numpy(bool)
-        rows = table[same]
+                mask &= (cells[name] == value).fillna(False).to_numpy(bool)
+        rows = table[mask]
         if len(rows):
-            found.append((rows, i))
-    return found
+            matches.append((rows, i))
+    return matches
 
 
-def _filled(
+def _measured_kernels(
     rows: pd.DataFrame,
-    one: Problem,
+    problem: Problem,
     device: Device,
     cases: Cases,
     schedules: tuple[str, ...],
     kernels: int,
 ) -> list[Kernel]:
     """One kernel per implementation measured, at its median time, if its schedule was asked for."""
-    found = []
+    marks = []
     for implementation, times in rows.groupby("implementation")["measured_us"]:
-        answer = predict_arrays(one, device, implementation=str(implementation) or None)
-        like = answer.one(0)
+        answer = predict_arrays(problem, device, implementation=str(implementation) or None)
+        prediction = answer.one(0)
         for schedule in schedules:
-            if schedule == "auto" or like.schedule.startswith(schedule):
-                rate = like.work / (float(times.median()) * 1e-6)
-                apart = _apart(schedule, str(implementation), len(schedules), kernels)
-                words = _Words(apart, cases, one.compute_type)
-                found.append(words.kernel(like).ran(rate, str(implementation)))
-    return found
+            if schedule == "auto" or prediction.schedule.startswith(schedule):
+                rate = prediction.work / (float(times.median()) * 1e-6)
+                prefix = _prefix(schedule, str(implementation), len(schedules), kernels)
+                words = _Words(prefix, cases, problem.compute_type)
+                marks.append(words.kernel(prediction).ran(rate, str(implementation)))
+    return marks
 
 
 _EXAMPLE = """\b

@@ -47,5 +47,5 @@ def schema(
         columns = [text("name", "name"), text("about", "about"), text("files", "files")]
         emit(Report("formats", rows, columns), None, output)
         return
-    made = json.dumps(schema_of(name, draft), indent=1, ensure_ascii=False)
-    write(iter([f"{made}\n"]), output)
+    document = json.dumps(schema_of(name, draft), indent=1, ensure_ascii=False)
+    write(iter([f"{document}\n"]), output)

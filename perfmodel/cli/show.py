@@ -73,26 +73,26 @@ def show(
     perfmodel show implementation deepgemm --format json
     perfmodel show harness cuda_graph
     """
-    wanted = chosen_format(format, output)
+    form = chosen_format(format, output)
     if kind not in KINDS:
         raise UnknownName("kind of names", kind, KINDS, "(perfmodel list has all names)")
     head, facts = KINDS[kind](name)
-    emit(_report({"kind": kind, **head}, facts, wanted, every), format, output)
+    emit(_report({"kind": kind, **head}, facts, form, every), format, output)
 
 
-def _report(head: Head, facts: Sequence[Fact], wanted: str, every: bool) -> Report:
+def _report(head: Head, facts: Sequence[Fact], form: str, every: bool) -> Report:
     """The facts in a format. The table has facts with a source, and sources by number."""
-    people = wanted in ("table", "markdown")
-    seen = [fact for fact in facts if every or not people or fact.by is not None]
-    told = [f"{head['name']}: {head['source']}"] if "source" in head else []
-    told += [f"{fact.by}: {fact.source}" for fact in seen if fact.source is not None]
-    sources = {line: number + 1 for number, line in enumerate(dict.fromkeys(told))}
-    rows = [_row(fact, sources.get(f"{fact.by}: {fact.source}"), wanted) for fact in seen]
+    people = form in ("table", "markdown")
+    selection = [fact for fact in facts if every or not people or fact.by is not None]
+    lines = [f"{head['name']}: {head['source']}"] if "source" in head else []
+    lines += [f"{fact.by}: {fact.source}" for fact in selection if fact.source is not None]
+    sources = {line: number + 1 for number, line in enumerate(dict.fromkeys(lines))}
+    rows = [_row(fact, sources.get(f"{fact.by}: {fact.source}"), form) for fact in selection]
     notes = [f"{number}: {line}" for line, number in sources.items()]
     notes += [f"goes by: {', '.join(head['goes_by'])}"] if head.get("goes_by") else []
-    if len(seen) < len(facts):
-        notes.append(f"{len(facts) - len(seen)} more have the usual value; --all shows them")
-    if wanted == "table":
+    if len(selection) < len(facts):
+        notes.append(f"{len(facts) - len(selection)} more have the usual value; --all shows them")
+    if form == "table":
         notes = [line for note in notes for line in wrap(note, _WIDE, subsequent_indent="   ")]
     title = ", ".join(
         str(head[key]) for key in ("name", "operator", "library", "about") if head.get(key)
@@ -100,12 +100,12 @@ def _report(head: Head, facts: Sequence[Fact], wanted: str, every: bool) -> Repo
     return Report("facts", rows, _COLUMNS, title, head, notes)
 
 
-def _row(fact: Fact, number: int | None, wanted: str) -> Row:
+def _row(fact: Fact, number: int | None, form: str) -> Row:
     """A fact as a row: with the source's number in a table, with values in one cell in CSV."""
     row = asdict(fact)
-    if wanted in ("table", "markdown"):
+    if form in ("table", "markdown"):
         row["number"] = number
-    if wanted == "csv" and isinstance(fact.value, list | dict):
+    if form == "csv" and isinstance(fact.value, list | dict):
         row["value"] = json.dumps(fact.value)
     return row
 
@@ -124,8 +124,8 @@ def _implementation(name: str) -> Found:
 
 def _kernel(name: str) -> str:
     """A kernel's name, from another spelling of it (FlashAttention-2); else the name as it is."""
-    spelled = (asked_for(operator, name) for operator in operators.builtin.BUILT_IN)
-    return next((each for each in spelled if each is not None and each in kernels()), name)
+    names = (asked_for(operator, name) for operator in operators.builtin.BUILT_IN)
+    return next((each for each in names if each is not None and each in kernels()), name)
 
 
 def _harness(name: str) -> Found:
@@ -137,7 +137,7 @@ def _harness(name: str) -> Found:
 
 def _operator(name: str) -> Found:
     """The options of an operator and its schedules; also of an operator in a file."""
-    found = operators.load(name)
+    operator = operators.load(name)
     facts = [
         Fact(
             item.flags[-1],
@@ -147,49 +147,49 @@ def _operator(name: str) -> Found:
             name,
             None,
         )
-        for item in found.options
+        for item in operator.options
     ]
-    return {"name": found.name, "about": found.about}, facts
+    return {"name": operator.name, "about": operator.about}, facts
 
 
 def _optimiser(name: str) -> Found:
     from perfmodel.training import optimisers, stated
 
-    found = optimisers.load(name)
-    head = {"name": found.name, "about": found.about, "source": found.source}
-    return head, stated.of_optimiser(found)
+    entry = optimisers.load(name)
+    head = {"name": entry.name, "about": entry.about, "source": entry.source}
+    return head, stated.of_optimiser(entry)
 
 
 def _precision(name: str) -> Found:
     from perfmodel.training import precision, stated
 
-    found = precision.load(name)
-    head = {"name": found.name, "about": found.about, "source": found.source}
-    return head, stated.of_precision(found)
+    entry = precision.load(name)
+    head = {"name": entry.name, "about": entry.about, "source": entry.source}
+    return head, stated.of_precision(entry)
 
 
 def _architecture(name: str) -> Found:
     """Its devices, and the kernels that a generic good library runs on the first of them."""
-    found = {row["name"]: row for row in LISTED["architectures"]()}
-    if name not in found:
-        raise UnknownName("architecture", name, found)
-    devices = found[name]["about"].split(", ")
+    rows = {row["name"]: row for row in LISTED["architectures"]()}
+    if name not in rows:
+        raise UnknownName("architecture", name, rows)
+    devices = rows[name]["about"].split(", ")
     facts = [Fact("devices", devices, "", "Shipped devices of it.", name, None)]
     facts += [
         Fact(case, kernel, "", f"Kernel where none is named, as on {devices[0]}.", name, None)
-        for case, kernel in found[name]["usual"].items()
+        for case, kernel in rows[name]["usual"].items()
     ]
     return {"name": name}, facts
 
 
-def _listed(kind: str, rows: str) -> Callable[[str], Found]:
+def _lookup(kind: str, rows: str) -> Callable[[str], Found]:
     """A kind whose only facts are its line in the list."""
 
     def look(name: str) -> Found:
-        found = {row["name"]: row for row in LISTED[rows]()}
-        if name not in found:
-            raise UnknownName(kind, name, found)
-        about, takes = found[name]["about"], found[name]["operators"]
+        lines = {row["name"]: row for row in LISTED[rows]()}
+        if name not in lines:
+            raise UnknownName(kind, name, lines)
+        about, takes = lines[name]["about"], lines[name]["operators"]
         facts = [Fact("operators", takes or ["all"], "", "Operators that take it.", name, None)]
         return {"name": name, "about": about}, facts
 
@@ -204,7 +204,7 @@ KINDS: Mapping[str, Callable[[str], Found]] = {
     "optimiser": _optimiser,
     "precision": _precision,
     **{
-        kind: _listed(kind, rows)
+        kind: _lookup(kind, rows)
         for kind, rows in (
             ("schedule", "schedules"),
             ("type", "types"),

@@ -33,8 +33,8 @@ def operator(name: str, known: Collection[str]) -> str:
     FlashAttention and sdpa. Otherwise the name itself."""
     if name in known:
         return name
-    found = _value("op", name)
-    return found if found in known else name
+    spelling = _value("op", name)
+    return spelling if spelling in known else name
 
 
 def level(name: str) -> str:
@@ -62,19 +62,19 @@ def network(name: str) -> Network:
     repository = None if exists(name) else _REPOSITORY.fullmatch(name)
     if name.lower().endswith((".yaml", ".yml", ".json")) or ("/" in name and repository is None):
         return library.load(name)
-    plain = tried = repository[1] if repository else name
+    stem = candidate = repository[1] if repository else name
     while True:
         try:
-            found = library.load(tried)
+            net = library.load(candidate)
         except UnknownName:
-            shorter = _TUNED.sub("", tried).removeprefix("Meta-")
-            if shorter == tried:
-                return library.load(plain)
-            tried = shorter
+            shorter = _TUNED.sub("", candidate).removeprefix("Meta-")
+            if shorter == candidate:
+                return library.load(stem)
+            candidate = shorter
             continue
-        if tried != name:
-            say(f"perfmodel: {name} is predicted as {found.name}, the network of its size and kind")
-        return found
+        if candidate != name:
+            say(f"perfmodel: {name} is predicted as {net.name}, the network of its size and kind")
+        return net
 
 
 def check_count(device: str) -> None:

@@ -26,14 +26,14 @@ def occupy() -> None:
 @contextmanager
 def lenient() -> Iterator[None]:
     """Write ASCII equivalents for characters that a stream's encoding lacks: >= for ≥."""
-    found = [one for one in (sys.stdout, sys.stderr) if isinstance(one, io.TextIOWrapper)]
-    before = [(stream, stream.errors) for stream in found]
-    for stream in found:
+    streams = [s for s in (sys.stdout, sys.stderr) if isinstance(s, io.TextIOWrapper)]
+    handlers = [(stream, stream.errors) for stream in streams]
+    for stream in streams:
         stream.reconfigure(errors=LOOKALIKES)
     try:
         yield
     finally:
-        for stream, errors in before:
+        for stream, errors in handlers:
             with suppress(OSError, ValueError):  # an unwritable output has been reported before
                 stream.reconfigure(errors=errors)
 

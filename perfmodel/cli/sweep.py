@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -203,13 +204,13 @@ def sweep(
     )
     plan.check(yes=yes)
     identity = _identity(grid.varying, plan)
-    asked, beside = _question(question, _kinds(plan))
+    query, sample = _question(question, _kinds(plan))
     if output is not None:
         _say_written(run(plan, output, dask=dask, progress=_progress()), output)
     if question.asked:
-        found = asked(parts(output) if output is not None else tables(plan, _progress()))
-        told = Told(grid.operator.name, identity, format, answer)
-        _show(found, question, told, beside)
+        reply = query(parts(output) if output is not None else tables(plan, _progress()))
+        layout = Told(grid.operator.name, identity, format, answer)
+        _show(reply, question, layout, sample)
 
 
 def _kinds(plan: Sweep) -> dict[str, str]:
@@ -230,20 +231,20 @@ def _progress() -> Progress:
     if not sys.stderr.isatty():
         return Meter(say, interval=10.0)
 
-    def over(line: str) -> None:
+    def overwrite(line: str) -> None:
         end = "\n" if line.startswith("100%") else ""
         print(f"\r\x1b[K{line}", end=end, file=sys.stderr, flush=True)
 
-    return Meter(over, interval=0.5)
+    return Meter(overwrite, interval=0.5)
 
 
 def _say_written(written: Written, output: str) -> None:
-    lacking = (
+    missing = (
         f", {written.unpredicted:,} without a time (see reason)" if written.unpredicted else ""
     )
     fresh = f" ({written.fresh:,} new)" if written.fresh < written.points else ""
     files = f"{written.files:,} file{'' if written.files == 1 else 's'}"
-    say(f"{output}: {written.points:,} rows in {files}{fresh}{lacking}")
+    say(f"{output}: {written.points:,} rows in {files}{fresh}{missing}")
 
 
 def _question(
@@ -258,22 +259,22 @@ def _question(
     question.drawing.check(question.chart)
     if question.chart is not None:
         _check_chart(question, kinds)
-    met = condition(question.where, kinds) if question.where is not None else None
+    test = condition(question.where, kinds) if question.where is not None else None
     per = known.names(question.per)
     for name in per:
         if name not in kinds:
             raise UnknownName("column", name, kinds)
     if question.best:
         by = quantity(question.by, kinds)
-        return lambda found: best(found, by, per, met), None
+        return lambda chunks: best(chunks, by, per, test), None
     if question.pareto is not None:
         axes = [quantity(text, kinds) for text in question.pareto.split(",")]
         if len(axes) < 2:
             raise ProblemError("a Pareto front needs two quantities or more; write time,bytes")
-        shown = [full_name(name.strip()) for name in question.pareto.split(",")]
-        beside = Sample(["device", *shown]) if question.chart is not None else None
-        return lambda found: pareto(found, axes, per, met, beside), beside
-    return lambda found: matching(found, met, question.limit or None), None
+        columns = [full_name(name.strip()) for name in question.pareto.split(",")]
+        sample = Sample(["device", *columns]) if question.chart is not None else None
+        return lambda chunks: pareto(chunks, axes, per, test, sample), sample
+    return lambda chunks: matching(chunks, test, question.limit or None), None
 
 
 def _check_chart(question: Question, kinds: dict[str, str]) -> None:
@@ -286,17 +287,17 @@ def _check_chart(question: Question, kinds: dict[str, str]) -> None:
             )
 
 
-def _show(answer: Answer, question: Question, told: Told, beside: Sample | None) -> None:
-    asked = [question.by] if question.best else (question.pareto or "").split(",")
-    shown = report(answer, told.operator, told.identity, [text for text in asked if text])
-    emit(shown, told.format, told.output)
-    if question.chart is not None and beside is not None:
+def _show(answer: Answer, question: Question, layout: Told, sample: Sample | None) -> None:
+    texts = [question.by] if question.best else (question.pareto or "").split(",")
+    view = report(answer, layout.operator, layout.identity, [text for text in texts if text])
+    emit(view, layout.format, layout.output)
+    if question.chart is not None and sample is not None:
         from perfmodel.render.pareto import Front, pareto_chart
 
-        x, y = (full_name(name.strip()) for name in asked)
-        front = Front(told.operator, x, y, answer.rows, beside.rows, answer.matched)
+        x, y = (full_name(name.strip()) for name in texts)
+        front = Front(layout.operator, x, y, answer.rows, sample.rows, answer.matched)
         drawing = question.drawing
-        drawing.save(pareto_chart(front, told.identity, drawing.page), question.chart)
+        drawing.save(pareto_chart(front, layout.identity, drawing.page), question.chart)
 
 
 _EXAMPLES = {
@@ -321,8 +322,8 @@ _DECLARED = """\b
 
 
 def _examples(operator: Operator) -> str:
-    any_ = _ROWS if "rows" in operator.needed else _DECLARED
-    return _EXAMPLES.get(operator.name, any_.format(name=operator.name))
+    template = _ROWS if "rows" in operator.needed else _DECLARED
+    return _EXAMPLES.get(operator.name, template.format(name=operator.name))
 
 
 @with_drawing
@@ -356,21 +357,16 @@ def ask(
     manifest = read_manifest(folder)
     tables = parts(folder)
     first = next(tables)
-    answered, beside = _question(question, stored_kinds(first.schema))
-    answer = answered(_again(first, tables))
-    told = Told(manifest["operator"], _stored_identity(manifest), format, output)
-    _show(answer, question, told, beside)
-
-
-def _again(first: Any, rest: Iterable[Any]) -> Iterable[Any]:
-    yield first
-    yield from rest
+    query, sample = _question(question, stored_kinds(first.schema))
+    answer = query(chain([first], tables))
+    layout = Told(manifest["operator"], _stored_identity(manifest), format, output)
+    _show(answer, question, layout, sample)
 
 
 def _stored_identity(manifest: dict[str, Any]) -> list[str]:
     grid = manifest["grid"]
     varying = {"schedule": grid["schedules"], **grid["kinds"], **grid["sizes"]}
-    return ["device", *(name for name, found in varying.items() if len(found) > 1)]
+    return ["device", *(name for name, values in varying.items() if len(values) > 1)]
 
 
 _ask = typer.Typer(rich_markup_mode=None, add_completion=False)

@@ -85,14 +85,14 @@ def hints(
 
 def _pairs(option: str, texts: Iterable[str] | None, example: str) -> dict[str, str]:
     """Pairs of a=b, c=d. Raises `ProblemError` for another form, or a name given twice."""
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for pair in (pair for text in texts or () for pair in text.split(",")):
         name, _, value = (part.strip() for part in pair.rpartition("="))
         if not (name and value):
             raise ProblemError(f"{option} {quoted(pair)} is not of the form A=B; write {example}")
-        if found.setdefault(name, value) != value:
-            raise ProblemError(f"{option} gives {name} as {found[name]} and as {value}; choose one")
-    return found
+        if pairs.setdefault(name, value) != value:
+            raise ProblemError(f"{option} gives {name} as {pairs[name]} and as {value}; choose one")
+    return pairs
 
 
 def named(tables: list[str] | None) -> list[str]:
@@ -121,7 +121,7 @@ def reference(kind: str) -> Report:
     from perfmodel.render import tablecolumns
 
     kind = kind.strip()
-    found = columns(load(kind).layout, kind)
+    meanings = columns(load(kind).layout, kind)
     return tablecolumns.report(
-        kind, [{**asdict(column), "names": list(column.names)} for column in found]
+        kind, [{**asdict(column), "names": list(column.names)} for column in meanings]
     )

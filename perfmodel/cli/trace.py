@@ -90,11 +90,11 @@ def trace(
     harness = known.harness(harness)
     devices = known.devices(device)
     args, kwargs = modules.inputs(input or [])
-    made = modules.load(module, dtype)
+    model = modules.load(module, dtype)
     name = module.rpartition(":")[2]
-    found = traced(made, args, kwargs, fuse=fuse, backward=backward, name=name)
-    predicted = [predict_graph(found.graph, each, harness=harness) for each in devices]
-    emit(traces.report(found, predicted, by), format, output)
-    if strict and found.unknown:
-        say(f"not known: {', '.join(found.unknown)}")
+    record = traced(model, args, kwargs, fuse=fuse, backward=backward, name=name)
+    predicted = [predict_graph(record.graph, each, harness=harness) for each in devices]
+    emit(traces.report(record, predicted, by), format, output)
+    if strict and record.unknown:
+        say(f"not known: {', '.join(record.unknown)}")
         raise typer.Exit(1)

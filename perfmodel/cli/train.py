@@ -207,7 +207,7 @@ def train(
     perfmodel train gpt3-175b -s dgx-a100 --gpus 64:1024:x2 --tensor 1,2,4,8 --pipeline 1,2,4 \\
         --global-batch 1024 --fastest
     """
-    wanted = chosen_format(format, output)
+    form = chosen_format(format, output)
     known.named("MFU convention", convention, CONVENTIONS)
     places = _places(device or [], system or [], repeats=pairs)
     grid = _Grid(
@@ -221,13 +221,13 @@ def train(
             "micro_batch": _sizes(micro_batch, "--micro-batch"),
             "zero": _sizes(zero, "--zero", least=0),
             "recompute": [
-                known.named("recomputation", one, MODES) for one in known.names(recompute)
+                known.named("recomputation", mode, MODES) for mode in known.names(recompute)
             ],
         },
         pairs=pairs,
-        global_batch=None if global_batch is None else _one(global_batch, "--global-batch"),
+        global_batch=None if global_batch is None else _size(global_batch, "--global-batch"),
         fixed={
-            "seq": _one(seq, "--seq"),
+            "seq": _size(seq, "--seq"),
             "dtype": dtype,
             "stack": stack,
             "attention": attention,
@@ -236,29 +236,29 @@ def train(
             "recompute_layers": recompute_layers,
         },
     )
-    of = spellings.network(network)
+    net = spellings.network(network)
     with waiting("predicting plans"):
-        found, refused = _predicted(of, grid, places, dask)
-    if not found:
+        steps, refused = _steps(net, grid, places, dask)
+    if not steps:
         raise all_of(refused)
     several = grid.count(places) > 1
     if chart is not None:
-        _draw(found, chart, whole=several)
+        _draw(steps, chart, several=several)
     if not several:
-        _single(found[0], wanted, convention, format, output)
-        if fastest and not found[0].memory.fits:
+        _single(steps[0], form, convention, format, output)
+        if fastest and not steps[0].memory.fits:
             raise typer.Exit(1)
         return
     if fastest:
-        found = _fastest(found)
-    shown = render.several(found, refused, convention)
-    emit(render.data(found, refused) if wanted == "json" else shown, format, output)
-    if fastest and not any(step.memory.fits for step in found):
+        steps = _fastest(steps)
+    table = render.several(steps, refused, convention)
+    emit(render.data(steps, refused) if form == "json" else table, format, output)
+    if fastest and not any(step.memory.fits for step in steps):
         say("perfmodel: no plan fits; shown are those that lack the least memory")
         raise typer.Exit(1)
 
 
-_Named = tuple[str, dict[str, Any], Plan | PerfmodelError]
+_Candidate = tuple[str, dict[str, Any], Plan | PerfmodelError]
 """What distinguishes a plan, its sizes, and the plan, or the error of an impossible one."""
 
 
@@ -275,22 +275,22 @@ class _Grid:
         """Number of plans in all places; raises `ProblemError` for lists that do not pair."""
         return count({"device": places, **self.axes}, pairs=self.pairs)
 
-    def plans(self, places: list[_Place]) -> list[tuple[_Place, list[_Named]]]:
+    def plans(self, places: list[_Place]) -> list[tuple[_Place, list[_Candidate]]]:
         """The plans of each place."""
         if not self.pairs:
-            named = [self._named(chosen) for chosen in combined(self.axes, pairs=False)]
-            return [(place, named) for place in places]
+            candidates = [self._candidate(sizes) for sizes in combined(self.axes, pairs=False)]
+            return [(place, candidates) for place in places]
         paired = combined({"device": places, **self.axes}, pairs=True)
-        return [(each.pop("device"), [self._named(each)]) for each in paired]
+        return [(each.pop("device"), [self._candidate(each)]) for each in paired]
 
-    def _named(self, chosen: dict[str, Any]) -> _Named:
+    def _candidate(self, sizes: dict[str, Any]) -> _Candidate:
         """A plan with a label of what distinguishes it, or the error of an impossible one."""
-        apart = [name for name, values in self.axes.items() if len(values) > 1]
-        words = ", ".join(f"{name} {chosen[name]}" for name in apart)
+        names = [name for name, values in self.axes.items() if len(values) > 1]
+        words = ", ".join(f"{name} {sizes[name]}" for name in names)
         try:
-            return words, chosen, self.plan(chosen)
+            return words, sizes, self.plan(sizes)
         except PerfmodelError as error:
-            return words, chosen, error
+            return words, sizes, error
 
     def plan(self, chosen: dict[str, Any]) -> Plan:
         """The plan with these sizes. Raises `SizeError` for those that are no multiples."""
@@ -322,8 +322,8 @@ class _Grid:
 
 def _multiples(size: int, near: int) -> list[int]:
     """The multiples of a size below and above a number."""
-    below = near // size * size
-    return [n for n in (below, below + size) if n]
+    lower = near // size * size
+    return [n for n in (lower, lower + size) if n]
 
 
 def _divisors(number: int) -> list[int]:
@@ -336,87 +336,85 @@ class _Place:
     system: System | None
 
 
-def _places(devices: list[str], wanted: list[str], *, repeats: bool) -> list[_Place]:
+def _places(devices: list[str], names: list[str], *, repeats: bool) -> list[_Place]:
     """Where plans run: named systems, or devices in their default systems."""
-    if bool(devices) == bool(wanted):
+    if bool(devices) == bool(names):
         raise ProblemError(
             "name a device (-d h100-sxm) or a system (--system dgx-h100), one of them"
         )
-    joined = [systems.load(name) for text in wanted for name in known.names(text)]
-    unique = list({system.slug: system for system in joined}.values())
+    machines = [systems.load(name) for text in names for name in known.names(text)]
+    unique = list({system.slug: system for system in machines}.values())
     return [
-        *(_Place(one, None) for one in known.devices(devices, repeats=repeats)),
-        *(_Place(load(system.device), system) for system in (joined if repeats else unique)),
+        *(_Place(device, None) for device in known.devices(devices, repeats=repeats)),
+        *(_Place(load(system.device), system) for system in (machines if repeats else unique)),
     ]
 
 
-def _predicted(
+def _steps(
     network: Network, grid: _Grid, places: list[_Place], dask: str | None
 ) -> tuple[list[Step], list[tuple[str, str]]]:
     """Steps of the plans; for each impossible plan, its label and the reason."""
     plans = grid.count(places)
     if plans > MOST:
         raise ProblemError(f"{plans:,} plans are more than {MOST:,}; narrow a range")
-    found: list[Step] = []
+    steps: list[Step] = []
     refused: list[tuple[str, str]] = []
-    for here, named in grid.plans(places):
-        whose = [(here.system or here.device).slug] if len(places) > 1 else []
-        for words, answer in _answers(network, grid, named, here, dask):
+    for place, candidates in grid.plans(places):
+        prefix = [(place.system or place.device).slug] if len(places) > 1 else []
+        for words, answer in _answers(network, grid, candidates, place, dask):
             if isinstance(answer, str):
-                refused.append((", ".join(filter(None, [*whose, words])), answer))
+                refused.append((", ".join(filter(None, [*prefix, words])), answer))
             else:
-                found.append(answer)
-    return found, refused
+                steps.append(answer)
+    return steps, refused
 
 
 def _answers(
     network: Network,
     grid: _Grid,
-    named: list[_Named],
-    here: _Place,
+    candidates: list[_Candidate],
+    place: _Place,
     dask: str | None,
 ) -> Iterator[tuple[str, Step | str]]:
     """The label of each plan with its step in a place, or with the reason why there is none."""
     from perfmodel.analysis.plans import steps
 
-    asked = [plan for _, _, plan in named if isinstance(plan, Plan)]
-    answers = iter(steps((network, here.device, here.system), asked, dask=dask))
-    for words, chosen, plan in named:
+    plans = [plan for _, _, plan in candidates if isinstance(plan, Plan)]
+    answers = iter(steps((network, place.device, place.system), plans, dask=dask))
+    for words, sizes, plan in candidates:
         answer = next(answers) if isinstance(plan, Plan) else plan
         if isinstance(answer, SizeError):
-            answer = answer.those(partial(_check, network, grid, here, chosen))
+            answer = answer.those(partial(_check, network, grid, place, sizes))
         yield words, answer if isinstance(answer, Step) else str(answer)
 
 
 def _check(
-    network: Network, grid: _Grid, here: _Place, chosen: dict[str, Any], name: str, size: int
+    network: Network, grid: _Grid, place: _Place, sizes: dict[str, Any], name: str, size: int
 ) -> None:
     """Raise `PerfmodelError` where a plan with another size is impossible too."""
     from perfmodel.training.step import check
 
-    check(network, grid.plan({**chosen, name: size}), here.device, here.system)
+    check(network, grid.plan({**sizes, name: size}), place.device, place.system)
 
 
-def _single(
-    step: Step, wanted: str, convention: str, format: str | None, output: str | None
-) -> None:
-    one = render.data([step], []) if wanted == "json" else render.single(step, convention)
-    emit(one, format, output)
+def _single(step: Step, form: str, convention: str, format: str | None, output: str | None) -> None:
+    report = render.data([step], []) if form == "json" else render.single(step, convention)
+    emit(report, format, output)
     if not step.memory.fits:
         say(f"perfmodel: the plan {render.fit(step)}")
 
 
-def _draw(found: list[Step], path: str, *, whole: bool) -> None:
+def _draw(steps: list[Step], path: str, *, several: bool) -> None:
     """A chart of a grid of plans, or of one plan's pipeline."""
     from perfmodel.render.chart import chart_suffix, save
     from perfmodel.render.timeline import timeline_chart
     from perfmodel.render.tradeoff import tradeoff_chart
 
     chart_suffix(path)
-    if whole:
-        save(tradeoff_chart(found), path)
-    elif found and found[0].timeline is not None:
-        save(timeline_chart(found[0].timeline), path)
+    if several:
+        save(tradeoff_chart(steps), path)
+    elif steps and steps[0].timeline is not None:
+        save(timeline_chart(steps[0].timeline), path)
     else:
         raise ProblemError(
             "one plan without a pipeline has no timeline; give lists for a chart of plans, or "
@@ -425,18 +423,18 @@ def _draw(found: list[Step], path: str, *, whole: bool) -> None:
     say(f"wrote {path}")
 
 
-def _fastest(found: list[Step]) -> list[Step]:
+def _fastest(steps: list[Step]) -> list[Step]:
     """For each number of each device the fastest plan that fits; if none fits, the one that lacks
     the least memory."""
     best: dict[tuple[str, int], Step] = {}
-    for step in found:
-        which = step.device, step.plan.devices
-        best[which] = min(best.get(which, step), step, key=_behind)
-    order = list(dict.fromkeys(step.device for step in found))
+    for step in steps:
+        key = step.device, step.plan.devices
+        best[key] = min(best.get(key, step), step, key=_rank)
+    order = list(dict.fromkeys(step.device for step in steps))
     return sorted(best.values(), key=lambda step: (order.index(step.device), step.plan.devices))
 
 
-def _behind(step: Step) -> tuple[bool, float, float]:
+def _rank(step: Step) -> tuple[bool, float, float]:
     """Sort key, less is better: plans that fit, then least memory lacking, then least time."""
     return not step.memory.fits, step.memory.lacking_bytes, 1 / step.tokens_per_second
 
@@ -445,7 +443,7 @@ def _sizes(text: str, option: str, least: int = 1) -> list[int]:
     return [int(value) for value in ranges.read(text, option, least).array]
 
 
-def _one(text: str, option: str) -> int:
+def _size(text: str, option: str) -> int:
     values = ranges.read(text, option)
     if len(values) != 1:
         raise ProblemError(f"{option} takes one size, not {quoted(text)}; choose one")

@@ -55,7 +55,7 @@ def trend(
     drawn = output is not None and output.lower().endswith(SUFFIXES)
     chosen_format(format, None if drawn else output)
     drawing.check(output if drawn else None, wants="--output FILE.svg")
-    found = device_points(known.devices(device) if device else specs())
-    emit(report(found), format, None if drawn else output)
+    points = device_points(known.devices(device) if device else specs())
+    emit(report(points), format, None if drawn else output)
     if drawn:
-        drawing.save(trend_chart(found, drawing.page), str(output))
+        drawing.save(trend_chart(points, drawing.page), str(output))

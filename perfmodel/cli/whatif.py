@@ -74,7 +74,7 @@ def what_if(
     check_cases(cases.count * len(device), MOST, "narrow a range, or use perfmodel sweep")
     changes = parse_changes(change or [])
     (schedule,) = known.schedules(cases.operator, known.one("--schedule", schedule))
-    how: dict[str, Any] = {
+    options: dict[str, Any] = {
         "schedule": schedule,
         "implementation": known.implementation(cases.operator, implementation),
         "harness": known.harness(harness),
@@ -84,14 +84,14 @@ def what_if(
     }
     devices = known.devices(device)
     with waiting("predicting changes"):
-        found = possible(
-            (item.slug, partial(whatif, problem, item, changes, **how))
+        answers = possible(
+            (item.slug, partial(whatif, problem, item, changes, **options))
             for item in devices
             for problem in _problems(cases)
         )
-    emit(tornado.report(found, cases.varying(), cases.follows), format, output)
+    emit(tornado.report(answers, cases.varying(), cases.follows), format, output)
     if chart is not None:
-        drawing.save(tornado.tornado_chart(found, drawing.page), chart)
+        drawing.save(tornado.tornado_chart(answers, drawing.page), chart)
 
 
 def _problems(cases: Cases) -> Iterator[Any]:
@@ -122,8 +122,8 @@ _DECLARED = """\b
 
 
 def _examples(operator: Operator) -> str:
-    any_ = _ROWS if "rows" in operator.needed else _DECLARED
-    return _EXAMPLES.get(operator.name, any_.format(name=operator.name))
+    template = _ROWS if "rows" in operator.needed else _DECLARED
+    return _EXAMPLES.get(operator.name, template.format(name=operator.name))
 
 
 app = typer.Typer(

@@ -28,8 +28,8 @@ def balanced_tokens(scheme: Scheme, n: int, k: int, device: Device, multiplied: 
     bytes. With many more, it gains nothing. BW is the memory bandwidth that a kernel achieves, F
     the dense peak of the multiplied type.
     """
-    here = machine(device)
-    compute = here.multiplied_as(matmul_format(multiplied or PLAIN).compute)
-    known = compute in device.matrix_types
-    peak = device.matrix_flops(compute) if known else device.vector_flops(compute)
-    return scheme.bits(n, k) / 16.0 * peak / hbm_rate(here, default())
+    chip = machine(device)
+    compute = chip.multiplied_as(matmul_format(multiplied or PLAIN).compute)
+    has_rate = compute in device.matrix_types
+    peak = device.matrix_flops(compute) if has_rate else device.vector_flops(compute)
+    return scheme.bits(n, k) / 16.0 * peak / hbm_rate(chip, default())

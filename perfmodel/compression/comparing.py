@@ -71,53 +71,53 @@ def compare(
         raise ProblemError(f"{network.name} is an encoder and decodes nothing; name a decoder")
     for scheme in schemes:
         scheme.check(device)
-    plain = Compressed(network, Quantised(quantised.load(PLAIN)))
+    baseline = Compressed(network, Quantised(quantised.load(PLAIN)))
     for scheme in schemes:
-        made = Compressed(network, scheme, head)
+        compressed = Compressed(network, scheme, head)
         for batch in batches:
-            yield _compared(made, plain, device, batch, context)
+            yield _comparison(compressed, baseline, device, batch, context)
 
 
 def runnable(schemes: Sequence[Scheme], device: Device) -> tuple[list[Scheme], list[str]]:
     """The schemes that a device can multiply, and a line for each one that it cannot."""
-    fit, said = [], []
+    fit, reasons = [], []
     for scheme in schemes:
         try:
             scheme.check(device)
             fit.append(scheme)
         except ProblemError as error:
-            said.append(str(error))
-    return fit, said
+            reasons.append(str(error))
+    return fit, reasons
 
 
-def _compared(
-    made: Compressed, plain: Compressed, device: Device, batch: int, context: int
+def _comparison(
+    compressed: Compressed, baseline: Compressed, device: Device, batch: int, context: int
 ) -> Compared:
-    found = made.predict(step(batch, context), device)
-    before = plain.predict(step(batch, context), device)
-    weight, _ = max(made.matrices(), key=lambda pair: pair[0].elements * pair[1])
+    prediction = compressed.predict(step(batch, context), device)
+    reference = baseline.predict(step(batch, context), device)
+    weight, _ = max(compressed.matrices(), key=lambda pair: pair[0].elements * pair[1])
     k, n = weight.shape
-    scheme = made.scheme
-    multiplied = scheme.format.multiplies if isinstance(scheme, Quantised) else ""
-    held = made.weight_bytes + batch * cache_bytes(made.network, context)
+    scheme = compressed.scheme
+    multiplies = scheme.format.multiplies if isinstance(scheme, Quantised) else ""
+    bytes_ = compressed.weight_bytes + batch * cache_bytes(compressed.network, context)
     return Compared(
         device.slug,
         scheme.name,
-        made.bits,
-        made.weight_bytes,
+        compressed.bits,
+        compressed.weight_bytes,
         batch,
-        found.seconds,
-        found.low_seconds,
-        found.high_seconds,
-        before.seconds / found.seconds,
-        _matrix_bytes(plain) / _matrix_bytes(made),
-        balanced_tokens(scheme, n, k, device, multiplied),
-        next(iter(found.limiters)),
-        held <= device.memory_bytes,
+        prediction.seconds,
+        prediction.low_seconds,
+        prediction.high_seconds,
+        reference.seconds / prediction.seconds,
+        _matrix_bytes(baseline) / _matrix_bytes(compressed),
+        balanced_tokens(scheme, n, k, device, multiplies),
+        next(iter(prediction.limiters)),
+        bytes_ <= device.memory_bytes,
     )
 
 
-def _matrix_bytes(of: Compressed) -> float:
+def _matrix_bytes(network: Compressed) -> float:
     """Bytes of the layers' matrices."""
-    weights = sum(weight.elements * repeat for weight, repeat in of.matrices())
-    return weights * of.bits / 8.0
+    weights = sum(weight.elements * repeat for weight, repeat in network.matrices())
+    return weights * network.bits / 8.0

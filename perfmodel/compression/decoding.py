@@ -27,9 +27,9 @@ class Decoding:
 
     def seconds(self, weights: float, device: Device) -> float:
         """Seconds for `weights` weights, over the whole chip."""
-        here = machine(device)
-        lanes = here.units * here.vector_ops_per_unit * default()["vector_share"]
-        return weights * (self.vector / lanes + self.shared / accesses_per_s(here))
+        chip = machine(device)
+        lanes = chip.units * chip.vector_ops_per_unit * default()["vector_share"]
+        return weights * (self.vector / lanes + self.shared / accesses_per_s(chip))
 
 
 def accesses_per_s(here: Machine) -> float:

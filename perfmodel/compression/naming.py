@@ -34,22 +34,22 @@ def scheme(text: str) -> Scheme:
     if name == "2:4" or name.startswith("2:4:"):
         return TwoOfFour(_dense(name[4:] or PLAIN))
     kind, *rest = name.split(":")
-    made = _MADE.get(kind)
-    return Quantised(_dense(name)) if made is None else made(text, rest)
+    maker = _MADE.get(kind)
+    return Quantised(_dense(name)) if maker is None else maker(text, rest)
 
 
 def _dense(text: str) -> Format:
     """A format of the table, optionally with another group size."""
     kind, *rest = text.split(":")
     try:
-        found = quantised.load(kind)
+        format_ = quantised.load(kind)
     except UnknownName:
         raise UnknownName("weight format", text, (*quantised.names(), *KINDS)) from None
     if not rest:
-        return found
+        return format_
     if len(rest) > 1 or not re.fullmatch(r"g\d{1,6}", rest[0]):
         raise ProblemError(f"weight format {quoted(text)} is not NAME or NAME:gN; write w4a16:g64")
-    return found.in_groups_of(int(rest[0][1:]))
+    return format_.in_groups_of(int(rest[0][1:]))
 
 
 def _squeeze(text: str, rest: list[str]) -> Scheme:
@@ -58,27 +58,27 @@ def _squeeze(text: str, rest: list[str]) -> Scheme:
     return Squeeze(int(rest[0]), _share(text, rest[1]) if rest[1:] else 0.0)
 
 
-def _of_share(made: Callable[[float], Scheme]) -> Callable[[str, list[str]], Scheme]:
+def _share_reader(maker: Callable[[float], Scheme]) -> Callable[[str, list[str]], Scheme]:
     def read(text: str, rest: list[str]) -> Scheme:
         if len(rest) != 1:
             name = text.split(":")[0]
             raise ProblemError(f"weight format {quoted(text)}: write a share, such as {name}:0.8")
-        return made(_share(text, rest[0]))
+        return maker(_share(text, rest[0]))
 
     return read
 
 
 _MADE: Mapping[str, Callable[[str, list[str]], Scheme]] = {
     "squeeze": _squeeze,
-    "csl": _of_share(TiledCsl),
-    "csr": _of_share(Csr),
-    "prune": _of_share(Pruned),
+    "csl": _share_reader(TiledCsl),
+    "csr": _share_reader(Csr),
+    "prune": _share_reader(Pruned),
 }
 
 
-def _share(text: str, said: str) -> float:
+def _share(text: str, word: str) -> float:
     """A share, written as 0.8 or 80%."""
-    found = _SHARE.fullmatch(said)
-    if found is None:
-        raise ProblemError(f"weight format {quoted(text)}: {quoted(said)} is no share; write 0.8")
-    return float(found[1]) / (100.0 if found[2] else 1.0)
+    match = _SHARE.fullmatch(word)
+    if match is None:
+        raise ProblemError(f"weight format {quoted(text)}: {quoted(word)} is no share; write 0.8")
+    return float(match[1]) / (100.0 if match[2] else 1.0)

@@ -65,15 +65,15 @@ class Compressed:
     @cached_property
     def bits(self) -> float:
         """Mean stored bits of a weight in the layers' matrices."""
-        found = list(self.matrices())
-        stored = sum(self.stored_bytes(weight) * repeat for weight, repeat in found)
-        return 8.0 * stored / sum(weight.elements * repeat for weight, repeat in found)
+        pairs = list(self.matrices())
+        total = sum(self.stored_bytes(weight) * repeat for weight, repeat in pairs)
+        return 8.0 * total / sum(weight.elements * repeat for weight, repeat in pairs)
 
     def matrices(self, setting: Setting | None = None) -> Iterator[tuple[Weight, int]]:
         """The weights that the scheme applies to, joined as the stack joins them, with their number
         of layers."""
-        found = parameters(self.network, setting)
-        return (pair for pair in found if self._is_stored_by_scheme(pair[0]))
+        pairs = parameters(self.network, setting)
+        return (pair for pair in pairs if self._is_stored_by_scheme(pair[0]))
 
     def _is_stored_by_scheme(self, weight: Weight) -> bool:
         return narrowed(weight, self.network, experts_only=self.scheme.experts_only)
@@ -99,55 +99,55 @@ class Compressed:
         for scheme in (self.scheme, self.of_head):
             scheme.check(device)
         setting = replace(setting, dtype=PLAIN)
-        plain = predict_network(self.network, setting, device)
-        stored = frozenset(weight.name for weight, _ in self.matrices(setting))
-        passes = tuple(self._pass(one, stored, device) for one in plain.passes)
-        return replace(plain, passes=passes)
+        baseline = predict_network(self.network, setting, device)
+        names = frozenset(weight.name for weight, _ in self.matrices(setting))
+        passes = tuple(self._pass(one, names, device) for one in baseline.passes)
+        return replace(baseline, passes=passes)
 
-    def _pass(self, one: PassTime, stored: frozenset[str], device: Device) -> PassTime:
+    def _pass(self, base: PassTime, names: frozenset[str], device: Device) -> PassTime:
         """A pass with its products replaced."""
-        made: list[KernelTime] = []
-        for kernel in one.kernels:
-            if f"{kernel.name}.weight" in stored:
-                made += _replaced(kernel, self.scheme, device)
+        kernels: list[KernelTime] = []
+        for kernel in base.kernels:
+            if f"{kernel.name}.weight" in names:
+                kernels += _replacements(kernel, self.scheme, device)
             elif kernel.name == _LOGITS:
-                made += _replaced(kernel, self.of_head, device)
+                kernels += _replacements(kernel, self.of_head, device)
             else:
-                made.append(kernel)
-        return replace(one, kernels=tuple(made))
+                kernels.append(kernel)
+        return replace(base, kernels=tuple(kernels))
 
 
-def _replaced(kernel: KernelTime, scheme: Scheme, device: Device) -> Iterable[KernelTime]:
+def _replacements(kernel: KernelTime, scheme: Scheme, device: Device) -> Iterable[KernelTime]:
     """A product's kernels under a scheme, without a benchmark harness's start-up."""
     problem = Matmul(**kernel.prediction.problem)
     if isinstance(scheme, Quantised) and scheme.format.multiplies == problem.dtype:
         return (kernel,)
-    found = _kernels(scheme, problem, Held(device))
+    parts = _kernels(scheme, problem, Held(device))
     return [
         _kernel(kernel, f"{kernel.name}{f' {i + 1}' if i else ''}", each, problem)
-        for i, each in enumerate(found)
+        for i, each in enumerate(parts)
     ]
 
 
 @lru_cache(maxsize=1024)
-def _kernels(scheme: Scheme, problem: Matmul, held: Held) -> tuple[Prediction, ...]:
+def _kernels(scheme: Scheme, problem: Matmul, key: Held) -> tuple[Prediction, ...]:
     """The kernels of a product; layers that alternate have the same ones."""
-    return scheme.kernels(problem, held.device)
+    return scheme.kernels(problem, key.device)
 
 
-def _kernel(before: KernelTime, name: str, found: Prediction, problem: Matmul) -> KernelTime:
-    seconds = before.launches * (found.seconds - found.terms["launch"])
-    share = seconds / found.seconds
+def _kernel(original: KernelTime, name: str, kernel: Prediction, problem: Matmul) -> KernelTime:
+    seconds = original.launches * (kernel.seconds - kernel.terms["launch"])
+    share = seconds / kernel.seconds
     spread = Spread(
-        _family(found, problem), seconds, found.low_seconds * share, found.high_seconds * share
+        _family(kernel, problem), seconds, kernel.low_seconds * share, kernel.high_seconds * share
     )
-    return replace(before, name=name, spread=spread, prediction=found)
+    return replace(original, name=name, spread=spread, prediction=kernel)
 
 
-def _family(found: Prediction, problem: Matmul) -> str:
+def _family(prediction: Prediction, problem: Matmul) -> str:
     """The family of a kernel's errors: for a product its type, for other kernels the operator's
     name."""
-    if found.algorithm != "matmul":
-        return found.algorithm
-    dtype = found.problem.get("dtype", problem.dtype)
+    if prediction.algorithm != "matmul":
+        return prediction.algorithm
+    dtype = prediction.problem.get("dtype", problem.dtype)
     return operator_of(problem).family(replace(problem, dtype=dtype))

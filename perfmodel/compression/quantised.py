@@ -63,8 +63,8 @@ class Format:
     def bits_at(self, k: int) -> float:
         """Stored bits a weight, for a matrix with k rows (the reduced dimension): b + (scale +
         zero)/g + column/k."""
-        grouped = (self.scale_bits + self.zero_bits) / self.group if self.group else 0.0
-        return self.bits + grouped + self.channel_bits / k
+        overhead = (self.scale_bits + self.zero_bits) / self.group if self.group else 0.0
+        return self.bits + overhead + self.channel_bits / k
 
     def in_groups_of(self, group: int) -> Format:
         """The same format with another group size. Raises `ProblemError` if it has no groups."""
@@ -113,10 +113,10 @@ class Quantised(Scheme):
 
     def check(self, device: Device) -> None:
         """Raises `ProblemError` where the device has no rate for the multiplied type."""
-        multiplied = self.format.multiplies
-        if multiplied and multiplied != PLAIN:
+        dtype = self.format.multiplies
+        if dtype and dtype != PLAIN:
             try:
-                device.matrix_flops(matmul_format(multiplied).compute)
+                device.matrix_flops(matmul_format(dtype).compute)
             except ProblemError as error:
                 raise ProblemError(f"{self.name} cannot run: {error}") from None
 
@@ -126,10 +126,10 @@ class Quantised(Scheme):
         if self.format.multiplies:
             return self._native(problem, device)
         m, n, k, batch = (int(problem.sizes()[axis]) for axis in "mnkb")
-        found = predict(replace(problem, dtype=weight_only(self.format.bits_at(k))), device)
-        weights = float(n * k * batch) * passes_over_weights(found, m)
+        product = predict(replace(problem, dtype=weight_only(self.format.bits_at(k))), device)
+        weights = float(n * k * batch) * passes_over_weights(product, m)
         seconds = self.format.decode.seconds(weights, device)
-        return (beside(found, "decode", seconds),)
+        return (beside(product, "decode", seconds),)
 
     def _native(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
         product = predict(replace(problem, dtype=self.format.multiplies), device)
@@ -143,10 +143,10 @@ class Quantised(Scheme):
 
 def load(name: str) -> Format:
     """The format with this name or alias. Raises `UnknownName` with the nearest names."""
-    wanted = name.lower().replace("_", "-")
-    for known in _table().values():
-        if wanted in (one.replace("_", "-") for one in (known.name, *known.aliases)):
-            return known
+    spelling = name.lower().replace("_", "-")
+    for format_ in _table().values():
+        if spelling in (one.replace("_", "-") for one in (format_.name, *format_.aliases)):
+            return format_
     raise UnknownName("weight format", name, _table())
 
 
@@ -162,12 +162,12 @@ def _table() -> Mapping[str, Format]:
 
 
 def _format(name: str, entry: Mapping[str, Any]) -> Format:
-    known = {item.name for item in fields(Format)}
+    keys = {item.name for item in fields(Format)}
     for key in entry:
-        if key not in known:
-            raise SpecError(f"formats.yaml: {name}: {UnknownName('fact of a format', key, known)}")
-    made = {
+        if key not in keys:
+            raise SpecError(f"formats.yaml: {name}: {UnknownName('fact of a format', key, keys)}")
+    parts = {
         "decode": Decoding(**entry.get("decode", {})),
         "aliases": tuple(entry.get("aliases", ())),
     }
-    return Format(**{"name": name, **entry, **made})
+    return Format(**{"name": name, **entry, **parts})

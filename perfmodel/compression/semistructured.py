@@ -83,16 +83,16 @@ class TwoOfFour(Scheme):
         m, n, k, batch = (int(problem.sizes()[axis]) for axis in "mnkb")
         half = -(-k // 2)
         dtype = "fp16" if self.plain else weight_only(self._kept_bits(k))
-        found = predict(replace(problem, k=half, dtype=dtype), device)
-        more = m * (k - half) * PLAIN_BITS / 8.0
+        product = predict(replace(problem, k=half, dtype=dtype), device)
+        extra_bytes = m * (k - half) * PLAIN_BITS / 8.0
         if self.plain:
-            more += n * half * _PLACE_BITS / 8.0
+            extra_bytes += n * half * _PLACE_BITS / 8.0
         rate = hbm_rate(machine(device), default())
-        read = found.terms["hbm"] + batch * more / rate
-        whole = beside(found, "hbm", read)
-        if whole.limiter not in ("matrix", "power"):
-            return (whole,)
-        return (replace(whole, high_seconds=whole.high_seconds * 2.0 / _LEAST_GAIN),)
+        seconds = product.terms["hbm"] + batch * extra_bytes / rate
+        total = beside(product, "hbm", seconds)
+        if total.limiter not in ("matrix", "power"):
+            return (total,)
+        return (replace(total, high_seconds=total.high_seconds * 2.0 / _LEAST_GAIN),)
 
     def notes(self, device: Device) -> tuple[str, ...]:
         """The matrix rate."""

@@ -28,27 +28,27 @@ def sparse_product(
     ⌈2m/32⌉ sectors of activations, which are in L2 (Gale et al., Sputnik, 2006.10901, section 5).
     Rows of a network's outliers are uneven; a balanced split over units is assumed.
     """
-    here, constants = machine(device), default()
-    like = predict(replace(problem, dtype="fp16"), device)
+    chip, constants = machine(device), default()
+    dense = predict(replace(problem, dtype="fp16"), device)
     m, n = float(problem.m), float(problem.n)
     sectors = -(-2.0 * m // _SECTOR_BYTES) * _SECTOR_BYTES
-    moved = stored_bytes + 2.0 * m * n
+    bytes_ = stored_bytes + 2.0 * m * n
     operations = 2.0 * m * nonzeros
-    terms = dict.fromkeys(like.terms, 0.0)
+    terms = dict.fromkeys(dense.terms, 0.0)
     terms |= {
-        "hbm": moved / hbm_rate(here, constants),
-        "l2": nonzeros * sectors / (here.l2_bytes_per_s * constants["l2_share"]),
+        "hbm": bytes_ / hbm_rate(chip, constants),
+        "l2": nonzeros * sectors / (chip.l2_bytes_per_s * constants["l2_share"]),
         "vector": operations
-        / (2.0 * here.vector_ops_per_unit * here.units * constants["vector_share"]),
-        "latency": _DEPENDENT_LOADS * here.hbm_latency,
-        "launch": like.terms["launch"],
+        / (2.0 * chip.vector_ops_per_unit * chip.units * constants["vector_share"]),
+        "latency": _DEPENDENT_LOADS * chip.hbm_latency,
+        "launch": dense.terms["launch"],
     }
     longest = max(terms.values())
     seconds = longest + terms["launch"]
     first, second = rank({k: np.array([v]) for k, v in terms.items()}, np.array([seconds]))
-    low, high = like.low_seconds / like.seconds, like.high_seconds / like.seconds
+    low, high = dense.low_seconds / dense.seconds, dense.high_seconds / dense.seconds
     return replace(
-        like,
+        dense,
         algorithm="sparse product",
         implementation="csr",
         seconds=seconds,
@@ -59,6 +59,6 @@ def sparse_product(
         terms=terms,
         flops={"matrix": 0.0, "vector": operations, "special": 0.0},
         useful_flops=operations,
-        bytes={**dict.fromkeys(like.bytes, 0.0), "l2": nonzeros * sectors, "hbm": moved},
-        footprint_bytes=moved + 2.0 * m * float(problem.k),
+        bytes={**dict.fromkeys(dense.bytes, 0.0), "l2": nonzeros * sectors, "hbm": bytes_},
+        footprint_bytes=bytes_ + 2.0 * m * float(problem.k),
     )

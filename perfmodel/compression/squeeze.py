@@ -43,14 +43,14 @@ class Squeeze(Scheme):
     @property
     def name(self) -> str:
         """squeeze:3 or squeeze:3:0.45%."""
-        apart = f":{100.0 * self.sparse:g}%" if self.sparse else ""
-        return f"squeeze:{self.table_bits}{apart}"
+        suffix = f":{100.0 * self.sparse:g}%" if self.sparse else ""
+        return f"squeeze:{self.table_bits}{suffix}"
 
     @property
     def about(self) -> str:
         """Both parts, in one line."""
-        apart = f", {100.0 * self.sparse:g} % of the weights apart" if self.sparse else ""
-        return f"SqueezeLLM: tables of {2**self.table_bits} values a column{apart}"
+        suffix = f", {100.0 * self.sparse:g} % of the weights apart" if self.sparse else ""
+        return f"SqueezeLLM: tables of {2**self.table_bits} values a column{suffix}"
 
     def dense_bits(self, k: int) -> float:
         """Bits a weight of the dense part, tables included."""
@@ -69,10 +69,10 @@ class Squeeze(Scheme):
     def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
         """The product of the dense part, then that of the sparse part, which is added to it."""
         m, n, k, batch = (int(problem.sizes()[axis]) for axis in "mnkb")
-        found = predict(replace(problem, dtype=weight_only(self.dense_bits(k))), device)
-        weights = float(n * k * batch) * passes_over_weights(found, m)
-        dense = beside(found, "decode", _LOOK_UP.seconds(weights, device))
+        product = predict(replace(problem, dtype=weight_only(self.dense_bits(k))), device)
+        weights = float(n * k * batch) * passes_over_weights(product, m)
+        dense = beside(product, "decode", _LOOK_UP.seconds(weights, device))
         if not self.sparse:
             return (dense,)
-        stored = batch * self.sparse_bytes(n, k)
-        return dense, sparse_product(problem, self.sparse * n * k * batch, stored, device)
+        bytes_ = batch * self.sparse_bytes(n, k)
+        return dense, sparse_product(problem, self.sparse * n * k * batch, bytes_, device)

@@ -42,11 +42,11 @@ class Pruned(Scheme):
 
     def stored_bytes(self, n: int, k: int) -> float:
         """16 bits for each remaining weight."""
-        return _plain().stored_bytes(n, k)
+        return _plain_scheme().stored_bytes(n, k)
 
     def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
         """Plain products."""
-        return _plain().kernels(problem, device)
+        return _plain_scheme().kernels(problem, device)
 
     def network(self, network: Network) -> Network:
         """The smaller network."""
@@ -60,17 +60,17 @@ class Pruned(Scheme):
     def _block(self, block: Block) -> Block:
         """Groups of query heads are removed with their keys and values."""
         attention, mlp = block.attention, block.mlp
-        together = attention.heads // attention.kv_heads
-        kv_heads = self._left(attention.kv_heads, 1)
-        smaller = replace(attention, heads=kv_heads * together, kv_heads=kv_heads)
+        group = attention.heads // attention.kv_heads
+        kv_heads = self._remainder(attention.kv_heads, 1)
+        smaller = replace(attention, heads=kv_heads * group, kv_heads=kv_heads)
         return replace(
-            block, attention=smaller, mlp=replace(mlp, inner=self._left(mlp.inner, _COLUMNS))
+            block, attention=smaller, mlp=replace(mlp, inner=self._remainder(mlp.inner, _COLUMNS))
         )
 
-    def _left(self, count: int, step: int) -> int:
+    def _remainder(self, count: int, step: int) -> int:
         """The remaining count, in whole steps and at least one."""
         return min(count, max(step, round((1.0 - self.share) * count / step) * step))
 
 
-def _plain() -> Quantised:
+def _plain_scheme() -> Quantised:
     return Quantised(load_format(PLAIN))

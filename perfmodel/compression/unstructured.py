@@ -31,7 +31,7 @@ _VALUE_BYTES = 2
 _NARROW_INDEX = 65536
 
 
-def _checked(name: str, zeros: float) -> None:
+def _check_share(name: str, zeros: float) -> None:
     if not 0.0 <= zeros < 1.0:
         raise ProblemError(f"{name}: a share of zeros of {zeros:g}; give 0 to below 1, such as 0.8")
 
@@ -44,7 +44,7 @@ class TiledCsl(Scheme):
     """Share of the weights that are zero."""
 
     def __post_init__(self) -> None:
-        _checked("csl", self.zeros)
+        _check_share("csl", self.zeros)
 
     @property
     def name(self) -> str:
@@ -60,19 +60,19 @@ class TiledCsl(Scheme):
         """Padded non-zeros of each tile, and its offset; tiles at the edges have fewer
         non-zeros."""
         total = 0.0
-        for rows, many in _tiles(n, _TILE[0]):
+        for rows, count in _tiles(n, _TILE[0]):
             for columns, times in _tiles(k, _TILE[1]):
-                kept = (1.0 - self.zeros) * rows * columns
-                padded = -(-kept // _PADDED_TO) * _PADDED_TO
-                total += many * times * (padded * NONZERO_BITS / 8.0 + _OFFSET_BYTES)
+                nonzeros = (1.0 - self.zeros) * rows * columns
+                slots = -(-nonzeros // _PADDED_TO) * _PADDED_TO
+                total += count * times * (slots * NONZERO_BITS / 8.0 + _OFFSET_BYTES)
         return total
 
     def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
         """A product of fewer stored bits; extracting tiles overlaps its other resources."""
         m, n, k, batch = (int(problem.sizes()[axis]) for axis in "mnkb")
-        found = predict(replace(problem, dtype=weight_only(self.bits(n, k))), device)
-        times = passes_over_weights(found, m) * batch
-        return (beside(found, "decode", self._extraction(times * n * k, device)),)
+        product = predict(replace(problem, dtype=weight_only(self.bits(n, k))), device)
+        times = passes_over_weights(product, m) * batch
+        return (beside(product, "decode", self._extraction(times * n * k, device)),)
 
     def _extraction(self, weights: float, device: Device) -> float:
         """Seconds of shared memory. Zeros are written over a tile, two weights an access; each
@@ -98,7 +98,7 @@ class Csr(Scheme):
     """Share of the weights that are zero."""
 
     def __post_init__(self) -> None:
-        _checked("csr", self.zeros)
+        _check_share("csr", self.zeros)
 
     @property
     def name(self) -> str:
@@ -118,11 +118,11 @@ class Csr(Scheme):
     def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
         """One sparse product."""
         n, k, batch = (int(problem.sizes()[axis]) for axis in "nkb")
-        kept = (1.0 - self.zeros) * n * k * batch
-        return (sparse_product(problem, kept, batch * self.stored_bytes(n, k), device),)
+        nonzeros = (1.0 - self.zeros) * n * k * batch
+        return (sparse_product(problem, nonzeros, batch * self.stored_bytes(n, k), device),)
 
 
 def _tiles(extent: int, tile: int) -> tuple[tuple[int, int], ...]:
     """Lengths of the tiles along an axis, with how many there are."""
-    whole, rest = divmod(extent, tile)
-    return ((tile, whole), (rest, 1)) if rest else ((tile, whole),)
+    count, rest = divmod(extent, tile)
+    return ((tile, count), (rest, 1)) if rest else ((tile, count),)

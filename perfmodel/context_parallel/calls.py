@@ -23,18 +23,18 @@ def calls(problem: Attention, queries: Held, keys: Held) -> tuple[Attention, ...
         return (of(problem, rows, cells, causal=False),)
     if queries == keys:
         return (of(problem, rows, cells, causal=True),)
-    whole: dict[tuple[Shard, ...], int] = defaultdict(int)  # keys seen → queries
-    found: list[Attention] = []
+    counts: dict[tuple[Shard, ...], int] = defaultdict(int)  # keys seen → queries
+    parts: list[Attention] = []
     for shard in queries:
-        seen = tuple(each for each in keys if last_seen(shard, each) >= each.count - 1)
-        if seen:
-            whole[seen] += shard.count
-        for each in keys:
-            if each not in seen:
-                found += _triangle(problem, shard, each)
-    for seen, count in whole.items():
-        found.append(of(problem, count, sum(each.count for each in seen), causal=False))
-    return tuple(found)
+        view = tuple(block for block in keys if last_seen(shard, block) >= block.count - 1)
+        if view:
+            counts[view] += shard.count
+        for block in keys:
+            if block not in view:
+                parts += _triangle(problem, shard, block)
+    for view, count in counts.items():
+        parts.append(of(problem, count, sum(block.count for block in view), causal=False))
+    return tuple(parts)
 
 
 def before(problem: Attention, queries: Held) -> tuple[Attention, ...]:
@@ -64,7 +64,7 @@ def _triangle(problem: Attention, queries: Shard, keys: Shard) -> Iterator[Atten
     if rows <= 0:
         return
     last = max(last, 0)  # keys that the first of them sees
-    sloped = min(rows, keys.count - last)
-    yield of(problem, sloped, last + sloped, causal=True)
-    if rows > sloped:
-        yield of(problem, rows - sloped, keys.count, causal=False)
+    slope = min(rows, keys.count - last)
+    yield of(problem, slope, last + slope, causal=True)
+    if rows > slope:
+        yield of(problem, rows - slope, keys.count, causal=False)

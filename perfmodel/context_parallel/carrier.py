@@ -44,11 +44,11 @@ class OverLink:
         Source: Sanders, Speck & Träff, Two-tree algorithms for full bandwidth broadcast, reduction
         and scan, 2009. With two or three devices a ring has no more steps.
         """
-        taken = timing.seconds(exchange, self.link)
+        seconds = timing.seconds(exchange, self.link)
         if exchange.kind == "all-reduce":
-            saved = exchange.steps - min(exchange.steps, 2 * math.ceil(math.log2(exchange.ranks)))
-            taken = taken - saved * self.link.latency_seconds
-        return np.full(3, float(taken))
+            saving = exchange.steps - min(exchange.steps, 2 * math.ceil(math.log2(exchange.ranks)))
+            seconds = seconds - saving * self.link.latency_seconds
+        return np.full(3, float(seconds))
 
     def send_seconds(self, sent_bytes: float) -> np.ndarray:
         """Latency, plus bytes over bandwidth."""
@@ -72,10 +72,10 @@ class OverSystem:
 
     def send_seconds(self, sent_bytes: float) -> np.ndarray:
         """A message between two ranks, in different nodes if the group spans several."""
-        inside = self.ranks_per_node or self.system.node_devices
-        return self._seconds("send-receive", sent_bytes, 2, near=min(inside, 2))
+        node_ranks = self.ranks_per_node or self.system.node_devices
+        return self._seconds("send-receive", sent_bytes, 2, per_node=min(node_ranks, 2))
 
-    def _seconds(self, op: str, whole: float, ranks: int, near: int | None = None) -> np.ndarray:
-        near = self.ranks_per_node if near is None else near
-        found = predict_collective(Collective(op, round(whole), ranks, near), self.system)
-        return np.array([found.seconds[0], found.low_seconds[0], found.high_seconds[0]])
+    def _seconds(self, op: str, size: float, ranks: int, per_node: int | None = None) -> np.ndarray:
+        per_node = self.ranks_per_node if per_node is None else per_node
+        times = predict_collective(Collective(op, round(size), ranks, per_node), self.system)
+        return np.array([times.seconds[0], times.low_seconds[0], times.high_seconds[0]])

@@ -46,17 +46,17 @@ class Clock:
     def _predict(self, problems: Iterable[Attention]) -> None:
         """Predict the problems not yet cached; problems that differ only in lengths share one
         call."""
-        alike: dict[Attention, list[Attention]] = defaultdict(list)
-        for each in dict.fromkeys(problems):
-            if each not in self.known:
-                alike[replace(each, seq_q=1, seq_kv=1)].append(each)
-        for group in alike.values():
+        groups: dict[Attention, list[Attention]] = defaultdict(list)
+        for problem in dict.fromkeys(problems):
+            if problem not in self.known:
+                groups[replace(problem, seq_q=1, seq_kv=1)].append(problem)
+        for group in groups.values():
             queries, keys = (np.array([getattr(x, n) for x in group]) for n in ("seq_q", "seq_kv"))
             lengths = replace(group[0], seq_q=queries, seq_kv=keys)
-            found = predict_arrays(lengths, self.device, **self.asked)
-            self.known.update(zip(group, _times(found), strict=True))
+            predictions = predict_arrays(lengths, self.device, **self.asked)
+            self.known.update(zip(group, _times(predictions), strict=True))
 
 
-def _times(found: Any) -> np.ndarray:
+def _times(times: Any) -> np.ndarray:
     """Predicted, low and high seconds, shape (n, 3)."""
-    return np.stack([found.seconds, found.low_seconds, found.high_seconds], axis=-1)
+    return np.stack([times.seconds, times.low_seconds, times.high_seconds], axis=-1)

@@ -60,8 +60,8 @@ def check_divides(tokens: int, parts: int, what: str) -> None:
     """Raise `ProblemError`, with the nearest valid lengths, where tokens do not divide into
     parts."""
     if tokens % parts:
-        below = tokens - tokens % parts
-        nearest = f"{below:,} or {below + parts:,}" if below else f"{parts:,}"
+        lower = tokens - tokens % parts
+        nearest = f"{lower:,} or {lower + parts:,}" if lower else f"{parts:,}"
         raise ProblemError(
             f"{tokens:,} tokens do not divide into {parts} {what}; take {nearest} tokens"
         )
@@ -94,8 +94,8 @@ def visible_pairs(queries: Held, keys: Held, *, causal: bool) -> int:
 
 def imbalance(placement: str, tokens: int, ranks: int, *, causal: bool = True) -> float:
     """Pairs of the busiest device over the mean, summed over the steps of a ring."""
-    held = placed(placement, tokens, ranks)
-    pairs = [sum(visible_pairs(queries, keys, causal=causal) for keys in held) for queries in held]
+    shards = placed(placement, tokens, ranks)
+    pairs = [sum(visible_pairs(q, k, causal=causal) for k in shards) for q in shards]
     return max(pairs) * ranks / sum(pairs)
 
 
@@ -104,9 +104,9 @@ def ring_imbalance(placement: str, tokens: int, ranks: int, *, causal: bool = Tr
 
     In every step all devices wait for the busiest one.
     """
-    held = placed(placement, tokens, ranks)
+    shards = placed(placement, tokens, ranks)
     steps = [
-        [visible_pairs(held[i], held[(i - step) % ranks], causal=causal) for i in range(ranks)]
+        [visible_pairs(shards[i], shards[(i - step) % ranks], causal=causal) for i in range(ranks)]
         for step in range(ranks)
     ]
     return sum(max(step) for step in steps) * ranks / sum(sum(step) for step in steps)

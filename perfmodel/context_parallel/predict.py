@@ -64,12 +64,12 @@ class ContextPrediction:
 
     def __add__(self, other: ContextPrediction) -> ContextPrediction:
         """One after the other, such as a forward and a backward pass."""
-        added = {
+        sums = {
             name: getattr(self, name) + getattr(other, name)
             for name in ContextPrediction.__dataclass_fields__
             if name not in ("way", "placement", "ranks")
         }
-        return replace(self, **added)
+        return replace(self, **sums)
 
 
 @dataclass(frozen=True)
@@ -111,16 +111,16 @@ def predict_context(
         raise UnknownName("way to share attention", way, _WAYS)
     _check(problem, way, ranks)
     times = clock or Clock(device, asked or {})
-    both: tuple[Direction, ...] = ("fwd", "bwd")
-    passes = both if problem.direction == "fwdbwd" else (problem.direction,)
-    found = [
+    directions: tuple[Direction, ...] = ("fwd", "bwd")
+    passes = directions if problem.direction == "fwdbwd" else (problem.direction,)
+    predictions = [
         _WAYS[way](
             _Shared(replace(problem, direction=one), ranks, placement, merged, gradient, carrier,
                     times)
         )
         for one in passes
     ]  # fmt: skip
-    return found[0] if len(found) == 1 else found[0] + found[1]
+    return predictions[0] if len(predictions) == 1 else predictions[0] + predictions[1]
 
 
 def ring_steps(problem: Attention, ranks: int, placement: str) -> Steps:
@@ -129,9 +129,9 @@ def ring_steps(problem: Attention, ranks: int, placement: str) -> Steps:
         check_divides(problem.seq_kv, ranks, "parts, one a device")
         block = calls.of(problem, 1, problem.seq_kv // ranks, causal=False)
         return [[(block,)] * ranks] * ranks
-    held: tuple[Held, ...] = placed(placement, problem.seq_q, ranks)
+    shards: tuple[Held, ...] = placed(placement, problem.seq_q, ranks)
     return [
-        [calls.calls(problem, held[i], held[(i - step) % ranks]) for step in range(ranks)]
+        [calls.calls(problem, shards[i], shards[(i - step) % ranks]) for step in range(ranks)]
         for i in range(ranks)
     ]
 
@@ -143,18 +143,18 @@ def _ring(shared: _Shared) -> ContextPrediction:
     merging = np.array([[_merging(shared, at, step) for at, step in enumerate(d)] for d in steps])
     computing = np.array([[shared.clock.together(step) for step in device] for device in steps])
     crossing = exchanged("ring", shared.problem, shared.ranks, gradient=shared.gradient)
-    each = sum(float(one.sent_bytes) for one in crossing) / max(shared.ranks - 1, 1)
-    send = shared.carrier.send_seconds(each) if shared.ranks > 1 else np.zeros(3)
-    ran = ring.run(computing + merging, send)
-    busiest = int(ran.busy_seconds[:, 0].argmax())
+    step_bytes = sum(float(one.sent_bytes) for one in crossing) / max(shared.ranks - 1, 1)
+    send = shared.carrier.send_seconds(step_bytes) if shared.ranks > 1 else np.zeros(3)
+    timeline = ring.run(computing + merging, send)
+    busiest = int(timeline.busy_seconds[:, 0].argmax())
     placement = "" if shared.problem.seq_q == 1 else shared.placement
     merge = merging[busiest].sum(axis=0)
-    return _found(
-        "ring", placement, shared, ran.seconds, ran.busy_seconds[busiest], merge, crossing
+    return _prediction(
+        "ring", placement, shared, timeline.seconds, timeline.busy_seconds[busiest], merge, crossing
     )
 
 
-def _merging(shared: _Shared, step: int, made: tuple[Attention, ...]) -> np.ndarray:
+def _merging(shared: _Shared, step: int, problems: tuple[Attention, ...]) -> np.ndarray:
     """Seconds to add a step's results to those of the steps before.
 
     Forward: the output, rescaled. Backward: the gradients of queries, keys and values.
@@ -163,10 +163,10 @@ def _merging(shared: _Shared, step: int, made: tuple[Attention, ...]) -> np.ndar
         return np.zeros(3)
     problem, sizes = shared.problem, shared.problem.sizes()
     groups = sizes["b"] * sizes["g"]
-    rows = groups * sizes["r"] * sum(call.seq_q for call in made)
+    rows = groups * sizes["r"] * sum(call.seq_q for call in problems)
     if problem.direction == "fwd":
         return shared.clock.merging(rows, sizes["e"], problem.elements()["output"].name)
-    cells = groups * sum(call.seq_kv for call in made)
+    cells = groups * sum(call.seq_kv for call in problems)
     dtype = problem.elements()["gradient"].name
     parts = ((rows, sizes["d"]), (cells, sizes["d"]), (cells, sizes["e"]))
     return sum((shared.clock.merging(*part, dtype) for part in parts), start=np.zeros(3))
@@ -176,29 +176,29 @@ def _gather(shared: _Shared) -> ContextPrediction:
     """Gather all keys first (forward), or scatter the gradients of all keys at the end
     (backward)."""
     check_divides(shared.problem.seq_q, shared.ranks, "parts, one a device")
-    held = placed(shared.placement, shared.problem.seq_q, shared.ranks)
-    times = [shared.clock.together(calls.before(shared.problem, own)) for own in held]
+    shards = placed(shared.placement, shared.problem.seq_q, shared.ranks)
+    times = [shared.clock.together(calls.before(shared.problem, shard)) for shard in shards]
     crossing = exchanged("gather", shared.problem, shared.ranks, gradient=shared.gradient)
-    return _alone("gather", shared.placement, shared, max(times, key=lambda t: t[0]), crossing)
+    return _serial("gather", shared.placement, shared, max(times, key=lambda t: t[0]), crossing)
 
 
 def _ulysses(shared: _Shared) -> ContextPrediction:
     """Each device has all tokens of its heads; too few key-value heads are repeated."""
     problem, ranks = shared.problem, shared.ranks
     check_divides(problem.seq_q, ranks, "parts, one a device")
-    repeated = replace(problem, heads_kv=max(problem.heads_kv, ranks))
-    own = replace(repeated, heads_q=problem.heads_q // ranks, heads_kv=repeated.heads_kv // ranks)
-    crossing = exchanged("ulysses", repeated, ranks)
-    return _alone("ulysses", "", shared, shared.clock.together([own]), crossing)
+    full = replace(problem, heads_kv=max(problem.heads_kv, ranks))
+    share = replace(full, heads_q=problem.heads_q // ranks, heads_kv=full.heads_kv // ranks)
+    crossing = exchanged("ulysses", full, ranks)
+    return _serial("ulysses", "", shared, shared.clock.together([share]), crossing)
 
 
 def _tree(shared: _Shared) -> ContextPrediction:
     """Each device attends to its own keys; outputs and statistics are reduced over all."""
     check_divides(shared.problem.seq_kv, shared.ranks, "parts, one a device")
     keys = shared.problem.seq_kv // shared.ranks
-    own = calls.of(shared.problem, 1, keys, causal=False)
+    share = calls.of(shared.problem, 1, keys, causal=False)
     crossing = exchanged("tree", shared.problem, shared.ranks)
-    return _alone("tree", "", shared, shared.clock.together([own]), crossing)
+    return _serial("tree", "", shared, shared.clock.together([share]), crossing)
 
 
 _WAYS: Mapping[str, Callable[[_Shared], ContextPrediction]] = {
@@ -212,7 +212,7 @@ WAYS = tuple(_WAYS)
 """Every way to share attention."""
 
 
-def _alone(
+def _serial(
     way: str,
     placement: str,
     shared: _Shared,
@@ -221,12 +221,12 @@ def _alone(
 ) -> ContextPrediction:
     """Kernels and exchanges one after the other."""
     carrier = shared.carrier
-    waiting = sum((carrier.exchange_seconds(one) for one in crossing), start=np.zeros(3))
-    nothing = np.zeros(3)
-    return _found(way, placement, shared, computing + waiting, computing, nothing, crossing)
+    wait = sum((carrier.exchange_seconds(one) for one in crossing), start=np.zeros(3))
+    zero = np.zeros(3)
+    return _prediction(way, placement, shared, computing + wait, computing, zero, crossing)
 
 
-def _found(
+def _prediction(
     way: str,
     placement: str,
     shared: _Shared,
@@ -277,11 +277,11 @@ def _check(problem: Attention, way: str, ranks: int) -> None:
 
 def _check_heads(problem: Attention, ranks: int) -> None:
     queries, keys = problem.heads_q, problem.heads_kv
-    can = [
+    counts = [
         n for n in range(1, queries + 1) if queries % n == 0 and (keys % n == 0 or n % keys == 0)
     ]
-    if ranks not in can:
+    if ranks not in counts:
         raise ProblemError(
             f"ulysses deals {queries} query and {keys} key-value heads out evenly, which "
-            f"{ranks} devices do not allow; take {', '.join(map(str, can))} devices, or ring"
+            f"{ranks} devices do not allow; take {', '.join(map(str, counts))} devices, or ring"
         )

@@ -55,19 +55,19 @@ def threshold(
     steps = [calls.of(problem, n, n, causal=False) for n in blocks]
     times.together(steps)
     computing = np.array([times.known[step][0] for step in steps])
-    sending = np.array([carrier.send_seconds(_sent(step))[0] for step in steps])
-    short = np.flatnonzero(computing < sending)
-    at = int(short[-1]) + 1 if short.size else 0
-    if at == len(blocks):
+    sends = np.array([carrier.send_seconds(_block_bytes(step))[0] for step in steps])
+    misses = np.flatnonzero(computing < sends)
+    i = int(misses[-1]) + 1 if misses.size else 0
+    if i == len(blocks):
         raise ProblemError(
             f"not even a block of {LONGEST:,} tokens hides its transfer on {device.slug}; "
             "take a faster link, or fewer key-value heads"
         )
-    useful = float(steps[at].flops())
-    return Threshold(blocks[at], float(computing[at]), float(sending[at]), useful / computing[at])
+    flops = float(steps[i].flops())
+    return Threshold(blocks[i], float(computing[i]), float(sends[i]), flops / computing[i])
 
 
-def _sent(step: Attention) -> float:
+def _block_bytes(step: Attention) -> float:
     """Bytes of a block's keys and values, which two devices exchange."""
     pair = replace(step, seq_q=2 * step.seq_q, seq_kv=2 * step.seq_kv)
     return sum(float(one.sent_bytes) for one in exchanged("ring", pair, 2))
@@ -75,11 +75,11 @@ def _sent(step: Attention) -> float:
 
 def _lengths() -> list[int]:
     """Blocks from one grain to the longest, a sixteenth apart, in whole grains."""
-    found = [_GRAIN]
-    while found[-1] < LONGEST:
-        found.append(min(max(found[-1] * 17 // 16 // _GRAIN, found[-1] // _GRAIN + 1) * _GRAIN,
+    sizes = [_GRAIN]
+    while sizes[-1] < LONGEST:
+        sizes.append(min(max(sizes[-1] * 17 // 16 // _GRAIN, sizes[-1] // _GRAIN + 1) * _GRAIN,
                          LONGEST))  # fmt: skip
-    return found
+    return sizes
 
 
 @dataclass(frozen=True)
@@ -112,20 +112,20 @@ def crossovers(
     Ways that cannot share the problem are left out. Raises `ProblemError` where none remains.
     """
     times = clock or Clock(device)
-    found = []
+    rows = []
     for tokens in lengths:
         queries = 1 if problem.seq_q == 1 else tokens
-        one = replace(problem, seq_q=queries, seq_kv=tokens)
+        case = replace(problem, seq_q=queries, seq_kv=tokens)
         ways: dict[str, ContextPrediction] = {}
-        refused: list[ProblemError] = []
+        errors: list[ProblemError] = []
         for way in WAYS:
             try:
                 ways[way] = predict_context(
-                    one, device, carrier, ranks, way=way, placement=placement, clock=times
+                    case, device, carrier, ranks, way=way, placement=placement, clock=times
                 )
             except ProblemError as error:
-                refused.append(error)
+                errors.append(error)
         if not ways:
-            raise refused[0]
-        found.append(Crossover(tokens, ways))
-    return tuple(found)
+            raise errors[0]
+        rows.append(Crossover(tokens, ways))
+    return tuple(rows)

@@ -47,15 +47,15 @@ def exchanged(
     `gradient` is the type in which partial dK and dV are sent; they are computed in the problem's
     type.
     """
-    axis, lies = _LIES[way]
-    stored = {(tensor, axis): along for tensor, along in lies[problem.direction].items()}
+    axis, layouts = _LIES[way]
+    placement = {(tensor, axis): along for tensor, along in layouts[problem.direction].items()}
     streams = way != "gather"  # the kernels start once all keys have arrived
-    found = crossing(replace(problem, causal=False), {axis: ranks}, stored, fused=streams)
-    wider = float(element(gradient).bits / problem.elements()["gradient"].bits)
-    return tuple(_wider(one, wider) if one.tensor in _GRADIENTS else one for one in found)
+    transfers = crossing(replace(problem, causal=False), {axis: ranks}, placement, fused=streams)
+    factor = float(element(gradient).bits / problem.elements()["gradient"].bits)
+    return tuple(_multiple(one, factor) if one.tensor in _GRADIENTS else one for one in transfers)
 
 
-def _wider(exchange: Exchange, times: float) -> Exchange:
+def _multiple(exchange: Exchange, times: float) -> Exchange:
     """The same exchange with `times` the bytes, if it sums partial results."""
     if exchange.kind != "reduce-scatter":
         return exchange
@@ -77,6 +77,6 @@ def ring_held_bytes(problem: Attention, ranks: int) -> float:
     heads = sizes["b"] * sizes["g"]
     rows = heads * sizes["r"] * sizes["q"] / ranks
     cells = heads * sizes["x"] / ranks
-    own = rows * (sizes["d"] * elements["data"].bytes + sizes["e"] * elements["output"].bytes)
-    passing = cells * (sizes["d"] + sizes["e"]) * elements["kv"].bytes
-    return float(own + 2 * passing)
+    resident = rows * (sizes["d"] * elements["data"].bytes + sizes["e"] * elements["output"].bytes)
+    blocks = cells * (sizes["d"] + sizes["e"]) * elements["kv"].bytes
+    return float(resident + 2 * blocks)

@@ -62,21 +62,21 @@ def visit(band: Band | None, seq_q: Number, seq_kv: Number, br: Number, bc: Numb
     the other); other symbolic tiles raise `ProblemError`.
     """
     if band is None or not band.bounded:
-        return _every(seq_q, seq_kv, br, bc)
+        return _all_visits(seq_q, seq_kv, br, bc)
     if band.sparse:
-        every, s = _every(seq_q, seq_kv, br, bc), band.share
-        pairs, queries, keys = s * every.pairs, s * every.queries, s * every.keys
+        visits, s = _all_visits(seq_q, seq_kv, br, bc), band.share
+        pairs, queries, keys = s * visits.pairs, s * visits.queries, s * visits.keys
         # Few tiles together may see fewer than all rows or keys.
-        rows, seen = minimum(seq_q, queries), minimum(seq_kv, keys)
-        return Visits(pairs, queries, keys, s * every.area, rows, s * seq_kv, seen, rows)
+        rows, cols = minimum(seq_q, queries), minimum(seq_kv, keys)
+        return Visits(pairs, queries, keys, s * visits.area, rows, s * seq_kv, cols, rows)
     if is_symbolic(seq_q, seq_kv, br, bc):
         return _symbolic(band, seq_q, seq_kv, br, bc)
     if band.aligned and band.left is not None:
-        return _aligned(band.left, seq_q, seq_kv, br, bc)
+        return _window_visits(band.left, seq_q, seq_kv, br, bc)
     return _exact(band, seq_q, seq_kv, br, bc)
 
 
-def _every(seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
+def _all_visits(seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
     """All pairs of tiles."""
     tq, tk = ceil_div(seq_q, br), ceil_div(seq_kv, bc)
     return Visits(
@@ -97,7 +97,7 @@ def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) ->
     shift = seq_kv - seq_q
     zero = 0 * (tq + tk)
     if band.right is None:
-        above, at_end, none_below = wide(tq) * tk, tq, zero
+        upper, end_tiles, none_below = wide(tq) * tk, tq, zero
     else:
         offset = shift + band.right
         # Tiles before the last end at row (i+1)·Br: the first `none_below` see nothing, those from
@@ -105,41 +105,41 @@ def _exact(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number) ->
         none_below = maximum(floor_div(-offset, br), 0)
         full = maximum(ceil_div(seq_kv - offset, br) - 1, none_below)
         start = (none_below + 1) * br + offset + bc - 1
-        rising = floor_sum(full - none_below, bc, br, start)
-        above = rising + wide(tq - full) * tk
+        ramp = floor_sum(full - none_below, bc, br, start)
+        upper = ramp + wide(tq - full) * tk
         # Tiles whose last key tile is the ragged one: e_i > (tk − 1)·Bc.
-        at_end = tq - maximum(floor_div((tk - 1) * bc - offset, br), 0)
+        end_tiles = tq - maximum(floor_div((tk - 1) * bc - offset, br), 0)
     if band.left is None:
-        start, below, last_low, hidden = zero, zero, zero, zero
+        start, lower, last_low, gap = zero, zero, zero, zero
     else:
         start = shift - band.left + 1
-        skipped = clamp(floor_div(-start, br) + 1, 0, tq)
-        below = floor_sum(tq - skipped, bc, br, skipped * br + start)
+        skip = clamp(floor_div(-start, br) + 1, 0, tq)
+        lower = floor_sum(tq - skip, bc, br, skip * br + start)
         last_low = floor_div(clamp((tq - 1) * br + start, 0, seq_kv), bc)
         # The key ranges of successive tiles leave no gap, so only keys before the first range are
         # unseen.
-        hidden = floor_div(clamp(none_below * br + start, 0, seq_kv), bc) * bc
-    pairs = above - below
+        gap = floor_div(clamp(none_below * br + start, 0, seq_kv), bc) * bc
+    pairs = upper - lower
     ragged_keys = tk * bc - seq_kv
-    keys = wide(pairs) * bc - wide(at_end) * ragged_keys
+    keys = wide(pairs) * bc - wide(end_tiles) * ragged_keys
     last_pairs = tk - last_low
     last_keys = last_pairs * bc - ragged_keys
     ragged_rows = tq * br - seq_q
-    unseen = none_below * br
-    every = (pairs - (tq - none_below - 1)) * bc
+    blind_rows = none_below * br
+    bound = (pairs - (tq - none_below - 1)) * bc
     return Visits(
         pairs=wide(pairs),
         queries=wide(pairs) * br - wide(ragged_rows) * last_pairs,
         keys=wide(keys),
         area=wide(keys) * br - wide(ragged_rows) * last_keys,
-        distinct_queries=seq_q - unseen,
-        most_keys=_most_keys(band, seq_kv, br, bc, last_keys, start, every),
-        distinct_keys=seq_kv - hidden,
-        most_queries=_most_queries(band, seq_q - unseen, br, bc, shift),
+        distinct_queries=seq_q - blind_rows,
+        most_keys=_most_keys(band, seq_kv, br, bc, last_keys, start, bound),
+        distinct_keys=seq_kv - gap,
+        most_queries=_most_queries(band, seq_q - blind_rows, br, bc, shift),
     )
 
 
-def _aligned(left: Number, seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
+def _window_visits(left: Number, seq_q: Number, seq_kv: Number, br: Number, bc: Number) -> Visits:
     """A causal window whose key tiles begin at each query tile's own first key.
 
     Query tile i visits ⌈(e_i − f_i)/Bc⌉ tiles. The first query tiles, whose window reaches back
@@ -149,25 +149,25 @@ def _aligned(left: Number, seq_q: Number, seq_kv: Number, br: Number, bc: Number
     tq, tk = ceil_div(seq_q, br), ceil_div(seq_kv, bc)
     shift = seq_kv - seq_q
     start = shift - left + 1
-    whole = clamp(floor_div(-start, br) + 1, 0, tq)
-    ends = where(whole == tq, 1, 0)
+    full = clamp(floor_div(-start, br) + 1, 0, tq)
+    ends = where(full == tq, 1, 0)
     none_below = maximum(floor_div(-shift, br), 0)
-    early = clamp(minimum(whole, tq - 1) - none_below, 0, tq)
-    rising = floor_sum(early, bc, br, (none_below + 1) * br + shift + bc - 1)
+    head = clamp(minimum(full, tq - 1) - none_below, 0, tq)
+    ramp = floor_sum(head, bc, br, (none_below + 1) * br + shift + bc - 1)
     first = maximum(floor_div((tk - 1) * bc - shift, br), 0)
-    at_end = clamp(minimum(whole, tq - 1) - first, 0, tq) + ends
+    end_tiles = clamp(minimum(full, tq - 1) - first, 0, tq) + ends
     # Interior tiles of the later ones, and the extent of their last tile beyond the keys.
-    later = clamp(tq - 1 - whole, 0, tq)
-    each = ceil_div(br + left - 1, bc)
-    over = clamp(floor_div(seq_kv - each * bc - start, br) + 1, whole, whole + later)
-    many = whole + later - over
-    beyond = wide(many) * (each * bc - seq_kv + start)
-    beyond = beyond + floor_div(wide(many) * (over + whole + later - 1), 2) * br
-    last_keys = where(whole == tq, seq_kv, seq_kv - ((tq - 1) * br + start))
+    tail = clamp(tq - 1 - full, 0, tq)
+    tiles = ceil_div(br + left - 1, bc)
+    edge = clamp(floor_div(seq_kv - tiles * bc - start, br) + 1, full, full + tail)
+    span = full + tail - edge
+    overhang = wide(span) * (tiles * bc - seq_kv + start)
+    overhang = overhang + floor_div(wide(span) * (edge + full + tail - 1), 2) * br
+    last_keys = where(full == tq, seq_kv, seq_kv - ((tq - 1) * br + start))
     last_pairs = ceil_div(last_keys, bc)
-    pairs = rising + wide(later) * each + last_pairs
-    clipped = wide(at_end - ends) * (tk * bc - seq_kv) + beyond
-    keys = wide(pairs - last_pairs) * bc - clipped + last_keys
+    pairs = ramp + wide(tail) * tiles + last_pairs
+    clipping = wide(end_tiles - ends) * (tk * bc - seq_kv) + overhang
+    keys = wide(pairs - last_pairs) * bc - clipping + last_keys
     ragged_rows = tq * br - seq_q
     return Visits(
         pairs=wide(pairs),
@@ -175,47 +175,47 @@ def _aligned(left: Number, seq_q: Number, seq_kv: Number, br: Number, bc: Number
         keys=wide(keys),
         area=wide(keys) * br - wide(ragged_rows) * last_keys,
         distinct_queries=seq_q - none_below * br,
-        most_keys=minimum(seq_kv, each * bc),
+        most_keys=minimum(seq_kv, tiles * bc),
         distinct_keys=seq_kv - clamp(none_below * br + start, 0, seq_kv),
         most_queries=_most_queries(Band("q", "x", left, 0), seq_q - none_below * br, br, bc, shift),
     )
 
 
 def _most_keys(band: Band, seq_kv: Number, br: Number, bc: Number, last_keys: Number,
-               start: Number, every: Number) -> Number:  # fmt: skip
+               start: Number, bound: Number) -> Number:  # fmt: skip
     """Bound on the key extent of the busiest query tile; exact without a left edge.
 
-    Interior tiles see Br + left + right − 1 keys from i·Br + `start` on. `every` is the extent that
+    Interior tiles see Br + left + right − 1 keys from i·Br + `start` on. `bound` is the extent that
     remains where every other tile visits one key tile.
     """
     if band.right is None:
-        return minimum(seq_kv, every)
+        return minimum(seq_kv, bound)
     if band.left is None:
         return last_keys
-    most = _straddled(br + band.left + band.right - 1, start, br, bc)
-    return minimum(minimum(seq_kv, most), every)
+    most = _straddle(br + band.left + band.right - 1, start, br, bc)
+    return minimum(minimum(seq_kv, most), bound)
 
 
-def _most_queries(band: Band, seen: Number, br: Number, bc: Number, shift: Number) -> Number:
-    """Bound on the query extent of the busiest key tile; `seen` rows see any key.
+def _most_queries(band: Band, rows: Number, br: Number, bc: Number, shift: Number) -> Number:
+    """Bound on the query extent of the busiest key tile; `rows` rows see any key.
 
     Without a left edge every such row sees the first keys. With one, only rows whose window reaches
     the tile do.
     """
     if band.left is None or band.right is None:
-        return seen
+        return rows
     reach = bc + band.left + band.right - 1
-    return minimum(seen, _straddled(reach, -shift - band.right, bc, br))
+    return minimum(rows, _straddle(reach, -shift - band.right, bc, br))
 
 
-def _straddled(reach: Number, start: Number, step: Number, tile: Number) -> Number:
+def _straddle(reach: Number, start: Number, step: Number, tile: Number) -> Number:
     """Largest extent of the tiles that an interval of length `reach` overlaps.
 
     The intervals start at i·`step` + `start`. Their offsets within a tile differ by multiples of
     gcd(step, tile).
     """
-    common = np.gcd(np.asarray(step, dtype=np.int64), np.asarray(tile, dtype=np.int64))
-    latest = tile - common + start % common
+    divisor = np.gcd(np.asarray(step, dtype=np.int64), np.asarray(tile, dtype=np.int64))
+    latest = tile - divisor + start % divisor
     return (floor_div(latest + reach - 1, tile) + 1) * tile
 
 
@@ -227,10 +227,10 @@ def _symbolic(band: Band, seq_q: Number, seq_kv: Number, br: Number, bc: Number)
     """
     import sympy
 
-    plain = band.left is None and band.right == 0 and sympy.simplify(seq_q - seq_kv) == 0
+    square = band.left is None and band.right == 0 and sympy.simplify(seq_q - seq_kv) == 0
     tq, tk = sympy.simplify(sympy.S(seq_q) / br), sympy.simplify(sympy.S(seq_kv) / bc)
     ratio = sympy.simplify(sympy.S(br) / bc)
-    if not (plain and tq.is_integer and tk.is_integer):
+    if not (square and tq.is_integer and tk.is_integer):
         raise ProblemError(
             "a symbolic mask needs a causal square problem whose tiles divide it; use numbers"
         )

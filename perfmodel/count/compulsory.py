@@ -18,11 +18,11 @@ def compulsory_bytes(problem: Problem) -> np.ndarray:
     """
     algorithm, elements = problem.algorithm(), problem.elements()
 
-    def moved(names: Sequence[str], extents: Mapping[str, Number]) -> np.ndarray:
+    def total(names: Sequence[str], extents: Mapping[str, Number]) -> np.ndarray:
         sizes = {axis: np.asarray(size, np.float64) for axis, size in extents.items()}
         tensors = [algorithm.tensors[name] for name in names]
-        each = [rule.size(sizes, item) * elements[item.element].bytes for item in tensors]
-        return np.asarray(sum(each))
+        parts = [rule.size(sizes, item) * elements[item.element].bytes for item in tensors]
+        return np.asarray(sum(parts))
 
     inputs = [name for name in algorithm.inputs if name not in problem.aliased()]
-    return np.asarray(moved(inputs, problem.seen()) + moved(algorithm.outputs, problem.sizes()))
+    return np.asarray(total(inputs, problem.seen()) + total(algorithm.outputs, problem.sizes()))

@@ -141,14 +141,14 @@ def memory_bytes(schedule: Schedule, sizes: rule.Sizes, elements: Elements) -> N
     Of a sharded tensor a device holds the largest part that any kernel needs.
     """
     tensors = schedule.algorithm.tensors
-    held: dict[str, Number] = {}
+    counts: dict[str, Number] = {}
     for kernel in schedule.kernels:
-        own = rule.shard(kernel, sizes)[1] if kernel.mesh else sizes
+        local = rule.shard(kernel, sizes)[1] if kernel.mesh else sizes
         for name in (*schedule.reads(kernel), *schedule.writes(kernel)):
-            if name not in held or kernel.mesh:
-                found = rule.size(own, tensors[name])
-                held[name] = maximum(held[name], found) if name in held else found
-    return sum(to_bytes(n, elements[tensors[name].element]) for name, n in held.items())
+            if name not in counts or kernel.mesh:
+                size = rule.size(local, tensors[name])
+                counts[name] = maximum(counts[name], size) if name in counts else size
+    return sum(to_bytes(n, elements[tensors[name].element]) for name, n in counts.items())
 
 
 def _count_kernel(
@@ -164,17 +164,17 @@ def _count_kernel(
     row_passes: Number = 1
     for name in schedule.reads(kernel):
         kind = elements[tensors[name].element]
-        again = rule.normaliser_passes(schedule, nest, name)
-        row_passes = maximum(row_passes, again)
-        l2[name] = Traffic(read_bytes=to_bytes(again * rule.moved(nest, tensors[name]), kind))
+        passes = rule.normaliser_passes(schedule, nest, name)
+        row_passes = maximum(row_passes, passes)
+        l2[name] = Traffic(read_bytes=to_bytes(passes * rule.moved(nest, tensors[name]), kind))
         hbm[name] = Traffic(read_bytes=to_bytes(rule.least(nest, tensors[name]), kind))
     for name in schedule.writes(kernel):
-        l2[name] = _written(schedule, kernel, nest, tensors[name], elements)
-        whole = rule.size(sizes, tensors[name])
-        hbm[name] = Traffic(write_bytes=to_bytes(whole, elements[tensors[name].element]))
+        l2[name] = _output_traffic(schedule, kernel, nest, tensors[name], elements)
+        total = rule.size(sizes, tensors[name])
+        hbm[name] = Traffic(write_bytes=to_bytes(total, elements[tensors[name].element]))
     for name in kernel.clears:
-        whole = rule.size(sizes, tensors[name])
-        l2[name] = hbm[name] = Traffic(write_bytes=to_bytes(whole, elements[tensors[name].element]))
+        total = rule.size(sizes, tensors[name])
+        l2[name] = hbm[name] = Traffic(write_bytes=to_bytes(total, elements[tensors[name].element]))
     matrix, vector, special = operations(schedule, kernel, nest)
     shared, registers = footprint(schedule, kernel, nest, elements)
     return KernelCost(
@@ -194,38 +194,38 @@ def _count_kernel(
     )
 
 
-def _written(
+def _output_traffic(
     schedule: Schedule, kernel: Kernel, nest: rule.Nest, tensor: Tensor, elements: Elements
 ) -> Traffic:
     """Traffic of an output: written once, rewritten on every pass, added atomically, or in partial
     results."""
     final = elements[tensor.element]
-    spilt = elements[kernel.spill.get(tensor.name, tensor.element)]
-    writes, whole = rule.moved(nest, tensor), rule.size(nest.sizes, tensor)
+    spill = elements[kernel.spill.get(tensor.name, tensor.element)]
+    writes, total = rule.moved(nest, tensor), rule.size(nest.sizes, tensor)
     if rule.reduced_outside(schedule, kernel, tensor, grid=True):
         if tensor.name in kernel.atomic:
-            return Traffic(atomic_bytes=to_bytes(writes, spilt))
+            return Traffic(atomic_bytes=to_bytes(writes, spill))
         # One slice needs no second kernel: it writes the result in its final type.
         slices = slices_of(schedule, kernel, nest, tensor)
-        alone = to_bytes(whole, final)
-        return Traffic(write_bytes=where(slices == 1, alone, to_bytes(writes, spilt)))
+        direct = to_bytes(total, final)
+        return Traffic(write_bytes=where(slices == 1, direct, to_bytes(writes, spill)))
     if not rule.reduced_outside(schedule, kernel, tensor, grid=False):
         return Traffic(write_bytes=to_bytes(writes, final))
     # Rows that see no key are written once too, as zeros.
-    touched = rule.touched(nest, tensor)
-    first = 0 if tensor.name in kernel.zeroed else touched
+    span = rule.touched(nest, tensor)
+    first = 0 if tensor.name in kernel.zeroed else span
     return Traffic(
-        read_bytes=to_bytes(writes - first, spilt),
-        write_bytes=to_bytes(writes - touched, spilt) + to_bytes(whole, final),
+        read_bytes=to_bytes(writes - first, spill),
+        write_bytes=to_bytes(writes - span, spill) + to_bytes(total, final),
     )
 
 
 def slices_of(schedule: Schedule, kernel: Kernel, nest: rule.Nest, tensor: Tensor) -> Number:
     """Number of grid slices that share one output: 1 where no grid loop reduces it."""
     axes = rule.reduced_outside(schedule, kernel, tensor, grid=True)
-    again = rule.outside(kernel, tensor)
+    loops = rule.outside(kernel, tensor)
     return product(
-        nest.trips(axis, tuple(loop for loop in again[axis] if loop.grid)) for axis in axes
+        nest.trips(axis, tuple(loop for loop in loops[axis] if loop.grid)) for axis in axes
     )
 
 
@@ -241,20 +241,20 @@ def _count_combine(
     special: Number = 0
     for name in kernel.combines:
         maker = next(k for k in schedule.kernels if name in schedule.writes(k) and k is not kernel)
-        made_in = rule.nest(schedule, maker, sizes)
-        slices = slices_of(schedule, made_in.kernel, made_in, tensors[name])
-        parts = rule.moved(made_in, tensors[name])
-        spilt = elements[maker.spill.get(name, tensors[name].element)]
+        source = rule.nest(schedule, maker, sizes)
+        slices = slices_of(schedule, source.kernel, source, tensors[name])
+        parts = rule.moved(source, tensors[name])
+        spill = elements[maker.spill.get(name, tensors[name].element)]
         final = elements[tensors[name].element]
-        many = slices != 1
+        sliced = slices != 1
         traffic = Traffic(
-            read_bytes=where(many, to_bytes(parts, spilt), 0),
-            write_bytes=where(many, to_bytes(rule.size(made_in.sizes, tensors[name]), final), 0),
+            read_bytes=where(sliced, to_bytes(parts, spill), 0),
+            write_bytes=where(sliced, to_bytes(rule.size(source.sizes, tensors[name]), final), 0),
         )
         l2[name] = hbm[name] = traffic
-        vector = vector + where(many, parts, 0)
+        vector = vector + where(sliced, parts, 0)
         if name in kernel.weights:
-            special = special + where(many, parts, 0)
+            special = special + where(sliced, parts, 0)
     nest = rule.Nest(kernel, sizes, None, None)
     return KernelCost(
         name=kernel.name,
@@ -304,18 +304,18 @@ def _rescales(schedule: Schedule, kernel: Kernel, nest: rule.Nest) -> Number:
     the chip on every pass is normalised each time: two rescales and a division (FlashAttention-2,
     section 3.1).
     """
-    streamed = {loop.axis for loop in kernel.nest if not loop.grid}
+    stream_axes = {loop.axis for loop in kernel.nest if not loop.grid}
     steps = [schedule.algorithm.step(name) for name in kernel.steps]
-    along = {step.along for step in steps if step.kind == "normalisation"} & streamed
+    axes = {step.along for step in steps if step.kind == "normalisation"} & stream_axes
     work: Number = 0
     for step in steps:
-        for axis in along & set(step.reduces) if step.kind == "contraction" else ():
+        for axis in axes & set(step.reduces) if step.kind == "contraction" else ():
             tensor = schedule.algorithm.tensors[step.outputs[0]]
-            again = {str(axis): kernel.loops(str(axis))}
-            spilt = kernel.loops(str(axis)) and rule.reduced_outside(
+            repeats = {str(axis): kernel.loops(str(axis))}
+            spills = kernel.loops(str(axis)) and rule.reduced_outside(
                 schedule, kernel, tensor, grid=False
             )
-            work = work + (3 if spilt else 1) * nest.over(tensor.axes, again)
+            work = work + (3 if spills else 1) * nest.over(tensor.axes, repeats)
     return work
 
 
@@ -334,19 +334,19 @@ def shared_traffic(
         return 0
     rows, columns = kernel.operand_tile
     tensors = schedule.algorithm.tensors
-    inside = {n for name in kernel.steps for n in schedule.algorithm.step(name).outputs}
+    inner = {n for name in kernel.steps for n in schedule.algorithm.step(name).outputs}
     total: Number = 0
     for name in kernel.steps:
         step = schedule.algorithm.step(name)
         if step.kind != "contraction":
             continue
         n = rule.points(schedule, nest, step)
-        for operand, shared_by in zip(step.inputs, (columns, rows), strict=True):
+        for operand, reuse in zip(step.inputs, (columns, rows), strict=True):
             if kernel.in_registers(name, operand):
                 continue
             kind = elements[tensors[operand].element]
-            total = total + to_bytes(n, kind) / shared_by
-            if operand in inside:
+            total = total + to_bytes(n, kind) / reuse
+            if operand in inner:
                 total = total + to_bytes(nest.over(tensors[operand].axes, {}), kind)
     for name in kernel.staged:
         role = kernel.spill.get(name, tensors[name].element)
@@ -364,7 +364,7 @@ def footprint(
     kernel without shared memory (`operand_tile` is None) holds everything in registers.
     """
     tensors = schedule.algorithm.tensors
-    streamed = {loop.axis for loop in kernel.nest if not loop.grid}
+    stream_axes = {loop.axis for loop in kernel.nest if not loop.grid}
     reads = set(schedule.reads(kernel))
     shared: Number = 0
     registers: Number = 0
@@ -374,16 +374,16 @@ def footprint(
     operands = {n for step in steps if step.kind == "contraction" for n in step.inputs}
     for name in names:
         tensor = tensors[name]
-        held = product(rule.extents(tensor, nest.allocated))
+        tile = product(rule.extents(tensor, nest.allocated))
         kind = elements["accumulator" if name in sums else tensor.element]
         if name in reads and kernel.operand_tile is not None and name not in kernel.registers:
-            copies = kernel.stages if streamed & set(tensor.axes) else 1
-            shared = shared + copies * to_bytes(held, kind)
+            copies = kernel.stages if stream_axes & set(tensor.axes) else 1
+            shared = shared + copies * to_bytes(tile, kind)
         elif name in operands and name not in reads and name not in kernel.registers:
-            shared = shared + to_bytes(held, elements[tensor.element])
-            registers = registers + (to_bytes(held, kind) if name in sums else 0)
+            shared = shared + to_bytes(tile, elements[tensor.element])
+            registers = registers + (to_bytes(tile, kind) if name in sums else 0)
         else:
-            registers = registers + to_bytes(held, kind)
+            registers = registers + to_bytes(tile, kind)
     return shared, registers
 
 

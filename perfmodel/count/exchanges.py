@@ -98,25 +98,25 @@ def exchanges(
     for (name, _), axis in stored.items():
         if axis is not None and axis not in schedule.algorithm.tensors[name].axes:
             raise ProblemError(f"{name} has no axis {axis} that its shards could lie along")
-    counted = _Counted(schedule, sizes, elements, stored, _mesh(schedule))
-    found = []
+    counter = _Counter(schedule, sizes, elements, stored, _mesh(schedule))
+    transfers = []
     for kernel in schedule.kernels:
         if kernel.steps:
-            found += [*counted.arriving(kernel), *counted.leaving(kernel)]
-    return tuple(x for x in found if not is_one(x.ranks) and not np.all(x.sent_bytes == 0))
+            transfers += [*counter.arriving(kernel), *counter.leaving(kernel)]
+    return tuple(x for x in transfers if not is_one(x.ranks) and not np.all(x.sent_bytes == 0))
 
 
 def _mesh(schedule: Schedule) -> tuple[Loop, ...]:
     """A loop for each mesh axis, outermost first."""
-    found: dict[str, Loop] = {}
+    loops: dict[str, Loop] = {}
     for loop in (loop for kernel in schedule.kernels for loop in kernel.mesh):
-        if np.any(found.setdefault(str(loop.mesh), loop).ranks != loop.ranks):
+        if np.any(loops.setdefault(str(loop.mesh), loop).ranks != loop.ranks):
             raise ProblemError(f"mesh axis {loop.mesh} has two numbers of ranks; give it one")
-    return tuple(found.values())
+    return tuple(loops.values())
 
 
 @dataclass
-class _Counted:
+class _Counter:
     """A schedule with its sizes, and where the outputs of its kernels so far are stored."""
 
     schedule: Schedule
@@ -129,17 +129,17 @@ class _Counted:
     def arriving(self, kernel: Kernel) -> Iterator[Exchange]:
         """Exchanges that a kernel's inputs need."""
         devices = self._devices(kernel)
-        streamed = {loop.axis for loop in kernel.nest if not loop.grid}
+        stream_axes = {loop.axis for loop in kernel.nest if not loop.grid}
         for name in self.schedule.reads(kernel):
             tensor = self.schedule.algorithm.tensors[name]
-            lies = {loop.mesh: self._lies(tensor, loop) for loop in devices}
-            gathered = [x.mesh for x in devices if lies[x.mesh] and x.axis not in tensor.axes]
+            places = {loop.mesh: self._place(tensor, loop) for loop in devices}
+            gathers = [x.mesh for x in devices if places[x.mesh] and x.axis not in tensor.axes]
             for loop in devices:
-                if loop.mesh in gathered:
-                    kind: Kind = "ring" if lies[loop.mesh] in streamed else "all-gather"
-                    yield self._spread(kind, kernel, tensor, devices, loop, gathered)
-                elif lies[loop.mesh] not in (None, loop.axis):
-                    yield self._dealt(kernel, tensor, devices, loop)
+                if loop.mesh in gathers:
+                    kind: Kind = "ring" if places[loop.mesh] in stream_axes else "all-gather"
+                    yield self._spread(kind, kernel, tensor, devices, loop, gathers)
+                elif places[loop.mesh] not in (None, loop.axis):
+                    yield self._redistribution(kernel, tensor, devices, loop)
                 if any(loop.axis == window[0] for window in tensor.windows):
                     yield self._halo(kernel, tensor, devices, loop)
 
@@ -152,32 +152,32 @@ class _Counted:
                 if loop.mesh in split:
                     yield self._normaliser(kernel, step, devices, loop, split)
             for name in step.outputs:
-                lost = set(rule.reduces(self.schedule, kernel, name)) - {step.along}
+                sums = set(rule.reduces(self.schedule, kernel, name)) - {step.along}
                 tensor = self.schedule.algorithm.tensors[name]
-                yield from self._made(kernel, tensor, devices, lost)
+                yield from self._output_exchanges(kernel, tensor, devices, sums)
 
-    def _made(
-        self, kernel: Kernel, tensor: Tensor, devices: tuple[Loop, ...], lost: set[str]
+    def _output_exchanges(
+        self, kernel: Kernel, tensor: Tensor, devices: tuple[Loop, ...], sums: set[str]
     ) -> Iterator[Exchange]:
         """Exchanges of an output that is summed over devices, or stored elsewhere than it was
         made."""
-        later = [self.schedule.algorithm.step(name) for name in kernel.steps]
-        within = any(tensor.name in step.inputs for step in later)
-        summed = [loop.mesh for loop in devices if loop.axis in lost]
+        steps = [self.schedule.algorithm.step(name) for name in kernel.steps]
+        in_kernel = any(tensor.name in step.inputs for step in steps)
+        sum_axes = [loop.mesh for loop in devices if loop.axis in sums]
         for loop in reversed(devices):
-            made = loop.axis if loop.axis in tensor.axes else None
+            axis = loop.axis if loop.axis in tensor.axes else None
             key = (tensor.name, str(loop.mesh))
-            lies = self.left[key] = self.stored.get(key, made)
-            if loop.mesh in summed:
-                kind: Kind = "all-reduce" if lies is None else "reduce-scatter"
-                yield self._spread(kind, kernel, tensor, devices, loop, summed, within)
-            elif made is not None and lies is None:
+            place = self.left[key] = self.stored.get(key, axis)
+            if loop.mesh in sum_axes:
+                kind: Kind = "all-reduce" if place is None else "reduce-scatter"
+                yield self._spread(kind, kernel, tensor, devices, loop, sum_axes, in_kernel)
+            elif axis is not None and place is None:
                 # For a kernel that reads the whole tensor, the loop's axis does not index it.
-                whole = replace(loop, axis="")
-                others = tuple(whole if item is loop else item for item in devices)
-                yield self._spread("all-gather", kernel, tensor, others, whole, [loop.mesh])
-            elif made is not None and lies != made:
-                yield self._dealt(kernel, tensor, devices, loop)
+                full = replace(loop, axis="")
+                others = tuple(full if item is loop else item for item in devices)
+                yield self._spread("all-gather", kernel, tensor, others, full, [loop.mesh])
+            elif axis is not None and place != axis:
+                yield self._redistribution(kernel, tensor, devices, loop)
 
     def _spread(
         self,
@@ -186,38 +186,38 @@ class _Counted:
         tensor: Tensor,
         devices: tuple[Loop, ...],
         loop: Loop,
-        apart: Sequence[str | None],
-        within: bool = False,
+        axes: Sequence[str | None],
+        in_kernel: bool = False,
     ) -> Exchange:
-        """An exchange over one of the mesh axes `apart`; each of their devices holds a copy of the
+        """An exchange over one of the mesh axes `axes`; each of their devices holds a copy of the
         tensor."""
-        inner = apart[apart.index(loop.mesh) + 1 :]
+        inner = axes[axes.index(loop.mesh) + 1 :]
         loops = [item for item in devices if item.mesh not in inner]
-        before = self._held(tensor, loops)
-        after = self._held(tensor, [item for item in loops if item is not loop])
+        before = self._bytes(tensor, loops)
+        after = self._bytes(tensor, [item for item in loops if item is not loop])
         crossing = (before - after) * (2 if kind == "all-reduce" else 1)
-        whole = after * loop.ranks
-        return self._exchange(kind, kernel, tensor, devices, loop, whole, crossing, within)
+        total = after * loop.ranks
+        return self._exchange(kind, kernel, tensor, devices, loop, total, crossing, in_kernel)
 
-    def _dealt(
+    def _redistribution(
         self, kernel: Kernel, tensor: Tensor, devices: tuple[Loop, ...], loop: Loop
     ) -> Exchange:
         """Shards along one axis that become shards along another one: of p² pieces p stay in
         place."""
-        held = self._held(tensor, [item for item in devices if item is not loop])
-        crossing, whole = _exact(held * (loop.ranks - 1), loop.ranks), held * loop.ranks
-        return self._exchange("all-to-all", kernel, tensor, devices, loop, whole, crossing)
+        bytes_ = self._bytes(tensor, [item for item in devices if item is not loop])
+        crossing, total = _exact(bytes_ * (loop.ranks - 1), loop.ranks), bytes_ * loop.ranks
+        return self._exchange("all-to-all", kernel, tensor, devices, loop, total, crossing)
 
     def _halo(
         self, kernel: Kernel, tensor: Tensor, devices: tuple[Loop, ...], loop: Loop
     ) -> Exchange:
         """Edges of shards that windows fetch twice, at each of p − 1 borders."""
         others = tuple(item for item in devices if item.axis != loop.axis)
-        whole = self._held(tensor, others)
-        edges = maximum(self._held(tensor, others, along=loop) - whole, 0)
+        body = self._bytes(tensor, others)
+        edges = maximum(self._bytes(tensor, others, window=loop) - body, 0)
         borders = maximum(loop.ranks - 1, 1)
-        each, bytes_ = _exact(edges * loop.ranks, borders), whole * loop.ranks
-        return self._exchange("halo", kernel, tensor, (*others, loop), loop, bytes_, each)
+        share, bytes_ = _exact(edges * loop.ranks, borders), body * loop.ranks
+        return self._exchange("halo", kernel, tensor, (*others, loop), loop, bytes_, share)
 
     def _normaliser(
         self,
@@ -231,11 +231,11 @@ class _Counted:
         tensors = self.schedule.algorithm.tensors
         rows = tuple(a for a in self.schedule.algorithm.step_axes(step) if a != step.along)
         row = Tensor(f"{step.name} statistics", rows, "accumulator")
-        kept = [name for name in step.outputs if step.along in tensors[name].axes]
-        cut = any(name in self.schedule.writes(kernel) for name in kept)
-        one = self._spread("all-reduce", kernel, row, devices, loop, split, cut)
-        whole, sent = (_STATISTICS * n for n in (one.tensor_bytes, one.sent_bytes))
-        return replace(one, tensor_bytes=whole, sent_bytes=sent)
+        outputs = [name for name in step.outputs if step.along in tensors[name].axes]
+        in_kernel = any(name in self.schedule.writes(kernel) for name in outputs)
+        exchange = self._spread("all-reduce", kernel, row, devices, loop, split, in_kernel)
+        total, share = (_STATISTICS * n for n in (exchange.tensor_bytes, exchange.sent_bytes))
+        return replace(exchange, tensor_bytes=total, sent_bytes=share)
 
     def _exchange(
         self,
@@ -244,50 +244,50 @@ class _Counted:
         tensor: Tensor,
         devices: tuple[Loop, ...],
         loop: Loop,
-        whole: Number,
+        total: Number,
         crossing: Number,
-        within: bool = False,
+        in_kernel: bool = False,
     ) -> Exchange:
         """An exchange in which each device sends an equal share of the bytes `crossing` over all of
         them."""
         count = product(item.ranks for item in devices)
-        whole, each = _exact(whole, count), _exact(crossing, count)
+        total, share = _exact(total, count), _exact(crossing, count)
         mesh = str(loop.mesh)
-        return Exchange(kind, tensor.name, kernel.name, mesh, loop.ranks, whole, each, within)
+        return Exchange(kind, tensor.name, kernel.name, mesh, loop.ranks, total, share, in_kernel)
 
-    def _held(self, tensor: Tensor, loops: Iterable[Loop], along: Loop | None = None) -> Number:
+    def _bytes(self, tensor: Tensor, loops: Iterable[Loop], window: Loop | None = None) -> Number:
         """Bytes of a tensor that all devices hold together: the counting rule with devices as
         blocks.
 
-        Several mesh loops over one axis count as separate loops; `along` is one that indexes
+        Several mesh loops over one axis count as separate loops; `window` is one that indexes
         windows.
         """
-        again = [
+        copies = [
             replace(item, axis=f"devices of {item.mesh}")
             for item in loops
             if item.axis not in tensor.axes
         ]
-        own = () if along is None else (along,)
-        nest = rule.Nest(Kernel("devices", (), (*own, *again)), self.sizes, None, None)
+        taps = () if window is None else (window,)
+        nest = rule.Nest(Kernel("devices", (), (*taps, *copies)), self.sizes, None, None)
         return to_bytes(rule.moved(nest, tensor), self.elements[tensor.element])
 
     def _devices(self, kernel: Kernel) -> tuple[Loop, ...]:
         """The loop of each mesh axis; where the kernel has none, all devices of the axis do the
         same work."""
-        own = {loop.mesh: loop for loop in kernel.mesh}
-        return tuple(own.get(loop.mesh, replace(loop, axis="")) for loop in self.mesh)
+        loops = {loop.mesh: loop for loop in kernel.mesh}
+        return tuple(loops.get(loop.mesh, replace(loop, axis="")) for loop in self.mesh)
 
-    def _lies(self, tensor: Tensor, loop: Loop) -> str | None:
+    def _place(self, tensor: Tensor, loop: Loop) -> str | None:
         """The axis that an input's shards lie along: as an earlier kernel left it, as stated, or as
         it is used."""
         key = (tensor.name, str(loop.mesh))
-        used = loop.axis if loop.axis in tensor.axes else None
-        return self.left[key] if key in self.left else self.stored.get(key, used)
+        axis = loop.axis if loop.axis in tensor.axes else None
+        return self.left[key] if key in self.left else self.stored.get(key, axis)
 
 
-def _exact(total: Number, by: Number) -> Number:
+def _exact(total: Number, parts: Number) -> Number:
     """A quotient: an integer where it is one."""
-    if isinstance(total, int) and isinstance(by, int):
-        exact = Fraction(total, by)
+    if isinstance(total, int) and isinstance(parts, int):
+        exact = Fraction(total, parts)
         return int(exact) if exact.denominator == 1 else float(exact)
-    return total / by
+    return total / parts

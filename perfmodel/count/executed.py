@@ -68,19 +68,19 @@ def padded(nest: rule.Nest, compiled_for: Extents = _ANY) -> rule.Nest:
         br = wide(rows[-1].tile) if rows else nest.sizes[nest.mask.query]
         bc = wide(keys[-1].tile) if keys else nest.sizes[nest.mask.key]
         pairs = visits.pairs
-        whole = Visits(pairs, pairs * br, pairs * bc, pairs * br * bc, 0, 0, 0, 0)
-        return replace(nest, sizes=sizes, visits=whole)
+        full = Visits(pairs, pairs * br, pairs * bc, pairs * br * bc, 0, 0, 0, 0)
+        return replace(nest, sizes=sizes, visits=full)
     return replace(nest, sizes=sizes)
 
 
 def next_extent(extent: Number, menu: tuple[int, ...]) -> Number:
     """The smallest entry of a menu that is at least `extent`; beyond the last, multiples of the
     first."""
-    extents, listed = np.asarray(extent), np.array(menu)
-    index = np.searchsorted(listed, extents)
-    built = np.where(
-        index < len(listed),
-        listed[np.minimum(index, len(listed) - 1)],
+    extents, entries = np.asarray(extent), np.array(menu)
+    index = np.searchsorted(entries, extents)
+    nearest = np.where(
+        index < len(entries),
+        entries[np.minimum(index, len(entries) - 1)],
         ceil_div(extents, menu[0]) * menu[0],
     )
-    return built if isinstance(extent, np.ndarray) else int(built)
+    return nearest if isinstance(extent, np.ndarray) else int(nearest)

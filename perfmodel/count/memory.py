@@ -27,13 +27,13 @@ def training_memory_bytes(
     `copies` names tensors that the framework holds twice, such as gradients packed into the single
     array that the projection before them needs.
     """
-    found: dict[str, Tensor] = {}
+    table: dict[str, Tensor] = {}
     for schedule in (forward, backward):
         for kernel in schedule.kernels:
             for name in (*schedule.reads(kernel), *schedule.writes(kernel)):
-                found.setdefault(name, schedule.algorithm.tensors[name])
-    held = [*found.values(), *(found[name] for name in copies)]
-    tensors = sum(to_bytes(rule.size(sizes, t), elements[t.element]) for t in held)
+                table.setdefault(name, schedule.algorithm.tensors[name])
+    pool = [*table.values(), *(table[name] for name in copies)]
+    tensors = sum(to_bytes(rule.size(sizes, t), elements[t.element]) for t in pool)
     spaces = [workspace_bytes(schedule, sizes, elements) for schedule in (forward, backward)]
     return tensors + maximum(*spaces)
 
@@ -45,15 +45,15 @@ def workspace_bytes(schedule: Schedule, sizes: rule.Sizes, elements: Elements) -
         nest = rule.nest(schedule, kernel, sizes)
         for name in schedule.writes(kernel):
             tensor = schedule.algorithm.tensors[name]
-            spilt = elements[kernel.spill.get(name, tensor.element)]
+            spill = elements[kernel.spill.get(name, tensor.element)]
             sequential, parts = _passes(schedule, nest.kernel, nest, tensor)
-            whole = rule.size(nest.sizes, tensor)
+            full = rule.size(nest.sizes, tensor)
             if name not in kernel.atomic:
-                total = total + where(parts > 1, to_bytes(parts * whole, spilt), 0)
-            elif spilt != elements[tensor.element]:
-                total = total + where(parts > 1, to_bytes(whole, spilt), 0)
-            if spilt != elements[tensor.element]:
-                total = total + where(sequential > 1, to_bytes(whole, spilt), 0)
+                total = total + where(parts > 1, to_bytes(parts * full, spill), 0)
+            elif spill != elements[tensor.element]:
+                total = total + where(parts > 1, to_bytes(full, spill), 0)
+            if spill != elements[tensor.element]:
+                total = total + where(sequential > 1, to_bytes(full, spill), 0)
     return total
 
 
@@ -61,10 +61,10 @@ def _passes(
     schedule: Schedule, kernel: Kernel, nest: rule.Nest, tensor: Tensor
 ) -> tuple[Number, Number]:
     """How often sequential loops return to an output, and how many grid slices share it."""
-    again = rule.outside(kernel, tensor)
+    outer = rule.outside(kernel, tensor)
     counts = []
     for grid in (False, True):
         axes = rule.reduced_outside(schedule, kernel, tensor, grid=grid)
-        loops = {axis: tuple(x for x in again[axis] if x.grid is grid) for axis in axes}
+        loops = {axis: tuple(x for x in outer[axis] if x.grid is grid) for axis in axes}
         counts.append(product(nest.trips(axis, found) for axis, found in loops.items()))
     return counts[0], counts[1]

@@ -46,15 +46,15 @@ class Nest:
     def trips(self, axis: str, loops: tuple[Loop, ...]) -> Number:
         """Trips of the given loops over one axis together: those of the finest tile."""
         finest = loops[-1]
-        for loop, trips in self._counted:
+        for loop, trips in self._trip_cache:
             if loop is finest:
                 return trips
         trips = finest.ranks if finest.mesh else ceil_div(self.sizes[axis], finest.tile)
-        self._counted.append((finest, trips))
+        self._trip_cache.append((finest, trips))
         return trips
 
     @cached_property
-    def _counted(self) -> list[tuple[Loop, Number]]:
+    def _trip_cache(self) -> list[tuple[Loop, Number]]:
         """Cache of trip counts: the rule needs those of the same few loops again and again."""
         return []
 
@@ -84,14 +84,14 @@ class Nest:
             return product([*(self.sizes[axis] for axis in axes), *trips.values()])
         q, k = self.mask.query, self.mask.key
         visits = self.visits_of(again)
-        coupled = {
+        count = {
             (True, True): visits.area,
             (True, False): visits.queries,
             (False, True): visits.keys,
             (False, False): visits.pairs,
         }[q in axes, k in axes]
         rest = [self.sizes[axis] for axis in axes if axis not in (q, k)]
-        return product([coupled, *rest, *(n for axis, n in trips.items() if axis not in (q, k))])
+        return product([count, *rest, *(n for axis, n in trips.items() if axis not in (q, k))])
 
     def visits_of(self, again: Mapping[str, tuple[Loop, ...]]) -> Visits:
         """Visited pairs of the tiles of the loops in `again`: an axis with two loops has two tile
@@ -122,9 +122,9 @@ def nest(schedule: Schedule, kernel: Kernel, sizes: Sizes) -> Nest:
     axes = {a for name in kernel.steps for a in _axes(schedule, name)}
     if mask is None or not mask.bounded or not kernel.masked or not {mask.query, mask.key} <= axes:
         return Nest(kernel, sizes, None, None)
-    bare = Nest(kernel, sizes, None, None)
+    base = Nest(kernel, sizes, None, None)
     visits = visit(
-        mask, sizes[mask.query], sizes[mask.key], bare.tile(mask.query), bare.tile(mask.key)
+        mask, sizes[mask.query], sizes[mask.key], base.tile(mask.query), base.tile(mask.key)
     )
     return Nest(kernel, sizes, mask, visits)
 
@@ -134,8 +134,8 @@ def shard(kernel: Kernel, sizes: Sizes) -> tuple[Kernel, Sizes]:
 
     A mask is aligned to the end of both axes, so the last shard of the queries sees the most keys.
     """
-    within = tuple(loop for loop in kernel.nest if loop.mesh is None)
-    return replace(kernel, nest=within), {**sizes, **{loop.axis: loop.tile for loop in kernel.mesh}}
+    loops = tuple(loop for loop in kernel.nest if loop.mesh is None)
+    return replace(kernel, nest=loops), {**sizes, **{loop.axis: loop.tile for loop in kernel.mesh}}
 
 
 def _axes(schedule: Schedule, step: str) -> tuple[str, ...]:
@@ -144,34 +144,34 @@ def _axes(schedule: Schedule, step: str) -> tuple[str, ...]:
 
 def outside(kernel: Kernel, tensor: Tensor) -> dict[str, tuple[Loop, ...]]:
     """The loops, by axis, that make a tensor move again: the condition of the rule."""
-    again = _repeating(kernel, tensor)
-    once = kernel.first_pass.get(tensor.name, "")
-    loops = again.pop(once, ())
+    repeats = _repeat_loops(kernel, tensor)
+    first_axis = kernel.first_pass.get(tensor.name, "")
+    loops = repeats.pop(first_axis, ())
     # Each block has its own first pass.
     blocks = tuple(loop for loop in loops if loop.grid)
-    return {**again, once: blocks} if blocks else again
+    return {**repeats, first_axis: blocks} if blocks else repeats
 
 
-def _repeating(kernel: Kernel, tensor: Tensor) -> dict[str, tuple[Loop, ...]]:
+def _repeat_loops(kernel: Kernel, tensor: Tensor) -> dict[str, tuple[Loop, ...]]:
     """Loops that return to every tile of a tensor."""
     indexing = [i for i, loop in enumerate(kernel.nest) if loop.axis in tensor.axes]
     innermost = indexing[-1] if indexing else -1
-    again: dict[str, tuple[Loop, ...]] = {}
+    repeats: dict[str, tuple[Loop, ...]] = {}
     for i, loop in enumerate(kernel.nest):
         if loop.axis not in tensor.axes and (loop.grid or i < innermost):
-            again[loop.axis] = (*again.get(loop.axis, ()), loop)
-    return again
+            repeats[loop.axis] = (*repeats.get(loop.axis, ()), loop)
+    return repeats
 
 
 def moved(nest: Nest, tensor: Tensor) -> Number:
     """Elements of a tensor that cross the boundary of the blocks, repeats included."""
-    again = outside(nest.kernel, tensor)
+    repeats = outside(nest.kernel, tensor)
     first = nest.kernel.first_pass.get(tensor.name)
-    if first in _repeating(nest.kernel, tensor):
-        return product([touched(nest, tensor), *(nest.trips(a, ls) for a, ls in again.items())])
+    if first in _repeat_loops(nest.kernel, tensor):
+        return product([touched(nest, tensor), *(nest.trips(a, ls) for a, ls in repeats.items())])
     if tensor.windows:
-        return product([windowed(nest, tensor), *(nest.trips(a, ls) for a, ls in again.items())])
-    return nest.over(tensor.axes, again)
+        return product([windowed(nest, tensor), *(nest.trips(a, ls) for a, ls in repeats.items())])
+    return nest.over(tensor.axes, repeats)
 
 
 def windowed(nest: Nest, tensor: Tensor) -> Number:
@@ -190,9 +190,9 @@ def windowed(nest: Nest, tensor: Tensor) -> Number:
         positions = nest.sizes[axis] - trips(axis)
         return stride * positions * trips(tap) + nest.sizes[tap] * trips(axis)
 
-    inside = {axis for window in tensor.windows for axis in window[:2]}
-    plain = [nest.sizes[axis] for axis in tensor.axes if axis not in inside]
-    return product([*plain, *(span(*window) for window in tensor.windows)])
+    window_axes = {axis for window in tensor.windows for axis in window[:2]}
+    rest = [nest.sizes[axis] for axis in tensor.axes if axis not in window_axes]
+    return product([*rest, *(span(*window) for window in tensor.windows)])
 
 
 def touched(nest: Nest, tensor: Tensor) -> Number:
@@ -212,11 +212,11 @@ def least(nest: Nest, tensor: Tensor) -> Number:
     mask, visits = nest.mask, nest.visits
     if mask is None or visits is None:
         return size(nest.sizes, tensor)
-    known = {*tensor.axes, *_repeating(nest.kernel, tensor)}
-    if not {mask.query, mask.key} <= known:
+    axes = {*tensor.axes, *_repeat_loops(nest.kernel, tensor)}
+    if not {mask.query, mask.key} <= axes:
         return size(nest.sizes, tensor)
-    seen = {mask.query: visits.distinct_queries, mask.key: visits.distinct_keys}
-    return product(seen.get(axis, nest.sizes[axis]) for axis in tensor.axes)
+    visible = {mask.query: visits.distinct_queries, mask.key: visits.distinct_keys}
+    return product(visible.get(axis, nest.sizes[axis]) for axis in tensor.axes)
 
 
 def size(sizes: Sizes, tensor: Tensor) -> Number:
@@ -227,20 +227,20 @@ def size(sizes: Sizes, tensor: Tensor) -> Number:
 def extents(tensor: Tensor, of: Callable[[str], Number]) -> list[Number]:
     """Extents of a tensor's dimensions; `of` gives those of its axes, and a window joins two of
     them."""
-    inside = {axis for window in tensor.windows for axis in window[:2]}
-    joined = [stride * (of(axis) - 1) + of(tap) for axis, tap, stride in tensor.windows]
-    return [*(of(axis) for axis in tensor.axes if axis not in inside), *joined]
+    window_axes = {axis for window in tensor.windows for axis in window[:2]}
+    spans = [stride * (of(axis) - 1) + of(tap) for axis, tap, stride in tensor.windows]
+    return [*(of(axis) for axis in tensor.axes if axis not in window_axes), *spans]
 
 
 def reduced_outside(
     schedule: Schedule, kernel: Kernel, tensor: Tensor, *, grid: bool
 ) -> tuple[str, ...]:
     """Axes that an output reduces by grid (or by sequential) loops enclosing its own loops."""
-    again = outside(kernel, tensor)
+    repeats = outside(kernel, tensor)
     return tuple(
         axis
         for axis in reduces(schedule, kernel, tensor.name)
-        if any(loop.grid is grid for loop in again.get(axis, ()))
+        if any(loop.grid is grid for loop in repeats.get(axis, ()))
     )
 
 
@@ -249,8 +249,8 @@ def reduces(schedule: Schedule, kernel: Kernel, name: str) -> tuple[str, ...]:
     for step_name in kernel.steps:
         step = schedule.algorithm.step(step_name)
         if name in step.outputs:
-            have = schedule.algorithm.tensors[name].axes
-            return tuple(a for a in schedule.algorithm.step_axes(step) if a not in have)
+            axes = schedule.algorithm.tensors[name].axes
+            return tuple(a for a in schedule.algorithm.step_axes(step) if a not in axes)
     return ()
 
 
@@ -262,29 +262,29 @@ def normaliser_passes(schedule: Schedule, nest: Nest, name: str) -> Number:
     the axis away, the running result is rescaled instead and one pass suffices.
     """
     passes: Number = 1
-    written = schedule.writes(nest.kernel)
+    writes = schedule.writes(nest.kernel)
     for step_name in nest.kernel.steps:
         step = schedule.algorithm.step(step_name)
-        along = step.along
-        if step.kind != "normalisation" or along is None or name not in step.inputs:
+        axis = step.along
+        if step.kind != "normalisation" or axis is None or name not in step.inputs:
             continue
-        if along not in schedule.algorithm.tensors[name].axes or name in step.late:
+        if axis not in schedule.algorithm.tensors[name].axes or name in step.late:
             continue
-        kept = [n for n in step.outputs if along in schedule.algorithm.tensors[n].axes]
-        loops = tuple(loop for loop in nest.kernel.loops(along) if not loop.grid)
-        if loops and any(n in written for n in kept):
-            passes = where(nest.trips(along, loops) > 1, nest.kernel.row_passes, passes)
+        outputs = [n for n in step.outputs if axis in schedule.algorithm.tensors[n].axes]
+        loops = tuple(loop for loop in nest.kernel.loops(axis) if not loop.grid)
+        if loops and any(n in writes for n in outputs):
+            passes = where(nest.trips(axis, loops) > 1, nest.kernel.row_passes, passes)
     return passes
 
 
 def points(schedule: Schedule, nest: Nest, step: Step) -> Number:
     """Iteration points of a step over visited pairs, repeated by grid loops it does not index."""
     axes = schedule.algorithm.step_axes(step)
-    again: dict[str, tuple[Loop, ...]] = {}
+    repeats: dict[str, tuple[Loop, ...]] = {}
     for loop in nest.kernel.nest:
         if loop.grid and loop.axis not in axes:
-            again[loop.axis] = (*again.get(loop.axis, ()), loop)
-    return nest.over(axes, again)
+            repeats[loop.axis] = (*repeats.get(loop.axis, ()), loop)
+    return nest.over(axes, repeats)
 
 
 def blocks(nest: Nest) -> Number:

@@ -54,17 +54,17 @@ def grid_loops(nest: Nest) -> list[GridLoop]:
     """Grid loops of a nest, outermost first; of two loops on one axis the inner runs within the
     outer's tile."""
     loops = [loop for loop in nest.kernel.nest if loop.grid]
-    found: list[GridLoop] = []
+    grid: list[GridLoop] = []
     stride: Number = 1
     for i in range(len(loops) - 1, -1, -1):
         loop = loops[i]
-        around = [other for other in loops[:i] if other.axis == loop.axis]
+        outer = [other for other in loops[:i] if other.axis == loop.axis]
         size = nest.sizes[loop.axis]
-        trips = ceil_div(minimum(around[-1].tile, size) if around else size, loop.tile)
+        trips = ceil_div(minimum(outer[-1].tile, size) if outer else size, loop.tile)
         extent = minimum(loop.tile, size)
-        found.append(GridLoop(loop.axis, trips, stride, loop.tile, extent))
+        grid.append(GridLoop(loop.axis, trips, stride, loop.tile, extent))
         stride = product([stride, trips])
-    return found[::-1]
+    return grid[::-1]
 
 
 def covered(nest: Nest, loops: Sequence[GridLoop], blocks: Number) -> dict[str, Number]:
@@ -73,15 +73,15 @@ def covered(nest: Nest, loops: Sequence[GridLoop], blocks: Number) -> dict[str, 
     Along a grid loop they cover blocks / stride iterations, at least one and at most all. Of an
     outer loop's iteration they cover at least what they cover of the inner loop.
     """
-    found: dict[str, Number] = {}
+    cover: dict[str, Number] = {}
     for loop in reversed(loops):
-        if loop.axis not in found and is_one(loop.trips):
-            found[loop.axis] = loop.extent
+        if loop.axis not in cover and is_one(loop.trips):
+            cover[loop.axis] = loop.extent
             continue
-        within = found.get(loop.axis, loop.extent)
+        inner = cover.get(loop.axis, loop.extent)
         reach = loop.extent * minimum(blocks / loop.stride, loop.trips)
-        found[loop.axis] = minimum(maximum(reach, within), nest.sizes[loop.axis])
-    return found
+        cover[loop.axis] = minimum(maximum(reach, inner), nest.sizes[loop.axis])
+    return cover
 
 
 def by_one_block(loops: Sequence[GridLoop]) -> dict[str, Number]:
@@ -126,65 +126,65 @@ def hbm_passes(
     """
     waves: Number = 1
     reach: Number = 0
-    fetched: Number = 1
-    aligned = _aligned(tensor, loops, concurrent)
-    most = minimum(ceil_div(blocks(nest), concurrent), _touching(nest, tensor))
-    for loop, between in zip(reversed(loops), reversed(footprints), strict=True):
+    passes: Number = 1
+    period = _alignment(tensor, loops, concurrent)
+    most = minimum(ceil_div(blocks(nest), concurrent), _tile_blocks(nest, tensor))
+    for loop, region in zip(reversed(loops), reversed(footprints), strict=True):
         if loop.axis in tensor.axes:
             continue
         reach = (loop.trips - 1) * loop.stride + reach
-        merged = minimum(1 + floor_div(reach, aligned) * aligned / concurrent, most)
-        more = maximum(minimum(loop.trips * waves, merged), waves)
-        fetched = fetched * (1 + (more / waves - 1) * (1 - held(between)))
-        waves = more
-    streamed = _stream_passes(nest, tensor)
-    fetched = fetched * (1 + (streamed - 1) * (1 - held(stream_footprint)))
-    return _masked(nest, tensor, fetched, loops, streamed)
+        merged = minimum(1 + floor_div(reach, period) * period / concurrent, most)
+        next_waves = maximum(minimum(loop.trips * waves, merged), waves)
+        passes = passes * (1 + (next_waves / waves - 1) * (1 - held(region)))
+        waves = next_waves
+    stream_passes = _stream_passes(nest, tensor)
+    passes = passes * (1 + (stream_passes - 1) * (1 - held(stream_footprint)))
+    return _mask_scaled(nest, tensor, passes, loops, stream_passes)
 
 
-def _aligned(tensor: Tensor, loops: Sequence[GridLoop], concurrent: Number) -> Number:
+def _alignment(tensor: Tensor, loops: Sequence[GridLoop], concurrent: Number) -> Number:
     """Number of which the position in its wave of each tile's first touching block is a multiple.
 
     1 where a fractional concurrency leaves waves unaligned.
     """
     waves = np.asarray(concurrent)
-    common = waves.astype(np.int64)
+    divisor = waves.astype(np.int64)
     # Innermost first: its stride of 1 gives the divisor 1 in one step.
     for loop in reversed(loops):
         if loop.axis in tensor.axes:
             # Modulo the wave first, so that huge strides fit in a 64-bit integer. Written out, it
             # is several times faster than `%` on floats.
-            beyond = loop.stride - np.floor(loop.stride / waves) * waves
-            apart = np.minimum(np.maximum(beyond, 0), waves) * (np.asarray(loop.trips) > 1)
-            common = np.gcd(common, apart.astype(np.int64))
-    return np.where(waves == np.floor(waves), common, 1.0)
+            offset = loop.stride - np.floor(loop.stride / waves) * waves
+            gap = np.minimum(np.maximum(offset, 0), waves) * (np.asarray(loop.trips) > 1)
+            divisor = np.gcd(divisor, gap.astype(np.int64))
+    return np.where(waves == np.floor(waves), divisor, 1.0)
 
 
-def _touching(nest: Nest, tensor: Tensor) -> Number:
+def _tile_blocks(nest: Nest, tensor: Tensor) -> Number:
     """Number of blocks that touch one tile of a tensor."""
-    again = outside(nest.kernel, tensor)
-    grid = {axis: tuple(x for x in loops if x.grid) for axis, loops in again.items()}
+    repeats = outside(nest.kernel, tensor)
+    grid = {axis: tuple(x for x in loops if x.grid) for axis, loops in repeats.items()}
     return product(nest.trips(axis, loops) for axis, loops in grid.items() if loops)
 
 
 def _stream_passes(nest: Nest, tensor: Tensor) -> Number:
     """Passes of a block's sequential loops over its part of a tensor."""
-    again = outside(nest.kernel, tensor)
-    inner = {a: tuple(x for x in loops if not x.grid) for a, loops in again.items()}
+    repeats = outside(nest.kernel, tensor)
+    inner = {a: tuple(x for x in loops if not x.grid) for a, loops in repeats.items()}
     return product(nest.trips(axis, loops) for axis, loops in inner.items() if loops)
 
 
-def _masked(
-    nest: Nest, tensor: Tensor, fetched: Number, loops: Sequence[GridLoop], streamed: Number
+def _mask_scaled(
+    nest: Nest, tensor: Tensor, passes: Number, loops: Sequence[GridLoop], stream_passes: Number
 ) -> Number:
     """Scale the repeats by the share that the mask leaves."""
     if nest.mask is None:
-        return fetched
+        return passes
     free = [loop.trips for loop in loops if loop.axis not in tensor.axes]
-    every = product([*free, streamed])
-    asked = moved(nest, tensor) / least(nest, tensor)
-    share = (asked - 1) / maximum(every - 1, 1)
-    return 1 + (fetched - 1) * minimum(share, 1)
+    total = product([*free, stream_passes])
+    ratio = moved(nest, tensor) / least(nest, tensor)
+    share = (ratio - 1) / maximum(total - 1, 1)
+    return 1 + (passes - 1) * minimum(share, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,19 +211,19 @@ def walk_waves(
     loops = grid_loops(nest)
     index = np.indices([int(loop.trips) for loop in loops]).reshape(len(loops), -1)
     position: dict[str, np.ndarray] = {}
-    for loop, where in zip(loops, index, strict=True):
+    for loop, coordinates in zip(loops, index, strict=True):
         outer = position.get(loop.axis)
-        inside = [other for other in loops if other.axis == loop.axis][-1]
-        scale = int(loop.tile) // int(inside.tile)
-        position[loop.axis] = where * scale + (0 if outer is None else outer)
+        inner = [other for other in loops if other.axis == loop.axis][-1]
+        scale = int(loop.tile) // int(inner.tile)
+        position[loop.axis] = coordinates * scale + (0 if outer is None else outer)
     valid = np.ones(index.shape[1], dtype=bool)
     tiles = {loop.axis: int(loop.tile) for loop in loops}
-    for axis, at in position.items():
-        valid &= at < ceil_div(int(nest.sizes[axis]), tiles[axis])
-    position = {axis: at[valid] for axis, at in position.items()}
+    for axis, place in position.items():
+        valid &= place < ceil_div(int(nest.sizes[axis]), tiles[axis])
+    position = {axis: place[valid] for axis, place in position.items()}
     wave = np.arange(int(valid.sum())) // concurrent
-    touched = {t: _touches(nest, t, position, tiles, wave) for t in tensors}
-    return _fetches(touched, tensors, int(wave[-1]) + 1, capacity_bytes)
+    touches = {t: _touches(nest, t, position, tiles, wave) for t in tensors}
+    return _fetches(touches, tensors, int(wave[-1]) + 1, capacity_bytes)
 
 
 def _touches(
@@ -245,27 +245,27 @@ def _touches(
         elements *= np.minimum(tiles[axis], extent - position[axis] * tiles[axis])
     order = np.lexsort((wave, name))
     name, wave, elements = name[order], wave[order], elements[order]
-    fresh = np.ones(len(name), dtype=bool)
-    fresh[1:] = (name[1:] != name[:-1]) | (wave[1:] != wave[:-1])
-    return wave[fresh], name[fresh], elements[fresh]
+    is_first = np.ones(len(name), dtype=bool)
+    is_first[1:] = (name[1:] != name[:-1]) | (wave[1:] != wave[:-1])
+    return wave[is_first], name[is_first], elements[is_first]
 
 
 def _fetches(
-    touched: Mapping[Tensor, tuple[np.ndarray, np.ndarray, np.ndarray]],
+    touches: Mapping[Tensor, tuple[np.ndarray, np.ndarray, np.ndarray]],
     widths: Mapping[Tensor, float],
     waves: int,
     capacity_bytes: float,
 ) -> dict[str, WaveWalk]:
     per_wave = np.zeros(waves + 1)
-    for tensor, (wave, _, elements) in touched.items():
+    for tensor, (wave, _, elements) in touches.items():
         np.add.at(per_wave, wave + 1, elements * widths[tensor])
-    upto = np.cumsum(per_wave)
+    totals = np.cumsum(per_wave)
     result = {}
-    for tensor, (wave, name, elements) in touched.items():
-        again = np.zeros(len(name), dtype=bool)
-        again[1:] = name[1:] == name[:-1]
+    for tensor, (wave, name, elements) in touches.items():
+        repeat = np.zeros(len(name), dtype=bool)
+        repeat[1:] = name[1:] == name[:-1]
         previous = np.concatenate([[0], wave[:-1]])
-        since = upto[wave] - upto[previous]
-        miss = ~again | (since > capacity_bytes)
+        distance = totals[wave] - totals[previous]
+        miss = ~repeat | (distance > capacity_bytes)
         result[tensor.name] = WaveWalk(int(elements[miss].sum()), waves)
     return result

@@ -101,8 +101,8 @@ def schema(name: str, draft: str = "2020-12") -> dict[str, Any]:
     if draft not in ("2020-12", "7"):
         raise UnknownName("draft of JSON Schema", draft, ("2020-12", "7"))
     path = PACKAGE / find(name).schema
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found if draft == "2020-12" else as_draft07(found)
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return document if draft == "2020-12" else as_draft07(document)
 
 
 def format_of(path: Path) -> str:
@@ -118,8 +118,8 @@ def format_of(path: Path) -> str:
     share = {name: len(keys & top) / len(keys) for name, keys in known.items()}
     best = max(share, key=lambda name: share[name])
     if not share[best]:
-        said = "; ".join(f"{name}: {', '.join(sorted(keys))}" for name, keys in known.items())
-        raise SpecError(f"{path}: its keys match no known format ({said})")
+        formats = "; ".join(f"{name}: {', '.join(sorted(keys))}" for name, keys in known.items())
+        raise SpecError(f"{path}: its keys match no known format ({formats})")
     return best
 
 
@@ -133,7 +133,7 @@ def check(path: Path, name: str | None = None) -> list[str]:
         raise UnknownName("format that can be checked", name, checked)
     try:
         module, _, function = FORMATS[name or format_of(path)].reader.partition(":")
-        found = getattr(import_module(module), function)(path)
+        faults = getattr(import_module(module), function)(path)
     except PerfmodelError as error:
         return [str(error)]
-    return found if isinstance(found, list) else []
+    return faults if isinstance(faults, list) else []

@@ -29,22 +29,22 @@ def _schema(schema: Any) -> Any:
         return [_schema(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    found: dict[str, Any] = {}
+    converted: dict[str, Any] = {}
     for key, value in schema.items():
         name: str = _RENAMED.get(str(key), str(key))
         if key in _NAMED:
-            found[name] = {inner: _schema(item) for inner, item in value.items()}
+            converted[name] = {inner: _schema(item) for inner, item in value.items()}
         elif key not in _PLAIN:
-            found[name] = _schema(value)
+            converted[name] = _schema(value)
         else:
-            found[name] = value
+            converted[name] = value
     if "prefixItems" in schema:
-        found["items"] = found.pop("prefixItems")
+        converted["items"] = converted.pop("prefixItems")
         if "items" in schema:
-            found["additionalItems"] = _schema(schema["items"])
-    reference = found.get("$ref")
+            converted["additionalItems"] = _schema(schema["items"])
+    reference = converted.get("$ref")
     if reference is not None:
-        found["$ref"] = reference.replace("#/$defs/", "#/definitions/")
-        if len(found) > 1:
-            found["allOf"] = [{"$ref": found.pop("$ref")}, *found.get("allOf", [])]
-    return found
+        converted["$ref"] = reference.replace("#/$defs/", "#/definitions/")
+        if len(converted) > 1:
+            converted["allOf"] = [{"$ref": converted.pop("$ref")}, *converted.get("allOf", [])]
+    return converted

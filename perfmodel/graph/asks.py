@@ -70,9 +70,9 @@ class Ask:
 
 def ask(node: Node, places: Mapping[str, str], found: Found) -> Ask:
     """The request of a node; `places` are the levels of its operands."""
-    away = ((operand, level) for operand, level in places.items() if level != "hbm")
-    where = tuple(sorted(away))
-    return Ask(node.name, node.problem, node.schedule, node.implementation, where, found)
+    pairs = ((operand, level) for operand, level in places.items() if level != "hbm")
+    place = tuple(sorted(pairs))
+    return Ask(node.name, node.problem, node.schedule, node.implementation, place, found)
 
 
 def answers(
@@ -82,85 +82,85 @@ def answers(
 
     A `ProblemError` names the first node that causes it.
     """
-    distinct = _grouped(asked, lambda one: one.key)
+    distinct = _groups(asked, lambda a: a.key)
     first = [group[0] for group in distinct]
     answer: dict[int, Prediction] = {}
-    for group in _grouped([asked[i] for i in first], lambda one: one.kind):
+    for group in _groups([asked[i] for i in first], lambda a: a.kind):
         members = [first[i] for i in group]
-        found = _together([asked[i] for i in members], device, harness, constants)
-        answer.update(zip(members, found, strict=True))
-    of = {i: answer[group[0]] for group in distinct for i in group}
-    return [of[i] for i in range(len(asked))]
+        group_answers = _batch([asked[i] for i in members], device, harness, constants)
+        answer.update(zip(members, group_answers, strict=True))
+    by_index = {i: answer[group[0]] for group in distinct for i in group}
+    return [by_index[i] for i in range(len(asked))]
 
 
-def _grouped(asked: Sequence[Ask], key: Callable[[Ask], Hashable]) -> list[list[int]]:
+def _groups(asks: Sequence[Ask], key: Callable[[Ask], Hashable]) -> list[list[int]]:
     """Indices of requests with equal keys and equal declarations."""
     groups: dict[Hashable, list[list[int]]] = defaultdict(list)
-    for i, one in enumerate(asked):
-        same = groups[key(one)]
-        for group in same:
-            if _alike(asked[group[0]], one):
+    for i, request in enumerate(asks):
+        peers = groups[key(request)]
+        for group in peers:
+            if _is_alike(asks[group[0]], request):
                 group.append(i)
                 break
         else:
-            same.append([i])
-    return [group for same in groups.values() for group in same]
+            peers.append([i])
+    return [group for peers in groups.values() for group in peers]
 
 
-def _alike(one: Ask, other: Ask) -> bool:
+def _is_alike(a: Ask, b: Ask) -> bool:
     """Whether the problems of two requests of one kind differ only in whole numbers."""
-    kind = type(one.problem)
-    if one.problem is other.problem or (
-        kind is type(other.problem) and kind.values is Problem.values
+    kind = type(a.problem)
+    if a.problem is b.problem or (
+        kind is type(b.problem) and kind.values is Problem.values
     ):  # fully described by their values
         return True
-    sizes = {name: one.values[name] for name in one.numbers}
-    return one.problem.having(**sizes) == other.problem.having(**sizes)
+    sizes = {name: a.values[name] for name in a.numbers}
+    return a.problem.having(**sizes) == b.problem.having(**sizes)
 
 
-def _together(asked: Sequence[Ask], *where: Any) -> list[Prediction]:
-    """Predictions of requests of one kind, in one call; `where` is device, harness and
+def _batch(asks: Sequence[Ask], *setting: Any) -> list[Prediction]:
+    """Predictions of requests of one kind, in one call; `setting` is device, harness and
     constants."""
-    device, harness, constants = where
-    one, n = asked[0], len(asked)
-    columns = {name: [each.values[name] for each in asked] for name in one.numbers}
-    varying = {k: np.array(v) for k, v in columns.items() if len(set(v)) > 1}
-    if n > 1 and not varying:  # the same problem with other cache contents
+    device, harness, constants = setting
+    first, n = asks[0], len(asks)
+    columns = {name: [each.values[name] for each in asks] for name in first.numbers}
+    sweep = {k: np.array(v) for k, v in columns.items() if len(set(v)) > 1}
+    if n > 1 and not sweep:  # the same problem with other cache contents
         if not columns:
-            return [answer for each in asked for answer in _together([each], *where)]
-        varying = {one.numbers[0]: np.array(columns[one.numbers[0]])}
-    problem = one.problem.having(**varying) if varying else one.problem
-    found = {k: _stacked([each.found.get(k, ()) for each in asked]) for k in _operands(asked)}
+            return [answer for each in asks for answer in _batch([each], *setting)]
+        sweep = {first.numbers[0]: np.array(columns[first.numbers[0]])}
+    problem = first.problem.having(**sweep) if sweep else first.problem
+    reuse = {k: _columns([each.found.get(k, ()) for each in asks]) for k in _operands(asks)}
     try:
-        every = predict_arrays(
+        predictions = predict_arrays(
             problem,
             device,
-            schedule=one.schedule,
-            implementation=one.implementation,
+            schedule=first.schedule,
+            implementation=first.implementation,
             harness=harness,
-            place=dict(one.place),
-            reuse=found,
+            place=dict(first.place),
+            reuse=reuse,
             constants=constants,
         )
     except ProblemError as error:
-        raise ProblemError(f"node {one.node}: {error}") from None
-    return [every.one(i) for i in range(n)]
+        raise ProblemError(f"node {first.node}: {error}") from None
+    return [predictions.one(i) for i in range(n)]
 
 
-def _operands(asked: Sequence[Ask]) -> list[str]:
-    return list(dict.fromkeys(name for one in asked for name in one.found))
+def _operands(asks: Sequence[Ask]) -> list[str]:
+    return list(dict.fromkeys(name for one in asks for name in one.found))
 
 
-def _stacked(said: Sequence[tuple[Reuse, ...]]) -> list[Reuse]:
+def _columns(reuses: Sequence[tuple[Reuse, ...]]) -> list[Reuse]:
     """Each problem's reuses of one operand, as arrays; problems with fewer get shares of 0."""
-    if len(said) == 1:
-        return list(said[0])
-    most = max(len(one) for one in said)
-    filled = [(*one, *(Reuse(0.0, 0.0),) * (most - len(one))) for one in said]
+    if len(reuses) == 1:
+        return list(reuses[0])
+    most = max(len(one) for one in reuses)
+    rows = [(*one, *(Reuse(0.0, 0.0),) * (most - len(one))) for one in reuses]
     return [
         Reuse(
-            np.array([one[i].share for one in filled]),
-            np.array([one[i].distance_bytes for one in filled]),
+            np.array([one[i].share for one in rows]),
+            np.array([one[i].distance_bytes for one in rows]),
         )
         for i in range(most)
     ]

@@ -75,8 +75,8 @@ class DeclaredGraph:
                 raise UnknownName(f"size of graph {self.name}", name, self.sizes)
 
         def fail(path: Path_, message: str) -> NoReturn:
-            where = ".".join(str(part) for part in path)
-            raise ProblemError(f"graph {self.name}: {where}{': ' * bool(where)}{message}")
+            place = ".".join(str(part) for part in path)
+            raise ProblemError(f"graph {self.name}: {place}{': ' * bool(place)}{message}")
 
         values = resolve({**self.sizes, **(given or {})}, f"graph {self.name}")
         return _Maker(self.data, values, dtype or self.dtype, fail).graph()
@@ -86,11 +86,11 @@ def declare(**data: Any) -> DeclaredGraph:
     """The graph in plain data, keys as in YAML. Raises `ProblemError` for errors in it."""
 
     def fail(path: Path_, message: str) -> NoReturn:
-        where = ".".join(str(part) for part in path)
+        place = ".".join(str(part) for part in path)
         name = printable(str(data.get("name", "")))[:_LONGEST]
-        raise ProblemError(f"graph {name}{': ' * bool(where)}{printable(where)}: {message}")
+        raise ProblemError(f"graph {name}{': ' * bool(place)}{printable(place)}: {message}")
 
-    return _declared(data, fail)
+    return _declaration(data, fail)
 
 
 def read(path: str | Path) -> DeclaredGraph:
@@ -99,13 +99,13 @@ def read(path: str | Path) -> DeclaredGraph:
 
     document = yamlfile.parse(yamlfile.read(Path(path)), str(path))
 
-    def fail(where: Path_, message: str) -> NoReturn:
-        raise SpecError(document.error(where, message))
+    def fail(place: Path_, message: str) -> NoReturn:
+        raise SpecError(document.error(place, message))
 
-    return _declared(document.data, fail)
+    return _declaration(document.data, fail)
 
 
-def _declared(data: Mapping[str, Any], fail: Fail) -> DeclaredGraph:
+def _declaration(data: Mapping[str, Any], fail: Fail) -> DeclaredGraph:
     """The declaration, checked by making the graph once at its default sizes."""
     _keys((), data, _TOP, fail)
     for key in ("name", "nodes"):
@@ -135,21 +135,21 @@ def _table(path: Path_, data: Mapping[str, Any], key: str, fail: Fail) -> dict[s
     return dict(table)
 
 
-def _keys(path: Path_, table: Mapping[str, Any], known: Sequence[str], fail: Fail) -> None:
+def _keys(path: Path_, table: Mapping[str, Any], names: Sequence[str], fail: Fail) -> None:
     for key in table:
-        if key not in known:
-            near = get_close_matches(str(key), known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+        if key not in names:
+            matches = get_close_matches(str(key), names, n=1)
+            hint = f"did you mean {matches[0]}?" if matches else f"known: {', '.join(names)}"
             fail((*path, key), f"unknown key {quoted(str(key))}; {hint}")
 
 
-def _names(path: Path_, said: Any, fail: Fail) -> tuple[str, ...]:
+def _names(path: Path_, entry: Any, fail: Fail) -> tuple[str, ...]:
     """A name or a list of names."""
-    if isinstance(said, str):
-        return (said,)
-    if isinstance(said, list | tuple) and all(isinstance(item, str) for item in said):
-        return tuple(said)
-    return fail(path, f"{quoted(repr(said))} is neither a name nor a list of names")
+    if isinstance(entry, str):
+        return (entry,)
+    if isinstance(entry, list | tuple) and all(isinstance(item, str) for item in entry):
+        return tuple(entry)
+    return fail(path, f"{quoted(repr(entry))} is neither a name nor a list of names")
 
 
 class _Maker:
@@ -163,80 +163,80 @@ class _Maker:
 
     def graph(self) -> Graph:
         """The graph, checked."""
-        given = {}
+        tables = {}
         for key in ("inputs", "weights", "tensors"):
-            given[key] = _table((), self._data, key, self._fail)
-            for name, said in given[key].items():
+            tables[key] = _table((), self._data, key, self._fail)
+            for name, entry in tables[key].items():
                 if name in self._tensors:
                     self._fail((key, name), f"tensor {name} is declared twice")
-                self._tensors[name] = self._tensor((key, name), name, said)
+                self._tensors[name] = self._tensor((key, name), name, entry)
         nodes = _table((), self._data, "nodes", self._fail)
-        made = [self._node(name, said) for name, said in nodes.items()]
+        node_list = [self._node(name, entry) for name, entry in nodes.items()]
         outputs = _names(("outputs",), self._data.get("outputs", ()), self._fail)
         try:
             return Graph(
-                str(self._data["name"]), tuple(made), self._tensors, tuple(given["inputs"]),
-                tuple(given["weights"]), outputs, {**self._values, "dtype": self._dtype},
+                str(self._data["name"]), tuple(node_list), self._tensors, tuple(tables["inputs"]),
+                tuple(tables["weights"]), outputs, {**self._values, "dtype": self._dtype},
             )  # fmt: skip
         except PerfmodelError as error:
             return self._fail(("nodes",), str(error))
 
-    def _tensor(self, path: Path_, name: str, said: Any) -> Tensor:
-        table = said if isinstance(said, Mapping) else {"shape": said}
+    def _tensor(self, path: Path_, name: str, entry: Any) -> Tensor:
+        table = entry if isinstance(entry, Mapping) else {"shape": entry}
         _keys(path, table, _TENSOR, self._fail)
         if "shape" not in table:
             self._fail(path, f"tensor {name} has no shape; write [tokens, hidden]")
-        listed = table["shape"]
-        extents = listed if isinstance(listed, list | tuple) else (listed,)
-        shape = tuple(self._whole(path, extent) for extent in extents)
+        spec = table["shape"]
+        extents = spec if isinstance(spec, list | tuple) else (spec,)
+        shape = tuple(self._extent(path, extent) for extent in extents)
         dtype, place, over = (str(table.get(key, "")) for key in ("type", "place", "over"))
         try:
             return Tensor(name, shape, dtype or self._dtype, place or OWN, over)
         except PerfmodelError as error:
             return self._fail(path, str(error))
 
-    def _whole(self, path: Path_, said: Any) -> int:
+    def _extent(self, path: Path_, expression: Any) -> int:
         """The value of an expression of the sizes, which must be a whole number."""
         try:
-            value = evaluate(said, self._values)
+            value = evaluate(expression, self._values)
         except PerfmodelError as error:
             self._fail(path, str(error))
         if not is_whole(value):
-            self._fail(path, f"{quoted(str(said))} is {value}, which is no whole number")
+            self._fail(path, f"{quoted(str(expression))} is {value}, which is no whole number")
         return int(value)
 
-    def _node(self, name: str, said: Any) -> Node:
+    def _node(self, name: str, entry: Any) -> Node:
         path: Path_ = ("nodes", name)
-        if not isinstance(said, Mapping) or not isinstance(said.get("operator"), str):
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("operator"), str):
             self._fail(
                 path, "a node is {operator: NAME, sizes: {...}, reads: {...}, writes: {...}}"
             )
-        _keys(path, said, _NODE, self._fail)
-        reads, writes = (self._edges(path, said, key) for key in ("reads", "writes"))
-        problem = self._problem(path, self._operator(path, said["operator"]), said)
-        repeat = self._whole((*path, "repeat"), said.get("repeat", 1))
-        how = {key: said[key] for key in ("schedule", "implementation") if key in said}
-        for key, value in how.items():
+        _keys(path, entry, _NODE, self._fail)
+        reads, writes = (self._edges(path, entry, key) for key in ("reads", "writes"))
+        problem = self._problem(path, self._operator(path, entry["operator"]), entry)
+        repeat = self._extent((*path, "repeat"), entry.get("repeat", 1))
+        choices = {key: entry[key] for key in ("schedule", "implementation") if key in entry}
+        for key, value in choices.items():
             if not isinstance(value, str):
                 self._fail((*path, key), f"{quoted(repr(value))} is no name; write one in quotes")
         try:
-            node = Node(name, problem, reads, writes, repeat, **how)
+            node = Node(name, problem, reads, writes, repeat, **choices)
         except PerfmodelError as error:
             self._fail(path, str(error))
-        self._made(node)
+        self._add_tensors(node)
         return node
 
-    def _edges(self, path: Path_, said: Mapping[str, Any], key: str) -> tuple[Edge, ...]:
-        table = _table(path, said, key, self._fail)
-        found = []
+    def _edges(self, path: Path_, entry: Mapping[str, Any], key: str) -> tuple[Edge, ...]:
+        table = _table(path, entry, key, self._fail)
+        edges = []
         for operand, names in table.items():
-            here = (*path, key, operand)
+            place = (*path, key, operand)
             part = isinstance(names, Mapping)
             if part:
-                _keys(here, names, ("part",), self._fail)
+                _keys(place, names, ("part",), self._fail)
                 names = names.get("part")
-            found.append(Edge(operand, _names(here, names, self._fail), part))
-        return tuple(found)
+            edges.append(Edge(operand, _names(place, names, self._fail), part))
+        return tuple(edges)
 
     def _operator(self, path: Path_, name: str) -> Operator:
         try:
@@ -244,30 +244,30 @@ class _Maker:
         except PerfmodelError as error:
             return self._fail((*path, "operator"), str(error))
 
-    def _problem(self, path: Path_, operator: Operator, said: Mapping[str, Any]) -> Problem:
+    def _problem(self, path: Path_, operator: Operator, entry: Mapping[str, Any]) -> Problem:
         """The operator's problem: sizes are expressions; names and flags are taken as they are."""
-        given = _table(path, said, "sizes", self._fail)
+        sizes = _table(path, entry, "sizes", self._fail)
         options = {item.name: item for item in operator.options}
-        found: dict[str, Any] = {}
-        for name, value in given.items():
+        values: dict[str, Any] = {}
+        for name, value in sizes.items():
             if name not in options:
                 error = UnknownName(f"option of {operator.name}", name, options)
                 self._fail((*path, "sizes", name), str(error))
-            whole = isinstance(options[name], Size)
-            found[name] = self._whole((*path, "sizes", name), value) if whole else value
-        lacking = [name for name in operator.needed if name not in found]
-        if lacking:
-            self._fail(path, f"{operator.name} needs {', '.join(lacking)}; add to its sizes")
+            is_size = isinstance(options[name], Size)
+            values[name] = self._extent((*path, "sizes", name), value) if is_size else value
+        gaps = [name for name in operator.needed if name not in values]
+        if gaps:
+            self._fail(path, f"{operator.name} needs {', '.join(gaps)}; add to its sizes")
         if "dtype" in options:
-            found.setdefault("dtype", self._dtype)
+            values.setdefault("dtype", self._dtype)
         try:
-            problem = operator.problem(**{**operator.fixed, **found})
+            problem = operator.problem(**{**operator.fixed, **values})
             assert problem.elements()  # raises for an unknown type
             return problem
         except (PerfmodelError, TypeError) as error:  # TypeError: text where a number belongs
             return self._fail((*path, "sizes"), str(error))
 
-    def _made(self, node: Node) -> None:
+    def _add_tensors(self, node: Node) -> None:
         """Give undeclared tensors the shape and type of the operand that they are."""
         problem = node.problem
         parts, sizes, elements = problem.algorithm().tensors, problem.sizes(), problem.elements()

@@ -41,10 +41,10 @@ def elapsed_seconds(calls: Iterable[Call], gap_seconds: float) -> float:
     """
     end, host, least = -gap_seconds, 0.0, 0.0
     for call in calls:
-        again = call.repeat - 1
+        repeats = call.repeat - 1
         step = gap_seconds + call.kernel_seconds
-        called = host + call.start_seconds + call.kernel_seconds
-        end = max(end + call.repeat * step, called + again * max(call.queued_seconds, step))
+        begin = host + call.start_seconds + call.kernel_seconds
+        end = max(end + call.repeat * step, begin + repeats * max(call.queued_seconds, step))
         host += call.repeat * call.queued_seconds
         least += call.repeat * call.least_seconds
     return max(end, least)

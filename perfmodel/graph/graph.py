@@ -44,93 +44,93 @@ class Graph:
     def __post_init__(self) -> None:
         if not self.nodes:
             raise ProblemError(f"graph {self.name} has no nodes; add one")
-        _once(self.name, "node", [node.name for node in self.nodes])
+        _check_unique(self.name, "node", [node.name for node in self.nodes])
         for name, tensor in self.tensors.items():
             if name != tensor.name:
                 raise ProblemError(f"graph {self.name} has tensor {tensor.name} under {name}")
-        given = (*self.inputs, *self.weights)
-        _once(self.name, "input or weight", given)
-        for name in (*given, *self.outputs):
-            self._known(name, f"graph {self.name}")
-        self._check_order(given)
+        sources = (*self.inputs, *self.weights)
+        _check_unique(self.name, "input or weight", sources)
+        for name in (*sources, *self.outputs):
+            self._tensor(name, f"graph {self.name}")
+        self._check_order(sources)
         for node in self.nodes:
             for edge in node.edges:
                 self._check_size(node, edge)
 
-    def _known(self, name: str, where: str) -> Tensor:
+    def _tensor(self, name: str, owner: str) -> Tensor:
         if name not in self.tensors:
-            raise UnknownName(f"tensor of {where}", name, self.tensors)
+            raise UnknownName(f"tensor of {owner}", name, self.tensors)
         return self.tensors[name]
 
-    def _check_order(self, given: Iterable[str]) -> None:
+    def _check_order(self, sources: Iterable[str]) -> None:
         """Every tensor that is read exists; none is written twice or never used."""
-        there: dict[str, str] = dict.fromkeys(given, "")
-        gone: dict[str, str] = {}
-        used: set[str] = set(self.outputs)
+        makers: dict[str, str] = dict.fromkeys(sources, "")
+        updates: dict[str, str] = {}
+        uses: set[str] = set(self.outputs)
         for node in self.nodes:
             for name in (name for edge in node.reads for name in edge.tensors):
-                self._known(name, f"node {node.name}")
-                if name not in there:
+                self._tensor(name, f"node {node.name}")
+                if name not in makers:
                     raise ProblemError(
                         f"node {node.name} reads {name} before anything writes it; write it in a "
                         "node before, or list it under inputs or weights"
                     )
-                if name in gone:
+                if name in updates:
                     raise ProblemError(
-                        f"node {node.name} reads {name} after {gone[name]} was written over it"
+                        f"node {node.name} reads {name} after {updates[name]} was written over it"
                     )
-                used.add(name)
+                uses.add(name)
             for name in (name for edge in node.writes for name in edge.tensors):
-                tensor = self._known(name, f"node {node.name}")
-                if name in there:
-                    by = there[name] or "the inputs or weights"
-                    raise ProblemError(f"node {node.name} writes {name}, which {by} made before")
+                tensor = self._tensor(name, f"node {node.name}")
+                if name in makers:
+                    maker = makers[name] or "the inputs or weights"
+                    raise ProblemError(f"node {node.name} writes {name}, which {maker} made before")
                 if tensor.place != OWN:
                     raise ProblemError(
                         f"node {node.name} writes {name}, which lies in {tensor.place}; kernels "
                         f"write to the device's own memory ({OWN})"
                     )
-                there[name] = f"node {node.name}"
+                makers[name] = f"node {node.name}"
                 if tensor.over:
-                    self._check_over(node, tensor, there, gone)
-                    used.add(tensor.over)
+                    self._check_over(node, tensor, makers, updates)
+                    uses.add(tensor.over)
         for name in self.tensors:
-            if name not in there or (name in given and name not in used):
+            if name not in makers or (name in sources and name not in uses):
                 raise ProblemError(
                     f"graph {self.name} does nothing with the tensor {name}; drop it"
                 )
 
     def _check_over(
-        self, node: Node, tensor: Tensor, there: Mapping[str, str], gone: dict[str, str]
+        self, node: Node, tensor: Tensor, makers: Mapping[str, str], updates: dict[str, str]
     ) -> None:
         """An update overwrites a tensor that exists, has at least its size and was not
         overwritten."""
-        old = self._known(tensor.over, f"node {node.name}")
-        if old.name not in there or old.name in gone:
-            raise ProblemError(f"{tensor.name} is written over {old.name}, which is not there")
-        if tensor.bytes > old.bytes or tensor.place != old.place:
+        target = self._tensor(tensor.over, f"node {node.name}")
+        if target.name not in makers or target.name in updates:
+            raise ProblemError(f"{tensor.name} is written over {target.name}, which is not there")
+        if tensor.bytes > target.bytes or tensor.place != target.place:
             raise ProblemError(
                 f"{tensor.name} ({binary(tensor.bytes)}, {tensor.place}) is written over "
-                f"{old.name} ({binary(old.bytes)}, {old.place}), which does not hold it"
+                f"{target.name} ({binary(target.bytes)}, {target.place}), which does not hold it"
             )
-        gone[old.name] = tensor.name
+        updates[target.name] = tensor.name
 
     def _check_size(self, node: Node, edge: Edge) -> None:
         """An operand has the bytes of its tensors, or of one run's share of them."""
-        found = sum(self.tensors[name].bytes for name in edge.tensors)
-        wanted = node.operand_bytes(edge.operand)
+        size = sum(self.tensors[name].bytes for name in edge.tensors)
+        need = node.operand_bytes(edge.operand)
         places = {self.tensors[name].place for name in edge.tensors}
         if len(places) > 1:
             raise ProblemError(
                 f"{edge.operand} of node {node.name} lies in {' and in '.join(sorted(places))}; "
                 "an operand lies in one level"
             )
-        fits = [math.isclose(found, many * wanted, rel_tol=_ROUNDING) for many in (1, node.repeat)]
-        if any(fits) or (edge.part and found >= wanted):
+        fits = [math.isclose(size, many * need, rel_tol=_ROUNDING) for many in (1, node.repeat)]
+        if any(fits) or (edge.part and size >= need):
             return
         raise ProblemError(
-            f"{edge.operand} of node {node.name} has {wanted:,.0f} bytes, and "
-            f"{' and '.join(edge.tensors) or 'nothing'} {found:,.0f}; correct a shape, "
+            f"{edge.operand} of node {node.name} has {need:,.0f} bytes, and "
+            f"{' and '.join(edge.tensors) or 'nothing'} {size:,.0f}; correct a shape, "
             "a type or a size"
         )
 
@@ -146,9 +146,9 @@ class Graph:
         return sum(node.repeat for node in self.nodes)
 
 
-def _once(graph: str, kind: str, names: Iterable[str]) -> None:
-    seen: set[str] = set()
+def _check_unique(graph: str, kind: str, names: Iterable[str]) -> None:
+    unique: set[str] = set()
     for name in names:
-        if name in seen:
+        if name in unique:
             raise ProblemError(f"graph {graph} has two of the {kind} {name}; give each a name")
-        seen.add(name)
+        unique.add(name)

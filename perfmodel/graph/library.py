@@ -14,7 +14,7 @@ from perfmodel.graph.declaration import DeclaredGraph, read
 
 def names() -> list[str]:
     """Every name that `load` knows, sorted; opens no file."""
-    return plugins.listed("graphs", _shipped())
+    return plugins.listed("graphs", _shipped_folder())
 
 
 def load(name_or_path: str | Path) -> DeclaredGraph:
@@ -27,17 +27,17 @@ def load(name_or_path: str | Path) -> DeclaredGraph:
     text = str(name_or_path)
     if "/" in text or os.sep in text or text.endswith((".yaml", ".yml")):
         return read(text)
-    wanted = "-".join(text.lower().replace("_", " ").split())
-    path = plugins.located("graphs", wanted, _shipped())
+    name = "-".join(text.lower().replace("_", " ").split())
+    path = plugins.located("graphs", name, _shipped_folder())
     if path is None:
         raise UnknownName("graph", text, names())
-    return _cached(path, path.stat().st_mtime_ns)
+    return _read_cached(path, path.stat().st_mtime_ns)
 
 
-def _shipped() -> Path:
+def _shipped_folder() -> Path:
     return Path(str(resources.files("perfmodel.graph").joinpath("declared")))
 
 
 @lru_cache(maxsize=16)
-def _cached(path: Path, _modified: int) -> DeclaredGraph:
+def _read_cached(path: Path, _mtime: int) -> DeclaredGraph:
     return read(path)

@@ -19,25 +19,25 @@ def intervals(graph: Graph) -> dict[str, tuple[int, int]]:
     Keys are the tensors that own memory (`Graph.storage`).
     """
     last = len(graph.nodes) - 1
-    found = {graph.storage(name): (0, last) for name in (*graph.inputs, *graph.weights)}
+    spans = {graph.storage(name): (0, last) for name in (*graph.inputs, *graph.weights)}
     for i, node in enumerate(graph.nodes):
         for name in (name for edge in node.edges for name in edge.tensors):
-            first, until = found.setdefault(graph.storage(name), (i, i))
-            found[graph.storage(name)] = (first, max(until, i))
+            first, end = spans.setdefault(graph.storage(name), (i, i))
+            spans[graph.storage(name)] = (first, max(end, i))
     for name in graph.outputs:
-        first, _ = found[graph.storage(name)]
-        found[graph.storage(name)] = (first, last)
-    return found
+        first, _ = spans[graph.storage(name)]
+        spans[graph.storage(name)] = (first, last)
+    return spans
 
 
 def live_bytes(graph: Graph, scratch: Sequence[float] = ()) -> dict[str, list[float]]:
     """Bytes alive at each node, by level; `scratch` has each node's own bytes in device memory."""
     levels = dict.fromkeys(("hbm", *(tensor.place for tensor in graph.tensors.values())))
-    found = {level: [0.0] * len(graph.nodes) for level in levels}
+    live = {level: [0.0] * len(graph.nodes) for level in levels}
     for name, (first, last) in intervals(graph).items():
         tensor = graph.tensors[name]
         for i in range(first, last + 1):
-            found[tensor.place][i] += tensor.bytes
-    for i, own in enumerate(scratch):
-        found["hbm"][i] += own
-    return found
+            live[tensor.place][i] += tensor.bytes
+    for i, size in enumerate(scratch):
+        live["hbm"][i] += size
+    return live

@@ -40,22 +40,22 @@ class Node:
             raise ProblemError(f"node {self.name} has an array of problems; make a node of each")
         if isinstance(self.repeat, bool) or not isinstance(self.repeat, int) or self.repeat < 1:
             raise ProblemError(f"node {self.name} runs {self.repeat} times; repeat is 1 or more")
-        for kind, edges, known in (
+        for kind, edges, names in (
             ("input", self.reads, self._inputs),
             ("output", self.writes, self.problem.algorithm().outputs),
         ):
-            named = [edge.operand for edge in edges]
-            for operand in named:
-                if operand not in known:
-                    said = f"{kind} of {self.problem.operator}, for node {self.name},"
-                    raise UnknownName(said, operand, known)
-            if len(set(named)) < len(named):
+            operands = [edge.operand for edge in edges]
+            for operand in operands:
+                if operand not in names:
+                    role = f"{kind} of {self.problem.operator}, for node {self.name},"
+                    raise UnknownName(role, operand, names)
+            if len(set(operands)) < len(operands):
                 raise ProblemError(f"node {self.name} has two edges for one {kind}; list tensors")
-        read = {edge.operand for edge in self.reads}
-        lacking = {x for x in self._inputs if x not in read and self.operand_bytes(x)}
-        if lacking:
+        inputs = {edge.operand for edge in self.reads}
+        gaps = {x for x in self._inputs if x not in inputs and self.operand_bytes(x)}
+        if gaps:
             raise ProblemError(
-                f"node {self.name} does not say what it reads as {', '.join(sorted(lacking))}; "
+                f"node {self.name} does not say what it reads as {', '.join(sorted(gaps))}; "
                 f"{self.problem.operator} reads {', '.join(self._inputs)}"
             )
 
@@ -73,8 +73,8 @@ class Node:
     @cached_property
     def _inputs(self) -> tuple[str, ...]:
         """Operands with memory of their own."""
-        aliased = self.problem.aliased()
-        return tuple(name for name in self.problem.algorithm().inputs if name not in aliased)
+        aliases = self.problem.aliased()
+        return tuple(name for name in self.problem.algorithm().inputs if name not in aliases)
 
     def operand_bytes(self, operand: str) -> float:
         """Bytes of an operand of one run, by the sizes and types of its algorithm."""

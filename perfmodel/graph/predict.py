@@ -34,22 +34,22 @@ def predict_graph(
     node.
     """
     values = constants or default()
-    again = values.run(harness).warm > 0.0
+    warm = values.run(harness).warm > 0.0
 
-    def asked(scratch: Sequence[float]) -> list[Ask]:
-        found = touches.reuses(graph, scratch, device, again=again)
-        return [ask(node, _places(graph, i), found[i]) for i, node in enumerate(graph.nodes)]
+    def asks(scratch: Sequence[float]) -> list[Ask]:
+        reuses = touches.reuses(graph, scratch, device, again=warm)
+        return [ask(node, _places(graph, i), reuses[i]) for i, node in enumerate(graph.nodes)]
 
-    first = asked([0.0] * len(graph.nodes))
+    first = asks([0.0] * len(graph.nodes))
     predictions = answers(first, device, harness=harness, constants=values)
-    scratch = [_scratch_bytes(graph, i, one) for i, one in enumerate(predictions)]
+    scratch = [_scratch_bytes(graph, i, prediction) for i, prediction in enumerate(predictions)]
     if any(scratch):  # scratch passes through the caches too
-        second = asked(scratch)
-        changed = [i for i, one in enumerate(second) if one.found != first[i].found]
-        others = answers([second[i] for i in changed], device, harness=harness, constants=values)
-        for i, one in zip(changed, others, strict=True):
-            predictions[i] = one
-    return _joined(graph, device, harness, values, predictions, scratch)
+        second = asks(scratch)
+        indices = [i for i, prediction in enumerate(second) if prediction.found != first[i].found]
+        others = answers([second[i] for i in indices], device, harness=harness, constants=values)
+        for i, prediction in zip(indices, others, strict=True):
+            predictions[i] = prediction
+    return _graph_prediction(graph, device, harness, values, predictions, scratch)
 
 
 def _places(graph: Graph, i: int) -> dict[str, str]:
@@ -61,15 +61,15 @@ def _places(graph: Graph, i: int) -> dict[str, str]:
     }
 
 
-def _scratch_bytes(graph: Graph, i: int, found: Prediction) -> float:
+def _scratch_bytes(graph: Graph, i: int, prediction: Prediction) -> float:
     """Bytes that a node holds in the device's memory beyond its operands."""
     node, places = graph.nodes[i], _places(graph, i)
     operands = [edge.operand for edge in node.edges if places.get(edge.operand, "hbm") == "hbm"]
-    own = found.footprint_bytes - sum(node.operand_bytes(name) for name in operands)
-    return own if own > 0.5 else 0.0  # sizes are whole bytes
+    scratch = prediction.footprint_bytes - sum(node.operand_bytes(name) for name in operands)
+    return scratch if scratch > 0.5 else 0.0  # sizes are whole bytes
 
 
-def _joined(
+def _graph_prediction(
     graph: Graph,
     device: Device,
     harness: str,
@@ -82,13 +82,13 @@ def _joined(
     calls = [_call(graph, i, one) for i, one in enumerate(predictions)]
     spreads = [_spread(graph, i, one, calls[i], device) for i, one in enumerate(predictions)]
     low, seconds, high = (
-        elapsed_seconds([_scaled(call, factor) for call in calls], gap)
+        elapsed_seconds([replace(c, kernel_seconds=c.kernel_seconds * factor) for c in calls], gap)
         for factor in (together(spreads)[0], 1.0, together(spreads)[1])
     )
-    alive = live_bytes(graph, scratch)
-    nodes = _nodes(graph, predictions, spreads, alive["hbm"], scratch)
+    live = live_bytes(graph, scratch)
+    nodes = _nodes(graph, predictions, spreads, live["hbm"], scratch)
     gaps = gap * (graph.launches - 1)
-    peaks = {level: max(held) for level, held in alive.items()}
+    peaks = {level: max(held) for level, held in live.items()}
     rooms = capacity.rooms(device, peaks)
     return GraphPrediction(
         graph=graph.name,
@@ -101,10 +101,10 @@ def _joined(
         high_seconds=high,
         gap_seconds=gaps,
         waiting_seconds=seconds - gaps - sum(node.seconds for node in nodes),
-        by_operator=_by_operator(nodes),
-        live_bytes={level: tuple(held) for level, held in alive.items()},
+        by_operator=_operator_seconds(nodes),
+        live_bytes={level: tuple(held) for level, held in live.items()},
         fits_at={level: peaks[level] <= room for level, room in rooms.items()},
-        assumptions=_assumed(device, predictions, peaks, rooms),
+        assumptions=_assumptions(device, predictions, peaks, rooms),
     )
 
 
@@ -112,7 +112,7 @@ def _nodes(
     graph: Graph,
     predictions: Sequence[Prediction],
     spreads: Sequence[Spread],
-    alive: Sequence[float],
+    live: Sequence[float],
     scratch: Sequence[float],
 ) -> tuple[NodePrediction, ...]:
     """The prediction of each node."""
@@ -124,7 +124,7 @@ def _nodes(
             seconds=spreads[i].seconds,
             low_seconds=spreads[i].low_seconds,
             high_seconds=spreads[i].high_seconds,
-            live_bytes=alive[i],
+            live_bytes=live[i],
             scratch_bytes=scratch[i],
             prediction=predictions[i],
         )
@@ -132,22 +132,22 @@ def _nodes(
     )
 
 
-def _assumed(
+def _assumptions(
     device: Device,
     predictions: Sequence[Prediction],
     peaks: Mapping[str, float],
     rooms: Mapping[str, float],
 ) -> tuple[str, ...]:
     """The assumptions of all nodes, each once, and the levels that are too small."""
-    said = dict.fromkeys(line for one in predictions for line in one.assumptions)
-    lacking = {level: peak for level, peak in peaks.items() if peak > rooms.get(level, math.inf)}
-    return tuple(said | dict.fromkeys(capacity.too_large(device, lacking)))
+    lines = dict.fromkeys(line for one in predictions for line in one.assumptions)
+    excess = {level: peak for level, peak in peaks.items() if peak > rooms.get(level, math.inf)}
+    return tuple(lines | dict.fromkeys(capacity.too_large(device, excess)))
 
 
-def _call(graph: Graph, i: int, found: Prediction) -> Call:
+def _call(graph: Graph, i: int, prediction: Prediction) -> Call:
     """A node from the device's side."""
-    host = found.dispatch
-    device_seconds = found.seconds - found.terms["launch"]
+    host = prediction.dispatch
+    device_seconds = prediction.seconds - prediction.terms["launch"]
     return Call(
         repeat=graph.nodes[i].repeat,
         kernel_seconds=device_seconds + host["library_seconds"],
@@ -157,23 +157,19 @@ def _call(graph: Graph, i: int, found: Prediction) -> Call:
     )
 
 
-def _scaled(call: Call, factor: float) -> Call:
-    return replace(call, kernel_seconds=call.kernel_seconds * factor)
-
-
-def _spread(graph: Graph, i: int, found: Prediction, call: Call, device: Device) -> Spread:
+def _spread(graph: Graph, i: int, prediction: Prediction, call: Call, device: Device) -> Spread:
     """A node's range: that of its prediction applied to its kernels, not below the floor."""
     node = graph.nodes[i]
-    floor = float(physical.floor_seconds(node.problem, device, found.flops["matrix"]))
-    each = call.kernel_seconds
-    low = max(each * found.low_seconds / found.seconds, min(floor, each))
-    high = each * found.high_seconds / found.seconds
+    floor = float(physical.floor_seconds(node.problem, device, prediction.flops["matrix"]))
+    seconds = call.kernel_seconds
+    low = max(seconds * prediction.low_seconds / prediction.seconds, min(floor, seconds))
+    high = seconds * prediction.high_seconds / prediction.seconds
     family = operator_of(node.problem).family(node.problem)
     runs = node.repeat
-    return Spread(family, runs * each, runs * low, runs * high)
+    return Spread(family, runs * seconds, runs * low, runs * high)
 
 
-def _by_operator(nodes: Sequence[NodePrediction]) -> dict[str, float]:
+def _operator_seconds(nodes: Sequence[NodePrediction]) -> dict[str, float]:
     sums: dict[str, float] = {}
     for node in nodes:
         sums[node.operator] = sums.get(node.operator, 0.0) + node.seconds

@@ -40,20 +40,20 @@ class NodePrediction:
     @property
     def limiter(self) -> str:
         """The resource with the longest time; launch starts count for the graph, not for nodes."""
-        return self._ranked[0]
+        return self._bounds[0]
 
     @property
     def runner_up(self) -> str:
         """The resource with the second longest time."""
-        return self._ranked[1]
+        return self._bounds[1]
 
     @cached_property
-    def _ranked(self) -> tuple[str, str]:
-        one = self.prediction
-        terms = {name: np.array([value]) for name, value in one.terms.items()}
-        started = terms["launch"]
+    def _bounds(self) -> tuple[str, str]:
+        prediction = self.prediction
+        terms = {name: np.array([value]) for name, value in prediction.terms.items()}
+        launch = terms["launch"]
         terms["launch"] = np.zeros(1)
-        first, second = rank(terms, one.seconds - started)
+        first, second = rank(terms, prediction.seconds - launch)
         return str(first[0]), str(second[0])
 
     def as_dict(self) -> dict[str, Any]:
@@ -118,8 +118,8 @@ class GraphPrediction:
     @property
     def peak_node(self) -> str:
         """The first node with that many bytes alive."""
-        own = self.live_bytes["hbm"]
-        return self.nodes[own.index(max(own))].name
+        live = self.live_bytes["hbm"]
+        return self.nodes[live.index(max(live))].name
 
     @property
     def footprints(self) -> dict[str, float]:

@@ -45,6 +45,6 @@ def together(parts: Iterable[Spread]) -> tuple[float, float]:
         for i, value in enumerate((part.seconds, part.low_seconds, part.high_seconds)):
             sums[i] += value
     total = sum(mid for mid, _, _ in families.values())
-    down = math.hypot(*(mid - low for mid, low, _ in families.values()))
-    up = math.hypot(*(high - mid for mid, _, high in families.values()))
-    return 1.0 - down / total, 1.0 + up / total
+    lower = math.hypot(*(mid - low for mid, low, _ in families.values()))
+    upper = math.hypot(*(high - mid for mid, _, high in families.values()))
+    return 1.0 - lower / total, 1.0 + upper / total

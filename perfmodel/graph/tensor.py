@@ -35,9 +35,9 @@ class Tensor:
         element(self.dtype)
         for extent in self.shape:
             if isinstance(extent, bool) or not isinstance(extent, int) or extent < 0:
-                shown = " x ".join(str(one) for one in self.shape)
+                shape = " x ".join(str(one) for one in self.shape)
                 raise ProblemError(
-                    f"tensor {self.name} is {shown}; extents are whole numbers of at least 0"
+                    f"tensor {self.name} is {shape}; extents are whole numbers of at least 0"
                 )
         if math.prod(self.shape) > MOST_ELEMENTS:
             raise ProblemError(

@@ -43,76 +43,76 @@ def reuses(
     are counted only up to the reach of the device's caches.
     """
     caches = [level.total_bytes or 0.0 for level in device.levels() if level.name in ("l2", "llc")]
-    far = _FAR * max(caches, default=0.0)
-    touched = [_touched(graph, i, own) for i, own in enumerate(scratch)]
-    left = [_left(graph, i) for i in range(len(graph.nodes))]
-    found: list[dict[str, tuple[Reuse, ...]]] = []
-    before: dict[str, int] = {}
+    limit = _FAR * max(caches, default=0.0)
+    touches = [_touches(graph, i, own) for i, own in enumerate(scratch)]
+    survivors = [_survivors(graph, i) for i in range(len(graph.nodes))]
+    entries: list[dict[str, tuple[Reuse, ...]]] = []
+    last: dict[str, int] = {}
     if again:
-        before = {name: i - len(touched) for i, names in enumerate(left) for name in names}
+        last = {name: i - len(touches) for i, names in enumerate(survivors) for name in names}
     for i, node in enumerate(graph.nodes):
-        mine: dict[str, tuple[Reuse, ...]] = {}
+        node_reuses: dict[str, tuple[Reuse, ...]] = {}
         for edge in node.reads:
             names = dict.fromkeys(edge.tensors)
-            once = sum(graph.tensors[name].bytes for name in names)
-            repeated = _repeated(graph, i, edge)
-            said = [Reuse(repeated, 0.0)] if repeated else []
+            total = sum(graph.tensors[name].bytes for name in names)
+            repeat = _repeat_share(graph, i, edge)
+            parts = [Reuse(repeat, 0.0)] if repeat else []
             for name in names:
                 storage = graph.storage(name)
-                if storage in before and once:
-                    share = (1.0 - repeated) * graph.tensors[name].bytes / once
-                    each = _distances(touched, storage, before[storage], i, far)
-                    said += [Reuse(share / len(each), distance) for distance in each]
-            if said:
-                mine[edge.operand] = tuple(said)
-        found.append(mine)
-        before.update(dict.fromkeys(left[i], i))
-    return found
+                if storage in last and total:
+                    share = (1.0 - repeat) * graph.tensors[name].bytes / total
+                    distances = _distances(touches, storage, last[storage], i, limit)
+                    parts += [Reuse(share / len(distances), distance) for distance in distances]
+            if parts:
+                node_reuses[edge.operand] = tuple(parts)
+        entries.append(node_reuses)
+        last.update(dict.fromkeys(survivors[i], i))
+    return entries
 
 
-def _repeated(graph: Graph, i: int, edge: Edge) -> float:
+def _repeat_share(graph: Graph, i: int, edge: Edge) -> float:
     """Share of an operand that a node has just read: a tensor that the operand has several times.
 
     The taps of a convolution read the pixels of the taps beside them.
     """
     names = dict.fromkeys(edge.tensors)
-    wanted = graph.nodes[i].operand_bytes(edge.operand)
-    if len(names) == len(edge.tensors) or not wanted:
+    size = graph.nodes[i].operand_bytes(edge.operand)
+    if len(names) == len(edge.tensors) or not size:
         return 0.0
-    return max(1.0 - sum(graph.tensors[name].bytes for name in names) / wanted, 0.0)
+    return max(1.0 - sum(graph.tensors[name].bytes for name in names) / size, 0.0)
 
 
 def _distances(
-    touched: Sequence[_Touched], name: str, last: int, now: int, far: float
+    touches: Sequence[_Touched], name: str, last: int, node: int, limit: float
 ) -> list[float]:
     """Bytes touched between the use of a tensor at node `last` (negative: in the run before) and at
-    `now`.
+    `node`.
 
     One number for each slice, or one for all where they are equal.
     """
-    between: dict[str, float] = {}
-    for i in range(now - 1, last, -1):
-        between.update(touched[i])
-        if sum(between.values()) > far:
-            return [sum(between.values())]
-    between.pop(name, None)
-    after, before = (
-        sum(size for other, size in end.items() if other != name and other not in between)
-        for end in (touched[last], touched[now])
+    middle: dict[str, float] = {}
+    for i in range(node - 1, last, -1):
+        middle.update(touches[i])
+        if sum(middle.values()) > limit:
+            return [sum(middle.values())]
+    middle.pop(name, None)
+    rest_after, rest_before = (
+        sum(size for other, size in end.items() if other != name and other not in middle)
+        for end in (touches[last], touches[node])
     )
-    least = max(touched[last].get(name, 0.0), touched[now].get(name, 0.0)) + sum(between.values())
-    if after == before:
-        return [least + after]
+    least = max(touches[last].get(name, 0.0), touches[node].get(name, 0.0)) + sum(middle.values())
+    if rest_after == rest_before:
+        return [least + rest_after]
     middles = [(i + 0.5) / _SLICES for i in range(_SLICES)]
-    return [least + (1.0 - f) * after + f * before for f in middles]
+    return [least + (1.0 - f) * rest_after + f * rest_before for f in middles]
 
 
-def _touched(graph: Graph, i: int, scratch: float) -> dict[str, float]:
+def _touches(graph: Graph, i: int, scratch: float) -> dict[str, float]:
     """Bytes of each tensor that a node touches, by owner of the memory, and its scratch.
 
     Memory behind a link bypasses the caches.
     """
-    found: dict[str, float] = {f"scratch of {i}": scratch} if scratch else {}
+    touches: dict[str, float] = {f"scratch of {i}": scratch} if scratch else {}
     node = graph.nodes[i]
     for edge in node.edges:
         for name in edge.tensors:
@@ -121,11 +121,11 @@ def _touched(graph: Graph, i: int, scratch: float) -> dict[str, float]:
                 continue
             size = node.operand_bytes(edge.operand) * node.repeat if edge.part else tensor.bytes
             storage = graph.storage(name)
-            found[storage] = max(found.get(storage, 0.0), min(size, tensor.bytes))
-    return found
+            touches[storage] = max(touches.get(storage, 0.0), min(size, tensor.bytes))
+    return touches
 
 
-def _left(graph: Graph, i: int) -> list[str]:
+def _survivors(graph: Graph, i: int) -> list[str]:
     """Tensors that a node leaves in the caches; not those it uses in part, since the part is
     unknown."""
     edges = (edge for edge in graph.nodes[i].edges if not edge.part)

@@ -29,13 +29,13 @@ class Block:
     """Defaults of optional fields; a `dataclasses.field` gives a factory."""
 
     def __init_subclass__(cls) -> None:
-        own = {
+        fields = {
             name: str(kind)
             for name, kind in get_annotations(cls).items()
             if not str(kind).startswith("ClassVar")
         }
-        cls.fields = {**cls.fields, **own}
-        cls.defaults = cls.defaults | {n: cls.__dict__[n] for n in own if n in cls.__dict__}
+        cls.fields = {**cls.fields, **fields}
+        cls.defaults = cls.defaults | {n: cls.__dict__[n] for n in fields if n in cls.__dict__}
         BLOCKS[cls.__name__] = cls
 
     def __init__(self, **data: Any) -> None:
@@ -52,24 +52,24 @@ class Block:
     @classmethod
     def trusted(cls, data: Mapping[str, Any]) -> Self:
         """The block that `data` describes, unchecked: data of a file that was checked."""
-        return cls.of({name: cls._trusted(name, value) for name, value in data.items()})
+        return cls.of({name: cls._field_value(name, value) for name, value in data.items()})
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
         """The block with these values and the defaults, unchecked."""
         block = cls.__new__(cls)
-        holds = block.__dict__
+        attributes = block.__dict__
         for name in cls.fields:
             if name in values:
-                holds[name] = values[name]
+                attributes[name] = values[name]
             else:
                 default = cls.defaults[name]
                 factory = default.default_factory if isinstance(default, Field) else None
-                holds[name] = factory() if callable(factory) else default
+                attributes[name] = factory() if callable(factory) else default
         return block
 
     @classmethod
-    def _trusted(cls, name: str, value: Any) -> Any:
+    def _field_value(cls, name: str, value: Any) -> Any:
         """A value of a file in the form of its field: tuples for lists, blocks for mappings."""
         if not isinstance(value, dict | list):
             return value
@@ -93,7 +93,7 @@ class Block:
     def model_dump(self, exclude_none: bool = False) -> dict[str, Any]:
         """The fields as plain data, blocks as mappings."""
         return {
-            name: _plain(value, exclude_none)
+            name: _plain_value(value, exclude_none)
             for name, value in self._values().items()
             if not (exclude_none and value is None)
         }
@@ -116,8 +116,8 @@ class Block:
         return hash((type(self), *self._values().values()))
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self._values().items())
-        return f"{type(self).__name__}({shown})"
+        text = ", ".join(f"{name}={value!r}" for name, value in self._values().items())
+        return f"{type(self).__name__}({text})"
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"{type(self).__name__}.{name} stays as it is; use model_copy")
@@ -126,11 +126,11 @@ class Block:
         raise AttributeError(f"{type(self).__name__}.{name} stays as it is; use model_copy")
 
 
-def _plain(value: Any, exclude_none: bool) -> Any:
+def _plain_value(value: Any, exclude_none: bool) -> Any:
     if isinstance(value, Block):
         return value.model_dump(exclude_none)
     if isinstance(value, dict):
-        return {key: _plain(item, exclude_none) for key, item in value.items()}
+        return {key: _plain_value(item, exclude_none) for key, item in value.items()}
     if isinstance(value, tuple) and any(isinstance(item, Block) for item in value):
-        return [_plain(item, exclude_none) for item in value]
+        return [_plain_value(item, exclude_none) for item in value]
     return value

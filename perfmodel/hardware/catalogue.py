@@ -31,7 +31,7 @@ def load(name_or_path: str | Path) -> Device:
     text = str(name_or_path)
     if is_path(text):
         return _read(Path(text))
-    return _named(located("device", text, folders(), of_packages))
+    return _device(located("device", text, folders(), of_packages))
 
 
 def is_path(text: str) -> bool:
@@ -47,27 +47,27 @@ def located(
     `further` gives slower folders, which are searched last. Raises `UnknownName` with the nearest
     names of that kind.
     """
-    wanted = normalise(name)
-    found = _found(wanted, where)
-    if found is not None:
-        return found
-    later = further()
-    found = _found(wanted, later)
-    if found is not None:
-        return found
-    every = [*where, *later]
-    slugs = listed(every)
-    near = get_close_matches(wanted[:100], [*slugs, *_aliases(every)], n=3, cutoff=0.5)
-    raise UnknownName(kind, name, near or slugs)
+    slug = normalise(name)
+    path = _path(slug, where)
+    if path is not None:
+        return path
+    rest = further()
+    path = _path(slug, rest)
+    if path is not None:
+        return path
+    places = [*where, *rest]
+    slugs = listed(places)
+    matches = get_close_matches(slug[:100], [*slugs, *_aliases(places)], n=3, cutoff=0.5)
+    raise UnknownName(kind, name, matches or slugs)
 
 
-def _found(wanted: str, where: list[Path]) -> Path | None:
+def _path(slug: str, places: list[Path]) -> Path | None:
     """The file with that slug, else with that alias."""
-    for folder in where:
-        path = folder / f"{wanted}.yaml"
+    for folder in places:
+        path = folder / f"{slug}.yaml"
         if _is_file(path):
             return path
-    return _aliases(where).get(wanted)
+    return _aliases(places).get(slug)
 
 
 def names() -> list[str]:
@@ -90,12 +90,12 @@ def aliases() -> dict[str, Path]:
     return _aliases([*folders(), *of_packages()])
 
 
-def _aliases(where: list[Path]) -> dict[str, Path]:
+def _aliases(places: list[Path]) -> dict[str, Path]:
     paths: dict[str, Path] = {}
-    for folder in where:
+    for folder in places:
         files = [path for path in plugins.files([folder]) if _is_file(path)]  # links to nowhere
-        modified = tuple((path.name, path.stat().st_mtime_ns) for path in files)
-        for name, spellings in _spellings(folder, modified).items():
+        versions = tuple((path.name, path.stat().st_mtime_ns) for path in files)
+        for name, spellings in _spellings(folder, versions).items():
             for spelling in spellings:
                 paths.setdefault(spelling, folder / name)
     return paths
@@ -132,11 +132,11 @@ def of_packages() -> list[Path]:
 
 
 @lru_cache(maxsize=64)
-def _spellings(folder: Path, modified: tuple[tuple[str, int], ...]) -> Mapping[str, Sequence[str]]:
+def _spellings(folder: Path, versions: tuple[tuple[str, int], ...]) -> Mapping[str, Sequence[str]]:
     """The names that each file of a folder gives itself; a broken file has none (loading it says
     why)."""
     texts = {}
-    for name, _ in modified:
+    for name, _ in versions:
         with suppress(SpecError):
             texts[name] = yamlfile.read(folder / name)
     return yamltable.kept(
@@ -157,7 +157,7 @@ def _own_names(text: str) -> list[str]:
     return [normalise(name) for name in names if isinstance(name, str)]
 
 
-def _named(path: Path) -> Device:
+def _device(path: Path) -> Device:
     device = _read(path)
     if device.slug != path.stem:
         raise SpecError(f"{path}:1: slug {device.slug!r} is not the file's name {path.stem!r}")
@@ -166,12 +166,12 @@ def _named(path: Path) -> Device:
 
 def _read(path: Path) -> Device:
     try:
-        modified = path.stat().st_mtime_ns
+        mtime = path.stat().st_mtime_ns
     except (OSError, ValueError) as error:
         raise SpecError(f"{path}: cannot be read: {reason(error)}; check the path") from None
-    return _cached(path, modified)
+    return _read_cached(path, mtime)
 
 
 @lru_cache(maxsize=256)
-def _cached(path: Path, _modified: int) -> Device:
+def _read_cached(path: Path, _mtime: int) -> Device:
     return specfile.read(Device, path, physics.check)

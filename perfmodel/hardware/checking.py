@@ -46,7 +46,7 @@ def json_schema(block: type[Block]) -> dict[str, Any]:
     return _models()[block.__name__].model_json_schema()
 
 
-class _Checked(BaseModel):
+class _Base(BaseModel):
     """Base of the models. They are built on first use: one validator serves the whole spec."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -63,24 +63,24 @@ def _models() -> dict[str, type[BaseModel]]:
     names: dict[str, Any] = {
         "bool": StrictBool, "Line": Line, "Label": Label, "Keys": Keys, "Whole": Whole,
         "Positive": Positive, "Capability": Capability, "FlopCounts": FlopCounts,
-        "ClockText": Annotated[str | None, _said("frequency")], "LinkName": LinkName,
+        "ClockText": Annotated[str | None, _quantity_schema("frequency")], "LinkName": LinkName,
         "PeakKey": PeakKey, "FactTable": FactTable, "AtLeastOne": AtLeastOne,
         "LevelName": LevelName,
     }  # fmt: skip
     models = {}
     for name, block in BLOCKS.items():
         models[name] = _model(block, names)
-        names[name] = Annotated[models[name], AfterValidator(partial(_made, block))]
+        names[name] = Annotated[models[name], AfterValidator(partial(_block, block))]
     return models
 
 
 def _model(block: type[Block], names: dict[str, Any]) -> type[BaseModel]:
     """The model of a block; `names` maps the names in its annotations to pydantic types."""
     if issubclass(block, Quantity) and "dimensions" in vars(block):
-        names = {**names, "Quantified": _quantified(block.dimensions)}
+        names = {**names, "Quantified": _quantity_type(block.dimensions)}
     hints = get_type_hints(block, localns=names, include_extras=True)
     fields: dict[str, Any] = {name: (hints[name], _default(block, name)) for name in block.fields}
-    return create_model(block.__name__, __base__=_Checked, __doc__=block.__doc__, **fields)
+    return create_model(block.__name__, __base__=_Base, __doc__=block.__doc__, **fields)
 
 
 def _default(block: type[Block], name: str) -> Any:
@@ -88,8 +88,8 @@ def _default(block: type[Block], name: str) -> Any:
     return Field(default_factory=dict) if isinstance(default, Factory) else default
 
 
-def _made(block: type[Block], found: BaseModel) -> Block:
-    return block.of(dict(found))
+def _block(block: type[Block], model: BaseModel) -> Block:
+    return block.of(dict(model))
 
 
 def _one_line(text: str) -> str:
@@ -98,7 +98,7 @@ def _one_line(text: str) -> str:
     return text
 
 
-def _plain(text: str) -> str:
+def _plain_name(text: str) -> str:
     """Names appear in tables that spreadsheets open, where these signs begin a formula."""
     if text.lstrip()[:1] in _FORMULA:
         raise ValueError(f"{quoted(text)}: a name does not begin with one of {' '.join(_FORMULA)}")
@@ -142,7 +142,7 @@ Line = Annotated[StrictStr, AfterValidator(_one_line)]
 Label = Annotated[
     Line,
     AfterValidator(_dense),
-    AfterValidator(_plain),
+    AfterValidator(_plain_name),
     WithJsonSchema({"type": "string", "pattern": rf"^\s*[^\s{''.join(map(re.escape, _FORMULA))}]"}),
 ]
 Keys = Annotated[tuple[Line, ...], Field(min_length=1)]
@@ -160,18 +160,18 @@ LevelName = Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9-]{0,29}$")]
 AtLeastOne = Annotated[float, Field(ge=1, le=1000, strict=True)]
 
 
-def _said(*dimensions: str) -> Any:
+def _quantity_schema(*dimensions: str) -> Any:
     """The JSON Schema of a quantity in one of `dimensions`."""
     patterns = "|".join(f"({DIMENSIONS[name].pattern()})" for name in dimensions)
     examples = [DIMENSIONS[name].example for name in dimensions]
     return WithJsonSchema({"type": "string", "pattern": patterns, "examples": examples})
 
 
-def _quantified(dimensions: tuple[str, ...]) -> Any:
+def _quantity_type(dimensions: tuple[str, ...]) -> Any:
     """A number with a unit of one of `dimensions`, within the range of real devices."""
     return Annotated[
         str,
-        _said(*dimensions),
+        _quantity_schema(*dimensions),
         BeforeValidator(partial(_is_text, dimensions[0])),
         AfterValidator(partial(_is_of_a_device, dimensions)),
     ]

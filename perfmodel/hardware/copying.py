@@ -20,28 +20,28 @@ def like(device: Device, slug: str) -> Device:
     Every fact has source `copied` and status `unverified`. Measurements keep their status, since
     times depend on it. Notes are dropped: they describe the other device.
     """
-    said = f"Copied from {device.slug}, {device.name}: replace the number, its source and status"
-    parts = {name: _copied(getattr(device, name)) for name in device.fields}
-    own = {
+    note = f"Copied from {device.slug}, {device.name}: replace the number, its source and status"
+    parts = {name: _copy(getattr(device, name)) for name in device.fields}
+    identity = {
         "slug": slug,
         "name": slug,
         "aliases": (),
         "notes": (f"Copied from {device.slug}: replace each number, its source and its status.",),
         "peak_notes": device.peak_notes,
-        "sources": {SOURCE: said},
+        "sources": {SOURCE: note},
     }
-    return device.model_copy({**parts, **own})
+    return device.model_copy({**parts, **identity})
 
 
-def _copied(part: Any) -> Any:
+def _copy(part: Any) -> Any:
     """A fact, a block or a table of them, with its facts marked; other values unchanged."""
     if isinstance(part, Sourced):
         status = "measured" if part.status == "measured" else "unverified"
         return part.model_copy({"source": (SOURCE,), "status": status, "note": None})
     if isinstance(part, Block):
-        return part.model_copy({name: _copied(getattr(part, name)) for name in part.fields})
+        return part.model_copy({name: _copy(getattr(part, name)) for name in part.fields})
     if isinstance(part, dict):
-        return {key: _copied(item) for key, item in part.items()}
+        return {key: _copy(item) for key, item in part.items()}
     return part
 
 
@@ -51,18 +51,18 @@ def without_misfits(device: Device) -> tuple[Device, list[str]]:
 
     After "HBM 12 TB/s" the measured bandwidth of the other device's L2 is below the memory's.
     """
-    dropped: list[str] = []
+    lines: list[str] = []
     for name in device.measured.fields if device.measured is not None else ():
         faults = _errors(device)
         if not faults or device.measured is None or not getattr(device.measured, name):
             continue
         empty: Any = {} if isinstance(getattr(device.measured, name), dict) else None
-        without = device.model_copy({"measured": device.measured.model_copy({name: empty})})
-        solved = [fault for fault in faults if fault not in _errors(without)]
-        if solved:
-            dropped.append(f"measured {name} of the other device is dropped: {solved[0]}")
-            device = without
-    return device, dropped
+        trial = device.model_copy({"measured": device.measured.model_copy({name: empty})})
+        cures = [fault for fault in faults if fault not in _errors(trial)]
+        if cures:
+            lines.append(f"measured {name} of the other device is dropped: {cures[0]}")
+            device = trial
+    return device, lines
 
 
 def _errors(device: Device) -> list[str]:

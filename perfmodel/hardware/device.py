@@ -81,10 +81,10 @@ class Device(Block):
 
     def agree(self) -> None:
         """Every source that is used is listed."""
-        unknown = sorted({key for _, fact in walk(self) for key in fact.source})
-        missing = [key for key in unknown if key not in self.sources]
-        if missing:
-            raise ValueError(f"source {missing[0]!r} is not explained under sources")
+        keys = sorted({key for _, fact in walk(self) for key in fact.source})
+        gaps = [key for key in keys if key not in self.sources]
+        if gaps:
+            raise ValueError(f"source {gaps[0]!r} is not explained under sources")
 
     def _repr_html_(self) -> str:
         """What a notebook shows: every fact with its value, its status and its sources."""
@@ -150,8 +150,8 @@ class Device(Block):
         for name, rate in self.compute.matrix.items():
             if name == dtype:
                 return rate.si
-        has = ", ".join(self.compute.matrix) or "no matrix unit"
-        raise ProblemError(f"{self.slug} has no {dtype} matrix rate; it has: {has}")
+        types = ", ".join(self.compute.matrix) or "no matrix unit"
+        raise ProblemError(f"{self.slug} has no {dtype} matrix rate; it has: {types}")
 
     @property
     def vector_types(self) -> tuple[str, ...]:
@@ -161,11 +161,11 @@ class Device(Block):
     def vector_flops(self, dtype: str = "fp32") -> float:
         """Peak of the vector unit in FLOP/s; types below fp32 without a rate run at fp32 rate."""
         rates: dict[str, float] = {name: rate.si for name, rate in self.compute.vector.items()}
-        used = dtype if dtype in rates or dtype == "fp64" else "fp32"
-        if used not in rates:
-            has = ", ".join(rates) or "none"
-            raise ProblemError(f"{self.slug} has no {dtype} vector rate; it has: {has}")
-        return rates[used]
+        kind = dtype if dtype in rates or dtype == "fp64" else "fp32"
+        if kind not in rates:
+            types = ", ".join(rates) or "none"
+            raise ProblemError(f"{self.slug} has no {dtype} vector rate; it has: {types}")
+        return rates[kind]
 
     @property
     def special_per_clock(self) -> float | None:
@@ -187,9 +187,9 @@ class Device(Block):
     def memory_bytes(self) -> float:
         """Main memory that the driver reports: 2³⁰ bytes for each whole gigabyte on the label,
         since DRAM is made in binary sizes (an H100 of 80 GB has 79.6 GiB). SRAM is as labelled."""
-        said = self.hbm_capacity_bytes
-        binary = said % 1e9 == 0 and "SRAM" not in self.hbm_technology
-        return said / 1e9 * 2**30 if binary else said
+        label = self.hbm_capacity_bytes
+        binary = label % 1e9 == 0 and "SRAM" not in self.hbm_technology
+        return label / 1e9 * 2**30 if binary else label
 
     @property
     def hbm_bytes_per_s(self) -> float:
@@ -200,16 +200,16 @@ class Device(Block):
     def measured_hbm_bytes_per_s(self) -> float | None:
         """Achieved bandwidth of the main memory: a read stream where known, else the next best."""
         streams = self.measured.hbm_bandwidth if self.measured else {}
-        found = {str(name): rate.si for name, rate in streams.items()}
-        return next((found[name] for name in _STREAMS if name in found), None)
+        rates = {str(name): rate.si for name, rate in streams.items()}
+        return next((rates[name] for name in _STREAMS if name in rates), None)
 
     @property
     def copied_hbm_bytes_per_s(self) -> float | None:
         """Achieved bandwidth of the main memory in benchmarks that read and write: the best of
         them."""
         streams = self.measured.hbm_bandwidth if self.measured else {}
-        mixed = [rate.si for name, rate in streams.items() if name not in ("read", "write")]
-        return max(mixed, default=None)
+        rates = [rate.si for name, rate in streams.items() if name not in ("read", "write")]
+        return max(rates, default=None)
 
     @property
     def l2_capacity_bytes(self) -> float | None:
@@ -245,8 +245,8 @@ class Device(Block):
     @property
     def shared_reserved_bytes(self) -> float:
         """Shared memory that the system reserves for each block."""
-        reserved = _si(self.memory.shared.reserved_per_block) if self.memory.shared else None
-        return reserved or 0.0
+        reserve = _si(self.memory.shared.reserved_per_block) if self.memory.shared else None
+        return reserve or 0.0
 
     @property
     def shared_bytes_per_clock(self) -> float | None:

@@ -187,16 +187,16 @@ def items(block: Block) -> Iterator[tuple[str, Any]]:
 def walk(block: Block, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Sourced]]:
     """Every fact in `block`, with its path of keys."""
     for name, value in items(block):
-        here = (*path, name)
+        place = (*path, name)
         if isinstance(value, Sourced):
-            yield here, value
+            yield place, value
         elif isinstance(value, Block):
-            yield from walk(value, here)
+            yield from walk(value, place)
         elif isinstance(value, dict):
             for key, item in value.items():
                 if isinstance(item, Sourced):
-                    yield (*here, key), item
+                    yield (*place, key), item
         elif isinstance(value, tuple):
             for i, item in enumerate(value):
                 if isinstance(item, Block):
-                    yield from walk(item, (*here, str(getattr(item, "name", i))))
+                    yield from walk(item, (*place, str(getattr(item, "name", i))))

@@ -62,8 +62,8 @@ class Level:
         """Name in tables: DDR5 for DDR5-4800 x12, and for a link the level behind it."""
         if self.scope == "link":
             return self.name
-        found = _TECHNOLOGY.search(self.label) if self.name == "hbm" else None
-        return found[0] if found is not None else self.label
+        match = _TECHNOLOGY.search(self.label) if self.name == "hbm" else None
+        return match[0] if match is not None else self.label
 
     @property
     def total_bytes(self) -> float | None:
@@ -83,20 +83,20 @@ class Level:
 
 def levels(device: Device) -> tuple[Level, ...]:
     """The levels that the spec of `device` has, from the core outwards."""
-    return (*_on_device(device), *_links(device))
+    return (*_device_levels(device), *_links(device))
 
 
 def together(names: Iterable[str], otherwise: str) -> str:
     """One name for a level of several devices: HBM for HBM2e and HBM3, else `otherwise`."""
-    found = set(names)
-    if len(found) == 1:
-        return found.pop()
-    families = {match[0] if (match := re.match(r"[A-Z]+", name)) else "" for name in found}
+    labels = set(names)
+    if len(labels) == 1:
+        return labels.pop()
+    families = {match[0] if (match := re.match(r"[A-Z]+", name)) else "" for name in labels}
     family = families.pop() if len(families) == 1 else ""
     return family if len(family) > 2 else otherwise
 
 
-def _on_device(device: Device) -> Iterator[Level]:
+def _device_levels(device: Device) -> Iterator[Level]:
     memory, measured = device.memory, device.measured
     if memory.shared is not None:
         shared = memory.shared
@@ -138,8 +138,8 @@ def _cache(
     device: Device, name: Literal["l2", "llc"], label: str, cache: Cache, achieved: float | None
 ) -> Level:
     """A cache of the device; private partitions are instances of their own."""
-    private = cache.shared_by_all is False and cache.partitions is not None
-    parts = cache.partitions.value if private and cache.partitions is not None else 1
+    is_split = cache.shared_by_all is False and cache.partitions is not None
+    parts = cache.partitions.value if is_split and cache.partitions is not None else 1
     return Level(
         name=name,
         label=cache.label or label,
@@ -158,10 +158,10 @@ def _cache(
 def _links(device: Device) -> Iterator[Level]:
     if device.links is None:
         return
-    found: dict[str, Link | None] = {
+    links: dict[str, Link | None] = {
         name: getattr(device.links, entry) for name, entry in LINKS.items()
     }
-    for name, link in {**found, **device.links.further}.items():
+    for name, link in {**links, **device.links.further}.items():
         if link is not None:
             yield Level(
                 name=name,

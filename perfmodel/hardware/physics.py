@@ -37,20 +37,20 @@ class Finding:
 
 def check(device: Device) -> list[Finding]:
     """Every fault in `device`, errors first."""
-    found = [
+    findings = [
         *_peaks(device),
         *_bandwidths(device),
         *_capacities(device),
-        *_measured(device),
+        *_measurements(device),
         *_occupancy(device),
         *_special(device),
         *_sources(device),
     ]
-    return sorted(found, key=lambda finding: finding.level != "error")
+    return sorted(findings, key=lambda finding: finding.level != "error")
 
 
-def _error(message: str, *where: str) -> Finding:
-    return Finding("error", message, where)
+def _error(message: str, *path: str) -> Finding:
+    return Finding("error", message, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ class _Peak:
 def _peaks(device: Device) -> Iterator[Finding]:
     compute = device.compute
     structure = compute.matrix_flop_per_clock_per_unit
-    matrix = list(_built(device, "matrix", compute.matrix, structure, device.tensor_hz))
+    matrix = list(_unit_peaks(device, "matrix", compute.matrix, structure, device.tensor_hz))
     structure = compute.vector_flop_per_clock_per_unit
-    vector = list(_built(device, "vector", compute.vector, structure, device.boost_hz))
+    vector = list(_unit_peaks(device, "vector", compute.vector, structure, device.boost_hz))
     ratio = _common_ratio(device, [*matrix, *vector]) if vector else None
     if ratio is None:
         yield from _departures(device, [*matrix, *vector])
@@ -99,7 +99,7 @@ def _common_ratio(device: Device, peaks: list[_Peak]) -> float | None:
     return ratios[0] if min(abs(ratio - 1) for ratio in ratios) > PEAK_TOLERANCE else None
 
 
-def _built(
+def _unit_peaks(
     device: Device,
     name: Literal["matrix", "vector"],
     peaks: Mapping[DType, Rate],
@@ -117,17 +117,17 @@ def _built(
 
 
 def _departures(device: Device, peaks: list[_Peak]) -> Iterator[Finding]:
-    for one in peaks:
-        name, dtype, peak, ratio = one.unit, one.dtype, one.peak, one.ratio
-        where = ("compute", name, dtype)
-        departs = (
+    for row in peaks:
+        name, dtype, peak, ratio = row.unit, row.dtype, row.peak, row.ratio
+        path = ("compute", name, dtype)
+        finding = (
             f"{name} {dtype} peak {peak.text} is {ratio - 1:+.0%} from {device.units} units × "
-            f"{one.per_clock} FLOP/clk × {si(one.clock, 'Hz')} = {si(one.built, 'FLOP/s')}"
+            f"{row.per_clock} FLOP/clk × {si(row.clock, 'Hz')} = {si(row.built, 'FLOP/s')}"
         )
         if 1.85 < ratio < 2.15:
-            yield _error(f"{departs}: looks like a 2:4-sparse figure; peaks are dense", *where)
+            yield _error(f"{finding}: looks like a 2:4-sparse figure; peaks are dense", *path)
         elif abs(ratio - 1) > PEAK_TOLERANCE and not _reason(device, name, dtype):
-            yield _error(f"{departs}; give the reason in peak_notes: {name}.{dtype}", *where)
+            yield _error(f"{finding}; give the reason in peak_notes: {name}.{dtype}", *path)
 
 
 def _reason(device: Device, name: str, dtype: str) -> bool:
@@ -148,11 +148,11 @@ def _bandwidths(device: Device) -> Iterator[Finding]:
         ("l2", l2, ("memory", "l2", "bandwidth")),
         ("shared, all units,", total, ("memory", "shared", "bandwidth_per_unit")),
     ]
-    known = [(name, rate, where) for name, rate, where in levels if rate is not None]
-    for (outer, slow, where), (inner, fast, _) in pairwise(known):
+    rows = [(name, rate, path) for name, rate, path in levels if rate is not None]
+    for (outer, slow, path), (inner, fast, _) in pairwise(rows):
         if slow >= fast:
             message = f"bandwidth rises away from the core: {outer} {si(slow, 'B/s')} is not below "
-            yield _error(f"{message}{inner} {si(fast, 'B/s')}", *where)
+            yield _error(f"{message}{inner} {si(fast, 'B/s')}", *path)
     if memory.l2 and memory.l2.bandwidth and memory.l2.bytes_per_clock:
         ratio = memory.l2.bandwidth.si / (memory.l2.bytes_per_clock.si * device.boost_hz)
         if abs(ratio - 1) > PEAK_TOLERANCE:
@@ -167,11 +167,11 @@ def _capacities(device: Device) -> Iterator[Finding]:
         ("l2", device.l2_capacity_bytes, ("memory", "l2", "capacity")),
         ("shared of one unit", device.shared_capacity_bytes, ("memory", "shared")),
     ]
-    known = [(name, size, where) for name, size, where in levels if size is not None]
-    for (outer, large, where), (inner, small, _) in pairwise(known):
+    rows = [(name, size, path) for name, size, path in levels if size is not None]
+    for (outer, large, path), (inner, small, _) in pairwise(rows):
         if large <= small:
             message = f"capacity falls away from the core: {outer} {binary(large)} is not above "
-            yield _error(f"{message}{inner} {binary(small)}", *where)
+            yield _error(f"{message}{inner} {binary(small)}", *path)
     if memory.llc and not memory.llc.capacity.si < device.hbm_capacity_bytes:
         yield _error("llc is not smaller than hbm", "memory", "llc", "capacity")
     block, unit = device.shared_max_per_block_bytes, device.shared_capacity_bytes
@@ -180,7 +180,7 @@ def _capacities(device: Device) -> Iterator[Finding]:
         yield _error(f"{message}{binary(unit)}", "memory", "shared", "max_per_block")
 
 
-def _measured(device: Device) -> Iterator[Finding]:
+def _measurements(device: Device) -> Iterator[Finding]:
     if device.measured is None:
         return
     measured, memory, compute = device.measured, device.memory, device.compute
@@ -222,6 +222,6 @@ def _special(device: Device) -> Iterator[Finding]:
 
 
 def _sources(device: Device) -> Iterator[Finding]:
-    used = {key for _, fact in walk(device) for key in fact.source}
-    for key in device.sources.keys() - used:
+    keys = {key for _, fact in walk(device) for key in fact.source}
+    for key in device.sources.keys() - keys:
         yield Finding("warning", f"source {key!r} is not used", ("sources", key))

@@ -68,38 +68,38 @@ def scaled(device: Device, factors: Mapping[str, float]) -> Device:
     number or a quantity that the spec does not have. A number of units is rounded to a whole one.
     """
     for name, factor in factors.items():
-        device = _scaled_once(device, name, factor)
+        device = _scale_once(device, name, factor)
     return device
 
 
-def _scaled_once(device: Device, name: str, factor: float) -> Device:
+def _scale_once(device: Device, name: str, factor: float) -> Device:
     if name not in PARTS:
         raise UnknownName("quantity to scale", name, PARTS)
     if not (math.isfinite(factor) and factor > 0):
         raise ProblemError(f"{name}={factor!r}: a factor is a positive number")
-    used = factor
+    ratio = factor
     if name == "units":
-        used = _whole(device.units * factor) / device.units
+        ratio = _count(device.units * factor) / device.units
     copy, changed = device, False
     for part in PARTS[name]:
-        after = _update(copy, part.split("."), lambda found: _times(found, used))
-        changed, copy = changed or after is not copy, after
+        update = _update(copy, part.split("."), lambda fact: _times(fact, ratio))
+        changed, copy = changed or update is not copy, update
     if not changed:
         raise ProblemError(f"{device.slug} has no {name} to scale")
     slug = f"{device.slug}({name}×{factor:g})"
     sources = {**copy.sources, SOURCE: _TITLE}
-    renamed = copy.model_copy(update={"slug": slug, "sources": sources})
-    renamed.__dict__["published"] = device.published
-    return renamed
+    clone = copy.model_copy(update={"slug": slug, "sources": sources})
+    clone.__dict__["published"] = device.published
+    return clone
 
 
 def _update(block: _B, path: list[str], change: Callable[[Any], Any]) -> _B:
     """`block` with the part at `path` changed; the same block if there is no such part."""
-    found = getattr(block, path[0])
-    if found is None or found == {}:
+    child = getattr(block, path[0])
+    if child is None or child == {}:
         return block
-    after = change(found) if len(path) == 1 else _update(found, path[1:], change)
-    return block if after is found else block.model_copy(update={path[0]: after})
+    update = change(child) if len(path) == 1 else _update(child, path[1:], change)
+    return block if update is child else block.model_copy(update={path[0]: update})
 
 
 def _times(part: Any, factor: float) -> Any:
@@ -116,21 +116,21 @@ def _times(part: Any, factor: float) -> Any:
 
 def _fact_times(fact: Sourced, factor: float) -> Sourced:
     source = fact.source if SOURCE in fact.source else (*fact.source, SOURCE)
-    changed: dict[str, Any] = {"source": source, "status": "derived"}
+    fields: dict[str, Any] = {"source": source, "status": "derived"}
     if isinstance(fact, Quantity):
         symbol = _symbol(fact)
-        changed["value"] = exact(_written(fact, symbol) * factor, symbol)
-        changed["note"] = f"{fact.text} × {factor:g}"
+        fields["value"] = exact(_stated_value(fact, symbol) * factor, symbol)
+        fields["note"] = f"{fact.text} × {factor:g}"
     elif isinstance(fact, Count):
-        changed["value"] = _whole(fact.value * factor)
-        changed["note"] = f"{fact.text} × {factor:g}"
+        fields["value"] = _count(fact.value * factor)
+        fields["note"] = f"{fact.text} × {factor:g}"
     elif isinstance(fact, FlopPerClock):
-        changed["values"] = {key: _whole(value * factor) for key, value in fact.values.items()}
-    after = fact.model_copy(changed)
-    if not _is_of_a_device(after):
-        shown = getattr(fact, "text", "a count")
-        raise ProblemError(f"{shown} × {factor:g} is beyond any device; change it by less")
-    return after
+        fields["values"] = {key: _count(value * factor) for key, value in fact.values.items()}
+    product = fact.model_copy(fields)
+    if not _is_of_a_device(product):
+        text = getattr(fact, "text", "a count")
+        raise ProblemError(f"{text} × {factor:g} is beyond any device; change it by less")
+    return product
 
 
 def _is_of_a_device(fact: Sourced) -> bool:
@@ -146,11 +146,11 @@ def _is_of_a_device(fact: Sourced) -> bool:
     return not isinstance(fact, Count) or fact.value <= _MOST_COUNT
 
 
-def _whole(value: float) -> int:
+def _count(value: float) -> int:
     return max(1, round(value))
 
 
-def _written(fact: Quantity, symbol: str) -> float:
+def _stated_value(fact: Quantity, symbol: str) -> float:
     """The value in the unit that `fact` is written in: a latency may be in cycles."""
     return parse(fact.value, "cycles") if symbol == "cycles" else fact.si
 

@@ -37,9 +37,9 @@ def text(kind: type[Block] = Device) -> str:
         bases = [base.__name__ for base in getattr(models.get(name), "__mro__", ())]
         properties: Any = model.get("properties", {})
         for field, entry in properties.items():
-            said = next((docs[base, field] for base in bases if (base, field) in docs), None)
-            if said is not None:
-                entry["description"] = said
+            description = next((docs[base, field] for base in bases if (base, field) in docs), None)
+            if description is not None:
+                entry["description"] = description
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 

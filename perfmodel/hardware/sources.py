@@ -30,21 +30,21 @@ def shared() -> Mapping[str, str]:
 
 def completed(spec: dict[str, Any]) -> dict[str, Any]:
     """The data of a spec with all the sources that it names, as far as they are known."""
-    own = spec.get("sources", {})
-    if not isinstance(own, dict):
+    entries = spec.get("sources", {})
+    if not isinstance(entries, dict):
         return spec
-    known = {key: shared()[key] for key in _named(spec) if key in shared()}
-    return {**spec, "sources": dict(sorted({**known, **own}.items()))}
+    defaults = {key: shared()[key] for key in _source_keys(spec) if key in shared()}
+    return {**spec, "sources": dict(sorted({**defaults, **entries}.items()))}
 
 
-def _named(data: Any) -> Iterator[str]:
+def _source_keys(data: Any) -> Iterator[str]:
     """The sources of every fact."""
     if isinstance(data, Mapping):
         for key, value in data.items():
             if key == "source" and isinstance(value, list):
                 yield from (item for item in value if isinstance(item, str))
             else:
-                yield from _named(value)
+                yield from _source_keys(value)
     elif isinstance(data, list):
         for item in data:
-            yield from _named(item)
+            yield from _source_keys(item)

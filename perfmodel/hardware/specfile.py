@@ -18,17 +18,17 @@ _B = TypeVar("_B", bound=Block)
 
 def loads(text: str, where: str = "<text>") -> Device:
     """The device that `text` describes; raises `SpecError` for the first problem."""
-    return _checked(Device, yamlfile.parse(text, where), physics.check)
+    return _sound_block(Device, yamlfile.parse(text, where), physics.check)
 
 
-def _checked(
+def _sound_block(
     kind: type[_B], document: yamlfile.Document, check: Callable[[_B], list[Finding]]
 ) -> _B:
     """The block that a document describes. Raises `SpecError` for the first problem."""
-    block, problems = _examined(kind, document, check)
+    block, problems = _examination(kind, document, check)
     if block is None or problems:
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise SpecError(problems[0] + more)
+        suffix = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise SpecError(problems[0] + suffix)
     return block
 
 
@@ -39,11 +39,11 @@ def read(kind: type[_B], path: Path, check: Callable[[_B], list[Finding]]) -> _B
     """
     text = yamlfile.read(path)
     if not yamltable.is_shipped(path):
-        return _checked(kind, yamlfile.parse(text, str(path)), check)
+        return _sound_block(kind, yamlfile.parse(text, str(path)), check)
 
     def decoded() -> dict[str, Any]:
         document = yamlfile.parse(text, str(path))
-        _checked(kind, document, check)
+        _sound_block(kind, document, check)
         return sources.completed(document.data)
 
     return kind.trusted(yamltable.kept(path, text + sources.text(), decoded))
@@ -58,7 +58,7 @@ def problems_of(kind: type[_B], path: Path, check: Callable[[_B], list[Finding]]
     """Every problem of a file that describes a block with a slug, one line each."""
     try:
         document = yamlfile.parse(yamlfile.read(path), str(path))
-        block, problems = _examined(kind, document, check)
+        block, problems = _examination(kind, document, check)
     except SpecError as error:
         return [str(error)]
     slug = None if block is None else getattr(block, "slug", None)
@@ -68,7 +68,7 @@ def problems_of(kind: type[_B], path: Path, check: Callable[[_B], list[Finding]]
     return problems
 
 
-def _examined(
+def _examination(
     kind: type[_B], document: yamlfile.Document, check: Callable[[_B], list[Finding]]
 ) -> tuple[_B | None, list[str]]:
     """The block of a document (None if invalid), and its problems."""
@@ -78,10 +78,10 @@ def _examined(
         block = kind.model_validate(sources.completed(document.data))
     except ValidationError as error:
         # By line, but a misspelt key comes before the missing key that it was meant to be.
-        found = sorted(
+        errors = sorted(
             error.errors(), key=lambda e: (e["type"] == "missing", document.line(e["loc"]))
         )
-        return None, list(dict.fromkeys(_one_line(document, problem) for problem in found))
+        return None, list(dict.fromkeys(_one_line(document, problem) for problem in errors))
     findings = check(block)
     return block, [document.error(f.where, f.message) for f in findings if f.level == "error"]
 
@@ -92,22 +92,22 @@ def _one_line(document: yamlfile.Document, problem: Any) -> str:
     name = ".".join(str(key) for key in path)
     kind, message = problem["type"], problem["msg"]
     if kind == "value_error":
-        said = f"{name}: {problem['ctx']['error']}" if name else str(problem["ctx"]["error"])
+        text = f"{name}: {problem['ctx']['error']}" if name else str(problem["ctx"]["error"])
     elif kind == "extra_forbidden":
-        said = f"unknown key {path[-1]!r} in {'.'.join(map(str, path[:-1])) or 'the spec'}"
+        text = f"unknown key {path[-1]!r} in {'.'.join(map(str, path[:-1])) or 'the spec'}"
         if "spars" in str(path[-1]).lower():
-            said += "; sparse figures are refused, peaks are dense"
+            text += "; sparse figures are refused, peaks are dense"
     elif kind == "missing":
-        said = f"{'.'.join(map(str, path[:-1])) or 'the spec'} needs {path[-1]!r}"
+        text = f"{'.'.join(map(str, path[:-1])) or 'the spec'} needs {path[-1]!r}"
     elif kind in ("model_type", "dict_type", "model_attributes_type"):
-        said = f"{name} must be a mapping, not {_short(problem['input'])}"
+        text = f"{name} must be a mapping, not {_excerpt(problem['input'])}"
     elif kind == "tuple_type":
-        said = f"{name} must be a list, not {_short(problem['input'])}"
+        text = f"{name} must be a list, not {_excerpt(problem['input'])}"
     else:
-        said = f"{name}: {message[0].lower()}{message[1:]}, not {_short(problem['input'])}"
-    return document.error(path, said)
+        text = f"{name}: {message[0].lower()}{message[1:]}, not {_excerpt(problem['input'])}"
+    return document.error(path, text)
 
 
-def _short(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -117,13 +117,13 @@ class System(Block):
         if not self.levels:
             raise ValueError("needs at least one level: levels: [{name: nvlink, ...}]")
         names = [level.name for level in self.levels]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"level {twice!r} appears twice; give each level its own name")
-        unknown = sorted({key for _, fact in walk(self) for key in fact.source})
-        missing = [key for key in unknown if key not in self.sources]
-        if missing:
-            raise ValueError(f"source {missing[0]!r} is not explained under sources")
+        duplicate = next((name for name in names if names.count(name) > 1), None)
+        if duplicate is not None:
+            raise ValueError(f"level {duplicate!r} appears twice; give each level its own name")
+        keys = sorted({key for _, fact in walk(self) for key in fact.source})
+        gaps = [key for key in keys if key not in self.sources]
+        if gaps:
+            raise ValueError(f"source {gaps[0]!r} is not explained under sources")
 
     @property
     def devices(self) -> int:
@@ -133,8 +133,8 @@ class System(Block):
     @property
     def node_devices(self) -> int:
         """Devices of one node: those joined without a network."""
-        inside = [level for level in self.levels if level.medium != "network"]
-        return inside[-1].devices.value if inside else 1
+        node_levels = [level for level in self.levels if level.medium != "network"]
+        return node_levels[-1].devices.value if node_levels else 1
 
     def level(self, name: str) -> SystemLevel | None:
         """The level with that name; None where there is none."""

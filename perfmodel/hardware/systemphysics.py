@@ -49,12 +49,12 @@ def _memory(system: System, device: Device | None) -> Iterator[Finding]:
 def _pairs(system: System) -> Iterator[Finding]:
     """Each level compared with the next one outwards."""
     for i, (inner, outer) in enumerate(pairwise(system.levels), start=1):
-        few, many = inner.devices.value, outer.devices.value
-        if many <= few or many % few:
+        base, total = inner.devices.value, outer.devices.value
+        if total <= base or total % base:
             yield _error(
                 i,
                 "devices",
-                f"{outer.name} joins {many} devices, no whole number of {inner.name}'s {few}",
+                f"{outer.name} joins {total} devices, no whole number of {inner.name}'s {base}",
             )
         if outer.bytes_per_s > inner.bytes_per_s:
             yield _error(

@@ -45,7 +45,7 @@ def load(name_or_path: str | Path) -> System:
     if catalogue.is_path(text):
         return _read(Path(text))
     try:
-        path = _located(text)
+        path = _path(text)
     except UnknownName as error:
         device = _device(text)
         if device is None:
@@ -59,7 +59,7 @@ def load(name_or_path: str | Path) -> System:
 
 def names() -> list[str]:
     """Every slug of a file, sorted; opens no file."""
-    return catalogue.listed([*folders(), *_of_packages()])
+    return catalogue.listed([*folders(), *_package_folders()])
 
 
 def every() -> list[System]:
@@ -72,14 +72,14 @@ def folders() -> list[Path]:
     return [*plugins.folders(FOLDER), *(folder / FOLDER for folder in catalogue.folders())]
 
 
-def _of_packages() -> list[Path]:
-    beside = (folder / FOLDER for folder in catalogue.of_packages())
-    return [*plugins.packages(FOLDER), *beside]
+def _package_folders() -> list[Path]:
+    extra = (folder / FOLDER for folder in catalogue.of_packages())
+    return [*plugins.packages(FOLDER), *extra]
 
 
-def _located(name: str) -> Path:
+def _path(name: str) -> Path:
     """The file of a slug or an alias. Raises `UnknownName`."""
-    return catalogue.located("system", name, folders(), _of_packages)
+    return catalogue.located("system", name, folders(), _package_folders)
 
 
 def validate_file(path: str | Path) -> list[str]:
@@ -100,7 +100,7 @@ def is_named(name: str) -> bool:
     if catalogue.is_path(name):
         return is_system(name)
     try:
-        _located(name)
+        _path(name)
     except UnknownName:
         return False
     return True
@@ -114,8 +114,8 @@ def made_of(device: str) -> list[System]:
 def usual(device: Device) -> System:
     """The usual system of a device: of those with a file the one with the largest nodes, else the
     one made of the links in its own spec."""
-    made = made_of(device.slug)
-    return min(made, key=lambda one: (-one.node_devices, one.slug)) if made else of_device(device)
+    files = made_of(device.slug)
+    return min(files, key=lambda f: (-f.node_devices, f.slug)) if files else of_device(device)
 
 
 def of_device(device: Device, topology: Topology | None = None) -> System:
@@ -126,16 +126,16 @@ def of_device(device: Device, topology: Topology | None = None) -> System:
     pairs; with `host-bridge` there are only the host's lanes. Raises `ProblemError` where the spec
     has no link between devices.
     """
-    found = {level.name: level for level in device.levels() if level.scope == "link"}
-    if topology == "host-bridge" or "peer" not in found:
-        inside = ["host"]
+    links = {level.name: level for level in device.levels() if level.scope == "link"}
+    if topology == "host-bridge" or "peer" not in links:
+        scopes = ["host"]
     else:
-        inside = ["peer", "host"] if topology == "pairs" else ["peer"]
+        scopes = ["peer", "host"] if topology == "pairs" else ["peer"]
     levels = []
-    for name in (*inside, "network"):
-        level = found.get(name)
+    for name in (*scopes, "network"):
+        level = links.get(name)
         if level is not None and level.bytes_per_s is not None:
-            first = topology if name == inside[0] else None
+            first = topology if name == scopes[0] else None
             levels.append(_level(level, name, first))
     if not levels:
         raise ProblemError(
@@ -157,25 +157,25 @@ def of_device(device: Device, topology: Topology | None = None) -> System:
 
 def by_one_door(system: System) -> System:
     """The system whose nodes are entered by one adapter at a time."""
-    return _networked(system, {"topology": "host-bridge"})
+    return _change_network(system, {"topology": "host-bridge"})
 
 
 def without_gpudirect(system: System) -> System:
     """The system with adapters that do not reach the devices' memory: what leaves a node is written
     to the host's memory and read from there, over one link of the host for the whole node."""
-    staged = {"peer_access": Flag.of({"value": False, "source": (), "status": "derived"})}
-    lanes = _networked(by_one_door(system), staged)
+    staging = {"peer_access": Flag.of({"value": False, "source": (), "status": "derived"})}
+    lanes = _change_network(by_one_door(system), staging)
     rate = system.host.link.bandwidth_per_direction if system.host else None
     if rate is None:
         return lanes
-    return _networked(lanes, {"bandwidth_per_direction": rate}, above=rate.si)
+    return _change_network(lanes, {"bandwidth_per_direction": rate}, least=rate.si)
 
 
-def _networked(system: System, changes: Mapping[str, Any], *, above: float = 0.0) -> System:
-    """The system with changes to its network levels of more than `above` bytes a second."""
+def _change_network(system: System, changes: Mapping[str, Any], *, least: float = 0.0) -> System:
+    """The system with changes to its network levels of more than `least` bytes a second."""
     levels = tuple(
         level.model_copy(changes)
-        if level.medium == "network" and level.bandwidth_per_direction.si > above
+        if level.medium == "network" and level.bandwidth_per_direction.si > least
         else level
         for level in system.levels
     )
@@ -184,8 +184,8 @@ def _networked(system: System, changes: Mapping[str, Any], *, above: float = 0.0
 
 def _level(level: Level, name: str, topology: Topology | None) -> dict[str, object]:
     """A link of a device's spec as a level of a system's file."""
-    medium, usual, joined = _LINKS[name]
-    devices = 2 if topology == "pairs" else level.devices or joined
+    medium, shape, count = _LINKS[name]
+    devices = 2 if topology == "pairs" else level.devices or count
     assumed = {"source": ["assumed"], "status": "unverified"}
     latency = LATENCY.get(level.label, LATENCY[medium])
     if level.latency_seconds is not None:
@@ -195,7 +195,7 @@ def _level(level: Level, name: str, topology: Topology | None) -> dict[str, obje
         "label": level.label,
         "medium": medium,
         "devices": {"value": devices, **assumed},
-        "topology": topology or usual,
+        "topology": topology or shape,
         "bandwidth_per_direction": {
             "value": f"{level.bytes_per_s!r} B/s", "source": ["spec"], "status": "derived",
         },
@@ -207,8 +207,8 @@ def check(system: System) -> list[Finding]:
     """Every fault in a system, also against its device's name and memory."""
     device = _device(system.device)
     if device is None:
-        said = f"device {system.device!r} has no spec; see perfmodel hardware list"
-        return [Finding("error", said, ("device",))]
+        fault = f"device {system.device!r} has no spec; see perfmodel hardware list"
+        return [Finding("error", fault, ("device",))]
     return systemphysics.check(system, device)
 
 
@@ -221,14 +221,14 @@ def _device(name: str) -> Device | None:
 
 def _read(path: Path) -> System:
     try:
-        modified = path.stat().st_mtime_ns
+        mtime = path.stat().st_mtime_ns
     except (OSError, ValueError) as error:
         raise SpecError(f"{path}: cannot be read: {reason(error)}; check the path") from None
-    return _cached(path, modified)
+    return _read_cached(path, mtime)
 
 
 @lru_cache(maxsize=64)
-def _cached(path: Path, _modified: int) -> System:
+def _read_cached(path: Path, _mtime: int) -> System:
     return specfile.read(System, path, check)
 
 

@@ -61,6 +61,6 @@ def _scalar(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
-        return value if plain else json.dumps(value, ensure_ascii=False)
+        is_plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
+        return value if is_plain else json.dumps(value, ensure_ascii=False)
     return str(value)

@@ -27,7 +27,7 @@ class Reader:
         self._where = where
         self._lines: dict[KeyPath, int] = {}
         self._last = max(len(text.splitlines()), 1)
-        self._loader = self._guarded(lambda: _Loader(text))
+        self._loader = self._guard(lambda: _Loader(text))
 
     def document(self, stop_after: frozenset[str] | None = None) -> Document:
         """The whole document, or the part up to the keys of `stop_after`. Raises `SpecError`."""
@@ -59,9 +59,9 @@ class Reader:
                 raise self._error(f"key {str(key)[:80]} is not text", event)
             if key in data:
                 raise self._error(f"key {quoted(key)} appears twice", event)
-            here = (*path, key)
-            self._lines[here] = event.start_mark.line + 1
-            data[key] = self._value(here, self._next())
+            key_path = (*path, key)
+            self._lines[key_path] = event.start_mark.line + 1
+            data[key] = self._value(key_path, self._next())
             if stop_after is not None and stop_after <= data.keys():
                 break
         return data
@@ -75,9 +75,9 @@ class Reader:
             self._check(path, event)
             items: list[Any] = []
             while not isinstance(item := self._next(), yaml.SequenceEndEvent):
-                here = (*path, len(items))
-                self._lines[here] = item.start_mark.line + 1
-                items.append(self._value(here, item))
+                item_path = (*path, len(items))
+                self._lines[item_path] = item.start_mark.line + 1
+                items.append(self._value(item_path, item))
             return items
         raise self._error("anchors and aliases are not used in specs", event)
 
@@ -98,8 +98,8 @@ class Reader:
                 return float(text.replace("_", ""))
         except ValueError:
             raise self._error(f"{quoted(text)} is not a decimal number", event) from None
-        shown = quoted(text)
-        raise self._error(f'{shown} is read as a {tag}; put it in quotes: "{shown[1:-1]}"', event)
+        quote = quoted(text)
+        raise self._error(f'{quote} is read as a {tag}; put it in quotes: "{quote[1:-1]}"', event)
 
     def _check(self, path: KeyPath, event: Any) -> None:
         if event.anchor is not None:
@@ -110,9 +110,9 @@ class Reader:
             raise self._error(f"nested deeper than {MAX_DEPTH} levels", event)
 
     def _next(self) -> Any:
-        return self._guarded(lambda: self._loader.get_event())
+        return self._guard(lambda: self._loader.get_event())
 
-    def _guarded(self, step: Any) -> Any:
+    def _guard(self, step: Any) -> Any:
         """`step()`, with YAML's own errors (a file cut short, a tab) as one line."""
         try:
             return step()
@@ -121,8 +121,8 @@ class Reader:
             line = min(mark.line + 1, self._last) if mark else 1
             reason = error.problem or error.context or "unreadable"
             deep = "nesting depth" in reason  # the parser of some libyaml stops first
-            said = f"nested deeper than {MAX_DEPTH} levels" if deep else f"not valid YAML: {reason}"
-            message = f"{self._where}:{line}: {said}"
+            text = f"nested deeper than {MAX_DEPTH} levels" if deep else f"not valid YAML: {reason}"
+            message = f"{self._where}:{line}: {text}"
             raise SpecError(message) from None
         except yaml.YAMLError as error:
             reason = " ".join(str(error).split())

@@ -61,7 +61,7 @@ def lower_bound(fused: Algorithm, sizes: Mapping[str, Number], memory: Number) -
     least = compulsory(fused, sizes)
     contractions = [step for step in fused.steps if step.kind == "contraction"]
     sparse = fused.mask is not None
-    if len(contractions) == 1 and not sparse and not _windowed(fused):
+    if len(contractions) == 1 and not sparse and not _has_windows(fused):
         parts = _matmul_axes(fused, contractions[0])
         if parts is not None:
             b, m, n, k = (product(sizes[axis] for axis in axes) for axes in parts)
@@ -69,8 +69,8 @@ def lower_bound(fused: Algorithm, sizes: Mapping[str, Number], memory: Number) -
                 bound = Bound(b * matmul_bound(m, n, k, memory), "COSMA: 2mnk/√M + mn")
             else:
                 # A product that later steps consume on chip is never written.
-                unwritten = matmul_bound(m, n, k, memory) - m * n
-                bound = Bound(b * unwritten, "COSMA: 2mnk/√M, the product staying on chip")
+                transfer = matmul_bound(m, n, k, memory) - m * n
+                bound = Bound(b * transfer, "COSMA: 2mnk/√M, the product staying on chip")
             return _larger(bound, least)
     normalised = any(step.kind == "normalisation" for step in fused.steps)
     if len(contractions) == 2 and normalised and not sparse:
@@ -87,11 +87,11 @@ def _larger(bound: Bound, least: Number) -> Bound:
     if is_symbolic(bound.value, least):
         return bound
     value = maximum(bound.value, least)
-    by = bound if not isinstance(value, int | float) or value == bound.value else None
-    return Bound(value, by.name, by.order_only) if by else Bound(value, "compulsory: all once")
+    top = bound if not isinstance(value, int | float) or value == bound.value else None
+    return Bound(value, top.name, top.order_only) if top else Bound(value, "compulsory: all once")
 
 
-def _windowed(fused: Algorithm) -> bool:
+def _has_windows(fused: Algorithm) -> bool:
     return any(tensor.windows for tensor in fused.tensors.values())
 
 

@@ -144,8 +144,8 @@ def explain(
     kernel. Raises `ProblemError` with the reason why a nest is illegal, or the binding constraint.
     """
     target = Target(machine(device), default(), case.dtype) if device is not None else None
-    chosen = _nests(case, schedule, target, fuse, grid, stream)
-    pages = tuple(_page(case, nest, target) for nest in chosen)
+    nests = _nests(case, schedule, target, fuse, grid, stream)
+    pages = tuple(_page(case, nest, target) for nest in nests)
     return Explanation(case, about, source, schedule, extents or case.sizes, device, pages)
 
 
@@ -159,24 +159,24 @@ def _nests(
 ) -> list[Nest]:
     if schedule not in SCHEDULES:
         raise ProblemError(f"no schedule named {schedule!r}; known: {', '.join(SCHEDULES)}")
-    every = [step.name for step in case.algorithm.steps]
+    names = [step.name for step in case.algorithm.steps]
     if grid is not None or stream is not None:
-        kernels = [tuple(fuse[0])] if fuse else [tuple(every)]
-        return [_given(case, kernels[0], grid or (), stream or ())]
+        kernels = [tuple(fuse[0])] if fuse else [tuple(names)]
+        return [_nest(case, kernels[0], grid or (), stream or ())]
     if fuse is None and schedule == "auto" and target is not None:
         return [item.nest for item in mapper.search(case, target.machine.device).kernels]
     if fuse is None and schedule == "tiled-1":
-        return [_first(case, tuple(every))]
+        return [_first_order(case, tuple(names))]
     cuts = [tuple(group) for group in fuse] if fuse else None
     if cuts is None:
-        alone = schedule in ("standard", "unfused")
-        cuts = [(name,) for name in every] if alone else [tuple(every)]
-    if [name for group in cuts for name in group] != every:
-        raise ProblemError(f"fuse names every step once, in order: {', '.join(every)}")
+        unfused = schedule in ("standard", "unfused")
+        cuts = [(name,) for name in names] if unfused else [tuple(names)]
+    if [name for group in cuts for name in group] != names:
+        raise ProblemError(f"fuse names every step once, in order: {', '.join(names)}")
     return [_best(case, group, target) for group in cuts]
 
 
-def _given(case: Case, steps: Sequence[str], grid: Sequence[str], stream: Sequence[str]) -> Nest:
+def _nest(case: Case, steps: Sequence[str], grid: Sequence[str], stream: Sequence[str]) -> Nest:
     """The requested nest; batch axes are always spread over blocks."""
     fused = part(case.algorithm, steps)
     check(fused, grid, stream)
@@ -185,28 +185,28 @@ def _given(case: Case, steps: Sequence[str], grid: Sequence[str], stream: Sequen
     return Nest(tuple(steps), (*batch, *rest), tuple(stream), frozenset(batch))
 
 
-def _first(case: Case, steps: tuple[str, ...]) -> Nest:
+def _first_order(case: Case, steps: tuple[str, ...]) -> Nest:
     """FlashAttention-1's order: the normalised axis outside, the rows inside."""
-    along = next((step.along for step in case.algorithm.steps if step.along), None)
+    axis = next((step.along for step in case.algorithm.steps if step.along), None)
     mask = [step for step in case.algorithm.steps if step.kind == "contraction"]
-    if along is None or len(mask) < 2:
+    if axis is None or len(mask) < 2:
         raise ProblemError(f"tiled-1 is an order of attention; {case.algorithm.name} has none")
     first = case.algorithm.tensors[mask[0].inputs[0]].axes
     second = case.algorithm.tensors[mask[0].inputs[1]].axes
     rows = [a for a in first if a not in second and case.sizes[a] > 1]
-    return _given(case, steps, (), (along, *rows[-1:]))
+    return _nest(case, steps, (), (axis, *rows[-1:]))
 
 
 def _best(case: Case, steps: tuple[str, ...], target: Target | None) -> Nest:
     """The fastest nest of a kernel on the device, or the one with least traffic in 227 KiB."""
     if target is not None:
-        found = mapper.kernel(case, steps, target)
-        if isinstance(found, str):
-            raise ProblemError(found)
-        return found.nest
+        kernel = mapper.kernel(case, steps, target)
+        if isinstance(kernel, str):
+            raise ProblemError(kernel)
+        return kernel.nest
     fused = part(case.algorithm, steps)
-    whole = front(fused, case.sizes, case.elements, columns=2000)
-    choice = whole.least(_CAPACITY_BYTES)
+    frontier = front(fused, case.sizes, case.elements, columns=2000)
+    choice = frontier.least(_CAPACITY_BYTES)
     if choice is None:
         raise ProblemError(f"no tile of {' + '.join(steps)} fits in {_CAPACITY_BYTES // 1024} KiB")
     return choice.nest
@@ -217,14 +217,14 @@ def _page(case: Case, nest: Nest, target: Target | None) -> KernelPage:
 
     fused = part(case.algorithm, nest.steps)
     sizes = {axis: case.sizes[axis] for axis in fused.axes}
-    note, found, best = "", None, None
+    note, algebra, best = "", None, None
     try:
-        found = formulas(fused, nest, sizes)
-        note = found.note
-        best = closed_form(found)
+        algebra = formulas(fused, nest, sizes)
+        note = algebra.note
+        best = closed_form(algebra)
     except ProblemError as error:
         note = str(error)
-    symbols = {a: found.sizes[a] for a in fused.axes} if found else sizes
+    symbols = {a: algebra.sizes[a] for a in fused.axes} if algebra else sizes
     bound = lower_bound(fused, symbols, sympy.Symbol("M", positive=True))
     numbers = None if target is None else _numbers(case, fused, nest, target, best)
     return KernelPage(
@@ -232,7 +232,7 @@ def _page(case: Case, nest: Nest, target: Target | None) -> KernelPage:
         fused,
         tuple(lines(fused, nest, sizes)),
         partitions(fused),
-        found,
+        algebra,
         best,
         bound,
         note,
@@ -259,18 +259,18 @@ def _numbers(
     memory = target.chip_bytes / width
     value, tiles = None, dict[str, float]()
     if best is not None:
-        known: dict[str, Any] = {**sizes, "M": memory}
+        values: dict[str, Any] = {**sizes, "M": memory}
         if fused.mask is not None:
-            known["σ"] = fused.mask.share
-        value = number(best.transfer, **known)
-        tiles = {axis: number(formula, **known) for axis, formula in best.tiles.items()}
-    over = tuple(a for a, t in tiles.items() if t > product_of([sizes[x] for x in a.split("·")]))
-    if over:
+            values["σ"] = fused.mask.share
+        value = number(best.transfer, **values)
+        tiles = {axis: number(formula, **values) for axis, formula in best.tiles.items()}
+    excess = tuple(a for a, t in tiles.items() if t > product_of([sizes[x] for x in a.split("·")]))
+    if excess:
         value = float(compulsory(fused, sizes))
     bound = float(lower_bound(fused, sizes, memory).value)
     layout = Layout(fused, nest, target, sizes, case.elements)
     granules = {axis: layout.granule(axis) for axis in nest.tiled}
-    return Numbers(memory, value, tiles, bound, granules, over, _tilings(layout, target, bound))
+    return Numbers(memory, value, tiles, bound, granules, excess, _tilings(layout, target, bound))
 
 
 def _tilings(layout: Layout, target: Target, bound: float) -> tuple[Tiling, ...]:
@@ -278,41 +278,41 @@ def _tilings(layout: Layout, target: Target, bound: float) -> tuple[Tiling, ...]
     tiles = layout.tiles()
     if tiles is None:
         return ()
-    laid, cost = layout.count(tiles)
+    plan, cost = layout.count(tiles)
     width = max((len(values) for values in tiles.values()), default=1)
     fits = np.broadcast_to(layout.fits(cost), (width,))
     if not fits.any():
-        what, need, have = layout.shortage(cost)
+        limit, need, room = layout.shortage(cost)
         raise ProblemError(
-            f"no tile of {' + '.join(layout.nest.steps)} fits: {what} binds; the least tile needs "
-            f"{need:.0f} bytes of {have:.0f}, {need - have:.0f} too many"
+            f"no tile of {' + '.join(layout.nest.steps)} fits: {limit} binds; the least tile needs "
+            f"{need:.0f} bytes of {room:.0f}, {need - room:.0f} too many"
         )
-    seconds = mapper.seconds_of(target, layout, laid, cost, width)
-    moved = np.broadcast_to(np.asarray(cost.bytes_at("l2"), dtype=np.float64), (width,))
+    seconds = mapper.seconds_of(target, layout, plan, cost, width)
+    traffic = np.broadcast_to(np.asarray(cost.bytes_at("l2"), dtype=np.float64), (width,))
     # Among tiles of equal traffic the fastest is taken.
-    least = int(np.lexsort((seconds, np.where(fits, moved, np.inf)))[0])
+    least = int(np.lexsort((seconds, np.where(fits, traffic, np.inf)))[0])
     fastest = int(np.argmin(np.where(fits, seconds, np.inf)))
-    wanted = [("least traffic", least), ("fastest", fastest)]
+    picks = [("least traffic", least), ("fastest", fastest)]
     if least == fastest:
-        wanted = [("least traffic and fastest", least)]
-    return tuple(_tiling(what, layout, tiles, at, bound, float(seconds[at])) for what, at in wanted)
+        picks = [("least traffic and fastest", least)]
+    return tuple(_tiling(label, layout, tiles, i, bound, float(seconds[i])) for label, i in picks)
 
 
 def _tiling(
-    what: str,
+    label: str,
     layout: Layout,
     tiles: Mapping[str, np.ndarray],
-    at: int,
+    i: int,
     bound: float,
     seconds: float,
 ) -> Tiling:
-    chosen = {axis: int(values[at]) for axis, values in tiles.items()}
-    _, cost = layout.count(chosen)
-    unit = layout.counted(chosen, units(layout.fused))
+    sizes = {axis: int(values[i]) for axis, values in tiles.items()}
+    _, cost = layout.count(sizes)
+    unit = layout.counted(sizes, units(layout.fused))
     elements = float(unit.bytes_at("l2"))
     return Tiling(
-        what=what,
-        tiles=chosen,
+        what=label,
+        tiles=sizes,
         elements=elements,
         bytes=float(np.asarray(cost.bytes_at("l2"))),
         factor=elements / bound,

@@ -65,12 +65,12 @@ class Target:
     def shared_bytes(self) -> float:
         """On-chip memory of a block: shared memory, or a unit's share of the last cache where there
         is none."""
-        here = self.machine
-        if here.device.shared_max_per_block_bytes is not None:
-            return here.shared_per_block
-        if not here.l2_capacity:
-            raise ProblemError(f"{here.device.slug} states no on-chip memory to tile for")
-        return here.l2_capacity / here.units
+        chip = self.machine
+        if chip.device.shared_max_per_block_bytes is not None:
+            return chip.shared_per_block
+        if not chip.l2_capacity:
+            raise ProblemError(f"{chip.device.slug} states no on-chip memory to tile for")
+        return chip.l2_capacity / chip.units
 
     @property
     def chip_bytes(self) -> float:
@@ -86,9 +86,9 @@ class Target:
     @property
     def shape(self) -> tuple[object, ...]:
         """All numbers of the device on which tiles and their counts depend."""
-        here = self.machine
-        copies = here.architecture.copies
-        return self.rows_of_instruction, copies, self.shared_bytes, here.registers_bytes
+        chip = self.machine
+        copies = chip.architecture.copies
+        return self.rows_of_instruction, copies, self.shared_bytes, chip.registers_bytes
 
     def operand_tile(self) -> tuple[int, int]:
         """Rows and columns of output that share one operand fetch."""
@@ -142,7 +142,7 @@ class Layout:
 
         Axes spread one index at a time and axes of extent 1 are left out.
         """
-        found: dict[tuple[str, ...], int] = {}
+        multiples: dict[tuple[str, ...], int] = {}
         for step in self.contractions:
             first, second = (set(self.fused.tensors[name].axes) for name in step.inputs)
             live = [
@@ -155,25 +155,25 @@ class Layout:
             summed = tuple(a for a in live if a in step.reduces)
             shapes = ((rows, self.target.rows_of_instruction), (columns, 16), (summed, 16))
             for axes, multiple in shapes:
-                found[axes] = lcm(found.get(axes, 1), multiple)
-        return tuple((axes, multiple) for axes, multiple in found.items() if axes)
+                multiples[axes] = lcm(multiples.get(axes, 1), multiple)
+        return tuple((axes, multiple) for axes, multiple in multiples.items() if axes)
 
     def granule(self, axis: str) -> int:
         """Number of which tiles of an axis must be multiples."""
-        wanted = [multiple for axes, multiple in self.roles if axes == (axis,)]
+        multiples = [multiple for axes, multiple in self.roles if axes == (axis,)]
         for name in self.fused.inputs if self.contractions else ():
             tensor = self.fused.tensors[name]
             if len(tensor.axes) > 1 and tensor.axes[-1] == axis:
-                wanted.append(int(LINE_BYTES // max(self.elements[tensor.element].bytes, 0.5)))
-        return lcm(*wanted) if wanted else 1
+                multiples.append(int(LINE_BYTES // max(self.elements[tensor.element].bytes, 0.5)))
+        return lcm(*multiples) if multiples else 1
 
     def menu(self, axis: str) -> np.ndarray:
         """Legal tiles of an axis below its extent."""
         extent = self.sizes[axis]
-        alone = not any(axis in axes and len(axes) > 1 for axes, _ in self.roles)
+        single = not any(axis in axes and len(axes) > 1 for axes, _ in self.roles)
         if self.contractions:
             grain = self.granule(axis)
-            tiles = grain * (_STEPS if alone else _POWERS)
+            tiles = grain * (_STEPS if single else _POWERS)
             tiles = tiles[tiles <= max(_WIDEST, grain)]
         elif any(t.axes and t.axes[-1] == axis for t in self.fused.tensors.values()):
             tiles = 64 * _LINES
@@ -200,62 +200,62 @@ class Layout:
         return tiles if all(len(values) for values in tiles.values()) else None
 
     @cached_property
-    def _plain(self) -> dict[str, Any]:
+    def _options(self) -> dict[str, Any]:
         """Options of the kernel that do not depend on its tiles."""
-        made = {n for step in self.fused.steps for n in step.outputs}
+        outputs = {n for step in self.fused.steps for n in step.outputs}
         operands = [step.inputs for step in self.contractions]
-        kept = set()
+        registers = set()
         for pair in operands:
-            inside = [n for n in pair if n in made and n not in self.fused.outputs]
-            kept |= set(inside[:1])
+            inner = [n for n in pair if n in outputs and n not in self.fused.outputs]
+            registers |= set(inner[:1])
         return {
-            "registers": frozenset(kept),
+            "registers": frozenset(registers),
             "operand_tile": self.target.operand_tile() if self.contractions else None,
         }
 
     def schedule(self, tiles: Mapping[str, Any]) -> Schedule:
         """The kernel with the buffers and threads that its tiles need."""
-        trial = self._nested(tiles, stages=1)
+        trial = self._swizzle(tiles, stages=1)
         stages = self._stages(trial)
-        laid = self._nested(tiles, stages=stages)
-        _, registers = self._footprint(laid.kernels[0], laid)
-        each = 128 * 4 * _TILE_REGISTERS
-        threads = 128 * np.clip(-(-np.asarray(registers) // each), 1, _MOST_THREADS // 128)
-        return self._nested(tiles, stages=stages, threads=threads)
+        draft = self._swizzle(tiles, stages=stages)
+        _, registers = self._footprint(draft.kernels[0], draft)
+        tile_bytes = 128 * 4 * _TILE_REGISTERS
+        threads = 128 * np.clip(-(-np.asarray(registers) // tile_bytes), 1, _MOST_THREADS // 128)
+        return self._swizzle(tiles, stages=stages, threads=threads)
 
-    def _nested(self, tiles: Mapping[str, Any], **options: Any) -> Schedule:
-        laid = schedule(self.fused, self.nest, tiles, **self._plain, **options)
-        kernel = laid.kernels[0]
-        tiled = [axis for axis in self.nest.grid if axis in tiles]
-        if len(tiled) < 2:
-            return laid
-        rows, columns = tiled[-2:]
+    def _swizzle(self, tiles: Mapping[str, Any], **options: Any) -> Schedule:
+        base = schedule(self.fused, self.nest, tiles, **self._options, **options)
+        kernel = base.kernels[0]
+        axes = [axis for axis in self.nest.grid if axis in tiles]
+        if len(axes) < 2:
+            return base
+        rows, columns = axes[-2:]
         grid = [loop for loop in kernel.nest if loop.grid and loop.axis not in (rows, columns)]
-        swizzled = (
+        loops = (
             *grid,
             Loop(rows, _GROUP * np.asarray(tiles[rows]), grid=True),
             Loop(columns, tiles[columns], grid=True),
             Loop(rows, tiles[rows], grid=True),
             *(loop for loop in kernel.nest if not loop.grid),
         )
-        return replace(laid, kernels=(replace(kernel, nest=swizzled), *laid.kernels[1:]))
+        return replace(base, kernels=(replace(kernel, nest=loops), *base.kernels[1:]))
 
-    def _footprint(self, kernel: Kernel, laid: Schedule) -> tuple[Any, Any]:
-        bare = rule.Nest(kernel, self.sizes, None, None)
-        return footprint(laid, kernel, bare, self.elements)
+    def _footprint(self, kernel: Kernel, draft: Schedule) -> tuple[Any, Any]:
+        base = rule.Nest(kernel, self.sizes, None, None)
+        return footprint(draft, kernel, base, self.elements)
 
-    def _stages(self, laid: Schedule) -> Any:
+    def _stages(self, draft: Schedule) -> Any:
         """Buffers of a stream: as many as fit in half of shared memory, in all of it with tensor
         copies."""
-        kernel = laid.kernels[0]
+        kernel = draft.kernels[0]
         machine = self.target.machine
-        one, two = (
-            np.asarray(self._footprint(replace(kernel, stages=n), laid)[0], dtype=np.float64)
+        single, double = (
+            np.asarray(self._footprint(replace(kernel, stages=n), draft)[0], dtype=np.float64)
             for n in (1, 2)
         )
         room = self.target.shared_bytes / (1 if machine.architecture.copies == "tensor" else 2)
-        each = np.maximum(two - one, 1.0)
-        return np.clip((room - one) // each + 1, 2, 6)
+        step_bytes = np.maximum(double - single, 1.0)
+        return np.clip((room - single) // step_bytes + 1, 2, 6)
 
     def fits(self, cost: KernelCost) -> np.ndarray:
         """Whether shared memory and registers of a block suffice, for each tile."""
@@ -279,8 +279,8 @@ class Layout:
 
     def count(self, tiles: Mapping[str, Any]) -> tuple[Schedule, KernelCost]:
         """The schedule and its counts for arrays of tiles."""
-        laid = self.schedule(tiles)
-        return laid, count(laid, self.sizes, self.elements).kernels[0]
+        plan = self.schedule(tiles)
+        return plan, count(plan, self.sizes, self.elements).kernels[0]
 
     def counted(self, tiles: Mapping[str, Any], elements: Elements) -> KernelCost:
         """The counts with other element types; with types of one unit they are in elements."""

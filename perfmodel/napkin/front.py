@@ -76,12 +76,12 @@ def evaluate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(bytes held, bytes moved) of one nest for arrays of tiles."""
     width = max((len(values) for values in tiles.values()), default=1)
-    one = schedule(fused, nest, tiles)
-    kernel = count(one, sizes, elements).kernels[0]
+    plan = schedule(fused, nest, tiles)
+    kernel = count(plan, sizes, elements).kernels[0]
     shape = (width,)
-    used = np.broadcast_to(np.asarray(held(fused, kernel.nest, elements), float), shape)
-    moved = np.broadcast_to(np.asarray(kernel.bytes_at("l2"), float), shape)
-    return used, moved
+    memory = np.broadcast_to(np.asarray(held(fused, kernel.nest, elements), float), shape)
+    traffic = np.broadcast_to(np.asarray(kernel.bytes_at("l2"), float), shape)
+    return memory, traffic
 
 
 def front(
@@ -89,31 +89,31 @@ def front(
 ) -> Front:
     """The front of one kernel over all its legal nests and tiles."""
     pieces: list[tuple[Nest, dict[str, np.ndarray], np.ndarray, np.ndarray]] = []
-    considered = 0
+    tally = 0
     for nest in nests(fused, sizes):
         tiles = all_of(fused, nest.tiled, sizes, columns)
         if any(not len(values) for values in tiles.values()):
             continue
-        used, moved = evaluate(fused, nest, tiles, sizes, elements)
-        considered += len(used)
-        keep = undominated(used, moved)
-        pieces.append((nest, {a: v[keep] for a, v in tiles.items()}, used[keep], moved[keep]))
+        memory, traffic = evaluate(fused, nest, tiles, sizes, elements)
+        tally += len(memory)
+        keep = undominated(memory, traffic)
+        pieces.append((nest, {a: v[keep] for a, v in tiles.items()}, memory[keep], traffic[keep]))
     owner = np.concatenate([np.full(len(p[2]), i) for i, p in enumerate(pieces)])
     place = np.concatenate([np.arange(len(p[2])) for p in pieces])
-    used, moved = (np.concatenate([p[k] for p in pieces]) for k in (2, 3))
-    keep = undominated(used, moved)
+    memory, traffic = (np.concatenate([p[k] for p in pieces]) for k in (2, 3))
+    keep = undominated(memory, traffic)
     choices = tuple(
-        _choice(pieces[owner[i]][0], pieces[owner[i]][1], int(place[i]), used[i], moved[i])
+        _choice(pieces[owner[i]][0], pieces[owner[i]][1], int(place[i]), memory[i], traffic[i])
         for i in keep
     )
     steps = tuple(step.name for step in fused.steps)
-    return Front(steps, used[keep], moved[keep], choices, len(pieces), considered)
+    return Front(steps, memory[keep], traffic[keep], choices, len(pieces), tally)
 
 
 def _choice(
-    nest: Nest, tiles: Mapping[str, np.ndarray], at: int, used: float, moved: float
+    nest: Nest, tiles: Mapping[str, np.ndarray], i: int, memory: float, traffic: float
 ) -> Choice:
-    return Choice(nest, {a: int(v[at]) for a, v in tiles.items()}, float(used), float(moved))
+    return Choice(nest, {a: int(v[i]) for a, v in tiles.items()}, float(memory), float(traffic))
 
 
 def undominated(used: np.ndarray, moved: np.ndarray) -> np.ndarray:
@@ -145,16 +145,16 @@ class Fronts:
             for start in range(end):
                 choice = self.by_steps[tuple(names[start:end])].least(capacity_bytes)
                 if choice is not None and np.isfinite(best[start][0]):
-                    before, chosen = best[start]
-                    ways.append((before + choice.moved_bytes, (*chosen, choice)))
+                    total, choices = best[start]
+                    ways.append((total + choice.moved_bytes, (*choices, choice)))
             best.append(min(ways, key=lambda way: way[0], default=(np.inf, ())))
         if not np.isfinite(best[-1][0]):
-            raise ProblemError(self._nothing_fits(capacity_bytes))
+            raise ProblemError(self._misfit(capacity_bytes))
         return best[-1][1]
 
-    def _nothing_fits(self, capacity_bytes: float) -> str:
-        alone = [f for steps, f in self.by_steps.items() if len(steps) == 1]
-        worst = max(alone, key=lambda f: f.held_bytes[0])
+    def _misfit(self, capacity_bytes: float) -> str:
+        singles = [f for steps, f in self.by_steps.items() if len(steps) == 1]
+        worst = max(singles, key=lambda f: f.held_bytes[0])
         need = worst.held_bytes[0]
         return (
             f"no tile of step {worst.steps[0]} fits in {binary(capacity_bytes)}: its smallest "
@@ -182,8 +182,8 @@ def fronts(
     algorithm: Algorithm, sizes: Mapping[str, int], elements: Elements, columns: int = COLUMNS
 ) -> Fronts:
     """Fronts of all kernels that an algorithm may be split into."""
-    found = {
+    table = {
         steps: front(part(algorithm, steps), sizes, elements, columns)
         for steps in groups(algorithm)
     }
-    return Fronts(algorithm, found)
+    return Fronts(algorithm, table)

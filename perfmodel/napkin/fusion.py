@@ -48,32 +48,32 @@ def part(algorithm: Algorithm, steps: Sequence[str]) -> Algorithm:
     A mask saves work only where the masked scores stay on chip: a kernel that reads or writes them
     processes all of them, as frameworks do.
     """
-    chosen = tuple(algorithm.step(name) for name in steps)
+    parts = tuple(algorithm.step(name) for name in steps)
     rest = [step for step in algorithm.steps if step.name not in set(steps)]
-    needed = {n for step in rest for n in step.inputs} | set(algorithm.outputs)
-    made = dict.fromkeys(n for step in chosen for n in step.outputs)
-    names = dict.fromkeys(n for step in chosen for n in (*step.inputs, *step.outputs))
+    needs = {n for step in rest for n in step.inputs} | set(algorithm.outputs)
+    results = dict.fromkeys(n for step in parts for n in step.outputs)
+    names = dict.fromkeys(n for step in parts for n in (*step.inputs, *step.outputs))
     tensors = {name: algorithm.tensors[name] for name in names}
-    outputs = tuple(name for name in made if name in needed)
-    have = {axis for tensor in tensors.values() for axis in tensor.axes}
+    outputs = tuple(name for name in results if name in needs)
+    present = {axis for tensor in tensors.values() for axis in tensor.axes}
     mask = algorithm.mask
-    if mask is not None and not _hides(mask, tensors, outputs, made, have):
+    if mask is not None and not _hides(mask, tensors, outputs, results, present):
         mask = None
-    axes = tuple(axis for axis in algorithm.axes if axis in have)
-    return Algorithm(algorithm.name, axes, tensors, chosen, outputs, mask)
+    axes = tuple(axis for axis in algorithm.axes if axis in present)
+    return Algorithm(algorithm.name, axes, tensors, parts, outputs, mask)
 
 
 def _hides(
     mask: Band,
     tensors: Mapping[str, Tensor],
     outputs: Sequence[str],
-    made: Mapping[str, None],
-    have: set[str],
+    results: Mapping[str, None],
+    axes: set[str],
 ) -> bool:
     """Whether a mask couples two axes of a kernel whose scores do not reach memory."""
     ends = {mask.query, mask.key}
-    moved = [t for name, t in tensors.items() if name in outputs or name not in made]
-    return ends <= have and not any(ends <= set(tensor.axes) for tensor in moved)
+    moves = [t for name, t in tensors.items() if name in outputs or name not in results]
+    return ends <= axes and not any(ends <= set(tensor.axes) for tensor in moves)
 
 
 def groups(algorithm: Algorithm) -> list[tuple[str, ...]]:
@@ -89,14 +89,14 @@ def partitions(algorithm: Algorithm, fusion: Sequence[str] | None = None) -> dic
 
 
 def _verdict(fused: Algorithm, axis: str) -> Verdict:
-    against = _why_not_grouped(fused, axis)
-    passes, said = _streaming(fused, axis)
-    lacking = [step.name for step in fused.steps if axis not in fused.step_axes(step)]
-    note = f"step {', '.join(lacking)} runs again in every group" if lacking else "no step joins it"
-    return Verdict(axis, not against, passes, against or note, said)
+    obstacle = _obstacle(fused, axis)
+    passes, reason = _streaming(fused, axis)
+    names = [step.name for step in fused.steps if axis not in fused.step_axes(step)]
+    note = f"step {', '.join(names)} runs again in every group" if names else "no step joins it"
+    return Verdict(axis, not obstacle, passes, obstacle or note, reason)
 
 
-def _why_not_grouped(fused: Algorithm, axis: str) -> str:
+def _obstacle(fused: Algorithm, axis: str) -> str:
     for step in fused.steps:
         if axis in step.reduces:
             return f"step {step.name} sums over {axis}: blocks would leave partial results"
@@ -108,21 +108,21 @@ def _why_not_grouped(fused: Algorithm, axis: str) -> str:
 def _streaming(fused: Algorithm, axis: str) -> tuple[int, str]:
     """(passes, reason)."""
     for step in fused.steps:
-        if axis in step.reduces and (again := _uses_again(fused, step, axis)):
+        if axis in step.reduces and (reader := _later_use(fused, step, axis)):
             return 0, (
-                f"step {again.name} needs {step.outputs[0]}, the sum over all of {axis}, before "
+                f"step {reader.name} needs {step.outputs[0]}, the sum over all of {axis}, before "
                 f"{axis} can go by again"
             )
     for step in fused.steps:
         if step.along != axis:
             continue
-        blocked = _escapes(fused, step, axis)
-        if not blocked:
+        obstacle = _escape(fused, step, axis)
+        if not obstacle:
             continue
-        made = {n for other in fused.steps for n in other.outputs}
-        if all(n not in made for n in step.inputs) and len(fused.steps) == 1:
-            return 2, f"{blocked}; the row streams a second time"
-        return 0, blocked
+        outputs = {n for other in fused.steps for n in other.outputs}
+        if all(n not in outputs for n in step.inputs) and len(fused.steps) == 1:
+            return 2, f"{obstacle}; the row streams a second time"
+        return 0, obstacle
     if any(step.along == axis for step in fused.steps):
         return 1, "a normalised contraction: the running sum is rescaled as the normaliser grows"
     if any(axis in step.reduces for step in fused.steps):
@@ -130,36 +130,36 @@ def _streaming(fused: Algorithm, axis: str) -> tuple[int, str]:
     return 1, "chunks are independent"
 
 
-def _uses_again(fused: Algorithm, step: Step, axis: str) -> Step | None:
+def _later_use(fused: Algorithm, step: Step, axis: str) -> Step | None:
     """A later step that depends on the finished sum and runs over the summed axis again."""
-    tainted = set(step.outputs)
-    for later in fused.steps[fused.steps.index(step) + 1 :]:
-        if tainted & set(later.inputs):
-            if axis in fused.step_axes(later):
-                return later
-            tainted |= set(later.outputs)
+    dependents = set(step.outputs)
+    for reader in fused.steps[fused.steps.index(step) + 1 :]:
+        if dependents & set(reader.inputs):
+            if axis in fused.step_axes(reader):
+                return reader
+            dependents |= set(reader.outputs)
     return None
 
 
-def _escapes(fused: Algorithm, normalisation: Step, axis: str) -> str:
+def _escape(fused: Algorithm, normalisation: Step, axis: str) -> str:
     """Why the output of a normalisation cannot be rescaled later; empty where it can."""
-    carried = [n for n in normalisation.outputs if axis in fused.tensors[n].axes]
-    for name in carried:
+    carriers = [n for n in normalisation.outputs if axis in fused.tensors[n].axes]
+    for name in carriers:
         if name in fused.outputs:
             return f"{name} keeps {axis}, whose normaliser is known only when all of {axis} went by"
     start = fused.steps.index(normalisation) + 1
-    for later in fused.steps[start:]:
-        if not set(carried) & set(later.inputs) or axis in later.reduces:
+    for reader in fused.steps[start:]:
+        if not set(carriers) & set(reader.inputs) or axis in reader.reduces:
             continue
-        if later.along == axis:
-            return f"step {later.name} normalises along {axis} again before it is contracted away"
-        if later.special:
-            return f"step {later.name} is not linear in {carried[0]}, so it cannot be rescaled"
-        kept = [n for n in later.outputs if axis in fused.tensors[n].axes]
-        for name in kept:
+        if reader.along == axis:
+            return f"step {reader.name} normalises along {axis} again before it is contracted away"
+        if reader.special:
+            return f"step {reader.name} is not linear in {carriers[0]}, so it cannot be rescaled"
+        outputs = [n for n in reader.outputs if axis in fused.tensors[n].axes]
+        for name in outputs:
             if name in fused.outputs:
                 return f"{name} keeps {axis}, whose normaliser is known only after all of {axis}"
-        carried += kept
+        carriers += outputs
     return ""
 
 
@@ -193,19 +193,19 @@ def why_not(fused: Algorithm, grid: Sequence[str], stream: Sequence[str]) -> str
 
 def loops_why_not(fused: Algorithm, stream: Sequence[str]) -> str:
     """The part of `why_not` on the order of sequential loops."""
-    made = {name for step in fused.steps for name in step.outputs}
-    for name in sorted(made - set(fused.outputs)):
-        if foreign := _outside(stream, fused.tensors[name].axes):
+    outputs = {name for step in fused.steps for name in step.outputs}
+    for name in sorted(outputs - set(fused.outputs)):
+        if foreign := _foreign_loop(stream, fused.tensors[name].axes):
             return f"{name} stays on chip, but the loop over {foreign} would make its tiles again"
     for step in fused.steps:
-        if foreign := _outside(stream, fused.step_axes(step)):
+        if foreign := _foreign_loop(stream, fused.step_axes(step)):
             return (
                 f"step {step.name} has no axis {foreign}, but its loops would run inside that one"
             )
     return ""
 
 
-def _outside(stream: Sequence[str], axes: Sequence[str]) -> str:
+def _foreign_loop(stream: Sequence[str], axes: Sequence[str]) -> str:
     """A sequential loop that does not index `axes` but encloses one that does; empty where none."""
-    own = [i for i, axis in enumerate(stream) if axis in axes]
-    return next((axis for axis in stream[: own[-1]] if axis not in axes), "") if own else ""
+    indices = [i for i, axis in enumerate(stream) if axis in axes]
+    return next((axis for axis in stream[: indices[-1]] if axis not in axes), "") if indices else ""

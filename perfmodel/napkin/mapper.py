@@ -120,21 +120,21 @@ def search(
     tile. `prune=False` times every candidate, to show that pruning loses nothing.
     """
     target = Target(machine(device), constants or default(), case.dtype)
-    found = {
+    table = {
         steps: kernel(case, steps, target, prune=prune)
         if fusion == "auto" or len(steps) == _LENGTH[fusion](case)
         else f"{' + '.join(steps)} was not searched"
         for steps in groups(case.algorithm)
     }
     gap = float(target.machine.at_clock(target.constants["kernel_gap"]))
-    ways = sorted(_fusions(case, found, gap), key=lambda fusion: fusion.seconds)
+    ways = sorted(_fusions(case, table, gap), key=lambda fusion: fusion.seconds)
     if not ways or not np.isfinite(ways[0].seconds):
         names = tuple(step.name for step in case.algorithm.steps)
-        alone = [found[names]] if fusion == "fused" else [found[(name,)] for name in names]
-        raise ProblemError(next(said for said in alone if isinstance(said, str)))
-    chosen = tuple(found[steps] for steps in ways[0].kernels)
-    kernels = tuple(k for k in chosen if isinstance(k, Mapped))
-    return Mapping_(case, device, kernels, ways[0].seconds, tuple(ways), found)
+        results = [table[names]] if fusion == "fused" else [table[(name,)] for name in names]
+        raise ProblemError(next(said for said in results if isinstance(said, str)))
+    parts = tuple(table[steps] for steps in ways[0].kernels)
+    kernels = tuple(k for k in parts if isinstance(k, Mapped))
+    return Mapping_(case, device, kernels, ways[0].seconds, tuple(ways), table)
 
 
 # Number of steps of a kernel, for fusions that fix it.
@@ -147,25 +147,25 @@ _LENGTH: Mapping[str, Callable[[Case], int]] = {
 _ALL_FUSIONS = 8
 
 
-def _fusions(case: Case, found: Mapping[tuple[str, ...], Mapped | str], gap: float) -> list[Fusion]:
+def _fusions(case: Case, table: Mapping[tuple[str, ...], Mapped | str], gap: float) -> list[Fusion]:
     """Every split of the steps into runs, or only the best for each start where there are too
     many."""
     names = [step.name for step in case.algorithm.steps]
 
     def seconds(steps: tuple[str, ...]) -> float:
-        best = found[steps]
+        best = table[steps]
         return best.seconds if isinstance(best, Mapped) else np.inf
 
     ways: list[list[Fusion]] = [[Fusion((), 0.0)]]
     for end in range(1, len(names) + 1):
-        here = [
+        splits = [
             Fusion((*before.kernels, steps), before.seconds + seconds(steps) + gap * bool(start))
             for start in range(end)
             for steps in [tuple(names[start:end])]
             for before in ways[start]
         ]
-        here.sort(key=lambda fusion: fusion.seconds)
-        ways.append(here if len(names) <= _ALL_FUSIONS else here[:16])
+        splits.sort(key=lambda fusion: fusion.seconds)
+        ways.append(splits if len(names) <= _ALL_FUSIONS else splits[:16])
     return ways[-1]
 
 
@@ -193,7 +193,7 @@ class _Pool:
     short: tuple[str, float, float] | None
 
 
-def _counted(case: Case, steps: tuple[str, ...], target: Target) -> _Pool:
+def _pool(case: Case, steps: tuple[str, ...], target: Target) -> _Pool:
     """The nests of `steps` with their tiles counted, once for all devices of a shape."""
     key = steps, target.shape
     if key not in case.counted:
@@ -206,44 +206,44 @@ def _count(case: Case, steps: tuple[str, ...], target: Target) -> _Pool:
     fused = part(case.algorithm, steps)
     sizes = {axis: case.sizes[axis] for axis in fused.axes}
     pool: list[_Candidates] = []
-    short: tuple[str, float, float] | None = None
+    least: tuple[str, float, float] | None = None
     for nest in nests(fused, sizes, sliced_axes(fused)):
         layout = Layout(fused, nest, target, sizes, case.elements)
         tiles = layout.tiles()
         if tiles is None:
             continue
-        laid, cost = layout.count(tiles)
+        plan, cost = layout.count(tiles)
         legal = max((len(values) for values in tiles.values()), default=1)
         fits = np.broadcast_to(layout.fits(cost), (legal,))
         if not fits.any():
-            lack = layout.shortage(cost)
-            short = lack if short is None or lack[1] < short[1] else short
+            shortage = layout.shortage(cost)
+            least = shortage if least is None or shortage[1] < least[1] else least
             continue
         if not fits.all():
             tiles = {axis: values[fits] for axis, values in tiles.items()}
-            laid, cost = layout.count(tiles)
-        pool.append(_Candidates(layout, tiles, int(fits.sum()), legal, laid, cost))
-    return _Pool(tuple(pool), short)
+            plan, cost = layout.count(tiles)
+        pool.append(_Candidates(layout, tiles, int(fits.sum()), legal, plan, cost))
+    return _Pool(tuple(pool), least)
 
 
 def kernel(
     case: Case, steps: tuple[str, ...], target: Target, *, prune: bool = True
 ) -> Mapped | str:
     """The fastest kernel of the given steps, or one line on why none fits."""
-    pool = _counted(case, steps, target)
+    pool = _pool(case, steps, target)
     if not pool.candidates:
-        return _no_tile(steps, pool.short)
+        return _misfit(steps, pool.short)
     return _branch(pool.candidates, target, prune=prune)
 
 
-def _no_tile(steps: tuple[str, ...], short: tuple[str, float, float] | None) -> str:
+def _misfit(steps: tuple[str, ...], shortage: tuple[str, float, float] | None) -> str:
     name = " + ".join(steps)
-    if short is None:
+    if shortage is None:
         return f"{name}: no legal loop nest has tiles of whole instructions and lines"
-    what, need, have = short
+    limit, need, room = shortage
     return (
-        f"no tile of {name} fits: the {what} binds; the least tile needs {binary(need)} of "
-        f"{binary(have)}, {binary(need - have)} too much"
+        f"no tile of {name} fits: the {limit} binds; the least tile needs {binary(need)} of "
+        f"{binary(room)}, {binary(need - room)} too much"
     )
 
 
@@ -251,12 +251,12 @@ def bound_of(target: Target, layout: Layout, cost: KernelCost) -> np.ndarray:
     """Lower bound in seconds of every candidate: peak matrix rate, L2 rate, each tensor once from
     memory."""
     style = target.style(layout.fused)
-    here = target.machine
-    matrix = here.matrix_per_unit(style.compute) * here.units * style.matrix_share
-    l2 = here.l2_bytes_per_s * target.constants["l2_share"] * style.multicast
+    chip = target.machine
+    matrix = chip.matrix_per_unit(style.compute) * chip.units * style.matrix_share
+    l2 = chip.l2_bytes_per_s * target.constants["l2_share"] * style.multicast
     floor = np.asarray(cost.matrix_flops, dtype=np.float64) / matrix
     floor = np.maximum(floor, np.asarray(cost.bytes_at("l2"), dtype=np.float64) / l2)
-    rate = hbm_rate(here, target.constants) * style.stream_share
+    rate = hbm_rate(chip, target.constants) * style.stream_share
     stream = np.asarray(cost.bytes_at("hbm"), dtype=np.float64) / rate
     return np.asarray(np.maximum(floor, stream) * _ROUNDING)
 
@@ -265,22 +265,22 @@ def _branch(pool: Sequence[_Candidates], target: Target, *, prune: bool) -> Mapp
     """Time the candidates, nests with the lowest bound first, until no bound can win."""
     bounds = [candidates.bound(target) for candidates in pool]
     best: tuple[float, _Candidates, int] | None = None
-    timed = 0
-    for at in sorted(range(len(pool)), key=lambda nest: float(bounds[nest].min())):
-        candidates, limit = pool[at], best[0] if best is not None and prune else np.inf
-        chosen = np.flatnonzero(bounds[at] < limit)
-        if not len(chosen):
+    tally = 0
+    for index in sorted(range(len(pool)), key=lambda nest: float(bounds[nest].min())):
+        candidates, limit = pool[index], best[0] if best is not None and prune else np.inf
+        picks = np.flatnonzero(bounds[index] < limit)
+        if not len(picks):
             continue
-        timed += len(chosen)
+        tally += len(picks)
         seconds = seconds_of(
             target, candidates.layout, candidates.laid, candidates.cost, candidates.width
-        )[chosen]
+        )[picks]
         i = int(np.argmin(seconds))
         if best is None or seconds[i] < best[0]:
-            best = (float(seconds[i]), candidates, int(chosen[i]))
+            best = (float(seconds[i]), candidates, int(picks[i]))
     assert best is not None
     legal, fitting = (sum(n) for n in zip(*((c.legal, c.width) for c in pool), strict=True))
-    return _mapped(target, best[1], best[2], (len(pool), legal, fitting, timed))
+    return _mapping(target, best[1], best[2], (len(pool), legal, fitting, tally))
 
 
 def seconds_of(
@@ -295,24 +295,24 @@ def seconds_of(
     return np.broadcast_to(time.seconds, (width,))
 
 
-def _mapped(
-    target: Target, candidates: _Candidates, at: int, tally: tuple[int, int, int, int]
+def _mapping(
+    target: Target, candidates: _Candidates, index: int, tally: tuple[int, int, int, int]
 ) -> Mapped:
     """One candidate, counted and timed again for all its figures."""
     layout = candidates.layout
-    tiles = {axis: values[at : at + 1] for axis, values in candidates.tiles.items()}
-    laid, cost = layout.count(tiles)
+    tiles = {axis: values[index : index + 1] for axis, values in candidates.tiles.items()}
+    plan, cost = layout.count(tiles)
     style = target.style(layout.fused)
-    time = time_kernel(target.machine, target.constants, laid, cost, layout.elements, style)
+    time = time_kernel(target.machine, target.constants, plan, cost, layout.elements, style)
 
     def number(value: object) -> float:
         return float(np.asarray(value, dtype=np.float64).reshape(-1)[0])
 
     return Mapped(
-        part=Part(laid, layout.sizes, layout.elements, style),
+        part=Part(plan, layout.sizes, layout.elements, style),
         nest=layout.nest,
         tiles={axis: int(values[0]) for axis, values in tiles.items()},
-        seconds=number(seconds_of(target, layout, laid, cost, 1)),
+        seconds=number(seconds_of(target, layout, plan, cost, 1)),
         terms={name: number(value) for name, value in time.terms.items()},
         # L2 bytes are those that blocks request, as in the search's bound.
         bytes={name: number(moved) for name, moved in time.bytes.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +19,7 @@ from perfmodel.schedules.schedule import Kernel, Loop, Schedule
 
 # For counts in elements: every type is one unit wide, so bytes are elements.
 UNIT = ElementType("unit", Fraction(8), "unit")
-_MANY = 5
+_MANY, _FEW = 5, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,12 @@ def batch_axes(fused: Algorithm) -> tuple[str, ...]:
     element is too little work for a block.
     """
     verdicts = partitions(fused)
-    every = [set(tensor.axes) for tensor in fused.tensors.values()]
-    inside = {axis for t in fused.tensors.values() for w in t.windows for axis in w[:2]}
+    sets = [set(tensor.axes) for tensor in fused.tensors.values()]
+    windows = {axis for t in fused.tensors.values() for w in t.windows for axis in w[:2]}
     shared = [
         axis
         for axis in fused.axes
-        if axis not in inside and verdicts[axis].groupable and all(axis in own for own in every)
+        if axis not in windows and verdicts[axis].groupable and all(axis in own for own in sets)
     ]
     if any(step.kind == "contraction" for step in fused.steps):
         return tuple(shared)
@@ -76,12 +77,12 @@ def sliced_axes(fused: Algorithm) -> frozenset[str]:
     Only plain sums can be cut so: kernels of maps and reductions in which no step reads a sum.
     """
     sums = [step for step in fused.steps if step.kind == "reduction"]
-    read = {name for step in fused.steps for name in step.inputs}
-    plain = len(sums) + sum(step.kind == "map" for step in fused.steps) == len(fused.steps)
-    if not plain or fused.mask or any(name in read for step in sums for name in step.outputs):
+    inputs = {name for step in fused.steps for name in step.inputs}
+    is_sum = len(sums) + sum(step.kind == "map" for step in fused.steps) == len(fused.steps)
+    if not is_sum or fused.mask or any(name in inputs for step in sums for name in step.outputs):
         return frozenset()
-    inside = {axis for t in fused.tensors.values() for w in t.windows for axis in w[:2]}
-    return frozenset(axis for step in sums for axis in step.reduces) - inside
+    windows = {axis for t in fused.tensors.values() for w in t.windows for axis in w[:2]}
+    return frozenset(axis for step in sums for axis in step.reduces) - windows
 
 
 def nests(
@@ -96,20 +97,23 @@ def nests(
     The order of grid axes does not matter at this boundary, since all blocks start empty. Nor does
     the order of two adjacent loops that index the same tensors. Where more than `_MANY` axes are
     free (a convolution), axes that index the same tensors are all grouped or all streamed, and keep
-    their order.
+    their order; of more than `_FEW` such axes only the innermost are held, and the streamed ones
+    are adjacent loops.
     """
     steps = tuple(step.name for step in fused.steps)
     batch = batch_axes(fused)
     free = [axis for axis in fused.axes if axis not in batch and sizes[axis] > 1]
     outer = tuple(axis for axis in batch if sizes[axis] > 1)
-    alike = {a: frozenset(n for n, t in fused.tensors.items() if a in t.axes) for a in free}
+    users = {a: frozenset(n for n, t in fused.tensors.items() if a in t.axes) for a in free}
     coarse = len(free) > _MANY
+    counts = Counter(users.values())
+    crowded = frozenset(group for group, count in counts.items() if coarse and count > _FEW)
     for way in _ways(fused, free, shared):
-        if coarse and not _together(way, alike):
+        if coarse and not _is_uniform(way, users, crowded):
             continue
         grid = (*outer, *(axis for axis in free if way[axis] == "grid"))
-        streamed = [axis for axis in free if way[axis] == "stream"]
-        for order in _orders(fused, streamed, alike, coarse, ()):
+        streams = [axis for axis in free if way[axis] == "stream"]
+        for order in _orders(fused, streams, users, coarse, crowded, ()):
             yield Nest(steps, grid, order, frozenset(outer))
 
 
@@ -122,42 +126,54 @@ def _ways(fused: Algorithm, free: list[str], shared: frozenset[str]) -> Iterator
         ways += ["grid"] if verdicts[axis].groupable or axis in shared else []
         ways += ["stream"] if verdicts[axis].passes else []
         choices.append(ways)
-    for chosen in product(*choices):
-        yield dict(zip(free, chosen, strict=True))
+    for combination in product(*choices):
+        yield dict(zip(free, combination, strict=True))
 
 
-def _together(way: Mapping[str, str], alike: Mapping[str, frozenset[str]]) -> bool:
-    """Whether axes that index the same tensors have the same choice (or are held)."""
-    seen: dict[frozenset[str], str] = {}
-    return all(
-        seen.setdefault(alike[axis], chosen) == chosen
-        for axis, chosen in way.items()
-        if chosen != "held"
-    )
+def _is_uniform(
+    way: Mapping[str, str],
+    users: Mapping[str, frozenset[str]],
+    crowded: frozenset[frozenset[str]],
+) -> bool:
+    """Whether axes that index the same tensors have the same choice or are held; where they are
+    crowded, only the innermost of them are held."""
+    choices: dict[frozenset[str], str] = {}
+    for axis, choice in way.items():
+        tensors = users[axis]
+        if choice not in (choices.get(tensors, choice), "held"):
+            return False
+        if choice != "held" or tensors in crowded:
+            choices[tensors] = choice
+    return True
 
 
 def _orders(
     fused: Algorithm,
-    left: list[str],
-    alike: Mapping[str, frozenset[str]],
+    rest: list[str],
+    users: Mapping[str, frozenset[str]],
     coarse: bool,
-    begun: tuple[str, ...],
+    crowded: frozenset[frozenset[str]],
+    outer: tuple[str, ...],
 ) -> Iterator[tuple[str, ...]]:
     """Legal orders of the streamed axes, built from the outside in."""
-    if not left:
-        yield begun
+    if not rest:
+        yield outer
         return
-    for i, axis in enumerate(left):
-        twins = [other for other in left[:i] if alike[other] == alike[axis]]
-        swapped = begun and alike[begun[-1]] == alike[axis] and begun[-1] not in _upto(fused, axis)
-        if swapped or (coarse and twins):
+    for i, axis in enumerate(rest):
+        twins = [other for other in rest[:i] if users[other] == users[axis]]
+        repeats = outer and users[outer[-1]] == users[axis] and outer[-1] not in _head(fused, axis)
+        if repeats or (coarse and twins):
             continue
-        order = (*begun, axis)
+        current = users[outer[-1]] if outer else users[axis]
+        unfinished = any(users[other] == current for other in rest)
+        if current in crowded and unfinished and users[axis] != current:
+            continue  # adjacent loops
+        order = (*outer, axis)
         if not loops_why_not(fused, order):
-            yield from _orders(fused, left[:i] + left[i + 1 :], alike, coarse, order)
+            yield from _orders(fused, rest[:i] + rest[i + 1 :], users, coarse, crowded, order)
 
 
-def _upto(fused: Algorithm, axis: str) -> tuple[str, ...]:
+def _head(fused: Algorithm, axis: str) -> tuple[str, ...]:
     """Axes before a given one in the algorithm's list."""
     return fused.axes[: fused.axes.index(axis)]
 
@@ -177,8 +193,8 @@ def schedule(fused: Algorithm, nest: Nest, tiles: Mapping[str, Number], **option
     if not partial:
         return Schedule("napkin", fused, (kernel,))
     summed = {axis for step in fused.steps for axis in step.reduces}
-    own = tuple(loop for loop in loops if loop.grid and loop.axis not in summed)
-    fold = Kernel("fold", (), own, combines=tuple(sorted(partial)))
+    fold_loops = tuple(loop for loop in loops if loop.grid and loop.axis not in summed)
+    fold = Kernel("fold", (), fold_loops, combines=tuple(sorted(partial)))
     return Schedule("napkin", fused, (kernel, fold))
 
 
@@ -235,11 +251,11 @@ def places(fused: Algorithm) -> list[list[str]]:
         ]
         for name in step.outputs:
             axes = fused.tensors[name].axes
-            under = next((n for n in free if fused.tensors[n].axes == axes), None)
-            if under is None:
+            host = next((n for n in free if fused.tensors[n].axes == axes), None)
+            if host is None:
                 home.setdefault(name, [name])
             else:
-                free.remove(under)
-                home[under].append(name)
-                home[name] = home[under]
+                free.remove(host)
+                home[host].append(name)
+                home[name] = home[host]
     return list({id(names): names for names in home.values()}.values())

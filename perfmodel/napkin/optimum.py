@@ -74,13 +74,13 @@ def monomials(expression: Expression, tiles: Sequence[Any]) -> dict[Exponents, E
     """Coefficients of a sum of monomials in the tiles, by exponents."""
     import sympy
 
-    found: dict[Exponents, Expression] = {}
+    table: dict[Exponents, Expression] = {}
     for term in sympy.Add.make_args(sympy.expand(expression)):
         powers = term.as_powers_dict()
         exponents = tuple(powers.get(tile, sympy.Integer(0)) for tile in tiles)
         rest = term / sympy.prod(t**e for t, e in zip(tiles, exponents, strict=True))
-        found[exponents] = found.get(exponents, sympy.Integer(0)) + rest
-    return {key: sympy.factor(value) for key, value in found.items() if value != 0}
+        table[exponents] = table.get(exponents, sympy.Integer(0)) + rest
+    return {key: sympy.factor(value) for key, value in table.items() if value != 0}
 
 
 def optimum(transfer: Expression, memory: Expression, tiles: Mapping[str, Any]) -> Optimum | None:
@@ -90,58 +90,58 @@ def optimum(transfer: Expression, memory: Expression, tiles: Mapping[str, Any]) 
     size = sympy.Symbol("M", positive=True)
     symbols = list(tiles.values())
     costs = monomials(transfer, symbols)
-    felt = [i for i in range(len(symbols)) if any(e[i] != 0 for e in costs)]
-    vanishing = tuple(axis for i, axis in enumerate(tiles) if i not in felt)
-    keep = [symbols[i] for i in felt]
-    names = [axis for i, axis in enumerate(tiles) if i in felt]
-    thin = memory.subs({symbols[i]: 0 for i in range(len(symbols)) if i not in felt})
+    indices = [i for i in range(len(symbols)) if any(e[i] != 0 for e in costs)]
+    vanishing = tuple(axis for i, axis in enumerate(tiles) if i not in indices)
+    keep = [symbols[i] for i in indices]
+    names = [axis for i, axis in enumerate(tiles) if i in indices]
+    thin = memory.subs({symbols[i]: 0 for i in range(len(symbols)) if i not in indices})
     objective, limits = monomials(transfer, keep), monomials(thin, keep)
-    keep, names, objective, limits = _joined(keep, names, objective, limits)
+    keep, names, objective, limits = _merge(keep, names, objective, limits)
     constant = tuple(sympy.Integer(0) for _ in keep)
-    moving = {e: c for e, c in objective.items() if e != constant}
-    if not moving:
+    slopes = {e: c for e, c in objective.items() if e != constant}
+    if not slopes:
         return Optimum({}, vanishing, (Term(objective.get(constant, 0), 0),), size)
     limits.pop(constant, None)
-    if any(c.is_negative or c.could_extract_minus_sign() for c in moving.values()):
+    if any(c.is_negative or c.could_extract_minus_sign() for c in slopes.values()):
         return None
-    for leading, binding in _subsets(moving, limits, len(keep)):
-        best = _solved(leading, binding, keep, size)
-        if best is not None and _leads(best, moving, limits, keep, size):
-            terms = _canonical(objective, keep, best, size)
+    for leading, binding in _subsets(slopes, limits, len(keep)):
+        best = _solution(leading, binding, keep, size)
+        if best is not None and _leads(best, slopes, limits, keep, size):
+            terms = _canonical_terms(objective, keep, best, size)
             return Optimum(dict(zip(names, best, strict=True)), vanishing, terms, size)
     return None
 
 
-def _joined(
+def _merge(
     keep: list[Any], names: list[str], costs: dict[Exponents, Any], limits: dict[Exponents, Any]
 ) -> tuple[list[Any], list[str], dict[Exponents, Any], dict[Exponents, Any]]:
     """Tiles that appear only as a product are solved as one: "r·q" is the product of two."""
     columns = [tuple(e[i] for e in (*costs, *limits)) for i in range(len(keep))]
     first = [columns.index(column) for column in columns]
-    stay = [i for i in range(len(keep)) if first[i] == i]
-    joined = ["·".join(names[k] for k in range(len(keep)) if first[k] == i) for i in stay]
+    leaders = [i for i in range(len(keep)) if first[i] == i]
+    products = ["·".join(names[k] for k in range(len(keep)) if first[k] == i) for i in leaders]
 
     def cut(table: dict[Exponents, Any]) -> dict[Exponents, Any]:
-        return {tuple(e[i] for i in stay): c for e, c in table.items()}
+        return {tuple(e[i] for i in leaders): c for e, c in table.items()}
 
-    return [keep[i] for i in stay], joined, cut(costs), cut(limits)
+    return [keep[i] for i in leaders], products, cut(costs), cut(limits)
 
 
 Monomials = list[tuple[Exponents, Expression]]
 
 
 def _subsets(
-    moving: Mapping[Exponents, Any], limits: Mapping[Exponents, Any], tiles: int
+    slopes: Mapping[Exponents, Any], limits: Mapping[Exponents, Any], tiles: int
 ) -> Iterator[tuple[Monomials, Monomials]]:
     """Sets of one more monomial than tiles: the fewest that can determine all tiles."""
-    for many in range(min(tiles, len(moving)), 0, -1):
-        few = tiles + 1 - many
-        for leading in combinations(moving.items(), many):
-            for binding in combinations(limits.items(), few):
+    for terms in range(min(tiles, len(slopes)), 0, -1):
+        constraints = tiles + 1 - terms
+        for leading in combinations(slopes.items(), terms):
+            for binding in combinations(limits.items(), constraints):
                 yield list(leading), list(binding)
 
 
-def _solved(
+def _solution(
     leading: Monomials, binding: Monomials, tiles: Sequence[Any], size: Any
 ) -> list[Any] | None:
     """Tiles at which the monomials have the proportions of the dual; None if there are none."""
@@ -177,7 +177,7 @@ def _solved(
 
 def _leads(
     best: Sequence[Any],
-    moving: Mapping[Exponents, Any],
+    slopes: Mapping[Exponents, Any],
     limits: Mapping[Exponents, Any],
     tiles: Sequence[Any],
     size: Any,
@@ -188,10 +188,10 @@ def _leads(
     def order(exponents: Exponents) -> Any:
         return sum(e * g for e, g in zip(exponents, growth, strict=True))
 
-    top = max(order(e) for e in moving)
-    counted = [order(e) for e in limits]
-    tied = sum(1 for e in moving if order(e) == top) + sum(1 for c in counted if c == 1)
-    return max(counted) <= 1 and tied == len(tiles) + 1
+    top = max(order(e) for e in slopes)
+    orders = [order(e) for e in limits]
+    ties = sum(1 for e in slopes if order(e) == top) + sum(1 for c in orders if c == 1)
+    return max(orders) <= 1 and ties == len(tiles) + 1
 
 
 def _power(value: Any, size: Any) -> Any:
@@ -201,19 +201,19 @@ def _power(value: Any, size: Any) -> Any:
     return sympy.powsimp(value, force=True).as_powers_dict().get(size, 0) if value.has(size) else 0
 
 
-def _canonical(
+def _canonical_terms(
     objective: Mapping[Exponents, Any], tiles: Sequence[Any], best: Sequence[Any], size: Any
 ) -> tuple[Term, ...]:
     """All of H at the best tiles as α · M^-β, largest β first."""
     import sympy
 
-    gathered: dict[Any, Any] = {}
+    sums: dict[Any, Any] = {}
     for exponents, c in objective.items():
         value = c * sympy.prod(b**e for b, e in zip(best, exponents, strict=True))
         beta = -sum(e * _power(b, size) for b, e in zip(best, exponents, strict=True))
         alpha = sympy.powsimp(sympy.simplify(value * size**beta), force=True)
-        gathered[beta] = gathered.get(beta, 0) + alpha
+        sums[beta] = sums.get(beta, 0) + alpha
     return tuple(
         Term(sympy.simplify(alpha), beta)
-        for beta, alpha in sorted(gathered.items(), key=lambda item: -item[0])
+        for beta, alpha in sorted(sums.items(), key=lambda item: -item[0])
     )

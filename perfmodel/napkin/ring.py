@@ -22,8 +22,8 @@ def step_intensity(block: Number, head_dim: Number) -> Number:
     problem = Attention(1, 1, 1, block, block, head_dim, dtype="fp16")
     schedule = tiled(None, block, block)
     cost = count(schedule, problem.sizes(), problem.elements())
-    sent = sum(cost.kernels[0].hbm[name].total_bytes for name in ("K", "V"))
-    return cost.matrix_flops / sent
+    bytes_ = sum(cost.kernels[0].hbm[name].total_bytes for name in ("K", "V"))
+    return cost.matrix_flops / bytes_
 
 
 def least_block(flops_per_s: Number, link_bytes_per_s: Number) -> Number:

@@ -56,11 +56,11 @@ class Slopes:
 
     def crossing(self) -> float | None:
         """The smallest capacity from which fusing all steps moves no more than fusing none."""
-        fused, apart = self.curves[0].moved_bytes, self.curves[-1].moved_bytes
-        better = fused <= apart
-        worse = np.flatnonzero(~better | ~np.isfinite(fused))
-        at = int(worse[-1]) + 1 if len(worse) else 0
-        return float(self.capacity_bytes[at]) if at < len(better) else None
+        fused, unfused = self.curves[0].moved_bytes, self.curves[-1].moved_bytes
+        wins = fused <= unfused
+        losses = np.flatnonzero(~wins | ~np.isfinite(fused))
+        i = int(losses[-1]) + 1 if len(losses) else 0
+        return float(self.capacity_bytes[i]) if i < len(wins) else None
 
 
 def ski_slopes(
@@ -77,22 +77,22 @@ def ski_slopes(
     Curves: all steps fused, the best fusion at each capacity, every step alone. Elements have the
     problem's types, sums fp32.
     """
-    found = fronts(case.algorithm, case.sizes, case.elements, columns)
+    table = fronts(case.algorithm, case.sizes, case.elements, columns)
     capacity = np.geomspace(low_bytes, high_bytes, points)
     names = tuple(step.name for step in case.algorithm.steps)
-    apart = tuple((name,) for name in names)
-    curves = [Curve("fused", (names,), found.moved((names,), capacity))]
+    singles = tuple((name,) for name in names)
+    curves = [Curve("fused", (names,), table.moved((names,), capacity))]
     if len(names) > 1:
-        curves.append(Curve("best fusion", (), found.best_moved(capacity)))
-        curves.append(Curve("one kernel a step", apart, found.moved(apart, capacity)))
-    bound, said = _bound(case, capacity)
+        curves.append(Curve("best fusion", (), table.best_moved(capacity)))
+        curves.append(Curve("one kernel a step", singles, table.moved(singles, capacity)))
+    bound, bound_name = _bound(case, capacity)
     return Slopes(
         case.algorithm.name,
         case.parameters,
         capacity,
         tuple(curves),
         bound,
-        said,
+        bound_name,
         levels(device) if device is not None else {},
         device.name if device is not None else "",
     )
@@ -100,18 +100,18 @@ def ski_slopes(
 
 def levels(device: Device) -> dict[str, float]:
     """On-chip capacities of a device: a block's registers and shared memory, and the last cache."""
-    found = {
+    sizes = {
         "registers": 4 * device.registers if device.registers else None,
         "shared": device.shared_max_per_block_bytes,
         "L2": device.l2_capacity_bytes,
     }
-    return {name: float(value) for name, value in found.items() if value}
+    return {name: float(value) for name, value in sizes.items() if value}
 
 
 def _bound(case: Case, capacity: np.ndarray) -> tuple[np.ndarray, str]:
     """The lower bound of the whole algorithm, in bytes of its data type."""
     width = case.elements["data"].bytes
     fused = part(case.algorithm, [step.name for step in case.algorithm.steps])
-    found = [lower_bound(fused, case.sizes, float(c / width)) for c in capacity]
-    names = dict.fromkeys(item.name for item in found)
-    return np.array([float(item.value) * width for item in found]), next(iter(names))
+    bounds = [lower_bound(fused, case.sizes, float(c / width)) for c in capacity]
+    names = dict.fromkeys(item.name for item in bounds)
+    return np.array([float(item.value) * width for item in bounds]), next(iter(names))

@@ -56,15 +56,15 @@ def derived() -> Derived:
 
     b, s, tokens, h, w, q_x, q, g, v = sympy.symbols(list(SYMBOLS), positive=True)
     row = activation_seconds(b * tokens, h, q_x, v)
-    computed = product_seconds(b * tokens, h, w, g)
-    sent = cache_seconds(b * (s - tokens), w, q, v)
-    (split,) = sympy.solve(sympy.Eq(computed, sent), tokens)
-    before = row + sent
+    compute = product_seconds(b * tokens, h, w, g)
+    transfer = cache_seconds(b * (s - tokens), w, q, v)
+    (split,) = sympy.solve(sympy.Eq(compute, transfer), tokens)
+    total = row + transfer
     return Derived(
         row,
-        computed,
-        sent,
+        compute,
+        transfer,
         sympy.simplify(split),
-        sympy.factor(sympy.diff(before, tokens)),
-        sympy.simplify(before.subs(tokens, split) / sent.subs(tokens, 0)),
+        sympy.factor(sympy.diff(total, tokens)),
+        sympy.simplify(total.subs(tokens, split) / transfer.subs(tokens, 0)),
     )

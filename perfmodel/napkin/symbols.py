@@ -86,17 +86,17 @@ def formulas(
         for axis in fused.axes
     }
     tiles = {axis: symbol(f"g_{axis}" if axis in nest.grid else f"s_{axis}") for axis in nest.tiled}
-    mask, note, common, length, back = _mask(fused.mask, nest, extents, tiles)
+    mask, note, shared, length, substitution = _mask(fused.mask, nest, extents, tiles)
     algorithm = replace(fused, mask=mask)
     elements = units(fused)
-    laid = schedule(algorithm, nest, {**tiles, **common}, stages=stages)
-    kernel = count(laid, {**extents, **dict.fromkeys(common, length)}, elements).kernels[0]
+    plan = schedule(algorithm, nest, {**tiles, **shared}, stages=stages)
+    kernel = count(plan, {**extents, **dict.fromkeys(shared, length)}, elements).kernels[0]
     # Memory M does not depend on a mask, nor on equal tiles of its two axes.
-    plain = schedule(replace(fused, mask=None), nest, tiles, stages=stages)
-    whole = count(plain, extents, elements).kernels[0]
+    unmasked = schedule(replace(fused, mask=None), nest, tiles, stages=stages)
+    full = count(unmasked, extents, elements).kernels[0]
 
     def clean(value: Any) -> Expression:
-        return _tidy(sympy.sympify(value).subs(back))
+        return _tidy(sympy.sympify(value).subs(substitution))
 
     return Formulas(
         nest=nest,
@@ -104,7 +104,7 @@ def formulas(
         tiles=tiles,
         reads={n: clean(t.read_bytes) for n, t in kernel.l2.items() if t.read_bytes != 0},
         writes={n: clean(t.write_bytes) for n, t in kernel.l2.items() if t.write_bytes != 0},
-        memory=clean(held(fused, whole.nest, elements)),
+        memory=clean(held(fused, full.nest, elements)),
         operations=clean(kernel.matrix_flops),
         note=note,
     )
@@ -123,8 +123,8 @@ def _mask(
     if mask is None or not mask.bounded:
         return None, "", {}, None, {}
     if mask.sparse:
-        kept = Band(mask.query, mask.key, share=sympy.Symbol("σ", positive=True))
-        return kept, "σ is the share of the tiles that the pattern keeps", {}, None, {}
+        band = Band(mask.query, mask.key, share=sympy.Symbol("σ", positive=True))
+        return band, "σ is the share of the tiles that the pattern keeps", {}, None, {}
     if mask.left is not None or not {mask.query, mask.key} <= tiles.keys():
         raise ProblemError(
             "a window has no closed form, nor has a causal mask whose two axes are not both tiled; "
@@ -143,32 +143,32 @@ def _tidy(expression: Expression) -> Expression:
     """⌈n / min(t, n)⌉ is ⌈n / t⌉."""
     import sympy
 
-    def plain(inner: Any) -> Any:
+    def ceiling(inner: Any) -> Any:
         top, bottom = sympy.fraction(inner)
         if isinstance(bottom, sympy.Min) and top in bottom.args:
             return sympy.ceiling(top / next(a for a in bottom.args if a != top))
         return sympy.ceiling(inner)
 
-    return expression.replace(sympy.ceiling, plain)
+    return expression.replace(sympy.ceiling, ceiling)
 
 
 def smooth(expression: Expression) -> Expression:
     """The expression where every tile divides its axis and a streamed row has several tiles."""
     import sympy
 
-    plain = expression.replace(sympy.Piecewise, lambda *branches: branches[0].args[0])
-    plain = plain.replace(sympy.ceiling, lambda inner: inner)
+    limit = expression.replace(sympy.Piecewise, lambda *branches: branches[0].args[0])
+    limit = limit.replace(sympy.ceiling, lambda inner: inner)
     # Tiles carry an underscore; a tile is no larger than its axis.
-    plain = plain.replace(
+    limit = limit.replace(
         lambda e: isinstance(e, sympy.Min),
         lambda e: next((a for a in e.args if "_" in str(a)), e),
     )
-    return sympy.expand(plain)
+    return sympy.expand(limit)
 
 
 def value(expression: Expression, **values: Any) -> float:
     """A formula as a number; symbols are given by name."""
     import sympy
 
-    plain = sympy.sympify(expression)
-    return float(plain.subs({symbol: values[str(symbol)] for symbol in plain.free_symbols}))
+    formula = sympy.sympify(expression)
+    return float(formula.subs({symbol: values[str(symbol)] for symbol in formula.free_symbols}))

@@ -44,16 +44,16 @@ def candidates(fused: Algorithm, axis: str, extent: int) -> np.ndarray:
     if extent <= _EVERY:
         return np.arange(1, extent)
     powers = 2 ** np.arange(0, int(np.log2(extent)) + 1)
-    more = np.unique(np.concatenate([fewest(extent), powers, 3 * powers // 2]))
-    return np.array(more[(more < extent) & (more > 0)], dtype=np.int64)
+    grid = np.unique(np.concatenate([fewest(extent), powers, 3 * powers // 2]))
+    return np.array(grid[(grid < extent) & (grid > 0)], dtype=np.int64)
 
 
 def thinned(values: np.ndarray, most: int) -> np.ndarray:
     """At most `most` values, evenly spaced by ratio, both ends kept."""
     if len(values) <= most:
         return values
-    wanted = np.geomspace(values[0], values[-1], most - 1)
-    index = np.searchsorted(values, wanted).clip(0, len(values) - 1)
+    targets = np.geomspace(values[0], values[-1], most - 1)
+    index = np.searchsorted(values, targets).clip(0, len(values) - 1)
     return np.array(values[np.unique(index)])
 
 

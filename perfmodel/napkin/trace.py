@@ -53,21 +53,21 @@ def sentences(found: Mapping_, *, full: bool = False) -> Iterator[str]:
     """Why the schedule won; with `full` also the search of every kernel."""
     if full:
         for steps, way in found.groups.items():
-            yield f"{' + '.join(steps)}: {_searched(way)}"
+            yield f"{' + '.join(steps)}: {_search_text(way)}"
         for fusion in found.fusions[:_SHOWN]:
-            yield f"{_cut(fusion)}: {_time(fusion.seconds)}"
+            yield f"{_split_text(fusion)}: {_time(fusion.seconds)}"
     best = found.fusions[0]
-    tried = [item for item in found.groups.values() if isinstance(item, Mapped)]
+    pool = [item for item in found.groups.values() if isinstance(item, Mapped)]
     yield (
         f"considered {len(found.fusions)} fusions of {len(found.groups)} kernels, "
-        f"{sum(k.nests for k in tried)} loop nests, {sum(k.candidates for k in tried)} tilings; "
-        f"{sum(k.timed for k in tried)} timed, the rest ruled out by a bound or by size"
+        f"{sum(k.nests for k in pool)} loop nests, {sum(k.candidates for k in pool)} tilings; "
+        f"{sum(k.timed for k in pool)} timed, the rest ruled out by a bound or by size"
     )
-    yield f"fastest: {_cut(best)}, {_time(best.seconds)}"
-    yield from _against(found, best)
+    yield f"fastest: {_split_text(best)}, {_time(best.seconds)}"
+    yield from _comparisons(found, best)
 
 
-def _searched(best: Mapped | str) -> str:
+def _search_text(best: Mapped | str) -> str:
     if isinstance(best, str):
         return best
     return (
@@ -77,35 +77,35 @@ def _searched(best: Mapped | str) -> str:
     )
 
 
-def _against(found: Mapping_, best: Fusion) -> Iterator[str]:
+def _comparisons(plan: Mapping_, best: Fusion) -> Iterator[str]:
     """The winner compared with fusing everything and with fusing nothing."""
-    every = tuple(step.name for step in found.case.algorithm.steps)
-    if len(every) == 1:
+    names = tuple(step.name for step in plan.case.algorithm.steps)
+    if len(names) == 1:
         return
-    apart = tuple((name,) for name in every)
-    others = {"fusing everything": (every,), "fusing nothing": apart}
-    for said, cut in others.items():
-        if cut == best.kernels:
+    singles = tuple((name,) for name in names)
+    others = {"fusing everything": (names,), "fusing nothing": singles}
+    for label, split in others.items():
+        if split == best.kernels:
             continue
-        missing = next((k for k in cut if isinstance(found.groups[k], str)), None)
-        if missing is not None:
-            yield f"{said}: impossible, {found.groups[missing]}"
+        gap = next((k for k in split if isinstance(plan.groups[k], str)), None)
+        if gap is not None:
+            yield f"{label}: impossible, {plan.groups[gap]}"
             continue
-        kernels = [k for k in (found.groups[c] for c in cut) if isinstance(k, Mapped)]
+        kernels = [k for k in (plan.groups[c] for c in split) if isinstance(k, Mapped)]
         seconds = sum(kernel.seconds for kernel in kernels)
         ratios = {
-            level: sum(k.bytes[level] for k in kernels) / sum(k.bytes[level] for k in found.kernels)
+            level: sum(k.bytes[level] for k in kernels) / sum(k.bytes[level] for k in plan.kernels)
             for level in ("hbm", "l2")
         }
         yield (
-            f"{said}: {seconds / best.seconds:.3g}× the time, "
+            f"{label}: {seconds / best.seconds:.3g}× the time, "
             f"{ratios['hbm']:.3g}× the bytes of memory, {ratios['l2']:.3g}× the L2 bytes; "
             "its slowest kernel is bound by "
             f"{max(kernels, key=lambda k: k.seconds).limiter}"
         )
 
 
-def _cut(fusion: Fusion) -> str:
+def _split_text(fusion: Fusion) -> str:
     return " | ".join(" + ".join(steps) for steps in fusion.kernels)
 
 
@@ -136,29 +136,29 @@ def least_bytes(case: Case, capacity_bytes: float, found: Fronts | None = None) 
     """Least traffic at a capacity; raises `ProblemError` where nothing fits."""
     if not capacity_bytes > 0:
         raise ProblemError(f"a capacity is positive, not {capacity_bytes:g} bytes")
-    known = found or fronts(case.algorithm, case.sizes, case.elements)
-    choices = known.fusion(capacity_bytes)
+    table = found or fronts(case.algorithm, case.sizes, case.elements)
+    choices = table.fusion(capacity_bytes)
     names = tuple(step.name for step in case.algorithm.steps)
-    at = np.array([capacity_bytes])
-    fused = float(known.moved((names,), at)[0])
-    cuts = _unfused(case)
-    apart = float(known.moved(cuts, at)[0])
-    ratio = fused / apart if np.isfinite(apart) else 0.0
-    weighed = sum(item.considered for item in known.by_steps.values())
-    moved = sum(choice.moved_bytes for choice in choices)
-    return Least(case, capacity_bytes, choices, moved, ratio, weighed)
+    capacity = np.array([capacity_bytes])
+    fused = float(table.moved((names,), capacity)[0])
+    cuts = _unfused_cuts(case)
+    unfused = float(table.moved(cuts, capacity)[0])
+    ratio = fused / unfused if np.isfinite(unfused) else 0.0
+    count = sum(item.considered for item in table.by_steps.values())
+    total = sum(choice.moved_bytes for choice in choices)
+    return Least(case, capacity_bytes, choices, total, ratio, count)
 
 
-def _unfused(case: Case) -> list[tuple[str, ...]]:
+def _unfused_cuts(case: Case) -> list[tuple[str, ...]]:
     """One kernel a contraction, with the maps that follow it: how frameworks run it unfused."""
     cuts: list[tuple[str, ...]] = []
     for step in case.algorithm.steps:
-        follows = step.kind == "map" and cuts and step.inputs[0] in _made(case, cuts[-1])
+        follows = step.kind == "map" and cuts and step.inputs[0] in _outputs(case, cuts[-1])
         cuts = [*cuts[:-1], (*cuts[-1], step.name)] if follows else [*cuts, (step.name,)]
     return cuts
 
 
-def _made(case: Case, steps: Sequence[str]) -> set[str]:
+def _outputs(case: Case, steps: Sequence[str]) -> set[str]:
     return {name for s in steps for name in case.algorithm.step(s).outputs}
 
 

@@ -61,10 +61,10 @@ def holding(
     if price is not None and not price >= 0.0:
         raise ProblemError(f"a price of {price:g}; give 0 or more for one device")
     cached = batch * cache_bytes(network.network, context, kv_dtype) if context else 0.0
-    many = least_devices(network.weight_bytes + cached, device)
-    if price is not None and not math.isfinite(many * price):
+    count = least_devices(network.weight_bytes + cached, device)
+    if price is not None and not math.isfinite(count * price):
         raise ProblemError(
-            f"a price of {price:g} for each of {many:,} devices is no finite sum; give less"
+            f"a price of {price:g} for each of {count:,} devices is no finite sum; give less"
         )
     watts = device.tdp_watts
     return Holding(
@@ -72,7 +72,7 @@ def holding(
         network.weight_bytes,
         cached,
         device.memory_bytes,
-        many,
-        None if watts is None else many * watts,
-        None if price is None else many * price,
+        count,
+        None if watts is None else count * watts,
+        None if price is None else count * price,
     )

@@ -104,28 +104,28 @@ def latency(
             "steps as those of a GPU"
         )
     ways = (SPREAD, STACKED)
-    found = (_layout(network, device, devices, batch, context, name) for name in ways)
-    return Latency(tuple(sorted(found, key=lambda one: one.seconds)))
+    layouts = (_layout(network, device, devices, batch, context, name) for name in ways)
+    return Latency(tuple(sorted(layouts, key=lambda layout: layout.seconds)))
 
 
 def _layout(
     network: Compressed, device: Device, devices: int, batch: int, context: int, name: str
 ) -> Layout:
-    of = network.network
-    layers = of.layers
+    base = network.network
+    layers = base.layers
     parts = layers if name == STACKED else 1
     ways = 2.0 * PRODUCTS * layers
     hops = ways * math.sqrt(max(devices * device.units / parts, 1.0))
     crossings = devices - 1.0 if name == STACKED else ways * (math.sqrt(devices) - 1.0)
-    flops = 2.0 * active_count(of, input_embedding=False) * batch
-    held = network.weight_bytes + batch * cache_bytes(of, context)
-    moved = _BYTES * of.hidden * batch
+    flops = 2.0 * active_count(base, input_embedding=False) * batch
+    bytes_ = network.weight_bytes + batch * cache_bytes(base, context)
+    message = _BYTES * base.hidden * batch
     link = device.level("peer")
     rate = link.bytes_per_s if link is not None and link.bytes_per_s else math.inf
     return Layout(
         name,
         hops / device.boost_hz,
         parts * flops / (devices * device.matrix_flops("fp16")),
-        parts * held / (devices * device.hbm_bytes_per_s),
-        crossings * (moved / rate + _CROSSING_SECONDS),
+        parts * bytes_ / (devices * device.hbm_bytes_per_s),
+        crossings * (message / rate + _CROSSING_SECONDS),
     )

@@ -93,23 +93,23 @@ class AttentionOperator(LibraryOperator):
         window = sizes.get("window")
         windowed = np.asarray(0 if window is None else window) > 0
         decode = np.asarray(sizes["seq_q"]) == 1
-        alone = decode & (np.asarray(sizes["seq_kv"]) == 1)
-        return np.asarray(8 * np.asarray(sizes["head_dim"]) + 4 * alone + 2 * decode + windowed)
+        single = decode & (np.asarray(sizes["seq_kv"]) == 1)
+        return np.asarray(8 * np.asarray(sizes["head_dim"]) + 4 * single + 2 * decode + windowed)
 
     def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
         """One attention; mask, dropout and shared memory are in the row's variant."""
         optional = ["head_dim_v"] if "head_dim_v" in sizes else []
         optional += ["window"] if np.any(sizes["window"]) else []
-        given: dict[str, Any] = {name: sizes[name] for name in (*self.needed, *optional)}
-        said = str(row["variant"]).split("+")
+        values: dict[str, Any] = {name: sizes[name] for name in (*self.needed, *optional)}
+        words = str(row["variant"]).split("+")
         return [
             Attention(
-                **given,
+                **values,
                 causal=bool(row["causal"]),
                 dtype=row["dtype"],
                 kv_dtype=row["kv_dtype"] or None,
                 direction=row["direction"],
-                **{name: name in said for name in _VARIANTS},
+                **{name: name in words for name in _VARIANTS},
             )
         ]
 
@@ -121,27 +121,26 @@ class AttentionOperator(LibraryOperator):
     def kernels(self, problem: Attention, request: Request, here: Machine) -> Chosen:
         """The requested class, the class of a requested schedule, or the usual one."""
         implementation = request.implementation or _BY_SCHEDULE.get(request.schedule)
-        dtype, widened = multiplied_as(problem.dtype, problem.dtype, here)
+        dtype, widening = multiplied_as(problem.dtype, problem.dtype, here)
         if request.schedule in ("tiled", "split-kv") and implementation is None:
-            return usual("attention", dtype, here), widened
+            return usual("attention", dtype, here), widening
         caller = caller_of("attention", implementation, dtype, here.architecture.instruction)
         decode = attention.decoding(problem, caller)
         dim = int(np.max(problem.head_dim))
-        kernel, said = resolve(
+        kernel, notes = resolve(
             "attention", implementation, dtype, here, decode=decode, head_dim=dim
         )
-        found = routed(problem, kernel, here)
-        return replace(found, caller=kernel.caller), (*widened, *said)
+        return replace(routed(problem, kernel, here), caller=kernel.caller), (*widening, *notes)
 
     def routes(self, problem: Attention, device: Device, request: Request) -> np.ndarray | None:
         """Routes of the kernel that is asked for."""
-        here, asked = machine(device), request.implementation or _BY_SCHEDULE.get(request.schedule)
-        dtype, _ = multiplied_as(problem.dtype, problem.dtype, here)
+        chip, name = machine(device), request.implementation or _BY_SCHEDULE.get(request.schedule)
+        dtype, _ = multiplied_as(problem.dtype, problem.dtype, chip)
         decode = attention.decoding(
-            problem, caller_of("attention", asked, dtype, here.architecture.instruction)
+            problem, caller_of("attention", name, dtype, chip.architecture.instruction)
         )
-        kernel, _ = resolve("attention", asked, dtype, here, decode=decode)
-        return routes(problem, kernel, here) if kernel.where else None
+        kernel, _ = resolve("attention", name, dtype, chip, decode=decode)
+        return routes(problem, kernel, chip) if kernel.where else None
 
     def style(
         self,
@@ -162,10 +161,10 @@ class AttentionOperator(LibraryOperator):
         """The unfused chain, or the fused forward kernel, backward kernels, or both."""
         if kernel.schedule == "standard":
             return unfused.plans(problem, setting)
-        found = []
+        plans = []
         if problem.direction in ("fwd", "fwdbwd"):
             split = schedule == "split-kv"
-            found.append(attention.forward_plan(problem, kernel, setting, split=split))
+            plans.append(attention.forward_plan(problem, kernel, setting, split=split))
         if problem.direction in ("bwd", "fwdbwd"):
-            found.append(attention_backward.backward_plan(problem, kernel, setting))
-        return found
+            plans.append(attention_backward.backward_plan(problem, kernel, setting))
+        return plans

@@ -64,12 +64,12 @@ class DeclaredOperator(Operator):
     def problem(self, **given: Any) -> DeclaredProblem:
         """A `DeclaredProblem`."""
         dtype = given.pop("dtype", "bf16")
-        stated = {
+        parameters = {
             name: _share(name, value) if isinstance(value, str) else value
             for name, value in given.items()
             if value is not None
         }
-        return DeclaredProblem(self.declaration, stated, dtype)
+        return DeclaredProblem(self.declaration, parameters, dtype)
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -78,8 +78,8 @@ class DeclaredOperator(Operator):
 
     def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
         """One problem; the table has a column for each parameter that it sets."""
-        given = {item.name: sizes[item.name] for item in self.sizes if item.name in sizes}
-        return [self.problem(**given, dtype=row["dtype"])]
+        parameters = {item.name: sizes[item.name] for item in self.sizes if item.name in sizes}
+        return [self.problem(**parameters, dtype=row["dtype"])]
 
     def family(self, problem: Any) -> str:
         """The family of the built-in operator, where the declaration names one."""
@@ -97,43 +97,43 @@ class DeclaredOperator(Operator):
         assert isinstance(problem, DeclaredProblem)
         (case,) = problem.cases
         if request.schedule not in self.schedules:
-            known = ", ".join(self.schedules)
+            names = ", ".join(self.schedules)
             raise ProblemError(
-                f"schedule {request.schedule!r} is not known for {self.name}; it is one of {known}"
+                f"schedule {request.schedule!r} is not known for {self.name}; it is one of {names}"
             )
         built_in = as_built_in(case)
         if built_in is not None and request.schedule == "auto":
-            operator, same = built_in
-            return operator.time(same, device, constants, request)
-        found = search(case, device, constants=constants, fusion=request.schedule)
-        return self._timed(case, found, device, constants, request)
+            operator, equivalent = built_in
+            return operator.time(equivalent, device, constants, request)
+        mapping = search(case, device, constants=constants, fusion=request.schedule)
+        return self._mapping_time(case, mapping, device, constants, request)
 
-    def _timed(
+    def _mapping_time(
         self,
         case: Case,
-        found: Mapping_,
+        mapping: Mapping_,
         device: Device,
         constants: Constants,
         request: Request,
     ) -> Timed:
-        here, kernels = machine(device), found.kernels
+        chip, kernels = machine(device), mapping.kernels
         plan = Plan(
             schedule=" | ".join("+".join(item.nest.steps) for item in kernels),
             parts=tuple(item.part for item in kernels),
             tile={},
-            memory_bytes=held_bytes(case, found),
+            memory_bytes=held_bytes(case, mapping),
         )
-        (plan,), elsewhere = placed([plan], request.place, device)
+        (plan,), link_notes = placed([plan], request.place, device)
         (plan,) = handed([plan], request.reuse)
-        estimate = time_plan(here, constants, plan, (1, 1)).at(np.zeros(1, dtype=np.intp))
+        estimate = time_plan(chip, constants, plan, (1, 1)).at(np.zeros(1, dtype=np.intp))
         calls = len(kernels) if len(kernels) > 1 else 0
         dispatch = floors.dispatch(
-            constants, request.harness, FLOOR, Caller(), calls=calls, machine=here
+            constants, request.harness, FLOOR, Caller(), calls=calls, machine=chip
         )
         seconds = dispatch.whole(estimate.seconds)
-        unknown = unknowns(FAMILY, request.implementation, request.harness, device)
-        if elsewhere:
-            unknown["link"] = "; ".join(elsewhere)
+        caveats = unknowns(FAMILY, request.implementation, request.harness, device)
+        if link_notes:
+            caveats["link"] = "; ".join(link_notes)
         longest = max(kernels, key=lambda item: item.seconds)
         return Timed(
             schedule=plan.schedule,
@@ -143,8 +143,8 @@ class DeclaredOperator(Operator):
             launch_seconds=seconds - estimate.seconds,
             included_seconds=np.zeros(1),
             tile={axis: np.array([float(size)]) for axis, size in longest.tiles.items()},
-            assumptions=(*here.assumptions, _ASSUMED, *unknown.values()),
-            unknowns=unknown,
+            assumptions=(*chip.assumptions, _ASSUMED, *caveats.values()),
+            unknowns=caveats,
             dispatch=dispatch,
         )
 
@@ -185,71 +185,71 @@ def fastest(case: Case, device: Device, constants: Constants) -> Fastest:
 
     Raises `ProblemError` where no schedule fits on chip.
     """
-    found = search(case, device, constants=constants)
+    mapping = search(case, device, constants=constants)
     built_in = as_built_in(case)
     if built_in is None:
-        return Fastest(found, None)
+        return Fastest(mapping, None)
     operator, problem = built_in
     try:
-        return Fastest(found, operator.time(problem, device, constants, Request()))
+        return Fastest(mapping, operator.time(problem, device, constants, Request()))
     except ProblemError:  # the library has no tile that fits
-        return Fastest(found, None)
+        return Fastest(mapping, None)
 
 
 def as_built_in(case: Case) -> tuple[Operator, Problem] | None:
     """The built-in operator that a declaration names, and its problem at these sizes."""
-    said = case.operator
-    if said is None:
+    entry = case.operator
+    if entry is None:
         return None
-    name = str(said["name"])
+    name = str(entry["name"])
     if name not in BUILT_IN:
         raise UnknownName(f"operator that {case.algorithm.name} is", name, BUILT_IN)
     operator = BUILT_IN[name]
-    known = [item.name for item in operator.options]
-    for field in said:
-        if field != "name" and field not in known:
-            raise UnknownName(f"size of {name} that {case.algorithm.name} gives", field, known)
+    names = [item.name for item in operator.options]
+    for field in entry:
+        if field != "name" and field not in names:
+            raise UnknownName(f"size of {name} that {case.algorithm.name} gives", field, names)
     values = {
-        field: evaluate(text, case.parameters) for field, text in said.items() if field != "name"
+        field: evaluate(text, case.parameters) for field, text in entry.items() if field != "name"
     }
     problem = operator.problem(**operator.fixed, **values, dtype=case.dtype)
     if not case.ranks:
         return operator, problem
-    ranks = _renamed(case, said, problem)
+    ranks = _axis_ranks(case, entry, problem)
     return None if ranks is None else (operator, problem.shard(ranks))
 
 
-def _renamed(case: Case, said: Mapping[str, Any], problem: Problem) -> dict[str, int] | None:
+def _axis_ranks(case: Case, entry: Mapping[str, Any], problem: Problem) -> dict[str, int] | None:
     """The ranks of the built-in problem's axes, from those of the declaration's axes.
 
     Axes correspond where their sizes are declared by the same expression; None where one has no
     counterpart.
     """
-    found: dict[str, int] = {}
+    split: dict[str, int] = {}
     for axis, ranks in case.ranks.items():
-        fields = [name for name, text in said.items() if str(text) == str(case.extents[axis])]
+        fields = [name for name, text in entry.items() if str(text) == str(case.extents[axis])]
         if len(fields) != 1:
             return None
-        own = problem.spellings().get(fields[0], fields[0])
-        if own not in problem.sizes():
+        target = problem.spellings().get(fields[0], fields[0])
+        if target not in problem.sizes():
             return None
-        found[own] = ranks
-    return found
+        split[target] = ranks
+    return split
 
 
 def held_bytes(case: Case, found: Mapping_) -> Number:
     """Bytes of inputs, outputs, and intermediates that pass between kernels through memory."""
     algorithm = case.algorithm
     home = {name: i for i, item in enumerate(found.kernels) for name in item.nest.steps}
-    made = {name: home[step.name] for step in algorithm.steps for name in step.outputs}
-    handed = {
+    makers = {name: home[step.name] for step in algorithm.steps for name in step.outputs}
+    crossing = {
         name
         for step in algorithm.steps
         for name in step.inputs
-        if name in made and made[name] != home[step.name]
+        if name in makers and makers[name] != home[step.name]
     }
-    kept = dict.fromkeys((*algorithm.inputs, *algorithm.outputs, *handed))
-    parts = [algorithm.tensors[name] for name in kept]
+    names = dict.fromkeys((*algorithm.inputs, *algorithm.outputs, *crossing))
+    parts = [algorithm.tensors[name] for name in names]
     return sum(rule.size(case.sizes, item) * case.elements[item.element].bytes for item in parts)
 
 
@@ -264,7 +264,7 @@ def _share(name: str, text: str) -> float:
     return share
 
 
-def _named(name: str) -> str:
+def _label(name: str) -> str:
     """A parameter's name at the start of a sentence: Kv heads."""
     return name.replace("_", " ").capitalize()
 
@@ -273,11 +273,11 @@ def _option(name: str, default: Any) -> Option:
     """The option of a parameter, by its declared default."""
     flag = f"--{name.replace('_', '-')}"
     if isinstance(default, bool):
-        return Flag(name, (flag,), f"{_named(name)}, yes or no.")
+        return Flag(name, (flag,), f"{_label(name)}, yes or no.")
     if isinstance(default, int):
-        return Size(name, (flag,), str(default), f"{_named(name)}: a size, list or range.", least=0)
+        return Size(name, (flag,), str(default), f"{_label(name)}: a size, list or range.", least=0)
     if isinstance(default, float):
         return Choice(
-            name, (flag,), str(default), f"{_named(name)}: a share, such as 0.25.", metavar="NUMBER"
+            name, (flag,), str(default), f"{_label(name)}: a share, such as 0.25.", metavar="NUMBER"
         )
-    return Size(name, (flag,), None, f"{_named(name)} [default: {default}].", least=0)
+    return Size(name, (flag,), None, f"{_label(name)} [default: {default}].", least=0)

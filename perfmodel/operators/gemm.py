@@ -58,8 +58,8 @@ class GemmOperator(LibraryOperator):
         backward: list[Problem] = [Matmul(*side, batch, dtype, gradient=True) for side in sides]
         parts = {"fwd": [forward], "bwd": backward, "fwdbwd": [forward, *backward]}
         if row["direction"] not in parts:
-            said = quoted(str(row["direction"]))
-            raise ProblemError(f"direction is {said}; it is {', '.join(parts)}")
+            direction = quoted(str(row["direction"]))
+            raise ProblemError(f"direction is {direction}; it is {', '.join(parts)}")
         return parts[row["direction"]]
 
     def family(self, problem: Problem) -> str:
@@ -79,13 +79,13 @@ class GemmOperator(LibraryOperator):
 
     def kernels(self, problem: Matmul, request: Request, here: Machine) -> Chosen:
         """The requested class, or the usual one."""
-        known_as = kernel_type(problem.dtype)
-        dtype, widened = multiplied_as(problem.compute_type, known_as, here)
+        label = kernel_type(problem.dtype)
+        dtype, widening = multiplied_as(problem.compute_type, label, here)
         implementation = request.implementation
         if request.schedule == "tiled" and implementation is None:
-            return usual("gemm", dtype, here), widened
-        kernel, said = resolve("gemm", implementation, dtype, here, batched=problem.batched)
-        return kernel, (*widened, *said)
+            return usual("gemm", dtype, here), widening
+        kernel, notes = resolve("gemm", implementation, dtype, here, batched=problem.batched)
+        return kernel, (*widening, *notes)
 
     def plans(
         self,

@@ -32,8 +32,8 @@ def included_seconds(
         if name not in INCLUDES:
             raise ProblemError(f"cannot include {name!r}; it is one of {', '.join(INCLUDES)}")
         if name == "kv_write" and isinstance(problem, Attention):
-            apart = "rope" not in includes
-            total = total + _kv_write(setting, problem, kernel, apart=apart)
+            separate = "rope" not in includes
+            total = total + _kv_write(setting, problem, kernel, separate=separate)
         elif name == "rope" and isinstance(problem, Attention):
             total = total + _rope(setting, problem)
         elif name == "quantise_activations" and isinstance(problem, Matmul):
@@ -46,20 +46,20 @@ def _kv_write(
     problem: Attention,
     kernel: KernelFacts,
     *,
-    apart: bool,
+    separate: bool,
 ) -> Number:
     """Write new keys and values to their pages of the cache, one thread block a token.
 
     Where the cache is narrower than the queries and the kernel multiplies it directly, one more
     kernel converts the queries. Where queries are rotated on the way, this kernel does that (not
-    `apart`).
+    `separate`).
     """
     sizes, elements = problem.sizes(), problem.elements()
     if kernel.caller.hands_wide and elements["data"].bits <= 8:
         problem = replace(problem, dtype="bf16")
         elements = problem.elements()
     tokens = product([sizes["b"], sizes["q"]])
-    fresh = Rowwise(
+    write = Rowwise(
         "pointwise",
         rowwise.whole(tokens),
         rowwise.whole(product([sizes["g"], sizes["d"]])),
@@ -69,24 +69,24 @@ def _kv_write(
         output_dtype=elements["kv"].name,
     )
     caller, gap = kernel.caller, setting.at_clock("kernel_gap")
-    seconds = gap + rowchain.beside(setting, fresh, "cache-write")
-    ahead = caller.writes_ahead and setting.machine.architecture.copies == "tensor"
+    seconds = gap + rowchain.beside(setting, write, "cache-write")
+    leads = caller.writes_ahead and setting.machine.architecture.copies == "tensor"
     uneven = caller.fewer_values is not None and sizes["d"] == caller.fewer_values[0]
-    seconds = seconds + np.where(uneven, caller.uneven_writes - 1.0, -float(ahead)) * gap
+    seconds = seconds + np.where(uneven, caller.uneven_writes - 1.0, -float(leads)) * gap
     native = isinstance(kernel, MatrixFacts) and kernel.instruction == "native"
     if elements["kv"].bits >= elements["data"].bits:
         return seconds
     if kernel.caller.narrowing:
-        both = product([2 * sizes["g"], sizes["d"]])
-        moved = _mapped(setting, problem, both, elements["kv"].name)
-        seconds = seconds + kernel.caller.narrowing * gap + moved
+        columns = product([2 * sizes["g"], sizes["d"]])
+        conversion = _map_seconds(setting, problem, columns, elements["kv"].name)
+        seconds = seconds + kernel.caller.narrowing * gap + conversion
     if native:
         heads = product([sizes["g"], sizes["r"], sizes["d"]])
-        moved = _mapped(setting, problem, heads, elements["kv"].name)
-        kernels = kernel.caller.query_narrowing if apart else 0
+        conversion = _map_seconds(setting, problem, heads, elements["kv"].name)
+        kernels = kernel.caller.query_narrowing if separate else 0
         # A kernel that first finds the largest magnitude reads the queries twice.
-        again = np.maximum(kernels - 1, 0) and 2.0 / 3.0
-        seconds = seconds + kernels * gap + moved * (1.0 + again)
+        reread = np.maximum(kernels - 1, 0) and 2.0 / 3.0
+        seconds = seconds + kernels * gap + conversion * (1.0 + reread)
     return seconds
 
 
@@ -97,10 +97,10 @@ def _rope(setting: Setting, problem: Attention) -> Number:
     """
     sizes = problem.sizes()
     heads = product([sizes["g"], 1 + sizes["r"], sizes["d"]])
-    return _mapped(setting, problem, heads, problem.elements()["data"].name)
+    return _map_seconds(setting, problem, heads, problem.elements()["data"].name)
 
 
-def _mapped(setting: Setting, problem: Attention, columns: Number, to: str) -> Number:
+def _map_seconds(setting: Setting, problem: Attention, columns: Number, dtype: str) -> Number:
     """Memory seconds of a map over `columns` elements of each new token."""
     machine, constants = setting.machine, setting.constants
     tokens = product([problem.sizes()["b"], problem.sizes()["q"]])
@@ -109,7 +109,7 @@ def _mapped(setting: Setting, problem: Attention, columns: Number, to: str) -> N
         rowwise.whole(tokens),
         rowwise.whole(columns),
         dtype=problem.elements()["data"].name,
-        output_dtype=to,
+        output_dtype=dtype,
     )
     return compulsory_bytes(rows) / hbm_rate(machine, constants)
 

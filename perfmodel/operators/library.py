@@ -86,32 +86,32 @@ class LibraryOperator(Operator):
         self, problem: Problem, device: Device, constants: Constants, request: Request
     ) -> Timed:
         """Time n problems, which must have one `same_call` code."""
-        here = machine(device)
-        shaped, n = columns(problem)
-        around = circumstances(request.harness, problem.operator, constants)
-        setting = Setting(here, constants, around, owntile.columns(request.tile))
+        chip = machine(device)
+        batch, n = columns(problem)
+        conditions = circumstances(request.harness, problem.operator, constants)
+        setting = Setting(chip, constants, conditions, owntile.columns(request.tile))
         self.check_schedule(request.schedule)
-        kernel, said = self.kernels(shaped, request, here)
-        kernel = _ablated(kernel, constants)
-        for some in (kernel,) if request.tile else _ever_smaller(kernel):
-            plans = self.plans(shaped, request.schedule, some, setting)
-            plans, elsewhere = placed(plans, request.place, device)
+        kernel, notes = self.kernels(batch, request, chip)
+        kernel = _ablation(kernel, constants)
+        for variant in (kernel,) if request.tile else _smaller_versions(kernel):
+            plans = self.plans(batch, request.schedule, variant, setting)
+            plans, link_notes = placed(plans, request.place, device)
             plans = handed(plans, request.reuse)
-            total, tile = best(here, constants, plans, n)
+            total, tile = best(chip, constants, plans, n)
             if np.all(np.isfinite(total.seconds)):
                 break
         else:
-            raise self._does_not_fit(device, plans[0], request, np.isfinite(total.seconds))
-        if some is not kernel:
-            said = (*said, f"no tile of {kernel.name} fits on {device.slug}: a smaller one taken")
-        found = unknowns(problem.operator, request.implementation, request.harness, device)
-        missing = unmet(request.implementation, said)
-        if missing is not None:
-            found["implementation"] = missing
-        if elsewhere:
-            found["link"] = "; ".join(elsewhere)
-        other = self._included(shaped, request, kernel, setting)
-        extra = np.broadcast_to(np.asarray(other, dtype=np.float64).reshape(-1), (n,))
+            raise self._fit_error(device, plans[0], request, np.isfinite(total.seconds))
+        if variant is not kernel:
+            notes = (*notes, f"no tile of {kernel.name} fits on {device.slug}: a smaller one taken")
+        caveats = unknowns(problem.operator, request.implementation, request.harness, device)
+        gap = unmet(request.implementation, notes)
+        if gap is not None:
+            caveats["implementation"] = gap
+        if link_notes:
+            caveats["link"] = "; ".join(link_notes)
+        included = self._extra_seconds(batch, request, kernel, setting)
+        extra = np.broadcast_to(np.asarray(included, dtype=np.float64).reshape(-1), (n,))
         device_seconds = total.seconds + extra
         dispatch = floors.dispatch(
             constants,
@@ -119,8 +119,8 @@ class LibraryOperator(Operator):
             self.called_as(problem),
             kernel.caller,
             self.few_rows(problem, kernel),
-            calls=_each(sum(plan.calls for plan in plans)),
-            machine=here,
+            calls=_flat_calls(sum(plan.calls for plan in plans)),
+            machine=chip,
         )
         seconds = dispatch.whole(device_seconds)
         return Timed(
@@ -131,12 +131,12 @@ class LibraryOperator(Operator):
             launch_seconds=seconds - device_seconds,
             included_seconds=extra,
             tile=tile,
-            assumptions=tuple(dict.fromkeys((*here.assumptions, *said, *found.values()))),
-            unknowns=found,
+            assumptions=tuple(dict.fromkeys((*chip.assumptions, *notes, *caveats.values()))),
+            unknowns=caveats,
             dispatch=dispatch,
         )
 
-    def _included(
+    def _extra_seconds(
         self,
         problem: Any,
         request: Request,
@@ -154,29 +154,29 @@ class LibraryOperator(Operator):
         includes = () if "included" in constants.off else tuple(dict.fromkeys(includes))
         return included_seconds(setting, problem, kernel, includes)
 
-    def _does_not_fit(
+    def _fit_error(
         self, device: Device, plan: Plan, request: Request, fits: np.ndarray
     ) -> ProblemError:
         limit = machine(device).shared_per_block / 1024
-        held = f"a block may hold {limit:.0f} KiB of shared memory"
+        room = f"a block may hold {limit:.0f} KiB of shared memory"
         if request.tile:
             tile = owntile.described(request.tile, int(np.argmin(fits)))
             return owntile.TileDoesNotFit(
-                f"a tile of {tile} does not fit on {device.slug}: {held}; take a smaller tile or "
+                f"a tile of {tile} does not fit on {device.slug}: {room}; take a smaller tile or "
                 "fewer stages",
                 fits,
             )
         return ProblemError(
-            f"no tile of {plan.schedule} fits on {device.slug}: {held}; use {self.smaller} or "
+            f"no tile of {plan.schedule} fits on {device.slug}: {room}; use {self.smaller} or "
             "another schedule"
         )
 
 
-def _ever_smaller(kernel: KernelFacts) -> Iterator[KernelFacts]:
+def _smaller_versions(kernel: KernelFacts) -> Iterator[KernelFacts]:
     """The class, then versions of it with smaller and smaller tiles."""
     yield kernel
-    while isinstance(kernel, AttentionFacts) and (less := kernel.smaller()) != kernel:
-        kernel = less
+    while isinstance(kernel, AttentionFacts) and (smaller := kernel.smaller()) != kernel:
+        kernel = smaller
         yield kernel
 
 
@@ -185,25 +185,25 @@ def unknowns(name: str, implementation: str | None, harness: str, device: Device
 
     `name` is the operator's.
     """
-    found = {}
+    caveats = {}
     if implementation and asked_for(name, implementation) is None:
-        taken = "a good library's is taken"
+        choice = "a good library's is taken"
         if is_known(name, implementation):
-            taken = "taken for the kernel whose name it contains"
-        found["implementation"] = f"implementation {implementation!r} is not known: {taken}"
+            choice = "taken for the kernel whose name it contains"
+        caveats["implementation"] = f"implementation {implementation!r} is not known: {choice}"
     if harness == UNKNOWN:
-        found["harness"] = "how the run was timed is not known: device time is taken"
+        caveats["harness"] = "how the run was timed is not known: device time is taken"
     if device.kind != "gpu":
-        found["kind"] = f"{device.slug} is not a GPU, and the model is fitted to GPUs only"
-    return found
+        caveats["kind"] = f"{device.slug} is not a GPU, and the model is fitted to GPUs only"
+    return caveats
 
 
-def _each(calls: Number) -> Number:
+def _flat_calls(calls: Number) -> Number:
     """Calls of each problem as shape (n,), from a column."""
     return calls.reshape(-1) if isinstance(calls, np.ndarray) else calls
 
 
-def _ablated(kernel: KernelFacts, constants: Constants) -> KernelFacts:
+def _ablation(kernel: KernelFacts, constants: Constants) -> KernelFacts:
     """The class without its menu or its slicing, where `constants.off` has these."""
     if "menu" in constants.off and isinstance(kernel, MatrixFacts):
         kernel = replace(kernel, tiles={dim: menu[:1] for dim, menu in kernel.tiles.items()})
@@ -221,8 +221,8 @@ def multiplied_as(wanted: str, dtype: str, here: Machine) -> tuple[str, tuple[st
     run = here.multiplied_as(wanted)
     if run == wanted:
         return dtype, ()
-    said = f"{here.device.slug} has no {wanted} rate: values are widened and multiplied as {run}"
-    return (run if dtype == wanted else dtype), (said,)
+    note = f"{here.device.slug} has no {wanted} rate: values are widened and multiplied as {run}"
+    return (run if dtype == wanted else dtype), (note,)
 
 
 def best(
@@ -236,8 +236,8 @@ def best(
         width = max((value.shape[-1] for value in plan.tile.values()), default=1)
         timing = time_plan(here, constants, plan, (n, width))
         column = np.argmin(timing.seconds, axis=1)
-        found = timing.at(column)
-        total = found if total is None else total.plus(found)
+        estimate = timing.at(column)
+        total = estimate if total is None else total.plus(estimate)
         tile = tile or {name: np.broadcast_to(v, (n, width))[np.arange(n), column]
                         for name, v in plan.tile.items()}  # fmt: skip
     assert total is not None

@@ -57,21 +57,21 @@ def time_on(
     that no kernel supports.
     """
     mesh = _mesh(problem, request.mesh, device)
-    stored = _stored(problem, request.stored, mesh)
+    layout = _layout(problem, request.stored, mesh)
     if not mesh:
         return problem, operator.time(problem, device, constants, request)
     ranks = {item.axis: item.ranks for item in mesh}
-    own = problem.shard(ranks)
-    found = crossing(problem, ranks, stored)
+    part = problem.shard(ranks)
+    transfers = crossing(problem, ranks, layout)
     schedule = request.schedule
-    if any(item.within for item in found):
-        found = _apart(operator, problem, ranks, stored, found)
-        schedule = _cut(operator, schedule)
-    alone = replace(request, schedule=schedule, mesh={}, stored={})
-    timed = operator.time(own, device, constants, alone)
-    if timed.schedule.startswith("standard"):
-        found = _apart(operator, problem, ranks, stored, found)
-    return own, _with(timed, problem, mesh, found)
+    if any(item.within for item in transfers):
+        transfers = _unfused_exchanges(operator, problem, ranks, layout, transfers)
+        schedule = _unfused_schedule(operator, schedule)
+    part_request = replace(request, schedule=schedule, mesh={}, stored={})
+    time = operator.time(part, device, constants, part_request)
+    if time.schedule.startswith("standard"):
+        transfers = _unfused_exchanges(operator, problem, ranks, layout, transfers)
+    return part, _with_exchanges(time, problem, mesh, transfers)
 
 
 def put(whole: list[Exchanged], piece: Sequence[Exchanged], index: np.ndarray, n: int) -> None:
@@ -88,27 +88,27 @@ def put(whole: list[Exchanged], piece: Sequence[Exchanged], index: np.ndarray, n
 
 def _mesh(problem: Problem, mesh: Mapping[str, tuple[int, str]], device: Device) -> list[_Split]:
     """The axes split over more than one device, outermost first; all entries are checked."""
-    found: dict[str, _Split] = {}
+    splits: dict[str, _Split] = {}
     sizes = problem.sizes() if mesh else {}
-    for name, said in mesh.items():
+    for name, entry in mesh.items():
         axis = _axis(problem, name, sizes)
-        if axis in found:
+        if axis in splits:
             raise ProblemError(f"axis {axis} is split twice; split it once")
-        ranks, link = _ranks(name, said)
+        ranks, link = _ranks(name, entry)
         least = int(np.min(np.asarray(sizes[axis])))
         if ranks > least:
             raise ProblemError(
                 f"{name} has an extent of {least}, too short for {ranks} devices; "
                 f"take {least} at most"
             )
-        found[axis] = _Split(axis, ranks, *timing.link_of(device, link))
-    _check_joined(list(found.values()), device)
-    return [item for item in found.values() if item.ranks > 1]
+        splits[axis] = _Split(axis, ranks, *timing.link_of(device, link))
+    _check_links(list(splits.values()), device)
+    return [item for item in splits.values() if item.ranks > 1]
 
 
-def _ranks(name: str, said: Any) -> tuple[int, str]:
+def _ranks(name: str, entry: Any) -> tuple[int, str]:
     """Devices and link of a split. Raises `ProblemError` for anything but such a pair."""
-    pair = said if isinstance(said, tuple | list) else ()
+    pair = entry if isinstance(entry, tuple | list) else ()
     if len(pair) != 2 or not isinstance(pair[1], str):
         raise ProblemError(f"{name} is split by its devices and their link, as (2, 'nvlink')")
     ranks = pair[0]
@@ -119,15 +119,15 @@ def _ranks(name: str, said: Any) -> tuple[int, str]:
 
 def _axis(problem: Problem, name: str, sizes: Mapping[str, Any]) -> str:
     """The axis with that name, or of the option with that name."""
-    called = problem.spellings()
+    spellings = problem.spellings()
     if name in sizes:
         return name
-    if name not in called:
-        raise UnknownName(f"axis of {problem.operator}", name, [*sizes, *called])
-    return called[name]
+    if name not in spellings:
+        raise UnknownName(f"axis of {problem.operator}", name, [*sizes, *spellings])
+    return spellings[name]
 
 
-def _check_joined(mesh: Sequence[_Split], device: Device) -> None:
+def _check_links(mesh: Sequence[_Split], device: Device) -> None:
     """Raise `ProblemError` where a link joins fewer devices than exchange over it.
 
     An outer link joins groups of the devices that inner links join.
@@ -141,28 +141,28 @@ def _check_joined(mesh: Sequence[_Split], device: Device) -> None:
             )
 
 
-def _stored(
-    problem: Problem, stored: Mapping[str, str], mesh: Sequence[_Split]
+def _layout(
+    problem: Problem, entries: Mapping[str, str], mesh: Sequence[_Split]
 ) -> dict[tuple[str, str], str | None]:
     """The axis that each tensor's shards lie along, for all mesh axes that do not split it."""
-    found: dict[tuple[str, str], str | None] = {}
-    if not stored:
-        return found
+    layout: dict[tuple[str, str], str | None] = {}
+    if not entries:
+        return layout
     algorithms = problem.passes()
     tensors = {name: item for each in algorithms for name, item in each.tensors.items()}
     ends = dict.fromkeys(name for each in algorithms for name in (*each.inputs, *each.outputs))
     sizes = problem.sizes()
-    for asked, said in stored.items():
-        names = [n for n in ends if asked in (n, tensors[n].element)]
+    for tensor, text in entries.items():
+        names = [n for n in ends if tensor in (n, tensors[n].element)]
         if not names:
-            raise UnknownName("tensor", asked, [*ends, *(tensors[n].element for n in ends)])
-        axis = None if said == WHOLE else _axis(problem, said, sizes)
+            raise UnknownName("tensor", tensor, [*ends, *(tensors[n].element for n in ends)])
+        axis = None if text == WHOLE else _axis(problem, text, sizes)
         for name in names:
             if axis is not None and axis not in tensors[name].axes:
-                has = ", ".join(tensors[name].axes)
-                raise ProblemError(f"{name} has no axis {said}; it has {has}, or write {WHOLE}")
-            found |= {(name, item.axis): axis for item in mesh}
-    return found
+                axes = ", ".join(tensors[name].axes)
+                raise ProblemError(f"{name} has no axis {text}; it has {axes}, or write {WHOLE}")
+            layout |= {(name, item.axis): axis for item in mesh}
+    return layout
 
 
 def crossing(
@@ -177,48 +177,48 @@ def crossing(
     `ranks` are the devices of each split axis. `stored` is as in `perfmodel.count.exchanges`, with
     the axis in place of its mesh axis.
     """
-    shaped, _ = columns(problem)
-    sizes = shaped.sizes()
-    found: list[Exchange] = []
-    for algorithm in shaped.passes():
+    batch, _ = columns(problem)
+    sizes = batch.sizes()
+    transfers: list[Exchange] = []
+    for algorithm in batch.passes():
         schedule = _schedule(algorithm, fused)
-        have = {axis: (count, axis) for axis, count in ranks.items()}
-        known = {key: lies for key, lies in stored.items() if key[0] in algorithm.tensors}
-        found += exchanges(over(schedule, sizes, have), sizes, shaped.elements(), known)
-    return found
+        splits = {axis: (count, axis) for axis, count in ranks.items()}
+        layout = {key: lies for key, lies in stored.items() if key[0] in algorithm.tensors}
+        transfers += exchanges(over(schedule, sizes, splits), sizes, batch.elements(), layout)
+    return transfers
 
 
 def _schedule(algorithm: Algorithm, fused: bool) -> Schedule:
     """Kernels that stream every axis that no output has, so its pieces may arrive one by one."""
     steps = [step.name for step in algorithm.steps]
-    kept = {axis for name in algorithm.outputs for axis in algorithm.tensors[name].axes}
-    loops = tuple(Loop(axis, 1) for axis in algorithm.axes if axis not in kept) if fused else ()
+    free = {axis for name in algorithm.outputs for axis in algorithm.tensors[name].axes}
+    loops = tuple(Loop(axis, 1) for axis in algorithm.axes if axis not in free) if fused else ()
     parts = [tuple(steps)] if fused else [(name,) for name in steps]
     kernels = tuple(Kernel("+".join(part), part, loops) for part in parts)
     return Schedule("mesh", algorithm, kernels)
 
 
-def _apart(
+def _unfused_exchanges(
     operator: Operator,
     problem: Problem,
     ranks: Mapping[str, int],
-    stored: Mapping[tuple[str, str], str | None],
+    layout: Mapping[tuple[str, str], str | None],
     fused: Sequence[Exchange],
 ) -> list[Exchange]:
     """The exchanges with one kernel a step. Raises `ProblemError` where one still cuts a kernel."""
-    found = crossing(problem, ranks, stored, fused=False)
-    cut = next((item for item in found if item.within), None)
-    if cut is None and "unfused" not in operator.schedules:
-        cut = next((item for item in fused if item.within), None)
-    if cut is not None:
+    transfers = crossing(problem, ranks, layout, fused=False)
+    inner = next((item for item in transfers if item.within), None)
+    if inner is None and "unfused" not in operator.schedules:
+        inner = next((item for item in fused if item.within), None)
+    if inner is not None:
         raise ProblemError(
-            f"splitting {cut.mesh} exchanges {cut.tensor} in the middle of a kernel of "
+            f"splitting {inner.mesh} exchanges {inner.tensor} in the middle of a kernel of "
             f"{operator.name}, which has no such kernel; split another axis"
         )
-    return found
+    return transfers
 
 
-def _cut(operator: Operator, schedule: str) -> str:
+def _unfused_schedule(operator: Operator, schedule: str) -> str:
     """The schedule whose kernels end where devices exchange."""
     if schedule not in ("auto", "unfused"):
         raise ProblemError(
@@ -228,18 +228,18 @@ def _cut(operator: Operator, schedule: str) -> str:
     return "unfused"
 
 
-def _with(
-    timed: Timed, problem: Problem, mesh: Sequence[_Split], crossed: Sequence[Exchange]
+def _with_exchanges(
+    time: Timed, problem: Problem, mesh: Sequence[_Split], transfers: Sequence[Exchange]
 ) -> Timed:
     """A device's time with its exchanges added."""
-    n = len(timed.seconds)
+    n = len(time.seconds)
     links = {item.axis: item.link for item in mesh}
 
     def array(value: Any) -> np.ndarray:
         return np.broadcast_to(np.asarray(value, dtype=np.float64).reshape(-1), (n,))
 
-    found = [(item, array(timing.seconds(item, links[item.mesh]))) for item in crossed]
-    done = tuple(
+    pairs = [(item, array(timing.seconds(item, links[item.mesh]))) for item in transfers]
+    records = tuple(
         Exchanged(
             item.kind,
             item.tensor,
@@ -247,41 +247,41 @@ def _with(
             int(item.ranks),
             array(item.tensor_bytes),
             array(item.sent_bytes),
-            taken,
+            seconds,
         )
-        for item, taken in found
+        for item, seconds in pairs
     )
-    waits = timing.waited(found, timed.estimate.seconds)
-    used = {item.mesh for item in crossed}
-    levels = {i.level.name: timing.sentence(i.level, i.link) for i in mesh if i.axis in used}
-    said = (_part(problem, mesh), *levels.values())
-    unknowns = dict(timed.unknowns)
+    waits = timing.waited(pairs, time.estimate.seconds)
+    axes = {item.mesh for item in transfers}
+    levels = {i.level.name: timing.sentence(i.level, i.link) for i in mesh if i.axis in axes}
+    notes = (_part(problem, mesh), *levels.values())
+    unknowns = dict(time.unknowns)
     if levels:
-        known = (unknowns["link"],) if "link" in unknowns else ()
-        unknowns["link"] = "; ".join((*known, *levels.values()))
+        link_notes = (unknowns["link"],) if "link" in unknowns else ()
+        unknowns["link"] = "; ".join((*link_notes, *levels.values()))
     return replace(
-        timed,
-        seconds=timed.seconds + waits,
-        estimate=_estimate(timed, done, waits),
-        assumptions=(*timed.assumptions, *said),
+        time,
+        seconds=time.seconds + waits,
+        estimate=_estimate(time, records, waits),
+        assumptions=(*time.assumptions, *notes),
         unknowns=unknowns,
-        exchanges=done,
+        exchanges=records,
         exchange_seconds=waits,
     )
 
 
-def _estimate(timed: Timed, done: Sequence[Exchanged], waits: np.ndarray) -> Any:
+def _estimate(time: Timed, records: Sequence[Exchanged], waits: np.ndarray) -> Any:
     """Terms, bytes and memory with those of the exchanges added, by the names of their levels."""
-    estimate = timed.estimate
-    terms, moved = dict(estimate.terms), dict(estimate.bytes)
-    held = estimate.memory_bytes
-    for item in done:
+    estimate = time.estimate
+    terms, bytes_ = dict(estimate.terms), dict(estimate.bytes)
+    memory = estimate.memory_bytes
+    for item in records:
         terms[item.level] = terms.get(item.level, 0.0) + item.seconds
-        moved[item.level] = moved.get(item.level, 0.0) + item.sent_bytes
+        bytes_[item.level] = bytes_.get(item.level, 0.0) + item.sent_bytes
         if item.kind == "ring":  # the current piece and the arriving one
-            held = held - item.tensor_bytes * max(1 - 2 / item.ranks, 0.0)
+            memory = memory - item.tensor_bytes * max(1 - 2 / item.ranks, 0.0)
     return replace(
-        estimate, seconds=estimate.seconds + waits, terms=terms, bytes=moved, memory_bytes=held
+        estimate, seconds=estimate.seconds + waits, terms=terms, bytes=bytes_, memory_bytes=memory
     )
 
 

@@ -68,10 +68,10 @@ class Exchanged:
 
     def at(self, i: int) -> Exchanged:
         """The exchange of the i-th problem."""
-        whole, sent, taken = (
+        tensor_bytes, sent_bytes, seconds = (
             float(v[i]) for v in (self.tensor_bytes, self.sent_bytes, self.seconds)
         )
-        return replace(self, tensor_bytes=whole, sent_bytes=sent, seconds=taken)
+        return replace(self, tensor_bytes=tensor_bytes, sent_bytes=sent_bytes, seconds=seconds)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form, of one problem: the unit in every name that needs one."""
@@ -174,10 +174,10 @@ class Operator(ABC):
 
     def meaningless(self, sizes: Mapping[str, np.ndarray]) -> np.ndarray:
         """Mask of the combinations of sizes that are not a problem; see `multiples`."""
-        found = np.zeros(max((v.size for v in sizes.values()), default=1), dtype=bool)
+        mask = np.zeros(max((v.size for v in sizes.values()), default=1), dtype=bool)
         for item in self.multiples:
-            found |= sizes[item.size] % np.maximum(sizes[item.of], 1) != 0
-        return found
+            mask |= sizes[item.size] % np.maximum(sizes[item.of], 1) != 0
+        return mask
 
     def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
         """The problems that a row of the measured-run table runs one after another.
@@ -185,9 +185,9 @@ class Operator(ABC):
         `row` has the values that are not sizes (dtype, direction, variant ...), `sizes` has arrays
         of the columns.
         """
-        given = {name: sizes[name] for name in self.measured_sizes if name in sizes}
-        chosen = {item.name: row[item.name] or None for item in self.choices if item.name in row}
-        return [self.problem(**self.fixed, **given, **chosen)]
+        values = {name: sizes[name] for name in self.measured_sizes if name in sizes}
+        choices = {item.name: row[item.name] or None for item in self.choices if item.name in row}
+        return [self.problem(**self.fixed, **values, **choices)]
 
     def least(self, name: str) -> int:
         """The smallest value of a size."""

@@ -98,8 +98,8 @@ _SIZE = "a size, list (8,16) or range (512:16k:x2)"
 
 def size(name: str, *flags: str, default: str | None, help: str, **more: object) -> Size:
     """A size called `name`; its flag is `--name` where none is given."""
-    written = flags or (f"--{name.replace('_', '-')}",)
-    return Size(name, written, default, help.replace("{size}", _SIZE), **more)  # type: ignore[arg-type]
+    names = flags or (f"--{name.replace('_', '-')}",)
+    return Size(name, names, default, help.replace("{size}", _SIZE), **more)  # type: ignore[arg-type]
 
 
 def dtype(names: Iterable[str]) -> Choice:

@@ -37,34 +37,34 @@ def read(operator: Operator, tile: Mapping[str, Any]) -> dict[str, np.ndarray]:
     not a positive whole number, and arrays of different lengths; `UnknownName` for an unknown
     dimension.
     """
-    known = operator.own_tile
-    if not known:
+    names = operator.own_tile
+    if not names:
         raise ProblemError(
             f"the tile of {operator.name} cannot be set; leave it out, and the model's is taken"
         )
     for name in tile:
-        if name not in known:
-            raise UnknownName(f"dimension of a tile of {operator.name}", str(name), known)
-    missing = [name for name in known[:NEEDED] if name not in tile]
-    if missing:
-        raise ProblemError(f"a tile of {operator.name} needs its {' and its '.join(missing)}")
-    found = {name: _whole(name, value) for name, value in tile.items()}
-    lengths = {value.size for value in found.values()} - {1}
+        if name not in names:
+            raise UnknownName(f"dimension of a tile of {operator.name}", str(name), names)
+    gaps = [name for name in names[:NEEDED] if name not in tile]
+    if gaps:
+        raise ProblemError(f"a tile of {operator.name} needs its {' and its '.join(gaps)}")
+    dims = {name: _dimension(name, value) for name, value in tile.items()}
+    lengths = {value.size for value in dims.values()} - {1}
     if len(lengths) > 1:
         raise ProblemError("the arrays of a tile have several lengths; give each one a tile")
     n = max(lengths, default=1)
-    return {name: np.broadcast_to(value, (n,)) for name, value in found.items()}
+    return {name: np.broadcast_to(value, (n,)) for name, value in dims.items()}
 
 
-def _whole(name: str, value: Any) -> np.ndarray:
+def _dimension(name: str, value: Any) -> np.ndarray:
     """A dimension as an array of whole numbers."""
     try:
-        found = np.atleast_1d(np.asarray(value, dtype=np.float64))
+        array = np.atleast_1d(np.asarray(value, dtype=np.float64))
     except (TypeError, ValueError):
-        found = np.array([np.nan])
-    if found.ndim != 1 or not found.size or not np.all((found >= 1) & (found == np.floor(found))):
+        array = np.array([np.nan])
+    if array.ndim != 1 or not array.size or not np.all((array >= 1) & (array == np.floor(array))):
         raise ProblemError(f"{name} of a tile is a whole number from 1, not {value}")
-    return found
+    return array
 
 
 def columns(tile: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -79,5 +79,5 @@ def at(tile: Mapping[str, np.ndarray], index: np.ndarray) -> dict[str, np.ndarra
 
 def described(tile: Mapping[str, np.ndarray], i: int) -> str:
     """The i-th tile in words."""
-    each = {name: value[i if value.size > 1 else 0] for name, value in tile.items()}
-    return " ".join(f"{name}={value:.0f}" for name, value in each.items())
+    dims = {name: value[i if value.size > 1 else 0] for name, value in tile.items()}
+    return " ".join(f"{name}={value:.0f}" for name, value in dims.items())

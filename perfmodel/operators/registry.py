@@ -27,7 +27,7 @@ GROUP = "operators"
 
 def names() -> tuple[str, ...]:
     """Every name that `load` knows: built in, of other packages, declared."""
-    return tuple(dict.fromkeys((*BUILT_IN, *sorted(_brought()), *library.names())))
+    return tuple(dict.fromkeys((*BUILT_IN, *sorted(_entry_points()), *library.names())))
 
 
 def load(name: str) -> Operator:
@@ -40,12 +40,12 @@ def load(name: str) -> Operator:
     if name in BUILT_IN:
         return BUILT_IN[name]
     try:
-        return _declared(library.load(name))
+        return _adapter(library.load(name))
     except UnknownName:
-        brought = _brought().get(name)
-        if brought is None:
+        point = _entry_points().get(name)
+        if point is None:
             raise UnknownName("operator", name, names()) from None
-    return _loaded(brought)
+    return _plugin(point)
 
 
 def every() -> Iterator[Operator]:
@@ -55,9 +55,9 @@ def every() -> Iterator[Operator]:
         try:
             yield load(name)
         except ProblemError as error:
-            if name not in _brought():
+            if name not in _entry_points():
                 raise
-            plugins.leave_out(_brought()[name], error)
+            plugins.leave_out(_entry_points()[name], error)
 
 
 def find(name: str) -> Operator | None:
@@ -68,11 +68,11 @@ def find(name: str) -> Operator | None:
 def operator_of(problem: Problem) -> Operator:
     """The operator of a problem."""
     if isinstance(problem, DeclaredProblem):
-        return _declared(problem.declaration)
+        return _adapter(problem.declaration)
     return load(problem.operator)
 
 
-def _declared(declaration: Declaration) -> Operator:
+def _adapter(declaration: Declaration) -> Operator:
     """The operator of a declaration; the mapper is loaded only here."""
     from perfmodel.operators.declared import DeclaredOperator
 
@@ -80,23 +80,23 @@ def _declared(declaration: Declaration) -> Operator:
 
 
 @lru_cache(maxsize=1)
-def _brought() -> Mapping[str, EntryPoint]:
+def _entry_points() -> Mapping[str, EntryPoint]:
     return {item.name: item for item in plugins.points(GROUP)}
 
 
-def _loaded(point: EntryPoint) -> Operator:
+def _plugin(point: EntryPoint) -> Operator:
     """The operator under a package's entry point."""
     try:
-        found = point.load()
+        operator = point.load()
     except Exception as error:  # anything may go wrong in another package
-        said = " ".join(f"{type(error).__name__}: {error}".split())
+        message = " ".join(f"{type(error).__name__}: {error}".split())
         raise ProblemError(
-            f"operator {point.name} of {point.value} fails to load: {said}"
+            f"operator {point.name} of {point.value} fails to load: {message}"
         ) from error
-    if isinstance(found, Declaration):
-        return _declared(found)
-    if isinstance(found, Operator):
-        return found
+    if isinstance(operator, Declaration):
+        return _adapter(operator)
+    if isinstance(operator, Operator):
+        return operator
     raise ProblemError(
         f"{point.value}, the entry point of operator {point.name}, is neither an Operator nor a "
         "Declaration; repair that package"

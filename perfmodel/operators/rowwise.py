@@ -38,16 +38,15 @@ class RowwiseOperator(LibraryOperator):
 
     def problem(self, **given: Any) -> Rowwise:
         """A `Rowwise`; what is not given has its default."""
-        stated = {name: value for name, value in given.items() if value is not None}
-        return Rowwise(**{**self.fixed, **stated})
+        values = {name: value for name, value in given.items() if value is not None}
+        return Rowwise(**{**self.fixed, **values})
 
     def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
         """One kernel for each direction."""
         names = [item.name for item in self.sizes]
         shape: dict[str, Any] = {name: sizes[name] for name in names}
         kind: dict[str, Any] = {"variant": row["variant"], "dtype": row["dtype"]}
-        both = row["direction"] == "fwdbwd"
-        ways = ("fwd", "bwd") if both else (row["direction"],)
+        ways = ("fwd", "bwd") if row["direction"] == "fwdbwd" else (row["direction"],)
         return [self.problem(**shape, **kind, direction=way) for way in ways]
 
     def called_as(self, problem: Any) -> str:

@@ -16,20 +16,20 @@ from perfmodel.render.report import Column, Report
 Renderer = Callable[[Report], Iterator[str]]
 
 
-def _lazily(module: str) -> Renderer:
+def _renderer(module: str) -> Renderer:
     def render(report: Report) -> Iterator[str]:
-        made: Iterator[str] = import_module(f"perfmodel.render.{module}").render(report)
-        return made
+        pieces: Iterator[str] = import_module(f"perfmodel.render.{module}").render(report)
+        return pieces
 
     return render
 
 
 RENDERERS: dict[str, Renderer] = {
-    "table": _lazily("table"),
-    "json": _lazily("json_"),
-    "csv": _lazily("csv_"),
-    "markdown": _lazily("markdown"),
-    "latex": _lazily("latex"),
+    "table": _renderer("table"),
+    "json": _renderer("json_"),
+    "csv": _renderer("csv_"),
+    "markdown": _renderer("markdown"),
+    "latex": _renderer("latex"),
 }
 SUFFIXES = {
     ".json": "json",

@@ -29,13 +29,13 @@ _HARNESS: Mapping[str, str] = {"known": "", "assumed": "device time is taken"}
 def basis(rows: Sequence[Row]) -> list[str]:
     """The notes, each once."""
     return [
-        *(f"exchange: {item}" for item in _exchanged(rows)),
-        *_of_devices("known", rows, lambda row: [_known(row)]),
-        *_of_devices("assumed", rows, lambda row: row["assumptions"]),
+        *(f"exchange: {item}" for item in _exchanges(rows)),
+        *_notes("known", rows, lambda row: [_knowledge(row)]),
+        *_notes("assumed", rows, lambda row: row["assumptions"]),
     ]
 
 
-def _exchanged(rows: Sequence[Row]) -> Iterable[str]:
+def _exchanges(rows: Sequence[Row]) -> Iterable[str]:
     return dict.fromkeys(
         f"{item['kind']} of {item['tensor']} over {item['level']}, {item['ranks']} devices"
         for row in rows
@@ -43,7 +43,7 @@ def _exchanged(rows: Sequence[Row]) -> Iterable[str]:
     )
 
 
-def _known(row: Row) -> str:
+def _knowledge(row: Row) -> str:
     """How much is known of device, implementation and harness, and what each word means."""
     glosses = {"device": _DEVICE, "implementation": _IMPLEMENTATION, "harness": _HARNESS}
     parts = []
@@ -64,15 +64,13 @@ def _kind(row: Row) -> str:
     return f"{dtype} {name}" if name == "gemm" else name
 
 
-def _of_devices(
-    what: str, rows: Sequence[Row], said: Callable[[Row], Iterable[str]]
-) -> Iterator[str]:
+def _notes(label: str, rows: Sequence[Row], texts: Callable[[Row], Iterable[str]]) -> Iterator[str]:
     """A note for each distinct text, with the devices unless it holds for all."""
     devices = {row["device"] for row in rows}
-    found: dict[str, dict[str, None]] = {}
+    by_text: dict[str, dict[str, None]] = {}
     for row in rows:
-        for item in said(row):
-            found.setdefault(item, {})[row["device"]] = None
-    for item, own in found.items():
-        of = "" if len(own) == len(devices) else f" of {', '.join(own)}"
-        yield f"{what}{of}: {item}"
+        for item in texts(row):
+            by_text.setdefault(item, {})[row["device"]] = None
+    for item, names in by_text.items():
+        suffix = "" if len(names) == len(devices) else f" of {', '.join(names)}"
+        yield f"{label}{suffix}: {item}"

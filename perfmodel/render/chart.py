@@ -61,10 +61,10 @@ def dress(
     from matplotlib import rcParams
 
     width = figure.get_size_inches()[0]
-    said = page.titled(title)
-    if said:
+    heading = page.titled(title)
+    if heading:
         points = float(rcParams["axes.titlesize"])
-        lines = wrapped(said, 1.12 * points, width - 0.1)
+        lines = wrapped(heading, 1.12 * points, width - 0.1)
         figure.suptitle(
             "\n".join(lines), x=0.01, ha="left", fontsize=points, fontweight="bold", gid="title"
         )
@@ -95,11 +95,11 @@ def save(chart: Chart, path: str | Path) -> None:
         with replacing(path) as partial:
             partial.write_text(_svg(chart), encoding="utf-8")
         return
-    said = {"Title": chart.title, "Subject" if suffix == ".pdf" else "Description": ""}
-    said = {name: value or chart.description for name, value in said.items()}
+    metadata = {"Title": chart.title, "Subject" if suffix == ".pdf" else "Description": ""}
+    metadata = {name: value or chart.description for name, value in metadata.items()}
     dates: dict[str, Any] = {"CreationDate": None} if suffix == ".pdf" else {}
     with replacing(path) as partial:
-        _write(chart, partial, suffix[1:], {**said, **dates})
+        _write(chart, partial, suffix[1:], {**metadata, **dates})
 
 
 def _write(chart: Chart, target: Any, form: str, metadata: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ def report(rows: Sequence[Row], *, terms: bool = False) -> Report:
         columns,
         title=f"{first['collective']} of {first['library']}, {first['problem']['dtype']}",
         notes=_notes(rows),
-        examples=[_whole(rows)],
+        examples=[_example(rows)],
     )
 
 
@@ -68,20 +68,20 @@ def _term(name: str) -> Column:
     return Column(name, lambda row: row["terms_us"].get(name), micros)
 
 
-def _whole(rows: Sequence[Row]) -> Row:
+def _example(rows: Sequence[Row]) -> Row:
     """A row with every key that any row has."""
-    found: dict[str, Any] = dict(rows[0])
+    example: dict[str, Any] = dict(rows[0])
     for key in ("terms_us", "problem"):
-        found[key] = {name: value for row in rows for name, value in row[key].items()}
-    return found
+        example[key] = {name: value for row in rows for name, value in row[key].items()}
+    return example
 
 
 def _notes(rows: Sequence[Row]) -> list[str]:
-    known = dict.fromkeys(
+    facts = dict.fromkeys(
         ", ".join(f"{what} {level}" for what, level in row["known"].items()) for row in rows
     )
-    said = dict.fromkeys(item for row in rows for item in row["assumptions"])
-    return [*(f"known: {item}" for item in known), *(f"assumed: {item}" for item in said)]
+    guesses = dict.fromkeys(item for row in rows for item in row["assumptions"])
+    return [*(f"known: {item}" for item in facts), *(f"assumed: {item}" for item in guesses)]
 
 
 __all__ = ["report", "wall"]

@@ -20,7 +20,7 @@ def report(
     found: Sequence[Compared], network: str, context: int, notes: Iterable[str] = ()
 ) -> Report:
     """One line for each device, format and batch."""
-    several = len({one.device for one in found}) > 1
+    several = len({case.device for case in found}) > 1
     columns = [
         *([text("device", "device")] if several else []),
         text("format", "format"),
@@ -34,33 +34,33 @@ def report(
         Column("even at", lambda row: row["balanced_tokens"], lambda value: f"{value:.0f}"),
         text("limiter", "limiter"),
     ]
-    where = "" if several or not found else f" on {found[0].device}"
-    title = f"{network}{where}: a decoding step, {context:,} tokens in each sequence's cache"
-    said = [*_too_large(found), *notes, EVEN, ACCURACY]
-    return Report("formats", [_row(one) for one in found], columns, title, notes=said)
+    suffix = "" if several or not found else f" on {found[0].device}"
+    title = f"{network}{suffix}: a decoding step, {context:,} tokens in each sequence's cache"
+    sentences = [*_too_large(found), *notes, EVEN, ACCURACY]
+    return Report("formats", [_row(case) for case in found], columns, title, notes=sentences)
 
 
-def _too_large(found: Sequence[Compared]) -> Iterator[str]:
+def _too_large(cases: Sequence[Compared]) -> Iterator[str]:
     """Devices that cannot hold weights and cache, one line each."""
     by_device: dict[str, list[str]] = {}
-    for one in found:
-        if not one.fits:
-            by_device.setdefault(one.device, []).append(f"{one.scheme} at {one.batch:,}")
-    for device, which in by_device.items():
-        yield f"weights and cache do not fit on {device}: {', '.join(which)}"
+    for case in cases:
+        if not case.fits:
+            by_device.setdefault(case.device, []).append(f"{case.scheme} at {case.batch:,}")
+    for device, batches in by_device.items():
+        yield f"weights and cache do not fit on {device}: {', '.join(batches)}"
 
 
 def _range(row: Row) -> str:
     return f"{micros(row['low_us'])} to {micros(row['high_us'])}"
 
 
-def _row(one: Compared) -> Row:
-    found = asdict(one)
-    found["format"] = found.pop("scheme")
+def _row(case: Compared) -> Row:
+    row = asdict(case)
+    row["format"] = row.pop("scheme")
     for name, key in (
         ("time_us", "seconds"),
         ("low_us", "low_seconds"),
         ("high_us", "high_seconds"),
     ):
-        found[name] = found.pop(key) * 1e6
-    return {**found, "tokens_per_s": one.tokens_per_s}
+        row[name] = row.pop(key) * 1e6
+    return {**row, "tokens_per_s": case.tokens_per_s}

@@ -20,21 +20,21 @@ def render(report: Report) -> Iterator[str]:
     """A header and a line for each row, in the units of the machine-readable formats."""
     rows = report.rows if report.examples else list(report.rows)
     examples = report.examples or rows
-    header = dict.fromkeys(key for row in examples for key in _flat(row))
+    header = dict.fromkeys(key for row in examples for key in _cells(row))
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(header), restval="", lineterminator="\n")
     writer.writerow({name: _text(name) for name in header})
     for row in rows:
-        writer.writerow(_flat(row))
-        yield _taken(buffer)
-    yield _taken(buffer)
+        writer.writerow(_cells(row))
+        yield _contents(buffer)
+    yield _contents(buffer)
 
 
 def _text(value: str) -> str:
     return csv_cell(without_controls(value))
 
 
-def _taken(buffer: io.StringIO) -> str:
+def _contents(buffer: io.StringIO) -> str:
     """The contents of `buffer`, which is cleared."""
     text = buffer.getvalue()
     buffer.seek(0)
@@ -42,22 +42,22 @@ def _taken(buffer: io.StringIO) -> str:
     return text
 
 
-def _said(item: Any) -> str:
+def _item_text(item: Any) -> str:
     """An item of a list as text; of a table, its members."""
     if isinstance(item, dict):
         return " ".join(f"{key}={value}" for key, value in item.items())
     return str(item)
 
 
-def _flat(row: Row, prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _cells(row: Row, prefix: str = "") -> dict[str, Any]:
+    cells: dict[str, Any] = {}
     for key, value in row.items():
         if isinstance(value, dict):
-            found |= _flat(value, f"{prefix}{key}_")
+            cells |= _cells(value, f"{prefix}{key}_")
         elif isinstance(value, list | tuple):
-            found[prefix + key] = _text("; ".join(_said(item) for item in value))
+            cells[prefix + key] = _text("; ".join(_item_text(item) for item in value))
         elif isinstance(value, float) and math.isnan(value):
-            found[prefix + key] = ""
+            cells[prefix + key] = ""
         else:
-            found[prefix + key] = _text(value) if isinstance(value, str) else value
-    return found
+            cells[prefix + key] = _text(value) if isinstance(value, str) else value
+    return cells

@@ -28,14 +28,14 @@ def report(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Report
 
 
 def _too_large(rows: Sequence[Row]) -> Iterator[str]:
-    lacking = dict.fromkeys(_device(row) for row in rows if not row["fits"])
-    if lacking:
-        yield f"the tables do not fit on {', '.join(lacking)}"
+    devices = dict.fromkeys(_device(row) for row in rows if not row["fits"])
+    if devices:
+        yield f"the tables do not fit on {', '.join(devices)}"
 
 
 def _device(row: Row) -> str:
-    one = str(row["device"])
-    return one if row["devices"] == 1 else f"{row['devices']} x {one}"
+    name = str(row["device"])
+    return name if row["devices"] == 1 else f"{row['devices']} x {name}"
 
 
 def _range(row: Row) -> str:

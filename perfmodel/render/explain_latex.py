@@ -62,23 +62,23 @@ def _page(explanation: Explanation, page: KernelPage, number: int) -> Iterator[s
     title = escaped(" + ".join(page.nest.steps))
     yield f"\n\\subsection*{{Kernel {number}: {title}}}\n"
     yield "\\begin{verbatim}\n"
-    yield "".join("  " * depth + _ascii(said) + "\n" for depth, said in page.loops)
+    yield "".join("  " * depth + _ascii(text) + "\n" for depth, text in page.loops)
     yield "\\end{verbatim}\n"
-    found = page.formulas
-    if found is None:
+    formulas = page.formulas
+    if formulas is None:
         yield f"\\noindent {escaped(page.note)}\n"
     else:
-        yield _aligned("Traffic", [*_rows("read", found.reads), *_rows("write", found.writes)])
-        yield _aligned(
+        yield _align("Traffic", [*_rows("read", formulas.reads), *_rows("write", formulas.writes)])
+        yield _align(
             "Transfer and memory, tiles dividing their axes",
             [
-                ("H", "=", formula(found.smooth_transfer)),
-                ("M", r"\ge", formula(found.smooth_memory)),
+                ("H", "=", formula(formulas.smooth_transfer)),
+                ("M", r"\ge", formula(formulas.smooth_memory)),
             ],
         )
         yield _best(page)
     order = " (order of magnitude)" if page.bound.order_only else ""
-    yield _aligned(
+    yield _align(
         f"Lower bound, {page.bound.name}{order}", [("H", r"\ge", formula(page.bound.value))]
     )
     if page.numbers is not None:
@@ -89,9 +89,9 @@ def _rows(verb: str, table: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return [(rf"\text{{{verb} }}{_word(name)}", "=", formula(item)) for name, item in table.items()]
 
 
-def _aligned(said: str, rows: list[tuple[str, str, str]]) -> str:
+def _align(heading: str, rows: list[tuple[str, str, str]]) -> str:
     body = " \\\\\n".join(f"  {left} &{relation} {right}" for left, relation, right in rows)
-    return f"\\noindent {escaped(said)}:\n\\begin{{align*}}\n{body}\n\\end{{align*}}\n"
+    return f"\\noindent {escaped(heading)}:\n\\begin{{align*}}\n{body}\n\\end{{align*}}\n"
 
 
 def _best(page: KernelPage) -> str:
@@ -105,7 +105,7 @@ def _best(page: KernelPage) -> str:
         rows.append((r" \cdot ".join(sides) + r"^{*}", "=", formula(item)))
     rows.append(("H^{*}", "=", formula(best.transfer)))
     rows.append((r"\beta", "=", formula(best.beta)))
-    return _aligned("Best tile", rows)
+    return _align("Best tile", rows)
 
 
 def _numbers(explanation: Explanation, page: KernelPage) -> str:

@@ -63,8 +63,8 @@ def markdown(explanation: Explanation) -> Iterator[str]:
 
 def _fence(lines: list[str]) -> str:
     """A code fence that no line closes: three backticks, or more than any line begins with."""
-    found = (re.match(r"\s*(`*)", line) for line in lines)
-    return "`" * max(3, *(len(ticks[1]) + 1 for ticks in found if ticks))
+    matches = (re.match(r"\s*(`*)", line) for line in lines)
+    return "`" * max(3, *(len(ticks[1]) + 1 for ticks in matches if ticks))
 
 
 def _title(explanation: Explanation) -> str:
@@ -80,14 +80,14 @@ def _head(explanation: Explanation) -> Iterator[str]:
         yield f"Source: {explanation.source}."
     sizes = explanation.case.sizes
     yield "Axes: " + "; ".join(
-        f"{axis} = {sizes[axis]}" + (f" ({said})" if str(said) != axis else "")
-        for axis, said in explanation.extents.items()
+        f"{axis} = {sizes[axis]}" + (f" ({extent})" if str(extent) != axis else "")
+        for axis, extent in explanation.extents.items()
     )
     yield "Tiles: g_a of an axis spread over blocks, s_a of an axis streamed; counts in elements."
 
 
 def _sections(explanation: Explanation, page: KernelPage) -> Iterator[tuple[str, list[str]]]:
-    yield "Loop nest", ["  " * depth + said for depth, said in page.loops]
+    yield "Loop nest", ["  " * depth + line for depth, line in page.loops]
     yield "What each axis allows", list(_verdicts(page))
     if page.formulas is None:
         yield "Formulas", [page.note]
@@ -105,15 +105,15 @@ def _sections(explanation: Explanation, page: KernelPage) -> Iterator[tuple[str,
 
 def _verdicts(page: KernelPage) -> Iterator[str]:
     for axis, verdict in page.verdicts.items():
-        can = []
+        ways = []
         if verdict.groupable:
-            can.append("group")
+            ways.append("group")
         if verdict.passes:
-            can.append("stream" if verdict.passes == 1 else "stream in two passes")
+            ways.append("stream" if verdict.passes == 1 else "stream in two passes")
         reasons = [] if verdict.groupable else [verdict.group_reason]
         if verdict.passes != 1:
             reasons.append(verdict.stream_reason)
-        yield f"{axis}: {' or '.join(can) or 'hold whole'}" + "".join(f" — {r}" for r in reasons)
+        yield f"{axis}: {' or '.join(ways) or 'hold whole'}" + "".join(f" — {r}" for r in reasons)
 
 
 def _traffic(page: KernelPage) -> Iterator[str]:
@@ -220,13 +220,13 @@ def as_dict(explanation: Explanation) -> dict[str, Any]:
 
 
 def _kernel(page: KernelPage) -> dict[str, Any]:
-    found = page.formulas
+    formulas = page.formulas
     best = page.optimum
     return {
         "steps": list(page.nest.steps),
         "grid": list(page.nest.grid),
         "stream": list(page.nest.stream),
-        "loops": [{"depth": depth, "text": said} for depth, said in page.loops],
+        "loops": [{"depth": depth, "text": line} for depth, line in page.loops],
         "axes": [
             {
                 "axis": v.axis,
@@ -239,14 +239,14 @@ def _kernel(page: KernelPage) -> dict[str, Any]:
             for v in page.verdicts.values()
         ],
         "note": page.note,
-        "reads": _plain(found.reads) if found else None,
-        "writes": _plain(found.writes) if found else None,
-        "transfer": str(found.transfer) if found else None,
-        "memory": str(found.memory) if found else None,
+        "reads": _texts(formulas.reads) if formulas else None,
+        "writes": _texts(formulas.writes) if formulas else None,
+        "transfer": str(formulas.transfer) if formulas else None,
+        "memory": str(formulas.memory) if formulas else None,
         "optimum": None
         if best is None
         else {
-            "tiles": _plain(best.tiles),
+            "tiles": _texts(best.tiles),
             "as_thin_as_allowed": list(best.vanishing),
             "terms": [{"alpha": str(t.alpha), "beta": str(t.beta)} for t in best.terms],
             "beta": str(best.beta),
@@ -260,7 +260,7 @@ def _kernel(page: KernelPage) -> dict[str, Any]:
     }
 
 
-def _plain(table: Mapping[str, Any]) -> dict[str, str]:
+def _texts(table: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(formula) for name, formula in table.items()}
 
 

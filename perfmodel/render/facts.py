@@ -25,21 +25,21 @@ def shown(value: Any, unit: str) -> str:
     if unit == "s":
         return seconds(value)
     if isinstance(value, Mapping):
-        return "; ".join(_of(str(name), item) for name, item in value.items())
+        return "; ".join(_pair(str(name), item) for name, item in value.items())
     if isinstance(value, list) and isinstance(value[0], Mapping):
         return "; ".join(map(_entry, value))
-    said = (
+    text = (
         listed([_item(item) for item in value], _MOST) if isinstance(value, list) else _item(value)
     )
-    plain = isinstance(value, list) and isinstance(value[0], list | str)
-    return said if plain or unit in ("", "1") else f"{said} {unit}"
+    unitless = isinstance(value, list) and isinstance(value[0], list | str)
+    return text if unitless or unit in ("", "1") else f"{text} {unit}"
 
 
-def _of(name: str, item: Any) -> str:
+def _pair(name: str, item: Any) -> str:
     """The entry of a mapping under `name`; a menu under 0 applies to any size."""
     items = item if isinstance(item, list) else [item]
-    said = listed([_item(each) for each in items], _MOST)
-    return said if name == "0" else f"{name}: {said}"
+    text = listed([_item(each) for each in items], _MOST)
+    return text if name == "0" else f"{name}: {text}"
 
 
 def _entry(entry: Mapping[str, Any]) -> str:

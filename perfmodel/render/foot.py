@@ -39,7 +39,7 @@ def draw(
 ) -> float:
     """Draw legend and caption under the panels; returns their height in inches."""
     width, height = figure.get_size_inches()
-    lines = [line for said in caption for line in wrapped(said, palette.small, width - 0.2)]
+    lines = [line for part in caption for line in wrapped(part, palette.small, width - 0.2)]
     y = 0.06
     if lines:
         figure.text(
@@ -68,7 +68,7 @@ def _legend(figure: Figure, handles: list[Line2D], y: float, palette: Palette) -
         for item in handles
     ]
     columns = next(
-        n for n in range(len(handles), 0, -1) if n == 1 or _across(sizes, n) < width - 0.15
+        n for n in range(len(handles), 0, -1) if n == 1 or _legend_width(sizes, n) < width - 0.15
     )
     figure.legend(
         handles=handles,
@@ -85,7 +85,7 @@ def _legend(figure: Figure, handles: list[Line2D], y: float, palette: Palette) -
     return math.ceil(len(handles) / columns) * points / 72 * 1.45 + 0.03
 
 
-def _across(sizes: Sequence[float], columns: int) -> float:
+def _legend_width(sizes: Sequence[float], columns: int) -> float:
     """Width of a legend with that many columns; Matplotlib fills one column after the other."""
     rows, longer = divmod(len(sizes), columns)
     ends = [rows * i + min(i, longer) for i in range(columns + 1)]
@@ -96,16 +96,16 @@ def _handles(devices: Sequence[Roofs], kernels: Sequence[Kernel], palette: Palet
     """Legend entries: line and mark of each level; hollow for predicted, filled for measured."""
     from matplotlib.lines import Line2D
 
-    drawn: dict[str, set[str]] = {}
+    names: dict[str, set[str]] = {}
     for device in devices:
         for level, roof in device.levels.items():
-            drawn.setdefault(level, set()).add(roof.name)
-    found = []
-    for level in sorted(drawn, key=list(LOOKS).index):
+            names.setdefault(level, set()).add(roof.name)
+    handles = []
+    for level in sorted(names, key=list(LOOKS).index):
         look = LOOKS[level]
         colour = getattr(palette, look.colour)
-        name = together(drawn[level], GENERIC.get(level, level))
-        found.append(
+        name = together(names[level], GENERIC.get(level, level))
+        handles.append(
             Line2D(
                 [], [], color=colour, linestyle=look.dashes, marker=look.marker,
                 markersize=look.size * palette.line / 1.2, markerfacecolor=palette.ground,
@@ -115,13 +115,13 @@ def _handles(devices: Sequence[Roofs], kernels: Sequence[Kernel], palette: Palet
     for measured, word in ((False, "predicted"), (True, "measured")):
         if any(kernel.measured is measured for kernel in kernels):
             face = palette.ink if measured else palette.ground
-            found.append(
+            handles.append(
                 Line2D(
                     [], [], color=palette.ink, linestyle="none", marker="o", label=word,
                     markersize=4.6 * palette.line / 1.2, markerfacecolor=face,
                 )
             )  # fmt: skip
-    return found
+    return handles
 
 
 def caption(
@@ -145,9 +145,9 @@ def _sources(device: Roofs) -> str:
     by_status: dict[str, list[str]] = {}
     for roof in (*device.compute, *device.levels.values()):
         by_status.setdefault(roof.status, []).append(roof.name)
-    ordered = sorted(by_status, key=lambda status: list(STATUS).index(status))
-    said = "; ".join(f"{', '.join(by_status[name])} {STATUS[name]}" for name in ordered)
-    return f"Roofs of {device.device}: {said}."
+    statuses = sorted(by_status, key=lambda status: list(STATUS).index(status))
+    text = "; ".join(f"{', '.join(by_status[name])} {STATUS[name]}" for name in statuses)
+    return f"Roofs of {device.device}: {text}."
 
 
 def _missing(devices: Sequence[Roofs]) -> Iterator[str]:
@@ -170,8 +170,8 @@ def _reading(devices: Sequence[Roofs], kernels: Sequence[Kernel]) -> Iterator[st
     if any(kernel.low_flops_per_s for kernel in kernels):
         yield "Bars are the predictions' ranges."
     if any(device.special(kernels_of(device, kernels)) for device in devices):
-        each = min(k.flops_per_special for k in kernels if k.flops_per_special)
-        yield f"The ceiling of the special functions is that of {each:.0f} FLOP for each of them."
+        flops = min(k.flops_per_special for k in kernels if k.flops_per_special)
+        yield f"The ceiling of the special functions is that of {flops:.0f} FLOP for each of them."
     if any(d.above(k) for d in devices for k in kernels_of(d, kernels)):
         yield f"{WARNING} above its roof: a wrong type or FLOP count, sparsity or cached data."
 

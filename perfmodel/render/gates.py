@@ -43,11 +43,11 @@ def github(report: Report, verdicts: Sequence[Verdict], source: str) -> Iterator
     the colon and the comma too.)
     """
     place = f"file={_property(source)},title={_property('perfmodel compare')}"
-    failing = [item for item in verdicts if item.miss]
-    for item in failing:
+    failures = [item for item in verdicts if item.miss]
+    for item in failures:
         yield f"::error {place}::{_value(f'{item.group}: {item.miss}')}\n"
-    said = f"{report.title}, {len(failing)} of {len(verdicts)} lines fail their gate"
-    yield f"::notice {place}::{_value(said)}\n"
+    summary = f"{report.title}, {len(failures)} of {len(verdicts)} lines fail their gate"
+    yield f"::notice {place}::{_value(summary)}\n"
 
 
 def _value(text: str) -> str:

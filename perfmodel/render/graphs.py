@@ -25,14 +25,14 @@ _GAPS, _WAITING, _ALL = "gaps", "waiting", "all"
 
 def data(found: Sequence[GraphPrediction]) -> Report:
     """All data, one document for each graph and device."""
-    rows = [one.as_dict() for one in found]
+    rows = [p.as_dict() for p in found]
     return Report("graphs", rows, [], examples=rows)
 
 
 def report(found: Sequence[GraphPrediction], by: str = "node") -> Report:
     """Lines for people and spreadsheets; `by` is one of `BY`."""
-    rows = [row for one in found for row in _rows(one, by)]
-    several = len({one.device for one in found}) > 1
+    rows = [row for p in found for row in _rows(p, by)]
+    several = len({p.device for p in found}) > 1
     columns = [
         *([text("device", "device")] if several else []),
         text("node", "node") if by == "node" else text("operator", "operator"),
@@ -46,60 +46,60 @@ def report(found: Sequence[GraphPrediction], by: str = "node") -> Report:
         Column("live", lambda row: row["live_bytes"], binary, rank=6),
     ]
     sizes = " ".join(f"{name}={value}" for name, value in found[0].sizes.items())
-    where = "" if several else f" on {found[0].device}"
-    notes = [*map(_sentence, found), *_assumed(found)]
+    suffix = "" if several else f" on {found[0].device}"
+    notes = [*map(_sentence, found), *_assumptions(found)]
     return Report(
-        "graphs", rows, columns, f"{found[0].graph}{where}: {sizes}", notes=notes, examples=rows
+        "graphs", rows, columns, f"{found[0].graph}{suffix}: {sizes}", notes=notes, examples=rows
     )
 
 
-def _repeats(found: Sequence[GraphPrediction]) -> bool:
-    return any(node.repeat > 1 for one in found for node in one.nodes)
+def _repeats(predictions: Sequence[GraphPrediction]) -> bool:
+    return any(node.repeat > 1 for p in predictions for node in p.nodes)
 
 
 def _range(row: Row) -> str:
     return "" if row["low_us"] is None else f"{micros(row['low_us'])} to {micros(row['high_us'])}"
 
 
-def _rows(found: GraphPrediction, by: str) -> Iterator[Row]:
+def _rows(prediction: GraphPrediction, by: str) -> Iterator[Row]:
     """The lines of one graph; the last is their sum."""
-    alike: dict[str, list[NodePrediction]] = {}
-    for node in found.nodes:
-        alike.setdefault(node.name if by == "node" else node.operator, []).append(node)
-    groups = list(alike.values())
+    by_label: dict[str, list[NodePrediction]] = {}
+    for node in prediction.nodes:
+        by_label.setdefault(node.name if by == "node" else node.operator, []).append(node)
+    groups = list(by_label.values())
     if by == "operator":
         groups.sort(key=lambda nodes: -sum(node.seconds for node in nodes))
     for nodes in groups:
         longest = max(nodes, key=lambda node: node.seconds)
         ends = [sum(getattr(n, end) for n in nodes) for end in ("low_seconds", "high_seconds")]
-        called = longest.prediction.levels.get(longest.limiter, longest.limiter)
+        limiter = longest.prediction.levels.get(longest.limiter, longest.limiter)
         yield _row(
-            found,
+            prediction,
             longest.name if by == "node" else "",
             sum(node.seconds for node in nodes),
             ends,
             operator=longest.operator,
             repeat=sum(node.repeat for node in nodes),
-            limiter=called,
+            limiter=limiter,
             hbm_bytes=sum(node.repeat * node.prediction.bytes["hbm"] for node in nodes),
             live_bytes=max(node.live_bytes for node in nodes),
         )
-    for name, seconds in ((_GAPS, found.gap_seconds), (_WAITING, found.waiting_seconds)):
-        yield _row(found, name, seconds, operator="" if by == "node" else name)
+    for name, seconds in ((_GAPS, prediction.gap_seconds), (_WAITING, prediction.waiting_seconds)):
+        yield _row(prediction, name, seconds, operator="" if by == "node" else name)
     yield _row(
-        found,
+        prediction,
         _ALL,
-        found.seconds,
-        (found.low_seconds, found.high_seconds),
+        prediction.seconds,
+        (prediction.low_seconds, prediction.high_seconds),
         operator="" if by == "node" else _ALL,
-        repeat=sum(node.repeat for node in found.nodes),
-        hbm_bytes=sum(node.repeat * node.prediction.bytes["hbm"] for node in found.nodes),
-        live_bytes=found.peak_bytes,
+        repeat=sum(node.repeat for node in prediction.nodes),
+        hbm_bytes=sum(node.repeat * node.prediction.bytes["hbm"] for node in prediction.nodes),
+        live_bytes=prediction.peak_bytes,
     )
 
 
 def _row(
-    found: GraphPrediction,
+    prediction: GraphPrediction,
     node: str,
     seconds: float,
     ends: Sequence[float] | None = None,
@@ -107,13 +107,13 @@ def _row(
 ) -> Row:
     low, high = ends if ends is not None else (None, None)
     return {
-        "graph": found.graph,
-        "device": found.device,
+        "graph": prediction.graph,
+        "device": prediction.device,
         "node": node,
         "operator": "",
         "repeat": None,
         "time_us": seconds * 1e6,
-        "share": seconds / found.seconds,
+        "share": seconds / prediction.seconds,
         "low_us": None if low is None else low * 1e6,
         "high_us": None if high is None else high * 1e6,
         "limiter": "",
@@ -123,17 +123,17 @@ def _row(
     }
 
 
-def _sentence(found: GraphPrediction) -> str:
+def _sentence(prediction: GraphPrediction) -> str:
     """The peak of live memory, and whether it fits."""
     parts = [
-        f"{binary(held)} of {'memory' if level == 'hbm' else level}"
-        for level, held in found.footprints.items()
+        f"{binary(size)} of {'memory' if level == 'hbm' else level}"
+        for level, size in prediction.footprints.items()
     ]
-    lacking = [level for level, fits in found.fits_at.items() if not fits]
-    short = f"; does not fit in {', '.join(lacking)}" if lacking else ""
-    return f"{found.device}: holds {', '.join(parts)}, most at {found.peak_node}{short}"
+    levels = [level for level, fits in prediction.fits_at.items() if not fits]
+    lack = f"; does not fit in {', '.join(levels)}" if levels else ""
+    return f"{prediction.device}: holds {', '.join(parts)}, most at {prediction.peak_node}{lack}"
 
 
-def _assumed(found: Sequence[GraphPrediction]) -> list[str]:
-    said = dict.fromkeys(line for one in found for line in one.assumptions)
-    return [f"assumed: {line}" for line in said]
+def _assumptions(predictions: Sequence[GraphPrediction]) -> list[str]:
+    lines = dict.fromkeys(line for p in predictions for line in p.assumptions)
+    return [f"assumed: {line}" for line in lines]

@@ -37,22 +37,22 @@ def heldout_chart(rows: Sequence[Mapping[str, str]], page: Page | None = None) -
     from matplotlib.figure import Figure
 
     page = page or Page()
-    found = sorted(map(_errors, rows), key=lambda row: (row["left_out_median"], row["kind"]))
+    lines = sorted(map(_errors, rows), key=lambda row: (row["left_out_median"], row["kind"]))
     with styled(page) as palette:
-        figure = Figure(figsize=page.size(6.6, _ROW * len(found) + 1.5), layout="constrained")
-        _fill(figure.add_subplot(), found, palette)
+        figure = Figure(figsize=page.size(6.6, _ROW * len(lines) + 1.5), layout="constrained")
+        _fill(figure.add_subplot(), lines, palette)
         dress(figure, page, palette, _TITLE, _CAPTION)
-    return Chart(figure, _TITLE, _sentence(found), found, _CAPTION, page)
+    return Chart(figure, _TITLE, _sentence(lines), lines, _CAPTION, page)
 
 
 def _errors(row: Mapping[str, str]) -> Row:
     """The numbers drawn for a line of the table, each |ln(predicted / measured)|."""
-    left, tail = worst(row)
+    worst_median, worst_p90 = worst(row)
     median, p90 = errors(row[IN_SAMPLE])
     return {
         "kind": row["line"],
-        "left_out_median": left,
-        "left_out_p90": tail,
+        "left_out_median": worst_median,
+        "left_out_p90": worst_p90,
         "in_sample_median": median,
         "in_sample_p90": p90,
     }
@@ -65,8 +65,8 @@ def _fill(axes: Axes, rows: Sequence[Row], palette: Palette) -> None:
         ("in_sample", "in sample", 0.17, palette.grey),
     )
     size = 0.62 * palette.body
-    for key, name, aside, colour in looks:
-        places = [place + aside for place in range(len(rows))]
+    for key, name, offset, colour in looks:
+        places = [place + offset for place in range(len(rows))]
         medians, tails = ([row[f"{key}_{end}"] for row in rows] for end in ("median", "p90"))
         axes.hlines(places, medians, tails, color=colour, linewidth=palette.line, gid=f"{key}-span")
         axes.plot(medians, places, "o", color=colour, markersize=size,
@@ -89,13 +89,13 @@ def _frame(axes: Axes, names: Sequence[str], palette: Palette) -> None:
 
 def _sentence(rows: Sequence[Row]) -> str:
     """The numbers in words."""
-    each = [
+    parts = [
         f"{row['kind']}: left out {row['left_out_median']:.0%} (90th percentile "
         f"{row['left_out_p90']:.0%}), in sample {row['in_sample_median']:.0%} "
         f"({row['in_sample_p90']:.0%})"
         for row in rows
     ]
-    return f"Median errors. {'; '.join(each)}."
+    return f"Median errors. {'; '.join(parts)}."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -110,10 +110,10 @@ def _main(arguments: Sequence[str] | None) -> None:
     parser = argparse.ArgumentParser(prog="perfmodel.render.heldout", description=__doc__)
     parser.add_argument("page", help="the page whose first table is drawn")
     parser.add_argument("--output", default="docs/images/accuracy.svg")
-    chosen = parser.parse_args(arguments)
-    text = Path(chosen.page).read_text(encoding="utf-8")
-    save(heldout_chart(table_rows(text)), chosen.output)
-    print(f"wrote {Path(chosen.output)}")
+    options = parser.parse_args(arguments)
+    text = Path(options.page).read_text(encoding="utf-8")
+    save(heldout_chart(table_rows(text)), options.output)
+    print(f"wrote {Path(options.output)}")
 
 
 if __name__ == "__main__":

@@ -24,15 +24,15 @@ def render(report: Report) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(_plain(value), allow_nan=False)  # ASCII, which every encoding can carry
+    return json.dumps(_json_value(value), allow_nan=False)  # ASCII, which every encoding can carry
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """`value` with null for numbers that JSON lacks."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_json_value(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -101,21 +101,20 @@ def mark_box(middle: Place, size: float) -> Box:
 
 def overlaps(box: Box, others: np.ndarray) -> np.ndarray:
     """Which of `others` (corners, of shape (n, 4, 2)) a box overlaps."""
-    mine = box.corners()
-    found = np.ones(len(others), dtype=bool)
+    quad = box.corners()
     if not len(others):
-        return found
+        return np.ones(0, dtype=bool)
     sides = np.concatenate(
         [
-            np.broadcast_to(np.stack([mine[1] - mine[0], mine[2] - mine[1]]), (len(others), 2, 2)),
+            np.broadcast_to(np.stack([quad[1] - quad[0], quad[2] - quad[1]]), (len(others), 2, 2)),
             np.stack([others[:, 1] - others[:, 0], others[:, 2] - others[:, 1]], axis=1),
         ],
         axis=1,
     )
-    one = sides @ mine.T  # (n, 4 directions, 4 corners)
-    other = sides @ others.transpose(0, 2, 1)
-    apart = (one.max(2) <= other.min(2)) | (other.max(2) <= one.min(2))
-    return np.asarray(~apart.any(axis=1))
+    extent = sides @ quad.T  # (n, 4 directions, 4 corners)
+    extents = sides @ others.transpose(0, 2, 1)
+    disjoint = (extent.max(2) <= extents.min(2)) | (extents.max(2) <= extent.min(2))
+    return np.asarray(~disjoint.any(axis=1))
 
 
 class Places:
@@ -147,19 +146,19 @@ class Places:
         Earlier positions are preferred, and positions that cross fewer lines, none that costs more
         than `most`.
         """
-        least, chosen = math.inf, None
+        least, choice = math.inf, None
         for i, box in enumerate(offered):
             cost = _LATER * i
             if cost >= least:  # all later positions cost more
                 break
             if self._free(box):
-                crossed = self._costs[overlaps(box, self._lines)]
-                cost += float(crossed.sum())
-                if crossed.max(initial=0.0) <= most and cost < least:
-                    least, chosen = cost, box
-        if chosen is not None:
-            self.take(chosen)
-        return chosen
+                costs = self._costs[overlaps(box, self._lines)]
+                cost += float(costs.sum())
+                if costs.max(initial=0.0) <= most and cost < least:
+                    least, choice = cost, box
+        if choice is not None:
+            self.take(choice)
+        return choice
 
     def _free(self, box: Box) -> bool:
         low, high = box.corners().min(0), box.corners().max(0)
@@ -183,20 +182,20 @@ def name_points(
     places = Places(panel.width / dpi, panel.height / dpi)
     for line in axes.lines:
         ends = (line.get_transform().transform(line.get_xydata()) - panel.min) / dpi
-        at = [(float(x), float(y)) for x, y in ends]
+        vertices = [(float(x), float(y)) for x, y in ends]
         if line.get_marker() not in ("", "None", None):
-            for middle in at:
+            for middle in vertices:
                 places.take(mark_box(middle, 0.07))
         if line.get_linestyle() != "None":
-            places.cross(line_box(a, b) for a, b in itertools.pairwise(at) if a != b)
+            places.cross(line_box(a, b) for a, b in itertools.pairwise(vertices) if a != b)
     for (x, y), (_, _, text) in zip(inches, named, strict=True):
         length = text_inches(text, points)
-        offered = [
+        boxes = [
             text_box(text, points, (x + dx * gap - (length if dx < 0 else 0), y + dy * gap))
             for gap in (0.07, 0.11, 0.18)
             for dx, dy in ((0.7, 1.2), (0.7, -1.2), (-0.7, 1.2), (-0.7, -1.2), (1, 0), (-1, 0))
         ]
-        box = places.best(offered)
+        box = places.best(boxes)
         if box is not None:
             left, middle = axes.transData.inverted().transform(
                 np.asarray(box.start) * dpi + panel.min

@@ -36,5 +36,5 @@ def render(report: Report) -> Iterator[str]:
 
 def _line(cells: list[str]) -> str:
     # LaTeX would read a cell that begins with a bracket as an option of the preceding line end.
-    written = [f"{{}}{cell}" if cell.startswith("[") else cell for cell in map(escaped, cells)]
-    return " & ".join(written) + " \\\\\n"
+    texts = [f"{{}}{cell}" if cell.startswith("[") else cell for cell in map(escaped, cells)]
+    return " & ".join(texts) + " \\\\\n"

@@ -41,5 +41,4 @@ _SPECIAL = {
 
 def escaped(text: str) -> str:
     """Plain text with LaTeX's special characters, and ours beyond Latin, written out."""
-    found = "".join(_SPECIAL.get(letter, letter) for letter in text)
-    return re.sub(r"[^\x00-\xff]", "?", found)
+    return re.sub(r"[^\x00-\xff]", "?", "".join(_SPECIAL.get(c, c) for c in text))

@@ -57,31 +57,31 @@ def whole(shapes: Sequence[Shape]) -> list[Place]:
 
 def fitted(shapes: Sequence[Shape], room: int) -> list[Place] | None:
     """The columns that fit into `room` characters, in their order; None if rank 0 does not fit."""
-    chosen = {i: shape.forms[0] for i, shape in enumerate(shapes) if shape.rank == 0}
-    if _width(chosen) > room:
+    forms = {i: shape.forms[0] for i, shape in enumerate(shapes) if shape.rank == 0}
+    if _width(forms) > room:
         return None
     by_rank = sorted(range(len(shapes)), key=lambda i: shapes[i].rank)
     for form in ("briefest", "full"):
         for i in by_rank:
-            if form == "full" and i not in chosen:
+            if form == "full" and i not in forms:
                 continue
-            tried = {**chosen, i: shapes[i].forms[0 if form == "briefest" else -1]}
-            if _width(tried) <= room:
-                chosen = tried
-    return _widened(chosen, room)
+            trial = {**forms, i: shapes[i].forms[0 if form == "briefest" else -1]}
+            if _width(trial) <= room:
+                forms = trial
+    return _places(forms, room)
 
 
-def _widened(chosen: Mapping[int, Form], room: int) -> list[Place]:
+def _places(forms: Mapping[int, Form], room: int) -> list[Place]:
     """The columns in order; remaining `room` goes to columns that are broken into lines."""
-    left = room - _width(chosen)
-    found = []
-    for i in sorted(chosen):
-        form = chosen[i]
-        more = min(left, form.most - form.least)
-        left -= more
-        found.append(Place(i, form.field, form.least + more))
-    return found
+    spare = room - _width(forms)
+    places = []
+    for i in sorted(forms):
+        form = forms[i]
+        extra = min(spare, form.most - form.least)
+        spare -= extra
+        places.append(Place(i, form.field, form.least + extra))
+    return places
 
 
-def _width(chosen: Mapping[int, Form]) -> int:
-    return sum(form.least for form in chosen.values()) + GAP * (len(chosen) - 1)
+def _width(forms: Mapping[int, Form]) -> int:
+    return sum(form.least for form in forms.values()) + GAP * (len(forms) - 1)

@@ -46,12 +46,12 @@ def keep(panel: Panel, kernels: Iterable[Kernel]) -> None:
     """Reserve the areas of all marks and warning signs before any text is placed."""
     for kernel in kernels:
         for level, x in shown(panel, kernel).items():
-            at = panel.frame.inches(x, kernel.flops_per_s)
-            panel.places.take(mark_box(at, _size(panel, level) * _POINT * 1.2))
+            mark = panel.frame.inches(x, kernel.flops_per_s)
+            panel.places.take(mark_box(mark, _size(panel, level) * _POINT * 1.2))
         if _warned(panel, kernel):
             x = max(shown(panel, kernel).values())
-            at = panel.frame.inches(x, kernel.flops_per_s)
-            middle = (at[0], at[1] + 0.15 * panel.palette.scale)
+            mark = panel.frame.inches(x, kernel.flops_per_s)
+            middle = (mark[0], mark[1] + 0.15 * panel.palette.scale)
             panel.places.take(mark_box(middle, 0.16 * panel.palette.scale))
 
 
@@ -66,9 +66,9 @@ def lines(panel: Panel, kernels: Sequence[Kernel]) -> Iterator[Box]:
             ends = (kernel.low_flops_per_s, kernel.high_flops_per_s)
             yield line_box(*(inches(xs[0], y) for y in ends))
     for _, points in _trajectories(panel, kernels):
-        for one, other in pairwise(points):
-            if one != other:
-                yield line_box(inches(*one), inches(*other))
+        for start, end in pairwise(points):
+            if start != end:
+                yield line_box(inches(*start), inches(*end))
 
 
 def _trajectories(
@@ -78,8 +78,8 @@ def _trajectories(
     series: dict[tuple[str, bool, str], list[tuple[float, float]]] = {}
     for kernel in kernels:
         for level, x in shown(panel, kernel).items() if kernel.at else ():
-            found = series.setdefault((kernel.label, kernel.measured, level), [])
-            found.append((x, kernel.flops_per_s))
+            points = series.setdefault((kernel.label, kernel.measured, level), [])
+            points.append((x, kernel.flops_per_s))
     yield from ((level, points) for (_, _, level), points in series.items())
 
 
@@ -183,31 +183,31 @@ def label(panel: Panel, kernels: Sequence[Kernel]) -> Iterator[str]:
         if not levels:
             continue
         level, x = next(iter(levels.items()))
-        at = panel.frame.inches(x, kernel.flops_per_s)
+        mark = panel.frame.inches(x, kernel.flops_per_s)
         last = lasts[kernel.label, kernel.measured] is kernel
-        texts = [*_texts(panel, kernel, last=last, known=kernel.name in predicted)]
+        texts = [*_texts(panel, kernel, last=last, predicted=kernel.name in predicted)]
         reaches = (_RINGS[:_CLOSE], *([_RINGS[_CLOSE:]] if last or not kernel.at else []))
         for rings, words in product(reaches, texts):
-            offered = [*_around(panel, words, at, rings)]
-            clear = (box for box, ring in offered if _reaches(panel, at, box, ring))
+            positions = [*_positions(panel, words, mark, rings)]
+            clear = (box for box, ring in positions if _reaches(panel, mark, box, ring))
             place = panel.places.best(clear, FAINT)
             if place is not None:
-                ring = next(ring for box, ring in offered if box is place)
+                ring = next(ring for box, ring in positions if box is place)
                 if ring >= _LED:
-                    _lead(panel, at, place, level)
+                    _lead(panel, mark, place, level)
                 panel.frame.write(panel.axes, words, place, panel.palette.label, panel.palette.ink)
                 break
         else:
             yield kernel.name
 
 
-def _texts(panel: Panel, kernel: Kernel, *, last: bool, known: bool) -> Iterator[str]:
+def _texts(panel: Panel, kernel: Kernel, *, last: bool, predicted: bool) -> Iterator[str]:
     """Candidate texts for a point, longest first; the end of a trajectory gets the full text."""
     roof, _ = panel.device.bound(kernel)
     share = f"{panel.device.share(kernel):.0%} of {roof.name}"
-    if kernel.measured and known:  # the name is written at the prediction
-        by = f"{kernel.by} measured" if kernel.by else "measured"
-        yield from (f"{by}: {share}", by)
+    if kernel.measured and predicted:  # the name is written at the prediction
+        source = f"{kernel.by} measured" if kernel.by else "measured"
+        yield from (f"{source}: {share}", source)
     elif kernel.at and not last:
         yield kernel.at
     else:
@@ -216,8 +216,8 @@ def _texts(panel: Panel, kernel: Kernel, *, last: bool, known: bool) -> Iterator
         yield from (f"{kernel.name}{measured}: {share}", *(f"{name}{measured}" for name in names))
 
 
-def _around(
-    panel: Panel, words: str, at: Place, rings: Sequence[float]
+def _positions(
+    panel: Panel, words: str, mark: Place, rings: Sequence[float]
 ) -> Iterator[tuple[Box, float]]:
     """Positions around a mark with their distances, nearest first."""
     palette = panel.palette
@@ -238,34 +238,34 @@ def _around(
             *((-length * part, up) for part in (0.2, 0.8) for up in (gap + half, -gap - half)),
             *((across, gap * up) for across in (gap, -gap - length) for up in _UPS),
         ):
-            start = (at[0] + dx, at[1] + dy)
+            start = (mark[0] + dx, mark[1] + dy)
             yield text_box(words, palette.label, start), ring
 
 
-def _target(at: Place, box: Box) -> Place:
+def _target(mark: Place, box: Box) -> Place:
     """Where a line from a mark meets its label: the nearest end, or the middle of a side."""
     ends = (box.start[0], box.start[0] + box.length / 2, box.start[0] + box.length)
-    near = min(ends, key=lambda x: abs(x - at[0]))
-    side = box.height / 2 if box.start[1] < at[1] else -box.height / 2
-    return (near, box.start[1] + (side if near == ends[1] else 0.0))
+    nearest = min(ends, key=lambda x: abs(x - mark[0]))
+    side = box.height / 2 if box.start[1] < mark[1] else -box.height / 2
+    return (nearest, box.start[1] + (side if nearest == ends[1] else 0.0))
 
 
-def _reaches(panel: Panel, at: Place, box: Box, ring: float) -> bool:
+def _reaches(panel: Panel, mark: Place, box: Box, ring: float) -> bool:
     """Whether a label needs no line to its mark, or one that crosses no other text."""
     if ring < _LED:
         return True
-    end = _target(at, box)
-    length = math.dist(at, end)
+    end = _target(mark, box)
+    length = math.dist(mark, end)
     clear = 0.6 * _NEAR * panel.palette.scale / max(length, 1e-9)  # the mark's own area
-    start = tuple(a + (b - a) * min(clear, 1.0) for a, b in zip(at, end, strict=True))
+    start = tuple(a + (b - a) * min(clear, 1.0) for a, b in zip(mark, end, strict=True))
     return not panel.places.covered(line_box((start[0], start[1]), end))
 
 
-def _lead(panel: Panel, at: Place, box: Box, level: str) -> None:
+def _lead(panel: Panel, mark: Place, box: Box, level: str) -> None:
     """Draw a thin line from a mark to the nearest end of its label; later labels avoid it."""
-    end = _target(at, box)
-    panel.places.cross([line_box(at, end)])
-    xs, ys = zip(panel.frame.data(at), panel.frame.data(end), strict=True)
+    end = _target(mark, box)
+    panel.places.cross([line_box(mark, end)])
+    xs, ys = zip(panel.frame.data(mark), panel.frame.data(end), strict=True)
     panel.axes.plot(
         xs,
         ys,

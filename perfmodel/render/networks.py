@@ -16,14 +16,14 @@ _HOST = "host"
 
 def data(found: Sequence[NetworkPrediction]) -> Report:
     """All data, one document for each network and device."""
-    rows = [one.as_dict() for one in found]
+    rows = [p.as_dict() for p in found]
     return Report("networks", rows, [], examples=rows)
 
 
 def report(found: Sequence[NetworkPrediction], by: str = "class", way: str = "") -> Report:
     """Lines for people and spreadsheets; `by` is one of `BY`."""
-    rows = [row for one in found for row in _rows(one, by)]
-    several = len({one.device for one in found}) > 1
+    rows = [row for p in found for row in _rows(p, by)]
+    several = len({p.device for p in found}) > 1
     columns = [
         *([text("device", "device")] if several else []),
         text(by, by),
@@ -40,123 +40,123 @@ def report(found: Sequence[NetworkPrediction], by: str = "class", way: str = "")
         rows,
         columns,
         _title(found, several, way),
-        notes=[*map(_sentence, found), *_assumed(found)],
+        notes=[*map(_sentence, found), *_assumptions(found)],
         examples=rows,
     )
 
 
-def _title(found: Sequence[NetworkPrediction], several: bool, way: str) -> str:
-    one = found[0]
-    setting = one.setting
-    where = "" if several else f" on {one.device}"
+def _title(predictions: Sequence[NetworkPrediction], several: bool, way: str) -> str:
+    first = predictions[0]
+    setting = first.setting
+    suffix = "" if several else f" on {first.device}"
     past = f" past={setting.past}" if setting.past else ""
     way = way or ("train" if setting.training else "forward")
     return (
-        f"{one.network.name}{where}: batch={setting.batch} seq={setting.seq}{past} pass={way} "
+        f"{first.network.name}{suffix}: batch={setting.batch} seq={setting.seq}{past} pass={way} "
         f"dtype={setting.dtype} stack={setting.stack.name}"
     )
 
 
-def _label(by: str, each: PassTime, one: KernelTime) -> str:
+def _label(by: str, part: PassTime, kernel: KernelTime) -> str:
     if by == "class":
-        return one.kind
+        return kernel.kind
     if by == "operator":
-        return one.prediction.algorithm
+        return kernel.prediction.algorithm
     if by == "layer":
-        return f"{each.segment}, {each.way}" + (f" x {each.repeat}" if each.repeat > 1 else "")
-    return f"{each.segment}, {one.name}"
+        return f"{part.segment}, {part.way}" + (f" x {part.repeat}" if part.repeat > 1 else "")
+    return f"{part.segment}, {kernel.name}"
 
 
-def _rows(found: NetworkPrediction, by: str) -> Iterator[Row]:
+def _rows(network: NetworkPrediction, by: str) -> Iterator[Row]:
     """The lines of one network; the last is their sum."""
     groups: dict[str, list[tuple[PassTime, KernelTime]]] = {}
-    for each in found.passes:
-        for one in each.kernels:
-            groups.setdefault(_label(by, each, one), []).append((each, one))
+    for part in network.passes:
+        for kernel in part.kernels:
+            groups.setdefault(_label(by, part, kernel), []).append((part, kernel))
     names = list(groups)
     if by in ("class", "operator"):
         names.sort(key=lambda name: -_seconds(groups[name]))
     for name in names:
-        yield _row(found, by, name, groups[name])
-    every = [pair for group in groups.values() for pair in group]
-    host = found.seconds - _seconds(every)
-    yield {**_row(found, by, _HOST, []), "time_us": host * 1e6, "share": host / found.seconds}
-    whole = _row(found, by, "all", every)
-    yield {**whole, "time_us": found.seconds * 1e6, "share": 1.0, "limiter": ""}
+        yield _row(network, by, name, groups[name])
+    pairs = [pair for group in groups.values() for pair in group]
+    host = network.seconds - _seconds(pairs)
+    yield {**_row(network, by, _HOST, []), "time_us": host * 1e6, "share": host / network.seconds}
+    total = _row(network, by, "all", pairs)
+    yield {**total, "time_us": network.seconds * 1e6, "share": 1.0, "limiter": ""}
 
 
 def _seconds(group: Sequence[tuple[PassTime, KernelTime]]) -> float:
-    return sum(each.repeat * one.seconds for each, one in group)
+    return sum(part.repeat * kernel.seconds for part, kernel in group)
 
 
 def _row(
-    found: NetworkPrediction, by: str, name: str, group: Sequence[tuple[PassTime, KernelTime]]
+    network: NetworkPrediction, by: str, name: str, group: Sequence[tuple[PassTime, KernelTime]]
 ) -> Row:
-    runs = [(each.repeat * one.launches, one.prediction) for each, one in group]
-    flops = sum(times * one.work for times, one in runs if one.flops["matrix"])
-    moved = sum(times * one.bytes["hbm"] for times, one in runs)
-    by_limiter: dict[str, float] = {}
-    for each, one in group:
-        by_limiter[one.limiter] = by_limiter.get(one.limiter, 0.0) + each.repeat * one.seconds
+    runs = [(part.repeat * kernel.launches, kernel.prediction) for part, kernel in group]
+    flops = sum(times * run.work for times, run in runs if run.flops["matrix"])
+    traffic = sum(times * run.bytes["hbm"] for times, run in runs)
+    limiters: dict[str, float] = {}
+    for part, kernel in group:
+        limiters[kernel.limiter] = limiters.get(kernel.limiter, 0.0) + part.repeat * kernel.seconds
     seconds = _seconds(group)
     return {
-        "network": found.network.name,
-        "device": found.device,
+        "network": network.network.name,
+        "device": network.device,
         by: name,
-        "kernels": sum(each.repeat * one.launches for each, one in group) or None,
+        "kernels": sum(part.repeat * kernel.launches for part, kernel in group) or None,
         "time_us": seconds * 1e6,
-        "share": seconds / found.seconds,
+        "share": seconds / network.seconds,
         "flops": flops,
-        "hbm_bytes": moved or None,
-        "intensity": flops / moved if flops and moved else None,
-        "limiter": max(by_limiter, key=by_limiter.__getitem__) if by_limiter else "",
+        "hbm_bytes": traffic or None,
+        "intensity": flops / traffic if flops and traffic else None,
+        "limiter": max(limiters, key=limiters.__getitem__) if limiters else "",
     }
 
 
-def _sentence(found: NetworkPrediction) -> str:
+def _sentence(network: NetworkPrediction) -> str:
     """The range, the split between the passes, and the main limiter."""
-    ends = f"{micros(found.low_seconds * 1e6)} to {micros(found.high_seconds * 1e6)}"
-    first, *_ = found.limiters.items()
-    said = f"{found.device}: {micros(found.seconds * 1e6)} ({ends})"
-    if found.setting.training:
-        said += (
-            f", forward {micros(found.forward_seconds * 1e6)}, "
-            f"backward {micros(found.backward_seconds * 1e6)}"
+    ends = f"{micros(network.low_seconds * 1e6)} to {micros(network.high_seconds * 1e6)}"
+    first, *_ = network.limiters.items()
+    sentence = f"{network.device}: {micros(network.seconds * 1e6)} ({ends})"
+    if network.setting.training:
+        sentence += (
+            f", forward {micros(network.forward_seconds * 1e6)}, "
+            f"backward {micros(network.backward_seconds * 1e6)}"
         )
-    return f"{said}; {first[1] / found.seconds:.0%} of it is limited by {first[0]}"
+    return f"{sentence}; {first[1] / network.seconds:.0%} of it is limited by {first[0]}"
 
 
 def points(found: NetworkPrediction) -> list[Kernel]:
     """A roofline point for each class that has arithmetic: its rate, and its FLOP per byte."""
     groups: dict[str, list[tuple[PassTime, KernelTime]]] = {}
-    for each in found.passes:
-        for one in each.kernels:
-            groups.setdefault(one.kind, []).append((each, one))
-    made = []
+    for part in found.passes:
+        for kernel in part.kernels:
+            groups.setdefault(kernel.kind, []).append((part, kernel))
+    kernels = []
     for kind, group in groups.items():
-        runs = [(each.repeat * one.launches, one.prediction) for each, one in group]
-        matrix = any(one.flops["matrix"] for _, one in runs)
-        work = sum(times * one.work for times, one in runs if one.flops["matrix"] or not matrix)
-        moved = {
-            level: sum(times * one.bytes[level] for times, one in runs)
+        runs = [(part.repeat * kernel.launches, kernel.prediction) for part, kernel in group]
+        matrix = any(run.flops["matrix"] for _, run in runs)
+        work = sum(times * run.work for times, run in runs if run.flops["matrix"] or not matrix)
+        traffic = {
+            level: sum(times * run.bytes[level] for times, run in runs)
             for level in runs[0][1].bytes
         }
         if work:
-            made.append(
+            kernels.append(
                 Kernel(
                     kind,
                     found.device,
                     work / _seconds(group),
-                    {level: work / size for level, size in moved.items() if size},
+                    {level: work / size for level, size in traffic.items() if size},
                     matrix=matrix,
                 )
             )
-    return made
+    return kernels
 
 
-def _assumed(found: Sequence[NetworkPrediction]) -> list[str]:
-    said = dict.fromkeys(line for one in found for line in one.assumptions)
-    return [f"assumed: {line}" for line in said]
+def _assumptions(predictions: Sequence[NetworkPrediction]) -> list[str]:
+    lines = dict.fromkeys(line for p in predictions for line in p.assumptions)
+    return [f"assumed: {line}" for line in lines]
 
 
 __all__ = ["BY", "data", "points", "report"]

@@ -80,9 +80,9 @@ def layers(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Report
         Column("device", lambda row: row["device_bytes"], binary),
     ]
     fitting = [row for row in rows if row["fits"]]
-    more = len(rows) - len(fitting)
-    if more:
-        notes = [*notes, f"{more} further numbers of layers do not fit"]
+    rest = len(rows) - len(fitting)
+    if rest:
+        notes = [*notes, f"{rest} further numbers of layers do not fit"]
     return Report("layers", fitting, columns, title, notes=list(notes))
 
 
@@ -99,8 +99,8 @@ def _micro(header: str, key: str) -> Column:
 
 
 def _rate() -> Column:
-    return Column("tokens/s", lambda row: row["tokens_per_s"], _three)
+    return Column("tokens/s", lambda row: row["tokens_per_s"], _three_digits)
 
 
-def _three(value: Any) -> str:
+def _three_digits(value: Any) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -69,13 +69,13 @@ class Page:
         if self.width is None and self.style in WIDE:
             from matplotlib import rcParams
 
-            given, tall = rcParams["figure.figsize"]
+            broad, tall = rcParams["figure.figsize"]
             if columns == 1 and width > 1.2 * height:  # the format of the style as it is
-                return given, self.height or tall
-            given = given if columns == 1 else WIDE[self.style]
+                return broad, self.height or tall
+            broad = broad if columns == 1 else WIDE[self.style]
         else:
-            given = self.width or width
-        return given, self.height or given * height / width
+            broad = self.width or width
+        return broad, self.height or broad * height / width
 
 
 @contextmanager

@@ -46,8 +46,8 @@ class Front:
 
     def points(self, rows: Sequence[Row]) -> np.ndarray:
         """Both quantities of `rows`, of shape (n, 2)."""
-        found = [[float(row[name]) for name in (self.x, self.y)] for row in rows]
-        return np.array(found).reshape(-1, 2)
+        pairs = [[float(row[name]) for name in (self.x, self.y)] for row in rows]
+        return np.array(pairs).reshape(-1, 2)
 
 
 def pareto_chart(
@@ -67,8 +67,8 @@ def pareto_chart(
     page = page or Page()
     ordered = sorted(front.rows, key=lambda row: (float(row[front.x]), -float(row[front.y])))
     points = front.points(ordered)
-    title = f"{front.operator}: {_named(front.x)} against {_named(front.y).lower()}, least of both"
-    caption = [_said(front)]
+    title = f"{front.operator}: {_label(front.x)} against {_label(front.y).lower()}, least of both"
+    caption = [_sentence(front)]
     with styled(page) as palette:
         figure = Figure(figsize=page.size(5.4, 4.0), layout="constrained")
         axes = figure.add_subplot()
@@ -90,46 +90,41 @@ def _marks(axes: Axes, front: Front, ordered: Sequence[Row], palette: Palette) -
     """Draw the front, and dominated rows behind it."""
     points = front.points(ordered)
     names = [str(row["device"]) for row in (*ordered, *front.others)]
-    looks = _looks(palette, list(dict.fromkeys(names)))
-    _others(axes, front, looks, palette)
+    looks = {device: palette.look(i) for i, device in enumerate(dict.fromkeys(names))}
+    _rest(axes, front, looks, palette)
     for device in dict.fromkeys(str(row["device"]) for row in ordered):
-        mine = points[[row["device"] == device for row in ordered]]
+        dots = points[[row["device"] == device for row in ordered]]
         colour, marker = looks[device]
         axes.plot(
-            *mine.T, linestyle="none", marker=marker, markersize=4.5 * palette.scale,
+            *dots.T, linestyle="none", marker=marker, markersize=4.5 * palette.scale,
             color=colour, label=device, zorder=4, gid=f"front-{device}",
         )  # fmt: skip
 
 
-def _named(name: str) -> str:
+def _label(name: str) -> str:
     return _NAMES.get(name, name)
 
 
-def _said(front: Front) -> str:
+def _sentence(front: Front) -> str:
     """Number of rows that the front dominates, in words."""
     count = len(front.rows)
     rest = max(front.matched - count, 0)
     beats = f"{count:,} of {max(front.matched, count):,} cases are beaten by none in both"
     if not rest:
         return f"{beats}."
-    shown = f", an even sample of {len(front.others):,}" if len(front.others) < rest else ""
-    return f"{beats}; the pale marks are the others{shown}."
+    sample = f", an even sample of {len(front.others):,}" if len(front.others) < rest else ""
+    return f"{beats}; the pale marks are the others{sample}."
 
 
-def _looks(palette: Palette, devices: list[str]) -> dict[str, tuple[str, str]]:
-    """A colour and a shape for each device."""
-    return {device: palette.look(i) for i, device in enumerate(devices)}
-
-
-def _others(axes: Axes, front: Front, looks: dict[str, tuple[str, str]], palette: Palette) -> None:
+def _rest(axes: Axes, front: Front, looks: dict[str, tuple[str, str]], palette: Palette) -> None:
     """Draw the dominated rows, pale."""
     for device, (colour, marker) in looks.items():
-        mine = [row for row in front.others if row["device"] == device and _finite(front, row)]
-        kept = {str(row["device"]) for row in front.rows}
+        rows = [row for row in front.others if row["device"] == device and _finite(front, row)]
+        devices = {str(row["device"]) for row in front.rows}
         axes.plot(
-            *front.points(mine).T, linestyle="none", marker=marker, color=colour, alpha=0.25,
+            *front.points(rows).T, linestyle="none", marker=marker, color=colour, alpha=0.25,
             markersize=3 * palette.scale, markeredgewidth=0, zorder=1, gid=f"beaten-{device}",
-            label=f"{device}, beaten" if device not in kept and mine else "_hidden",
+            label=f"{device}, beaten" if device not in devices and rows else "_hidden",
         )  # fmt: skip
 
 
@@ -139,9 +134,9 @@ def _finite(front: Front, row: Row) -> bool:
 
 def _rows(front: Front, ordered: Sequence[Row]) -> list[Row]:
     """The drawn numbers: one row for each mark."""
-    found: list[Row] = [{"what": "front", **row} for row in ordered]
+    marks: list[Row] = [{"what": "front", **row} for row in ordered]
     others = [{"what": "sampled", **row} for row in front.others if _finite(front, row)]
-    return [*found, *others]
+    return [*marks, *others]
 
 
 def _frame(axes: Axes, front: Front, points: np.ndarray) -> None:
@@ -150,16 +145,16 @@ def _frame(axes: Axes, front: Front, points: np.ndarray) -> None:
 
     beaten = front.points([row for row in front.others if _finite(front, row)])
     values = np.concatenate([points, beaten])
-    for axis, name, mine, scale in (
+    for axis, name, numbers, scale in (
         (axes.xaxis, front.x, values[:, 0], axes.set_xscale),
         (axes.yaxis, front.y, values[:, 1], axes.set_yscale),
     ):
-        if mine.min() > 0 and mine.max() > 8 * mine.min():
+        if numbers.min() > 0 and numbers.max() > 8 * numbers.min():
             scale("log")
-        show = _shown(name)
+        show = _formatter(name)
         axis.set_major_formatter(FuncFormatter(lambda value, _, show=show: show(value)))
         axis.set_minor_formatter(NullFormatter())
-        axis.set_label_text(_named(name))
+        axis.set_label_text(_label(name))
 
 
 def _ticks(axes: Axes) -> None:
@@ -171,7 +166,7 @@ def _ticks(axes: Axes) -> None:
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
 
 
-def _shown(name: str) -> Any:
+def _formatter(name: str) -> Any:
     if name.endswith("_us"):
         return lambda value: seconds(value / 1e6)
     unit = "B" if "bytes" in name else "FLOP" if "flops" in name else ""
@@ -192,11 +187,11 @@ def _name(
     places = axes.transData.transform(points)
     middle = axes.transAxes.transform((0.5, 0.5))[0]
     for i in sorted({round(i) for i in np.linspace(0, last, min(_NAMED, len(rows)))}):
-        said = " ".join(f"{name}={rows[i][name]}" for name in identity)
+        text = " ".join(f"{name}={rows[i][name]}" for name in identity)
         # Away from the nearer edge, and above or below the staircase, clear of its steps.
         left = places[i, 0] <= middle
         axes.annotate(
-            said,
+            text,
             points[i],
             xytext=(5, 4) if left else (-5, -10),
             textcoords="offset points",

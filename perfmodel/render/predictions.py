@@ -42,7 +42,7 @@ def report(
     return Report(
         "predictions",
         rows,
-        [*_who(examples, varying), *map(_dimension, tile), *_summary(examples)],
+        [*_identity(examples, varying), *map(_dimension, tile), *_summary(examples)],
         title=_title(examples, varying, follows),
         notes=[*why, *basis(examples)],
         examples=examples,
@@ -59,8 +59,8 @@ def terms(
         "device": len({row["device"] for row in examples}) > 1,
         "kernel": len({(row["schedule"], row.get("implementation")) for row in examples}) > 1,
     }
-    who = [column for column in _who(examples, varying) if many.get(column.header, True)]
-    return all_terms.report(rows, who, [*why, *basis(examples)])
+    columns = [column for column in _identity(examples, varying) if many.get(column.header, True)]
+    return all_terms.report(rows, columns, [*why, *basis(examples)])
 
 
 def labels(rows: Sequence[Row], varying: Sequence[str]) -> list[str]:
@@ -72,14 +72,14 @@ def labels(rows: Sequence[Row], varying: Sequence[str]) -> list[str]:
         sizes = (f"{n}={problem[n]}" if n in problem else f"no {n}" for n in varying)
         return " ".join([row["device"], kernel, *sizes])
 
-    found = [label(row, row.get("implementation") or row["schedule"]) for row in rows]
-    if len({*found}) == len(found):
-        return found
-    found = [label(row, row["schedule"]) for row in rows]
-    if len({*found}) == len(found):
-        return found
+    names = [label(row, row.get("implementation") or row["schedule"]) for row in rows]
+    if len({*names}) == len(names):
+        return names
+    names = [label(row, row["schedule"]) for row in rows]
+    if len({*names}) == len(names):
+        return names
     tiles = (" ".join(f"{k}={v:.0f}" for k, v in row["tile"].items()) for row in rows)
-    return [f"{name} {tile}" for name, tile in zip(found, tiles, strict=True)]
+    return [f"{name} {tile}" for name, tile in zip(names, tiles, strict=True)]
 
 
 def _title(examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str, str]) -> str:
@@ -90,7 +90,7 @@ def _title(examples: Sequence[Row], varying: Sequence[str], follows: Mapping[str
     return f"{row['algorithm']}: {' '.join(fixed)}"
 
 
-def _who(examples: Sequence[Row], varying: Sequence[str]) -> list[Column]:
+def _identity(examples: Sequence[Row], varying: Sequence[str]) -> list[Column]:
     return [text("device", "device"), _kernel(examples), *(_problem(name) for name in varying)]
 
 
@@ -98,7 +98,7 @@ def _kernel(examples: Sequence[Row]) -> Column:
     """Columns of the library's kernel and its schedule; on a narrow terminal only one of the
     two."""
 
-    def both(row: Row) -> str:
+    def full_name(row: Row) -> str:
         kernel, schedule = row.get("implementation"), row["schedule"]
         return f"{kernel} ({schedule})" if kernel else str(schedule)
 
@@ -106,9 +106,9 @@ def _kernel(examples: Sequence[Row]) -> Column:
     for row in examples:
         key = (row["device"], row.get("implementation") or "")
         schedules.setdefault(key, set()).add(row["schedule"])
-    apart = all(len(found) == 1 for found in schedules.values())
+    distinct = all(len(names) == 1 for names in schedules.values())
     brief = Column("kernel", lambda row: row.get("implementation") or row["schedule"], number=False)
-    return Column("kernel", both, number=False, fold=24, brief=brief if apart else None)
+    return Column("kernel", full_name, number=False, fold=24, brief=brief if distinct else None)
 
 
 def _problem(name: str) -> Column:
@@ -136,17 +136,17 @@ def _rate(row: Row) -> str:
 
 def _memory(row: Row) -> str:
     """Bytes in the device's own memory, and bytes elsewhere."""
-    beyond = (
-        f" + {binary(held)} {name}" for name, held in row["footprints"].items() if name != "hbm"
+    others = (
+        f" + {binary(size)} {name}" for name, size in row["footprints"].items() if name != "hbm"
     )
-    return binary(row["footprint_bytes"]) + "".join(beyond) + ("" if row["fits"] else "*")
+    return binary(row["footprint_bytes"]) + "".join(others) + ("" if row["fits"] else "*")
 
 
 def _limiter(row: Row) -> str:
     """The limiter, and the runner-up as a share of it."""
-    limiter, next_one, times = row["limiter"], row["runner_up"], row["terms_us"]
-    share, called = times[next_one] / times[limiter], row["levels"]
-    return f"{called.get(limiter, limiter)} ({called.get(next_one, next_one)} {share:.0%})"
+    limiter, second, times = row["limiter"], row["runner_up"], row["terms_us"]
+    share, names = times[second] / times[limiter], row["levels"]
+    return f"{names.get(limiter, limiter)} ({names.get(second, second)} {share:.0%})"
 
 
 def _limiter_colour(row: Row) -> str:
@@ -157,18 +157,18 @@ def _limiter_colour(row: Row) -> str:
     return "cyan" if limiter in (*row["levels"], "shared") else "yellow"
 
 
-def _called(rows: Sequence[Row]) -> dict[str, str]:
+def _headers(rows: Sequence[Row]) -> dict[str, str]:
     """Headers of the memory levels: their names on the devices shown."""
     names: dict[str, list[str]] = {}
     for row in rows:
         for level, name in row["levels"].items():
             names.setdefault(level, []).append(name)
-    return {level: together(found, _GENERIC.get(level, level)) for level, found in names.items()}
+    return {level: together(titles, _GENERIC.get(level, level)) for level, titles in names.items()}
 
 
 def _summary(examples: Sequence[Row]) -> list[Column]:
-    called = _called(examples)
-    outside = ["hbm", *(name for name in called if name not in OWN)]
+    names = _headers(examples)
+    levels = ["hbm", *(name for name in names if name not in OWN)]
     limiter = Column(
         "limiter",
         lambda row: row["levels"].get(row["limiter"], row["limiter"]),
@@ -181,8 +181,8 @@ def _summary(examples: Sequence[Row]) -> list[Column]:
         Column("limiter (next)", _limiter, number=False, brief=limiter, style=_limiter_colour),
         Column("rate", _rate, rank=1),
         *(
-            _nested(called.get(name, name), "bytes", name, quantity("B"), 2 if name == "hbm" else 1)
-            for name in outside
+            _nested(names.get(name, name), "bytes", name, quantity("B"), 2 if name == "hbm" else 1)
+            for name in levels
         ),
         _nested("FLOP/B", "arithmetic_intensity", "hbm", ratio, 4),
         Column("memory", _memory, rank=3, style=lambda row: "" if row["fits"] else "red"),

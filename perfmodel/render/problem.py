@@ -29,10 +29,10 @@ def spoken(operator: str, fields: Mapping[str, Any]) -> str:
 
 def _parts(fields: Mapping[str, Any]) -> Iterator[str]:
     for name, value in fields.items():
-        other = _OTHERS.get(name)
+        source = _OTHERS.get(name)
         if name in ("dtype", "direction") or not value or (name, value) == ("batch", 1):
             continue
-        if other is not None and fields.get(other) == value:
+        if source is not None and fields.get(source) == value:
             continue
         words = name.replace("_", " ")
         if value is True:

@@ -16,10 +16,10 @@ SHOWN = 8
 
 def lines(refused: Refused) -> list[str]:
     """Notes under a table."""
-    found = [f"left out: {words}: {reason}" for words, reason in refused[:SHOWN]]
+    notes = [f"left out: {words}: {reason}" for words, reason in refused[:SHOWN]]
     if len(refused) > SHOWN:
-        found.append(f"left out: {len(refused) - SHOWN:,} more (--format json lists all)")
-    return found
+        notes.append(f"left out: {len(refused) - SHOWN:,} more (--format json lists all)")
+    return notes
 
 
 def head(refused: Refused, what: str) -> Row:

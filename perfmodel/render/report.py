@@ -71,16 +71,16 @@ def text(header: str, key: str, *, wrap: int = 0, fold: int = 0, rank: int = 0) 
 
 def listed(items: Sequence[str], most: int) -> str:
     """As many items as fit into `most` characters, at least one; then the total number."""
-    whole = ", ".join(items)
-    if len(whole) <= most or len(items) < 2:
-        return whole
+    line = ", ".join(items)
+    if len(line) <= most or len(items) < 2:
+        return line
     count = len(items) - 1
-    while count > 1 and len(_begun(items, count)) > most:
+    while count > 1 and len(_head(items, count)) > most:
         count -= 1
-    return _begun(items, count)
+    return _head(items, count)
 
 
-def _begun(items: Sequence[str], count: int) -> str:
+def _head(items: Sequence[str], count: int) -> str:
     return ", ".join([*items[:count], f"... ({len(items)})"])
 
 

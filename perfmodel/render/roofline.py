@@ -50,20 +50,20 @@ def roofline_chart(
     page = page or Page()
     _check(devices, kernels)
     with styled(page) as palette:
-        said = page.titled(title)
-        known: list[str] = []
+        heading = page.titled(title)
+        names: list[str] = []
         for last in (False, False, True, True):  # the caption names them, which takes room
-            figure, unplaced = _drawn(devices, kernels, said, note, page, palette, known)
-            if set(unplaced) == set(known) or (last and set(unplaced) < set(known)):
+            figure, unplaced = _figure(devices, kernels, heading, note, page, palette, names)
+            if set(unplaced) == set(names) or (last and set(unplaced) < set(names)):
                 break
-            known = list(dict.fromkeys([*(known if last else ()), *unplaced]))
+            names = list(dict.fromkeys([*(names if last else ()), *unplaced]))
     return Chart(
         figure,
         f"Roofline of {', '.join(device.device for device in devices)}"
         + (f": {title}" if title else ""),
         " ".join([*_sentences(devices, kernels), *foot.caption(devices, kernels, note)]),
         list(_rows(devices, kernels)),
-        foot.caption(devices, kernels, note, known),
+        foot.caption(devices, kernels, note, names),
         page,
     )
 
@@ -88,16 +88,16 @@ def grid(count: int) -> tuple[int, int]:
     return math.ceil(count / columns), columns
 
 
-def _drawn(
+def _figure(
     devices: Sequence[Roofs],
     kernels: Sequence[Kernel],
     title: str,
     note: str,
     page: Page,
     palette: Palette,
-    known: Sequence[str],
+    names: Sequence[str],
 ) -> tuple[Figure, list[str]]:
-    """The figure, and the labels without room; `known` are those that the caption names."""
+    """The figure, and the labels without room; `names` are those that the caption names."""
     from matplotlib.figure import Figure
 
     rows, columns = grid(len(devices))
@@ -105,7 +105,7 @@ def _drawn(
         max(6.0, 4.2 * columns), 3.3 * rows + (1.2 if page.caption else 0.8), columns=columns
     )
     figure = Figure(figsize=(width, height))
-    lines = foot.caption(devices, kernels, note, known) if page.caption else []
+    lines = foot.caption(devices, kernels, note, names) if page.caption else []
     below = foot.draw(figure, devices, kernels, lines, palette)
     above = _title(figure, title, palette)
     limits = _limits(devices, kernels)
@@ -113,9 +113,9 @@ def _drawn(
     for i, device in enumerate(devices):
         left, bottom, across, up = _box(i, len(devices), (width, height), (below, above), palette)
         axes = figure.add_axes((left / width, bottom / height, across / width, up / height))
-        mine = kernels_of(device, kernels)
+        runs = kernels_of(device, kernels)
         frame = Frame(*limits, across, up)
-        unplaced += _panel(Panel(axes, device, frame, Places(across, up), palette), mine)
+        unplaced += _panel(Panel(axes, device, frame, Places(across, up), palette), runs)
         if i % columns:
             axes.set_ylabel("")
     return figure, list(dict.fromkeys(unplaced))
@@ -146,23 +146,23 @@ def _box(
     i: int,
     count: int,
     size: tuple[float, float],
-    taken: tuple[float, float],
+    margins: tuple[float, float],
     palette: Palette,
 ) -> tuple[float, float, float, float]:
     """Left, bottom, width and height of a panel, in inches; the last row is as wide as the rest."""
-    below, above = taken
+    below, above = margins
     rows, columns = grid(count)
     row, column = divmod(i, columns)
-    left, right, gap, top, between = (n * palette.scale for n in (0.66, 0.2, 0.55, 0.27, 0.75))
-    here = min(columns, count - row * columns)
-    width = (size[0] - left - right - gap * (here - 1)) / here
-    height = (size[1] - below - above - top - between * (rows - 1)) / rows
+    left, right, gap, top, row_gap = (n * palette.scale for n in (0.66, 0.2, 0.55, 0.27, 0.75))
+    panels = min(columns, count - row * columns)
+    width = (size[0] - left - right - gap * (panels - 1)) / panels
+    height = (size[1] - below - above - top - row_gap * (rows - 1)) / rows
     if width < 1 or height < 0.9:
         raise ProblemError(
             f"{size[0]:.3g} x {size[1]:.3g} inches are too small for this chart; give it more "
             "room, or leave the caption out"
         )
-    bottom = size[1] - above - top - height - row * (height + between)
+    bottom = size[1] - above - top - height - row * (height + row_gap)
     return left + column * (width + gap), bottom, width, height
 
 
@@ -175,12 +175,12 @@ def _limits(
         for device in devices
         for roof in device.levels.values()
     ]
-    drawn = {level for device in devices for level in device.levels}
+    levels = {level for device in devices for level in device.levels}
     marks = [
         x
         for kernel in kernels
         for level, x in kernel.intensity.items()
-        if level in drawn and 0 < x < math.inf
+        if level in levels and 0 < x < math.inf
     ]
     heights = [k.low_flops_per_s or k.flops_per_s for k in kernels]
     heights += [k.high_flops_per_s or k.flops_per_s for k in kernels]

@@ -132,14 +132,14 @@ def ridges(panel: Panel) -> Iterator[str]:
         )
         words = f"{x:.3g}" if x < 999.5 else f"{x:.0f}"
         foot, height = frame.inches(x, frame.y[0]), frame.inches(x, top)[1]
-        across = 0.075 * palette.scale
-        offered = [
+        offset = 0.075 * palette.scale
+        boxes = [
             text_box(words, palette.small, (foot[0] + side, foot[1] + up), math.pi / 2)
             for up in (0.05, *(step * palette.scale for step in (0.4, 0.7, 1.0, 1.3)))
             if up == 0.05 or up + text_inches(words, palette.small) <= height
-            for side in (-across, across)
+            for side in (-offset, offset)
         ]
-        place = panel.places.best(offered, FAINT)
+        place = panel.places.best(boxes, FAINT)
         if place is None:
             yield f"ridge point {words}"
         else:
@@ -173,10 +173,10 @@ def ceilings(panel: Panel, compute: tuple[Roof, ...]) -> Iterator[str]:
                 zorder=2,
                 gid=f"peak-{roof.name}",
             )
-        yield from _labelled(panel, roof, 0.0, colour, partial(_along, panel, start))
+        yield from _label(panel, roof, 0.0, colour, partial(_ceiling_offers, panel, start))
 
 
-def _along(panel: Panel, start: float, rate: float, words: str) -> Offers:
+def _ceiling_offers(panel: Panel, start: float, rate: float, words: str) -> Offers:
     """Positions along a ceiling for a label, from the right."""
     frame = panel.frame
     left, line = frame.inches(start, rate)
@@ -193,8 +193,8 @@ def diagonals(panel: Panel) -> Iterator[str]:
         if roof.datasheet:
             thin = palette.line * _THIN
             _diagonal(panel, roof.datasheet, device.top.highest, level, thin, f"peak-{level}")
-        offers = partial(_beside, panel)
-        yield from _labelled(panel, roof, frame.angle, panel.colour(level), offers)
+        offers = partial(_diagonal_offers, panel)
+        yield from _label(panel, roof, frame.angle, panel.colour(level), offers)
 
 
 def _diagonal(
@@ -214,7 +214,7 @@ def _diagonal(
     )
 
 
-def _beside(panel: Panel, bandwidth: float, words: str) -> Offers:
+def _diagonal_offers(panel: Panel, bandwidth: float, words: str) -> Offers:
     """Positions along a diagonal for a label, from the left; none for a line that is shorter."""
     frame, top = panel.frame, panel.device.top.value
     sine, cosine = math.sin(frame.angle), math.cos(frame.angle)
@@ -225,12 +225,12 @@ def _beside(panel: Panel, bandwidth: float, words: str) -> Offers:
     if run < 0:
         return []
     steps = [0.1 + run * step / 24 for step in range(25)]
-    on = [(start[0] + x, start[1] + x * sine / cosine) for x in steps]
-    across = (panel.lift * sine, panel.lift * cosine)
-    return [((x - across[0], y + across[1]), (x + across[0], y - across[1])) for x, y in on]
+    points = [(start[0] + x, start[1] + x * sine / cosine) for x in steps]
+    normal = (panel.lift * sine, panel.lift * cosine)
+    return [((x - normal[0], y + normal[1]), (x + normal[0], y - normal[1])) for x, y in points]
 
 
-def _labelled(
+def _label(
     panel: Panel,
     roof: Roof,
     angle: float,
@@ -248,7 +248,7 @@ def _labelled(
 
     def write(words: str, rate: float, sides: int = 2) -> bool:
         places = [place for pair in offers(rate, words) for place in pair[:sides]]
-        boxes = [replace(text_box(words, points, at, angle), height=reach) for at in places]
+        boxes = [replace(text_box(words, points, p, angle), height=reach) for p in places]
         place = panel.places.best(boxes, FAINT)
         if place is not None:
             panel.frame.write(panel.axes, words, place, points, colour)

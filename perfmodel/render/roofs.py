@@ -150,19 +150,19 @@ class Roofs:
     def ceiling(self, kernel: Kernel) -> Roof:
         """The compute ceiling of a kernel: its type's, else the highest of its unit."""
         if kernel.matrix and self.matrix:
-            mine = [roof for roof in self.matrix if kernel.dtype in roof.types]
-            return max(mine or self.matrix, key=lambda roof: roof.highest)
+            candidates = [roof for roof in self.matrix if kernel.dtype in roof.types]
+            return max(candidates or self.matrix, key=lambda roof: roof.highest)
         return max(self.vector or self.matrix, key=lambda roof: roof.highest)
 
     def bound(self, kernel: Kernel) -> tuple[Roof, float]:
         """The lowest peak for a kernel at its intensities, and the FLOP/s that it allows."""
         top = self.ceiling(kernel)
-        found = [(top, top.highest)]
+        bounds = [(top, top.highest)]
         for level, roof in self.levels.items():
             intensity = kernel.intensity.get(level, 0.0)
             if 0 < intensity < math.inf:
-                found.append((roof, attainable(math.inf, roof.highest, intensity)))
-        return min(found, key=lambda item: item[1])
+                bounds.append((roof, attainable(math.inf, roof.highest, intensity)))
+        return min(bounds, key=lambda item: item[1])
 
     def share(self, kernel: Kernel) -> float:
         """A kernel's rate over the rate that the lowest peak allows."""
@@ -195,16 +195,16 @@ def roofs(device: Device, dtypes: Sequence[str], levels: Sequence[str] = LEVELS)
     Types with equal rates share a ceiling. Raises `ProblemError` for a type without a rate on the
     device, and `UnknownName` for an unknown level.
     """
-    known = (*LEVELS, *LINKS)
+    names = (*LEVELS, *LINKS)
     for level in levels:
-        if level not in known:
-            raise UnknownName("memory level", level, known)
-    there = {level: found for level in levels if (found := device.level(level)) is not None}
-    drawn = {level: roof for level in there if (roof := _level(device, level)) is not None}
+        if level not in names:
+            raise UnknownName("memory level", level, names)
+    specs = {level: spec for level in levels if (spec := device.level(level)) is not None}
+    bandwidths = {level: roof for level in specs if (roof := _level(device, level)) is not None}
     vector, matrix = _vector(device), _matrix(device, dtypes)
     if not matrix and not vector:
         raise ProblemError(f"{device.slug} has no compute rate to draw")
-    if not drawn:
+    if not bandwidths:
         raise ProblemError(f"{device.slug} has no bandwidth for {', '.join(levels)}")
     special = device.special_per_clock
     return Roofs(
@@ -212,9 +212,9 @@ def roofs(device: Device, dtypes: Sequence[str], levels: Sequence[str] = LEVELS)
         device.name,
         matrix,
         vector,
-        drawn,
+        bandwidths,
         None if special is None else special * device.units * device.boost_hz,
-        tuple(there[level].short for level in there if level not in drawn),
+        tuple(specs[level].short for level in specs if level not in bandwidths),
     )
 
 
@@ -231,17 +231,17 @@ def _matrix(device: Device, dtypes: Sequence[str]) -> tuple[Roof, ...]:
     measured = device.measured.matrix if device.measured else {}
     best = {str(name): rate.si for name, rate in measured.items()}
     peaks = {str(name): fact.si for name, fact in device.compute.matrix.items()}
-    found = []
+    ceilings = []
     for rate, names in by_rate.items():
         fact = next(f for name, f in device.compute.matrix.items() if str(name) == names[0])
-        alike = [name for name in best if name in peaks and peaks[name] == rate]
-        reached = max((best[name] for name in alike), default=None)
+        types = [name for name in best if name in peaks and peaks[name] == rate]
+        maximum = max((best[name] for name in types), default=None)
         unit = "OP/s" if all(name.startswith("int") for name in names) else "FLOP/s"
         roof = Roof(f"{'/'.join(names)} matrix", rate, unit, fact.status, types=tuple(names))
-        if reached:
-            roof = replace(roof, value=reached, status="measured", datasheet=rate)
-        found.append(roof)
-    return tuple(found)
+        if maximum:
+            roof = replace(roof, value=maximum, status="measured", datasheet=rate)
+        ceilings.append(roof)
+    return tuple(ceilings)
 
 
 def _vector(device: Device) -> tuple[Roof, ...]:

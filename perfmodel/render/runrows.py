@@ -28,18 +28,18 @@ def report(table: pd.DataFrame, fields: Fields, case: Iterable[str], *, micro: b
     ratios = table[fields.predicted] / table[fields.measured]
     runs = table.assign(row=range(1, len(table) + 1), ratio=ratios)
     furthest = ratios.map(lambda ratio: math.inf if ratio != ratio else abs(math.log(ratio)))
-    shown = runs.loc[furthest.sort_values(ascending=False).index[:MOST].sort_values()]
-    named = [name for name in case if name in shown and not _blank(shown[name]).all()]
-    varied = [name for name in named if shown[name].astype("str").nunique() > 1]
-    alike = [f"{name} {shown[name].iloc[0]}" for name in named if name not in varied]
+    excerpt = runs.loc[furthest.sort_values(ascending=False).index[:MOST].sort_values()]
+    names = [name for name in case if name in excerpt and not _blank(excerpt[name]).all()]
+    varying = [name for name in names if excerpt[name].astype("str").nunique() > 1]
+    common = [f"{name} {excerpt[name].iloc[0]}" for name in names if name not in varying]
     show = micros if micro else lambda value: f"{value:.4g}"
-    left = len(table) - len(shown)
+    rest = len(table) - len(excerpt)
     return Report(
         "runs",
-        [_plain(row) for row in shown.to_dict("records")],
+        [_row(row) for row in excerpt.to_dict("records")],
         [
             integer("row", "row"),
-            *(text(name, name) for name in varied),
+            *(text(name, name) for name in varying),
             _number("measured", fields.measured, show),
             _number("predicted", fields.predicted, show),
             fixed("ratio", "ratio", 2),
@@ -48,12 +48,12 @@ def report(table: pd.DataFrame, fields: Fields, case: Iterable[str], *, micro: b
             text("verdict", "verdict", rank=3),
             *(
                 [text("reason", "reason", wrap=60, fold=30)]
-                if (shown["reason"] != "").any()
+                if (excerpt["reason"] != "").any()
                 else []
             ),
         ],
-        title=f"in all rows: {', '.join(alike)}" if alike else "",
-        notes=[f"{left} rows less far off are not shown (--output writes all)"] if left else [],
+        title=f"in all rows: {', '.join(common)}" if common else "",
+        notes=[f"{rest} rows less far off are not shown (--output writes all)"] if rest else [],
     )
 
 
@@ -61,7 +61,7 @@ def _blank(column: pd.Series[Any]) -> pd.Series[bool]:
     return column.isna() | (column.astype("str") == "")
 
 
-def _plain(row: Mapping[Hashable, Any]) -> dict[str, Any]:
+def _row(row: Mapping[Hashable, Any]) -> dict[str, Any]:
     """A row with None for each missing value."""
     return {
         str(name): None if value is None or value != value else value for name, value in row.items()

@@ -47,7 +47,7 @@ def scatter_chart(
         raise TableError("no row has a prediction, so there is nothing to draw")
     page = page or Page()
     outliers = _outliers(table)
-    caption = [f"Band: within ±{BAND:.0%} of the measured time.", *_explained(table, outliers)]
+    caption = [f"Band: within ±{BAND:.0%} of the measured time.", *_explanation(table, outliers)]
     title = f"Predicted against measured time of {len(table):,} runs, by {by}"
     groups = _groups(table[by].astype("str"))
     with styled(page) as palette:
@@ -66,8 +66,8 @@ def scatter_chart(
             if isinstance(handle, Line2D):  # the dots, not the band
                 handle.set_alpha(1)
         dress(figure, page, palette, title, caption)
-    said = [f"{name}: {_error(table[rows])}." for name, rows in groups.items()]
-    return Chart(figure, title, " ".join([*said, *caption]), list(_rows(table, by)), caption, page)
+    text = [f"{name}: {_error(table[rows])}." for name, rows in groups.items()]
+    return Chart(figure, title, " ".join([*text, *caption]), list(_rows(table, by)), caption, page)
 
 
 def _outliers(table: pd.DataFrame) -> list[int]:
@@ -78,16 +78,16 @@ def _outliers(table: pd.DataFrame) -> list[int]:
     return [int(i) for i in worst if misses[i] > np.log(1.5)]
 
 
-def _explained(table: pd.DataFrame, outliers: list[int]) -> list[str]:
+def _explanation(table: pd.DataFrame, outliers: list[int]) -> list[str]:
     """Names of the numbered rows: row number in the table, kernel, and error."""
-    said = []
+    parts = []
     for number, i in enumerate(outliers, 1):
         row = table.iloc[i]
         names = ("implementation", "op", "device")
         kernel = " ".join(str(row[name]) for name in names if row.get(name))
         ratio = row["predicted_us"] / row["measured_us"]
-        said.append(f"{number}: row {table.index[i] + 1}, {kernel}, ×{ratio:.2f}")
-    return [f"Farthest off, predicted over measured: {'; '.join(said)}."] if said else []
+        parts.append(f"{number}: row {table.index[i] + 1}, {kernel}, ×{ratio:.2f}")
+    return [f"Farthest off, predicted over measured: {'; '.join(parts)}."] if parts else []
 
 
 def _number(axes: Axes, row: pd.Series[float], number: int, palette: Palette) -> None:
@@ -123,14 +123,14 @@ def _rows(table: pd.DataFrame, by: str) -> Iterator[dict[str, Any]]:
 def _groups(values: pd.Series[str]) -> dict[str, np.ndarray]:
     """Rows of each value, most frequent first; values without a colour of their own are merged."""
     counts = values.value_counts()
-    kept = list(counts.index)
+    names = list(counts.index)
     rest: list[str] = []
-    if len(kept) > _GROUPS:
-        kept, rest = kept[: _GROUPS - 1], kept[_GROUPS - 1 :]
-    found = {name or "(none)": (values == name).to_numpy() for name in kept}
+    if len(names) > _GROUPS:
+        names, rest = names[: _GROUPS - 1], names[_GROUPS - 1 :]
+    groups = {name or "(none)": (values == name).to_numpy() for name in names}
     if rest:
-        found[f"{len(rest)} others"] = values.isin(rest).to_numpy()
-    return found
+        groups[f"{len(rest)} others"] = values.isin(rest).to_numpy()
+    return groups
 
 
 def _points(

@@ -128,8 +128,8 @@ def _lengths(axes: Axes, lengths: np.ndarray) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     axes.set_xscale("log", base=2)
-    shown = lengths if len(lengths) <= 5 else lengths[:: (len(lengths) + 4) // 5]
-    axes.xaxis.set_major_locator(FixedLocator(shown.tolist()))
+    ticks = lengths if len(lengths) <= 5 else lengths[:: (len(lengths) + 4) // 5]
+    axes.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _length(value)))
     axes.set_xlabel("Sequence length")
@@ -236,10 +236,10 @@ def _memory(axes: Axes, sweeps: Sequence[Sweep], palette: Palette) -> None:
         label="tiled, O(N)",
         gid="memory-tiled",
     )
-    held: dict[float, list[str]] = {}
+    capacities: dict[float, list[str]] = {}
     for item in sweeps:
-        held.setdefault(item.capacity_bytes, []).append(item.device)
-    for capacity, names in held.items():
+        capacities.setdefault(item.capacity_bytes, []).append(item.device)
+    for capacity, names in capacities.items():
         axes.axhline(capacity, color=palette.grey, linewidth=0.6 * palette.line, linestyle=":")
         axes.annotate(
             f"memory of {', '.join(names)}: {binary(capacity)}",
@@ -252,7 +252,7 @@ def _memory(axes: Axes, sweeps: Sequence[Sweep], palette: Palette) -> None:
             color=palette.grey,
         )
     axes.set_yscale("log", base=2)
-    largest = max(*held, sweep.standard_bytes.max())
+    largest = max(*capacities, sweep.standard_bytes.max())
     ends = np.log2(sweep.tiled_bytes.min()), np.log2(largest)
     ticks = 2.0 ** np.arange(int(ends[0]), ends[1] + 3, 3)
     axes.yaxis.set_major_locator(FixedLocator(ticks.tolist()))

@@ -30,7 +30,7 @@ def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Re
     Values that all rows share are in the title. Classes below a hundredth of the time have no
     column.
     """
-    rows = [_row(one, terms=terms) for one in loads]
+    rows = [_row(load, terms=terms) for load in loads]
     common = {key: value for key, value in rows[0].items() if all(r[key] == value for r in rows)}
     columns = [text(key, key) for key in _FORMS if key not in common]
     columns += [_number(name, key) for name, key in (*_AXES, *_TOKENS) if key not in common]
@@ -41,12 +41,12 @@ def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Re
         _ranged("TTFT ms", "ttft_ms"), _ranged("TPOT ms", "tpot_ms"),
         _number("tokens/s", "output_tokens_per_s"),
     ]  # fmt: skip
-    if any(one.of.devices > 1 for one in loads):
+    if any(load.of.devices > 1 for load in loads):
         columns += [_number("a device", "output_tokens_per_s_per_device")]
     columns += [_number(kind, f"token_{kind}_ms") for kind in KINDS if _counts(kind, rows)]
     columns += [] if terms else [text("limiter", "limiter")]
     notes = [*_notes(loads, terms=terms), *lines(refused)]
-    title = _said(loads[0], common)
+    title = _load_title(loads[0], common)
     return Report("loads", rows, columns, title, head=head(refused, "deployment"), notes=notes)
 
 
@@ -55,7 +55,7 @@ def _counts(kind: str, rows: Sequence[Row]) -> bool:
     return any(row.get(f"token_{kind}_ms", 0.0) >= 0.01 * row["tpot_ms"] for row in rows)
 
 
-def _said(first: Served, common: Row) -> str:
+def _load_title(first: Served, common: Row) -> str:
     """The network, and the values that all rows share."""
     words = [first.of.network.name]
     words += [f"{key} {common[key]}" for key in ("weights", "cache") if key in common]
@@ -71,15 +71,15 @@ def _said(first: Served, common: Row) -> str:
 
 def _notes(loads: Sequence[Served], *, terms: bool) -> list[str]:
     """Notes on how to read the numbers."""
-    found = {
-        f"{one.of.engine.name}: no host time is known of it; its kernels' time alone"
-        for one in loads
-        if one.of.engine.name != "ideal" and not one.of.engine.fitted
+    engines = {
+        f"{load.of.engine.name}: no host time is known of it; its kernels' time alone"
+        for load in loads
+        if load.of.engine.name != "ideal" and not load.of.engine.fitted
     }
     classes = ["classes: milliseconds of a time between tokens"] if terms else []
     statistic = loads[0].statistic
-    shown = [] if statistic == "mean" else [f"TTFT: {statistic} of the requests"]
-    return ["TTFT and TPOT with their 80 % ranges", *shown, *classes, *sorted(found)]
+    ttft = [] if statistic == "mean" else [f"TTFT: {statistic} of the requests"]
+    return ["TTFT and TPOT with their 80 % ranges", *ttft, *classes, *sorted(engines)]
 
 
 def size_name(loads: Sequence[Served]) -> str:
@@ -89,20 +89,20 @@ def size_name(loads: Sequence[Served]) -> str:
     )
 
 
-def _row(one: Served, *, terms: bool) -> Row:
-    row = one.as_dict()
-    if one.kind == "full":
+def _row(load: Served, *, terms: bool) -> Row:
+    row = load.as_dict()
+    if load.kind == "full":
         row["size"] = None
-    by_kind = one.load.token.by_kind(one.place) if terms else {}
+    by_kind = load.load.token.by_kind(load.place) if terms else {}
     row |= {f"token_{kind}_ms": seconds * 1e3 for kind, seconds in by_kind.items()}
-    return row | ({"terms_us": one.terms()} if terms else {})
+    return row | ({"terms_us": load.terms()} if terms else {})
 
 
-def _title(of: Sequence[Deployment]) -> str:
+def _network_title(deployments: Sequence[Deployment]) -> str:
     """What is served, with the formats of weights and cache."""
-    weights = " or ".join(dict.fromkeys(one.weights for one in of))
-    caches = " or ".join(dict.fromkeys(one.cache_type for one in of))
-    return f"{of[0].network.name}, weights {weights}, cache {caches}"
+    weights = " or ".join(dict.fromkeys(plan.weights for plan in deployments))
+    caches = " or ".join(dict.fromkeys(plan.cache_type for plan in deployments))
+    return f"{deployments[0].network.name}, weights {weights}, cache {caches}"
 
 
 def _number(header: str, key: str) -> Column:
@@ -132,7 +132,7 @@ def fitting_batch_report(
     """Sequences of each length that fit."""
     return _fitting(
         of, tokens, "tokens", "sequences", refused,
-        lambda one, has, size: (fitting_batch(one, size, has=has), sequence_bytes(one, size)),
+        lambda d, has, size: (fitting_batch(d, size, has=has), sequence_bytes(d, size)),
     )  # fmt: skip
 
 
@@ -141,48 +141,48 @@ def fitting_context_report(
 ) -> Report:
     """Tokens of each sequence that fit, for each batch."""
 
-    def answer(one: Deployment, has: Memory, size: int) -> tuple[int, float]:
-        most = fitting_context(one, size, has=has)
-        return most, size * sequence_bytes(one, most)
+    def answer(plan: Deployment, has: Memory, size: int) -> tuple[int, float]:
+        most = fitting_context(plan, size, has=has)
+        return most, size * sequence_bytes(plan, most)
 
     return _fitting(of, batches, "batch", "context", refused, answer)
 
 
 def _fitting(
-    of: Sequence[Deployment],
+    deployments: Sequence[Deployment],
     sizes: Sequence[int],
-    given: str,
-    asked: str,
+    axis: str,
+    quantity: str,
     refused: Refused,
     answer: Callable[[Deployment, Memory, int], tuple[int, float]],
 ) -> Report:
     rows: list[Row] = []
-    for one in of:
-        has = memory(one)
+    for plan in deployments:
+        has = memory(plan)
         for size in sizes:
-            found, cached = answer(one, has, size)
+            most, cached = answer(plan, has, size)
             rows.append({
-                "network": one.network.name, "device": one.device.slug,
-                "engine": one.engine.name, "weights": one.weights, "cache": one.cache_type,
-                "tensor": one.tensor, "pipeline": one.pipeline,
-                given: size, asked: found, "bytes_per_token": token_bytes(one),
+                "network": plan.network.name, "device": plan.device.slug,
+                "engine": plan.engine.name, "weights": plan.weights, "cache": plan.cache_type,
+                "tensor": plan.tensor, "pipeline": plan.pipeline,
+                axis: size, quantity: most, "bytes_per_token": token_bytes(plan),
                 "cache_bytes": cached, "total_bytes": has.total_bytes,
                 **{f"{name.replace(' ', '_')}_bytes": v for name, v in has.terms().items()},
             })  # fmt: skip
-    apart = [key for key in _FORMS[2:] if len({row[key] for row in rows}) > 1]
-    shown = [text(key, key) for key in (*_FORMS[:2], *apart)]
-    shown += [_number(name, key) for name, key in _AXES if len({row.get(key) for row in rows}) > 1]
-    shown += [
-        _number(given, given),
-        _number(asked, asked),
-        _bytes("cache" if asked == "context" else "each", "cache_bytes"),
+    varying = [key for key in _FORMS[2:] if len({row[key] for row in rows}) > 1]
+    fields = [text(key, key) for key in (*_FORMS[:2], *varying)]
+    fields += [_number(name, key) for name, key in _AXES if len({row.get(key) for row in rows}) > 1]
+    fields += [
+        _number(axis, axis),
+        _number(quantity, quantity),
+        _bytes("cache" if quantity == "context" else "each", "cache_bytes"),
     ]
-    shown += [
+    fields += [
         _bytes("runtime" if name == "context" else name, f"{name.replace(' ', '_')}_bytes")
-        for name in memory(of[0]).terms()
+        for name in memory(deployments[0]).terms()
     ]
-    each = " or ".join(dict.fromkeys(binary(token_bytes(one)) for one in of))
-    title = f"{_title(of)}: {each} a token"
+    per_token = " or ".join(dict.fromkeys(binary(token_bytes(plan)) for plan in deployments))
+    title = f"{_network_title(deployments)}: {per_token} a token"
     return Report(
-        "fits", rows, shown, title, head=head(refused, "deployment"), notes=lines(refused)
+        "fits", rows, fields, title, head=head(refused, "deployment"), notes=lines(refused)
     )

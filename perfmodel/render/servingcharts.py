@@ -35,23 +35,23 @@ def pareto_chart(loads: Sequence[Served], page: Page | None = None) -> Chart:
         )
         axes = figure.add_subplot()
         groups = _groups(loads)
-        named = []
+        labels = []
         for i, (label, group) in enumerate(groups.items()):
             colour, marker = palette.look(i)
-            speed = [1e3 / one.metric("tpot_ms").value for one in group]
-            made = [one.metric("output_tokens_per_s").value / one.of.devices for one in group]
+            speed = [1e3 / load.metric("tpot_ms").value for load in group]
+            rates = [load.metric("output_tokens_per_s").value / load.of.devices for load in group]
             axes.plot(
                 speed,
-                made,
+                rates,
                 marker=marker,
                 markersize=3.5 * palette.scale,
                 color=colour,
                 label=label,
             )
-            for one, x, y in zip(group, speed, made, strict=True):
-                named.append((x, y, f"{one.size:g}"))
+            for load, x, y in zip(group, speed, rates, strict=True):
+                labels.append((x, y, f"{load.size:g}"))
                 rows.append({
-                    "device": one.of.device.slug, "engine": one.of.engine.name, "size": one.size,
+                    "device": load.of.device.slug, "engine": load.of.engine.name, "size": load.size,
                     "tokens_per_s_of_a_request": x, "tokens_per_s_of_a_device": y,
                 })  # fmt: skip
         axes.set_xlabel("tokens/s that a request sees")
@@ -61,9 +61,9 @@ def pareto_chart(loads: Sequence[Served], page: Page | None = None) -> Chart:
         if len(groups) > 1:
             axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         dress(figure, page, palette, title)
-        name_points(axes, named, palette.small, palette.ink)
-    said = f"{len(loads)} loads; further right and further up is better."
-    return Chart(figure, title, said, rows, page=page)
+        name_points(axes, labels, palette.small, palette.ink)
+    sentence = f"{len(loads)} loads; further right and further up is better."
+    return Chart(figure, title, sentence, rows, page=page)
 
 
 def operator_chart(loads: Sequence[Served], page: Page | None = None) -> Chart:
@@ -74,18 +74,18 @@ def operator_chart(loads: Sequence[Served], page: Page | None = None) -> Chart:
     page = page or Page()
     title = f"{loads[0].of.network.name}: time between tokens"
     groups = _groups(loads)
-    found = {label: [_classes(one) for one in group] for label, group in groups.items()}
-    kinds = [kind for kind in KINDS if any(kind in one for each in found.values() for one in each)]
+    classes = {label: [*map(_classes, group)] for label, group in groups.items()}
+    kinds = [kind for kind in KINDS if any(kind in c for group in classes.values() for c in group)]
     with styled(page) as palette:
         figure = Figure(figsize=page.size(2.6 + 2.2 * len(groups), 3.4), layout="constrained")
         panels = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
         for axes, (label, group) in zip(panels, groups.items(), strict=True):
-            places, below = np.arange(len(group)), np.zeros(len(group))
+            places, base = np.arange(len(group)), np.zeros(len(group))
             for kind, colour in zip(kinds, cycle(palette.cycle)):
-                heights = np.array([each.get(kind, 0.0) * 1e3 for each in found[label]])
-                axes.bar(places, heights, bottom=below, color=colour, label=kind, width=0.8)
-                below += heights
-            axes.set_xticks(places, [f"{one.size:g}" for one in group], fontsize=palette.small)
+                heights = np.array([c.get(kind, 0.0) * 1e3 for c in classes[label]])
+                axes.bar(places, heights, bottom=base, color=colour, label=kind, width=0.8)
+                base += heights
+            axes.set_xticks(places, [f"{load.size:g}" for load in group], fontsize=palette.small)
             axes.tick_params(axis="x", rotation=90 if len(group) > 6 else 0)
             axes.set_title(label, fontsize=palette.small)
             axes.set_xlabel(size_name(loads))
@@ -93,28 +93,28 @@ def operator_chart(loads: Sequence[Served], page: Page | None = None) -> Chart:
         panels[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
         dress(figure, page, palette, title)
     rows: list[Row] = [
-        {"deployment": label, "size": one.size, "class": kind, "seconds": each.get(kind, 0.0)}
+        {"deployment": label, "size": load.size, "class": kind, "seconds": times.get(kind, 0.0)}
         for label, group in groups.items()
-        for one, each in zip(group, found[label], strict=True)
+        for load, times in zip(group, classes[label], strict=True)
         for kind in kinds
     ]
-    said = f"{len(loads)} loads; each bar is a time between tokens, by class of operation."
-    return Chart(figure, title, said, rows, page=page)
+    sentence = f"{len(loads)} loads; each bar is a time between tokens, by class of operation."
+    return Chart(figure, title, sentence, rows, page=page)
 
 
-def _classes(one: Served) -> dict[str, float]:
+def _classes(load: Served) -> dict[str, float]:
     """Seconds of a time between tokens, by class; classes below a hundredth are omitted."""
-    found = one.load.token.by_kind(one.place)
-    return {kind: took for kind, took in found.items() if took >= 0.01 * sum(found.values())}
+    times = load.load.token.by_kind(load.place)
+    return {kind: time for kind, time in times.items() if time >= 0.01 * sum(times.values())}
 
 
 def _groups(loads: Sequence[Served]) -> dict[str, list[Served]]:
     """Loads by what sets their deployments apart, device and engine in any case."""
-    rows = [one.as_dict() for one in loads]
-    apart = [(key, name) for key, name in _APART if len({row[key] for row in rows}) > 1]
-    found: dict[str, list[Served]] = {}
-    for one, row in zip(loads, rows, strict=True):
-        said = (f"{name} {row[key]}" for key, name in apart)
-        label = ", ".join([one.of.device.slug, one.of.engine.name, *said])
-        found.setdefault(label, []).append(one)
-    return found
+    rows = [load.as_dict() for load in loads]
+    varying = [(key, name) for key, name in _APART if len({row[key] for row in rows}) > 1]
+    groups: dict[str, list[Served]] = {}
+    for load, row in zip(loads, rows, strict=True):
+        parts = (f"{name} {row[key]}" for key, name in varying)
+        label = ", ".join([load.of.device.slug, load.of.engine.name, *parts])
+        groups.setdefault(label, []).append(load)
+    return groups

@@ -21,15 +21,15 @@ def drafts(
     """A line a batch, length and chance: the number of drafts that gains most, and its gain."""
     rows: list[Row] = [
         {
-            **_of(of), "draft": draft, "batch": one.batch, "past": past, "accept": chance,
-            "drafts": one.gamma, "tokens_per_pass": one.tokens, "draft_step_share": one.draft,
-            "verify_steps": one.verify, "tpot_us": _tpot(one) * one.speedup * 1e6,
-            "drafted_tpot_us": _tpot(one) * 1e6, "speedup": one.speedup,
+            **_identity(plan), "draft": draft, "batch": gain.batch, "past": past, "accept": chance,
+            "drafts": gain.gamma, "tokens_per_pass": gain.tokens, "draft_step_share": gain.draft,
+            "verify_steps": gain.verify, "tpot_us": _tpot(gain) * gain.speedup * 1e6,
+            "drafted_tpot_us": _tpot(gain) * 1e6, "speedup": gain.speedup,
         }
-        for of, past, chance, one in found
+        for plan, past, chance, gain in found
     ]  # fmt: skip
     columns = [
-        *_apart(rows, ("past", "accept")),
+        *_columns(rows, ("past", "accept")),
         integer("batch", "batch"),
         integer("drafts", "drafts"),
         Column("tokens a pass", lambda row: row["tokens_per_pass"], lambda value: f"{value:.2f}"),
@@ -47,25 +47,25 @@ def drafts(
     return Report("drafts", rows, columns, title, head=head(refused, "deployment"), notes=notes)
 
 
-def _tpot(one: Speculation) -> float:
+def _tpot(gain: Speculation) -> float:
     """Seconds a token with drafts; without any, of a plain step."""
-    return one.seconds / one.tokens if one.gamma else one.step_seconds
+    return gain.seconds / gain.tokens if gain.gamma else gain.step_seconds
 
 
 def pools(found: Sequence[tuple[Deployment, int, int, Pools]], refused: Refused) -> Report:
     """A line a deployment and length: how devices are shared out, and what that gives."""
     rows: list[Row] = [
         {
-            **_of(of), "isl": isl, "osl": osl, "prefill_share": one.prefill_share,
-            "ttft_us": one.ttft_seconds * 1e6, "tpot_us": one.tpot_seconds * 1e6,
-            "resident": one.resident, "transfer_us": one.transfer_seconds * 1e6,
-            "requests_per_s": one.requests_per_s,
-            "output_tokens_per_s_per_device": one.output_tokens_per_s_per_device,
+            **_identity(plan), "isl": isl, "osl": osl, "prefill_share": split.prefill_share,
+            "ttft_us": split.ttft_seconds * 1e6, "tpot_us": split.tpot_seconds * 1e6,
+            "resident": split.resident, "transfer_us": split.transfer_seconds * 1e6,
+            "requests_per_s": split.requests_per_s,
+            "output_tokens_per_s_per_device": split.output_tokens_per_s_per_device,
         }
-        for of, isl, osl, one in found
+        for plan, isl, osl, split in found
     ]  # fmt: skip
     columns = [
-        *_apart(rows, ("isl", "osl")),
+        *_columns(rows, ("isl", "osl")),
         percent("for prompts", "prefill_share"),
         Column("TTFT", lambda row: row["ttft_us"], micros),
         Column("cache's way", lambda row: row["transfer_us"], micros),
@@ -84,11 +84,11 @@ def pools(found: Sequence[tuple[Deployment, int, int, Pools]], refused: Refused)
     return Report("pools", rows, columns, title, head=head(refused, "deployment"), notes=notes)
 
 
-def _of(of: Deployment) -> Row:
+def _identity(plan: Deployment) -> Row:
     return {
-        "network": of.network.name, "device": of.device.slug, "engine": of.engine.name,
-        "weights": of.weights, "cache": of.cache_type, "tensor": of.tensor,
-        "pipeline": of.pipeline, "expert": of.expert, "data": of.data,
+        "network": plan.network.name, "device": plan.device.slug, "engine": plan.engine.name,
+        "weights": plan.weights, "cache": plan.cache_type, "tensor": plan.tensor,
+        "pipeline": plan.pipeline, "expert": plan.expert, "data": plan.data,
     }  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def _varies(rows: Sequence[Row], key: str) -> bool:
     return len({row[key] for row in rows}) > 1
 
 
-def _apart(rows: Sequence[Row], sizes: Sequence[str]) -> list[Column]:
+def _columns(rows: Sequence[Row], sizes: Sequence[str]) -> list[Column]:
     """Columns of what sets rows apart."""
     words = [text(key, key) for key in _FORMS if _varies(rows, key)]
     numbers = [
@@ -107,18 +107,18 @@ def _apart(rows: Sequence[Row], sizes: Sequence[str]) -> list[Column]:
     return [*words, *numbers]
 
 
-def _title(of: Deployment, rows: Sequence[Row]) -> str:
+def _title(plan: Deployment, rows: Sequence[Row]) -> str:
     """The network, and what all rows have in common."""
     first = rows[0]
-    said = [of.network.name]
-    said += [f"{key} {first[key]}" for key in _FORMS[2:] if not _varies(rows, key)]
-    said += [str(first[key]) for key in _FORMS[:2] if not _varies(rows, key)]
-    said += [
+    parts = [plan.network.name]
+    parts += [f"{key} {first[key]}" for key in _FORMS[2:] if not _varies(rows, key)]
+    parts += [str(first[key]) for key in _FORMS[:2] if not _varies(rows, key)]
+    parts += [
         f"{name} {first[key]}" for name, key in _SPLITS if not _varies(rows, key) and first[key] > 1
     ]
-    said += [
+    parts += [
         f"{key} {first[key]:g}"
         for key in ("isl", "osl", "past", "accept")
         if key in first and not _varies(rows, key)
     ]
-    return ", ".join(said)
+    return ", ".join(parts)

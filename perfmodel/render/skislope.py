@@ -31,11 +31,11 @@ def figure(slopes: Slopes, *, title: str = "", page: Page | None = None) -> Char
     if not any(len(values) for values in finite):
         raise ProblemError(f"no schedule of {slopes.algorithm} fits in any capacity of this range")
     page = page or Page()
-    of = f", levels of {slopes.device}" if slopes.device else ""
-    said = f"{title or slopes.algorithm}: least traffic against on-chip capacity{of}"
+    suffix = f", levels of {slopes.device}" if slopes.device else ""
+    heading = f"{title or slopes.algorithm}: least traffic against on-chip capacity{suffix}"
     with styled(page) as palette:
-        made = Figure(figsize=page.size(5.2, 3.7), layout="constrained")
-        axes = made.add_subplot()
+        picture = Figure(figsize=page.size(5.2, 3.7), layout="constrained")
+        axes = picture.add_subplot()
         _curves(axes, slopes, palette)
         low = min(min(v.min() for v in finite if len(v)), float(slopes.bound_bytes.min()))
         high = max(v.max() for v in finite if len(v))
@@ -43,18 +43,18 @@ def figure(slopes: Slopes, *, title: str = "", page: Page | None = None) -> Char
         axes.set_ylim(low / 1.7, high * 3.0)
         _levels(axes, slopes, palette)
         _finish(axes, slopes)
-        dress(made, page, palette, said)
-    return Chart(made, said, _sentence(slopes), list(_rows(slopes)), page=page)
+        dress(picture, page, palette, heading)
+    return Chart(picture, heading, _sentence(slopes), list(_rows(slopes)), page=page)
 
 
 def _sentence(slopes: Slopes) -> str:
     """How far each curve falls, in words."""
-    said = []
+    parts = []
     for curve in slopes.curves:
-        there = curve.moved_bytes[np.isfinite(curve.moved_bytes)]
-        if len(there):
-            said.append(f"{curve.name}: {si(there[0], 'B')} falling to {si(there[-1], 'B')}")
-    return f"Least bytes moved as capacity grows. {'; '.join(said)}."
+        traffic = curve.moved_bytes[np.isfinite(curve.moved_bytes)]
+        if len(traffic):
+            parts.append(f"{curve.name}: {si(traffic[0], 'B')} falling to {si(traffic[-1], 'B')}")
+    return f"Least bytes moved as capacity grows. {'; '.join(parts)}."
 
 
 def _rows(slopes: Slopes) -> Iterator[Row]:
@@ -68,10 +68,10 @@ def _rows(slopes: Slopes) -> Iterator[Row]:
 
 def _curves(axes: Axes, slopes: Slopes, palette: Palette) -> None:
     for curve in slopes.curves:
-        there = np.isfinite(curve.moved_bytes)
+        mask = np.isfinite(curve.moved_bytes)
         axes.plot(
-            slopes.capacity_bytes[there],
-            curve.moved_bytes[there],
+            slopes.capacity_bytes[mask],
+            curve.moved_bytes[mask],
             color=getattr(palette, _COLOURS[curve.name]),
             linestyle=_STYLES.get(curve.name, "solid"),
             linewidth=(1.8 if curve.name == "best fusion" else 1.2) * palette.line,
@@ -98,22 +98,22 @@ def _levels(axes: Axes, slopes: Slopes, palette: Palette) -> None:
     """A thin line at each level of the device, named at the top; levels close together share a
     name."""
     low, high = slopes.capacity_bytes[[0, -1]]
-    shown = [(v, n) for n, v in sorted(slopes.levels.items(), key=lambda item: item[1])]
+    levels = [(v, n) for n, v in sorted(slopes.levels.items(), key=lambda item: item[1])]
     merged: list[tuple[float, str]] = []
-    for value, name in shown:
+    for value, name in levels:
         if not low <= value <= high:
             continue
-        said = f"{name} {binary(value)}"
+        text = f"{name} {binary(value)}"
         if merged and value / merged[-1][0] < 2:
-            merged[-1] = (merged[-1][0], f"{merged[-1][1]}\n{said}")
+            merged[-1] = (merged[-1][0], f"{merged[-1][1]}\n{text}")
         else:
-            merged.append((value, said))
+            merged.append((value, text))
         axes.axvline(
             value, color=palette.grey, linewidth=0.6 * palette.line, linestyle=_DOTTED, zorder=1
         )
-    for value, said in merged:
+    for value, text in merged:
         axes.annotate(
-            said,
+            text,
             (value, 1.0),
             xycoords=("data", "axes fraction"),
             xytext=(-4, -2),

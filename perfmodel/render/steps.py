@@ -41,7 +41,7 @@ _ALWAYS = frozenset({"devices", "zero", "micro_batch", "global_batch", "recomput
 
 def data(found: Sequence[Step], refused: Refused) -> Report:
     """All data, one document for each plan; impossible plans with their reasons."""
-    rows = [one.as_dict() for one in found]
+    rows = [step.as_dict() for step in found]
     return Report("steps", rows, [], head=refused_head(refused, "plan"), examples=rows)
 
 
@@ -57,10 +57,10 @@ def single(step: Step, convention: str) -> Report:
         {
             "part": "memory",
             "what": name,
-            "bytes": held,
-            "share": held / capacity if capacity else None,
+            "bytes": size,
+            "share": size / capacity if capacity else None,
         }
-        for name, held in step.memory.lines.items()
+        for name, size in step.memory.lines.items()
     ]
     total = step.memory.total_bytes
     share = total / capacity if capacity else None
@@ -86,10 +86,10 @@ def title(step: Step) -> str:
         "context": plan.context,
         "expert": plan.expert,
     }
-    laid = " ".join(f"{name}={count}" for name, count in axes.items() if count > 1)
+    layout = " ".join(f"{name}={count}" for name, count in axes.items() if count > 1)
     return (
         f"{step.network.name} on {plan.devices:,} x {step.device}: "
-        f"{laid + ' ' if laid else ''}seq={plan.seq} micro-batch={plan.micro_batch} "
+        f"{layout + ' ' if layout else ''}seq={plan.seq} micro-batch={plan.micro_batch} "
         f"global-batch={plan.global_batch} recompute={plan.recompute} zero={plan.zero} "
         f"dtype={plan.dtype} stack={plan.stack}"
     )
@@ -98,16 +98,16 @@ def title(step: Step) -> str:
 def notes(step: Step, convention: str) -> list[str]:
     """Time with its range, rate, MFU, main limiter, and whether it fits."""
     ends = f"{micros(step.low_seconds * 1e6)} to {micros(step.high_seconds * 1e6)}"
-    each = step.tokens_per_second_per_device
-    found = [
-        f"a step takes {micros(step.seconds * 1e6)} ({ends}): {each:,.0f} tokens/s a device",
+    rate = step.tokens_per_second_per_device
+    sentences = [
+        f"a step takes {micros(step.seconds * 1e6)} ({ends}): {rate:,.0f} tokens/s a device",
         f"MFU {_mfu(step, convention)}, of {step.peak_flops / 1e12:,.0f} TFLOP/s dense "
         f"{step.plan.dtype}",
         longest(step.limiter, step.classes[step.limiter] / step.seconds),
-        *_overlapped(step),
+        *_overlap(step),
         fit(step),
     ]
-    return [*found, *(f"assumed: {line}" for line in step.assumptions)]
+    return [*sentences, *(f"assumed: {line}" for line in step.assumptions)]
 
 
 def longest(part: str, share: float) -> str:
@@ -120,7 +120,7 @@ def longest(part: str, share: float) -> str:
     )
 
 
-def _overlapped(step: Step) -> list[str]:
+def _overlap(step: Step) -> list[str]:
     """Why shares add up to more than the step, where they do."""
     parts = sum(step.classes.values()) / step.seconds
     if parts <= 1.005:
@@ -130,20 +130,20 @@ def _overlapped(step: Step) -> list[str]:
 
 def _mfu(step: Step, convention: str) -> str:
     """The MFU by a convention; by the causal one, beside that which counts masked scores too."""
-    found = f"{step.mfu(convention):.1%} by {convention}"
+    share = f"{step.mfu(convention):.1%} by {convention}"
     if convention != "causal":
-        return found
-    return f"{found} ({step.mfu('megatron'):.1%} by megatron, which counts masked scores)"
+        return share
+    return f"{share} ({step.mfu('megatron'):.1%} by megatron, which counts masked scores)"
 
 
 def fit(step: Step) -> str:
     """Whether it fits into the fullest device's memory."""
-    held = step.memory
-    if held.capacity_bytes is None:
-        return f"holds {binary(held.total_bytes)}; the device's capacity is not in its spec"
-    if held.fits:
-        return f"fits: {binary(held.total_bytes)} of {binary(held.capacity_bytes)}"
-    return f"does not fit by {binary(held.lacking_bytes)}"
+    memory = step.memory
+    if memory.capacity_bytes is None:
+        return f"holds {binary(memory.total_bytes)}; the device's capacity is not in its spec"
+    if memory.fits:
+        return f"fits: {binary(memory.total_bytes)} of {binary(memory.capacity_bytes)}"
+    return f"does not fit by {binary(memory.lacking_bytes)}"
 
 
 def several(found: Sequence[Step], refused: Refused, convention: str) -> Report:
@@ -172,18 +172,18 @@ def _axis(name: str) -> Column:
     return (text if name in ("device", "recompute") else integer)(_AXES[name], name, rank=rank)
 
 
-def _shared_title(found: Sequence[Step], varying: Sequence[str]) -> str:
+def _shared_title(steps: Sequence[Step], varying: Sequence[str]) -> str:
     """Network, device and fields that all plans share, without axes of one device."""
-    step, plan = found[0], found[0].plan
-    same = {
+    step, plan = steps[0], steps[0].plan
+    common = {
         head: getattr(plan, name)
         for name, head in _AXES.items()
         if name not in (*varying, "device") and (name in _ALWAYS or getattr(plan, name) != 1)
     }
     rest = {"seq": plan.seq, "dtype": plan.dtype, "stack": plan.stack}
-    said = " ".join(f"{key}={value}" for key, value in {**same, **rest}.items())
-    where = "" if "device" in varying else f" on {step.device}"
-    return f"{step.network.name}{where}: {said}"
+    fields = " ".join(f"{key}={value}" for key, value in {**common, **rest}.items())
+    suffix = "" if "device" in varying else f" on {step.device}"
+    return f"{step.network.name}{suffix}: {fields}"
 
 
 def _row(step: Step, convention: str) -> Row:

@@ -23,11 +23,11 @@ _SHOWN = ("time_us", "low_us", "high_us", "limiter", "device")
 
 def report(answer: Answer, operator: str, identity: Sequence[str], asked: Sequence[str]) -> Report:
     """One line for each row; `identity` distinguishes rows, `asked` are the queried quantities."""
-    columns = [_plain(name) for name in identity]
-    wanted = (full_name(name.strip()) for name in asked)
-    known = answer.rows[0] if answer.rows else {}
+    columns = [_field(name) for name in identity]
+    names = (full_name(name.strip()) for name in asked)
+    example = answer.rows[0] if answer.rows else {}
     columns += [
-        _number(name) for name in wanted if name not in (*_SHOWN, *identity) and name in known
+        _number(name) for name in names if name not in (*_SHOWN, *identity) and name in example
     ]
     columns += [
         Column("time", lambda row: row["time_us"], micros),
@@ -37,8 +37,8 @@ def report(answer: Answer, operator: str, identity: Sequence[str], asked: Sequen
     if any(row["reason"] for row in answer.rows):
         columns.append(text("reason", "reason"))
     matched = answer.matched
-    shown = "1 row" if len(answer.rows) == 1 else f"{len(answer.rows):,} rows"
-    note = f"{shown}; {matched:,} of {answer.seen:,} met the condition"
+    count = "1 row" if len(answer.rows) == 1 else f"{len(answer.rows):,} rows"
+    note = f"{count}; {matched:,} of {answer.seen:,} met the condition"
     return Report(
         "rows",
         answer.rows,
@@ -50,7 +50,7 @@ def report(answer: Answer, operator: str, identity: Sequence[str], asked: Sequen
     )
 
 
-def _plain(name: str) -> Column:
+def _field(name: str) -> Column:
     number = name not in ("device", "schedule", "dtype", "kv_dtype", "direction", "variant")
     return Column(name, lambda row: row.get(name), str, number=number)
 

@@ -11,7 +11,7 @@ not grow with the table.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from tempfile import SpooledTemporaryFile
 from textwrap import wrap
@@ -32,15 +32,15 @@ _BRIEFER = "a pipe, --format csv or a wider terminal has all"
 
 def render(report: Report) -> Iterator[str]:
     """The table for a pipe or a file: every column in full, no colour."""
-    return _laid_out(report, None, coloured=False)
+    return _table(report, None, coloured=False)
 
 
 def at_terminal(report: Report, width: int, *, coloured: bool) -> Iterator[str]:
     """The table in `width` characters."""
-    return _laid_out(report, width, coloured=coloured)
+    return _table(report, width, coloured=coloured)
 
 
-def _laid_out(report: Report, width: int | None, *, coloured: bool) -> Iterator[str]:
+def _table(report: Report, width: int | None, *, coloured: bool) -> Iterator[str]:
     with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", errors="surrogatepass") as file:
         cells = _Cells(report.columns, file, coloured)
         for row in report.rows:
@@ -52,13 +52,13 @@ def _laid_out(report: Report, width: int | None, *, coloured: bool) -> Iterator[
             yield from _blocks(cells, width)
         elif places is not None:
             yield from _lines(cells, places)
-            left_out = [
+            hidden = [
                 column.header for i, column in enumerate(report.columns)
                 if i not in {place.column for place in places}
             ]  # fmt: skip
-            if left_out:
-                said = f"not in {width} columns: {', '.join(left_out)} ({_BRIEFER})"
-                yield from _text(said, width, "dim" if coloured else "")
+            if hidden:
+                sentence = f"not in {width} columns: {', '.join(hidden)} ({_BRIEFER})"
+                yield from _text(sentence, width, "dim" if coloured else "")
     for note in report.notes:
         yield from _text(note, width, "")
 
@@ -100,18 +100,18 @@ class _Cells:
     def shapes(self, *, folded: bool) -> list[Shape]:
         """The forms of each column, briefest first; `folded`: cells may be broken, as on a
         terminal."""
-        found = []
+        shapes = []
         for i, column in enumerate(self.columns):
             forms = [self._form(i, folded)]
             if i in self._brief:
                 forms.insert(0, self._form(len(self.columns) + self._brief.index(i), folded))
-            found.append(Shape(column.rank, forms))
-        return found
+            shapes.append(Shape(column.rank, forms))
+        return shapes
 
     def _form(self, field: int, folded: bool) -> Form:
         most, column = self._most[field], self._fields[field]
-        broken = (folded and column.fold) or column.wrap or most
-        return Form(field, max(min(most, broken), _cell_width(self.headers[field])), most)
+        limit = (folded and column.fold) or column.wrap or most
+        return Form(field, max(min(most, limit), _cell_width(self.headers[field])), most)
 
 
 def _lines(cells: _Cells, places: Sequence[Place]) -> Iterator[str]:
@@ -120,22 +120,22 @@ def _lines(cells: _Cells, places: Sequence[Place]) -> Iterator[str]:
     yield _line(cells.columns, places, header, [""] * len(places))
     yield "─" * (sum(place.width for place in places) + GAP * (len(places) - 1)) + "\n"
     for row in cells.rows():
-        every = cells.styles(row)
-        styles = [every[place.column] for place in places]
-        broken = [_broken(row[place.field], place.width, whole=False) for place in places]
-        for texts in zip_longest(*broken, fillvalue=""):
+        row_styles = cells.styles(row)
+        styles = [row_styles[place.column] for place in places]
+        pieces = [_text_lines(row[place.field], place.width, keep_words=False) for place in places]
+        for texts in zip_longest(*pieces, fillvalue=""):
             yield _line(cells.columns, places, texts, styles)
 
 
 def _line(
     columns: Sequence[Column], places: Sequence[Place], texts: Sequence[str], styles: Sequence[str]
 ) -> str:
-    found = []
+    cells = []
     for place, text, style in zip(places, texts, styles, strict=True):
         pad = " " * (place.width - _cell_width(text))
-        shown = _painted(text, style)
-        found.append(pad + shown if columns[place.column].number else shown + pad)
-    return (" " * GAP).join(found).rstrip() + "\n"
+        cell = _paint(text, style)
+        cells.append(pad + cell if columns[place.column].number else cell + pad)
+    return (" " * GAP).join(cells).rstrip() + "\n"
 
 
 def _blocks(cells: _Cells, width: int) -> Iterator[str]:
@@ -148,9 +148,9 @@ def _blocks(cells: _Cells, width: int) -> Iterator[str]:
         styles = cells.styles(row)
         for column, text, style in zip(cells.columns, row, styles, strict=False):
             name = column.header
-            for part in _broken(text, room):
+            for part in _text_lines(text, room):
                 pad = " " * (label - _cell_width(name) + GAP)
-                yield f"{name}{pad}{_painted(part, style)}".rstrip() + "\n"
+                yield f"{name}{pad}{_paint(part, style)}".rstrip() + "\n"
                 name = ""
 
 
@@ -158,18 +158,18 @@ def _text(text: str, width: int | None, style: str) -> Iterator[str]:
     """A title or note: one line in a pipe, lines of whole words on a terminal."""
     if not text:
         return
-    shown = printable(text)
-    indent = " " * (len(shown) - len(shown.lstrip()) + GAP)
-    lines = [shown] if width is None else _broken(shown, width, indent)
-    yield from (_painted(line, style) + "\n" for line in lines)
+    content = printable(text)
+    indent = " " * (len(content) - len(content.lstrip()) + GAP)
+    lines = [content] if width is None else _text_lines(content, width, indent)
+    yield from (_paint(line, style) + "\n" for line in lines)
 
 
-def _broken(text: str, width: int, indent: str = "", *, whole: bool = True) -> list[str]:
+def _text_lines(text: str, width: int, indent: str = "", *, keep_words: bool = True) -> list[str]:
     """Lines of words; a word longer than a line stays whole or is broken."""
     if _cell_width(text) <= width:
         return [text]
-    if not whole:
-        text = " ".join(_parted(word, width) for word in text.split(" "))
+    if not keep_words:
+        text = " ".join(_word_parts(word, width) for word in text.split(" "))
     lines = wrap(
         _BEFORE_UNIT.sub(_UNBROKEN, text),
         width,
@@ -180,7 +180,7 @@ def _broken(text: str, width: int, indent: str = "", *, whole: bool = True) -> l
     return [line.replace(_UNBROKEN, " ") for line in lines] or [""]
 
 
-def _parted(word: str, width: int) -> str:
+def _word_parts(word: str, width: int) -> str:
     """A word longer than a line, broken after a mark where possible."""
     parts = []
     while len(word) > width:
@@ -192,16 +192,14 @@ def _parted(word: str, width: int) -> str:
 
 def _cell_width(text: str) -> int:
     """Width of `text` on a terminal, in characters."""
-    return len(text) if text.isascii() else _wide()(text)
-
-
-def _wide() -> Callable[[str], int]:
+    if text.isascii():
+        return len(text)
     from rich.cells import cell_len
 
-    return cell_len
+    return cell_len(text)
 
 
-def _painted(text: str, style: str) -> str:
+def _paint(text: str, style: str) -> str:
     """`text` in a style of rich ("bold", "yellow"); plain without a style."""
     if not style or not text:
         return text

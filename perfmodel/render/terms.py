@@ -31,7 +31,7 @@ PARTS: Mapping[str, Mapping[str, str]] = {
 }
 """The parts of a kernel's time and their terms; any other term is a memory level."""
 
-_OF = {term: part for part, terms in PARTS.items() for term in terms}
+_PART = {term: part for part, terms in PARTS.items() for term in terms}
 ABOUT = {term: about for terms in PARTS.values() for term, about in terms.items()}
 """What each term is, in a few words; any other term is the traffic of a memory level."""
 _ORDER = ("grid", "units", "memory", "chip", "start")
@@ -40,19 +40,19 @@ _LEVEL = "traffic"
 
 def report(rows: Iterable[Row], who: Sequence[Column], notes: Sequence[str]) -> Report:
     """The terms of each prediction in `rows`; the columns `who` distinguish predictions."""
-    return Report("terms", _lines(rows), [*map(_of_case, who), *_COLUMNS], notes=notes)
+    return Report("terms", _lines(rows), [*map(_case_column, who), *_COLUMNS], notes=notes)
 
 
-def _of_case(column: Column) -> Column:
+def _case_column(column: Column) -> Column:
     """A column of a prediction, for one of its lines."""
-    brief = _of_case(column.brief) if column.brief else None
+    brief = _case_column(column.brief) if column.brief else None
     return replace(column, get=lambda line: column.cell(line["case"]), show=str, brief=brief)
 
 
 def _lines(rows: Iterable[Row]) -> Iterator[Row]:
     for row in rows:
-        found = [*_grid(row), *_terms(row)]
-        yield from sorted(found, key=lambda line: _ORDER.index(line["part"]))
+        lines = [*_grid(row), *_terms(row)]
+        yield from sorted(lines, key=lambda line: _ORDER.index(line["part"]))
 
 
 def _grid(row: Row) -> Iterator[Row]:
@@ -74,12 +74,12 @@ def _terms(row: Row) -> Iterator[Row]:
         }
         if not any(amounts.values()):
             continue
-        called = row["levels"].get(name, name)
+        level = row["levels"].get(name, name)
         slack = name == "power" and row["limiter"] != "power"
         yield {
             "case": row,
-            "part": _OF.get(name, "memory"),
-            "resource": "shared" if name == "shared" else called,
+            "part": _PART.get(name, "memory"),
+            "resource": "shared" if name == "shared" else level,
             **amounts,
             "intensity": row["arithmetic_intensity"].get(name),
             "share": (amounts["time_us"] or 0.0) / row["time_us"],

@@ -26,7 +26,7 @@ def plain_ticks(figure: Figure) -> None:
                 axis.set_major_formatter(FuncFormatter(lambda value, _: _number(value)))
             if isinstance(axis.get_minor_formatter(), LogFormatter):
                 axis.set_minor_formatter(
-                    FuncFormatter(lambda value, at, axis=axis: _between(axis, value, at))
+                    FuncFormatter(lambda value, place, axis=axis: _minor_label(axis, value, place))
                 )
 
 
@@ -34,9 +34,9 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
 
 
-def _between(axis: Axis, value: float, at: int | None) -> str:
+def _minor_label(axis: Axis, value: float, place: int | None) -> str:
     """The label of a tick between two powers; empty where the axis has enough of others."""
     low, high = axis.get_view_interval()
     digit = round(value / 10 ** math.floor(math.log10(value) + 1e-9))
-    wanted = range(1, 10) if high < 4 * low else (2, 5) if high < 100 * low else ()
-    return str(axis.get_major_formatter()(value, at)) if digit in wanted else ""
+    digits = range(1, 10) if high < 4 * low else (2, 5) if high < 100 * low else ()
+    return str(axis.get_major_formatter()(value, place)) if digit in digits else ""

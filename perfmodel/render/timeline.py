@@ -28,7 +28,7 @@ _SHADES: dict[Pass, tuple[str, str]] = {
     "BW": ("#BFE6D9", "#00805B"),
     "W": ("#FBE3B0", "#C47F00"),
 }
-_CALLED: dict[Pass, str] = {
+_NAMES: dict[Pass, str] = {
     "F": "forward",
     "B": "backward: input",
     "W": "backward: weights",
@@ -77,20 +77,20 @@ def timeline_chart(found: Timeline, page: Page | None = None) -> Chart:
         }
         for event in found.events()
     ]
-    said = f"{_title(found)}. A row a stage; grey is bubble."
-    return Chart(figure, _title(found), said, rows, page=page)
+    sentence = f"{_title(found)}. A row a stage; grey is bubble."
+    return Chart(figure, _title(found), sentence, rows, page=page)
 
 
 def _bars(event: Event, chunks: int) -> list[_Bar]:
     """A bar for each task; the bars of joined tasks are one above the other."""
-    found: list[_Bar] = []
-    tall = _ROW / len(event.tasks)
+    bars: list[_Bar] = []
+    height = _ROW / len(event.tasks)
     for place, task in enumerate(event.tasks):
-        low = event.stage - _ROW / 2 + place * tall
+        low = event.stage - _ROW / 2 + place * height
         length = event.end_seconds - event.start_seconds
         colour = _shade(task.name, task.chunk, chunks)
-        found.append((event.start_seconds, length, low, tall, colour, task.micro_batch))
-    return found
+        bars.append((event.start_seconds, length, low, height, colour, task.micro_batch))
+    return bars
 
 
 def _shade(name: Pass, chunk: int, chunks: int) -> str:
@@ -102,12 +102,12 @@ def _shade(name: Pass, chunk: int, chunks: int) -> str:
     return to_hex(light + share * (dark - light))
 
 
-def _rows(axes: Axes, found: Timeline, palette: Palette) -> None:
+def _rows(axes: Axes, timeline: Timeline, palette: Palette) -> None:
     """A grey strip behind each stage over the whole step: its visible parts are bubbles."""
-    start = float(found.first_seconds.min())
-    for stage in range(found.schedule.stages):
+    start = float(timeline.first_seconds.min())
+    for stage in range(timeline.schedule.stages):
         axes.broken_barh(
-            [(start, float(found.barrier_seconds))],
+            [(start, float(timeline.barrier_seconds))],
             (stage - _ROW / 2, _ROW),
             facecolors=palette.faint,
             linewidth=0,
@@ -117,21 +117,21 @@ def _rows(axes: Axes, found: Timeline, palette: Palette) -> None:
 
 def _draw(axes: Axes, bars: Sequence[_Bar]) -> None:
     """Draw the bars, one collection for each colour, height and row."""
-    alike: dict[tuple[float, float, str], list[tuple[float, float]]] = defaultdict(list)
+    groups: dict[tuple[float, float, str], list[tuple[float, float]]] = defaultdict(list)
     for start, length, low, tall, colour, _ in bars:
-        alike[low, tall, colour].append((start, length))
+        groups[low, tall, colour].append((start, length))
     edge = 0.4 if len(bars) < 1500 else 0.0
-    for (low, tall, colour), spans in alike.items():
+    for (low, tall, colour), spans in groups.items():
         axes.broken_barh(
             spans, (low, tall), facecolors=colour, edgecolor="white", linewidth=edge, zorder=2
         )
 
 
-def _frame(axes: Axes, found: Timeline) -> None:
+def _frame(axes: Axes, timeline: Timeline) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    start, length = float(found.first_seconds.min()), float(found.barrier_seconds)
-    stages = found.schedule.stages
+    start, length = float(timeline.first_seconds.min()), float(timeline.barrier_seconds)
+    stages = timeline.schedule.stages
     axes.set_xlim(start, start + length)
     axes.set_ylim(stages - 0.5, -0.5)
     axes.yaxis.set_major_locator(MaxNLocator(min(stages, 16), integer=True))
@@ -141,24 +141,24 @@ def _frame(axes: Axes, found: Timeline) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _title(found: Timeline) -> str:
-    plan = found.schedule
+def _title(timeline: Timeline) -> str:
+    plan = timeline.schedule
     chunks = f" of {plan.chunks} chunks" if plan.chunks > 1 else ""
     return (
         f"{plan.kind}: {plan.stages} stages{chunks}, {plan.micro_batches} micro-batches, "
-        f"{seconds(float(found.seconds))}, {float(found.bubble_share):.1%} bubble"
+        f"{seconds(float(timeline.seconds))}, {float(timeline.bubble_share):.1%} bubble"
     )
 
 
-def _key(axes: Axes, found: Timeline, palette: Palette) -> None:
+def _key(axes: Axes, timeline: Timeline, palette: Palette) -> None:
     """The legend of colours, between title and rows."""
     from matplotlib.patches import Patch
 
-    used = {task.name for stage in found.schedule.tasks for task in stage}
-    split = "B" in used
-    names = [name for name in _SHADES if name in used and not (name == "BW" and split)]
-    chunks = found.schedule.chunks
-    patches = [Patch(facecolor=_shade(name, 0, chunks), label=_CALLED[name]) for name in names]
+    passes = {task.name for stage in timeline.schedule.tasks for task in stage}
+    split = "B" in passes
+    names = [name for name in _SHADES if name in passes and not (name == "BW" and split)]
+    chunks = timeline.schedule.chunks
+    patches = [Patch(facecolor=_shade(name, 0, chunks), label=_NAMES[name]) for name in names]
     patches.append(Patch(facecolor=palette.faint, label="bubble"))
     if chunks > 1:
         patches.append(
@@ -182,11 +182,11 @@ def _numbers(axes: Axes, bars: Sequence[_Bar], points: float) -> None:
     box = axes.get_window_extent()
     dpi = axes.figure.dpi
     low, high = axes.get_xlim()
-    across = box.width / dpi / (high - low)
-    upright = box.height / dpi / abs(np.subtract(*axes.get_ylim()))
-    wide = {number: text_inches(str(number), points) for number in {bar[5] for bar in bars}}
+    x_scale = box.width / dpi / (high - low)
+    y_scale = box.height / dpi / abs(np.subtract(*axes.get_ylim()))
+    widths = {number: text_inches(str(number), points) for number in {bar[5] for bar in bars}}
     for start, length, edge, tall, colour, number in bars:
-        if length * across < wide[number] + 0.03 or tall * upright < points / 72:
+        if length * x_scale < widths[number] + 0.03 or tall * y_scale < points / 72:
             continue
         axes.text(
             start + length / 2,

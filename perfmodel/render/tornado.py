@@ -36,7 +36,7 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
     """
     rows = [row for item in found for row in item.rows()]
     devices = {item.setting.device.slug: item.setting.device for item in found}
-    called = {
+    labels = {
         slug: {level.name: level.short for level in device.levels()}
         for slug, device in devices.items()
     }
@@ -49,7 +49,7 @@ def report(found: Sequence[WhatIf], varying: Sequence[str], follows: Mapping[str
         Column("time", lambda row: row["time_us"], micros, rank=2),
         Column("after", lambda row: row["after_us"], micros),
         Column("speed-up", lambda row: row["speedup"], lambda value: f"{value:.2f}x"),
-        Column("limiter", lambda row: _limiters(row, called[row["device"]]), number=False, rank=1),
+        Column("limiter", lambda row: _limiters(row, labels[row["device"]]), number=False, rank=1),
     ]
     missing = {item.setting.device.slug: item.missing for item in found if item.missing}
     return Report(
@@ -79,8 +79,8 @@ def _now(row: Row) -> str | None:
 
 def _signed(value: float, form: str = "+.2f") -> str:
     """A number with its sign, and a zero without one."""
-    shown = format(value, form)
-    return shown if any(digit in shown for digit in "123456789") else shown[1:]
+    text = format(value, form)
+    return text if any(digit in text for digit in "123456789") else text[1:]
 
 
 def _slope(value: float | str) -> str:
@@ -88,8 +88,8 @@ def _slope(value: float | str) -> str:
     return value if isinstance(value, str) else _signed(value)
 
 
-def _limiters(row: Row, called: Mapping[str, str]) -> str:
-    before, after = (called.get(row[key], row[key]) for key in ("limiter", "limiter_after"))
+def _limiters(row: Row, labels: Mapping[str, str]) -> str:
+    before, after = (labels.get(row[key], row[key]) for key in ("limiter", "limiter_after"))
     return str(before) if before == after else f"{before} → {after}"
 
 
@@ -105,15 +105,15 @@ def tornado_chart(found: Sequence[WhatIf], page: Page | None = None) -> Chart:
     if len(slugs) != 1:
         raise ProblemError(f"a tornado chart shows one device, not {len(slugs)}; name one")
     total = _total([item.now.seconds for item in found])
-    every = sorted(_bars(found), key=lambda bar: -_width(bar))
-    bars = [bar for bar in every if _moves(bar)] or every[:1]
+    ranking = sorted(_bars(found), key=lambda bar: -_width(bar))
+    bars = [bar for bar in ranking if _moves(bar)] or ranking[:1]
     effects = [
         (effect.change, _total([item.effects[i].after.seconds for item in found]) / total - 1)
         for i, effect in enumerate(found[0].effects)
     ]
     page = page or Page()
     title = f"{slugs[0]}: {_cases(found)}, {seconds(total)} now"
-    caption = _caption([bar for bar in every if bar not in bars])
+    caption = _caption([bar for bar in ranking if bar not in bars])
     rows = len(bars) + len(effects) + bool(effects)
     with styled(page) as palette:
         width, height = page.size(6.2, (_ROW * rows + 1.4))
@@ -125,10 +125,10 @@ def tornado_chart(found: Sequence[WhatIf], page: Page | None = None) -> Chart:
         dress(figure, page, palette, title, caption)
     data: list[Row] = [
         {"what": name, "halved": halved, "doubled": doubled, "elasticity": slope}
-        for name, halved, doubled, slope in every
+        for name, halved, doubled, slope in ranking
     ]
     data += [{"what": str(name), "change": share} for name, share in effects]
-    return Chart(figure, title, _sentence(every), data, caption, page)
+    return Chart(figure, title, _sentence(ranking), data, caption, page)
 
 
 def _fill(
@@ -147,8 +147,8 @@ def _fill(
         )
     for i, (_, share) in enumerate(effects):
         _mark(axes, len(bars) + 1 + i, share, palette)
-    between = [""] if effects else []
-    names = [*(bar[0] for bar in bars), *between, *(name for name, _ in effects)]
+    spacer = [""] if effects else []
+    names = [*(bar[0] for bar in bars), *spacer, *(name for name, _ in effects)]
     _frame(axes, names, palette)
 
 
@@ -157,58 +157,58 @@ def _moves(bar: Bar) -> bool:
     return any(not math.isfinite(share) or abs(share) >= 1e-3 for share in bar[1:3])
 
 
-def _caption(still: Sequence[Bar]) -> list[str]:
-    said = ["Elasticity: per cent of time for each per cent of the number."]
-    if still:
-        names = ", ".join(bar[0].split("  (")[0] for bar in still)
-        said.append(f"Neither halved nor doubled do these change the time: {names}.")
-    return said
+def _caption(bars: Sequence[Bar]) -> list[str]:
+    sentences = ["Elasticity: per cent of time for each per cent of the number."]
+    if bars:
+        names = ", ".join(bar[0].split("  (")[0] for bar in bars)
+        sentences.append(f"Neither halved nor doubled do these change the time: {names}.")
+    return sentences
 
 
 def _sentence(bars: Sequence[Bar]) -> str:
     """The elasticity of each number, in words."""
-    said = [f"{name}: halved {halved:+.0%}, doubled {doubled:+.0%}"
-            for name, halved, doubled, _ in bars]  # fmt: skip
-    return f"Change of time. {'; '.join(said)}."
+    parts = [f"{name}: halved {halved:+.0%}, doubled {doubled:+.0%}"
+             for name, halved, doubled, _ in bars]  # fmt: skip
+    return f"Change of time. {'; '.join(parts)}."
 
 
 def _total(parts: Sequence[np.ndarray]) -> float:
     return float(sum(part.sum() for part in parts))
 
 
-def _cases(found: Sequence[WhatIf]) -> str:
+def _cases(whatifs: Sequence[WhatIf]) -> str:
     """The single case, or the number of cases and what they share."""
-    fields = [row["problem"] for item in found for row in item.rows()]
+    fields = [row["problem"] for item in whatifs for row in item.rows()]
     first = fields[0]
-    alike = {name: value for name, value in first.items()
-             if all(each.get(name) == value for each in fields)}  # fmt: skip
-    count = sum(item.now.seconds.size for item in found)
-    said = spoken(found[0].setting.problem.operator, alike)
-    return said if count == 1 else f"{said}, {count:,} cases together"
+    common = {name: value for name, value in first.items()
+              if all(each.get(name) == value for each in fields)}  # fmt: skip
+    count = sum(item.now.seconds.size for item in whatifs)
+    words = spoken(whatifs[0].setting.problem.operator, common)
+    return words if count == 1 else f"{words}, {count:,} cases together"
 
 
 Bar = tuple[str, float, float, float]
 
 
-def _bars(found: Sequence[WhatIf]) -> list[Bar]:
+def _bars(whatifs: Sequence[WhatIf]) -> list[Bar]:
     """Label, change of time with the number halved and doubled, and elasticity of the total; NaN
     where a case steps."""
-    total = _total([item.now.seconds for item in found])
-    names = [item.quantity.name for item in found[0].sensitivities]
+    total = _total([item.now.seconds for item in whatifs])
+    names = [item.quantity.name for item in whatifs[0].sensitivities]
     bars = []
     for name in names:
-        mine: list[Sensitivity] = [
-            next(one for one in item.sensitivities if one.quantity.name == name) for item in found
+        slopes: list[Sensitivity] = [
+            next(s for s in item.sensitivities if s.quantity.name == name) for item in whatifs
         ]
-        quantity = mine[0].quantity
-        label = f"{quantity.on(found[0].setting.device)}  ({quantity.show(mine[0].value)})"
+        quantity = slopes[0].quantity
+        label = f"{quantity.on(whatifs[0].setting.device)}  ({quantity.show(slopes[0].value)})"
         # The elasticity of a sum is the mean of the parts' own, weighted by their times.
         slope = sum(
-            float(np.sum(one.elasticity * item.now.seconds))
-            for one, item in zip(mine, found, strict=True)
+            float(np.sum(s.elasticity * item.now.seconds))
+            for s, item in zip(slopes, whatifs, strict=True)
         )
         halved, doubled = (
-            _total([getattr(one, side).seconds for one in mine]) / total - 1
+            _total([getattr(s, side).seconds for s in slopes]) / total - 1
             for side in ("halved", "doubled")
         )
         bars.append((label, halved, doubled, slope / total))
@@ -222,17 +222,16 @@ def _width(bar: Bar) -> float:
 def _draw(axes: Axes, place: int, halved: float, doubled: float, palette: Palette) -> None:
     looks = ((halved, palette.vermilion, "halved"), (doubled, palette.blue, "doubled"))
     for share, colour, label in looks:
-        shown = min(share, _FAR)
+        length = min(share, _FAR)
         if not math.isfinite(share):
-            said = f"{label}: does not fit"
             axes.annotate(
-                said, (0, place), xytext=(4, 0), textcoords="offset points",
+                f"{label}: does not fit", (0, place), xytext=(4, 0), textcoords="offset points",
                 va="center", color=colour, fontsize=palette.small,
             )  # fmt: skip
             continue
         axes.barh(
             place,
-            shown,
+            length,
             height=0.62,
             color=colour,
             gid=f"{label}-{place}",
@@ -241,7 +240,7 @@ def _draw(axes: Axes, place: int, halved: float, doubled: float, palette: Palett
         if share > _FAR:
             axes.annotate(
                 f"{share:+.0%}",
-                (shown, place),
+                (length, place),
                 xytext=(-3, 0),
                 textcoords="offset points",
                 ha="right",

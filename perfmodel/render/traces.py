@@ -32,7 +32,7 @@ BY: dict[str, Callable[[Operation, NodePrediction], str]] = {
 
 def report(found: Trace, predicted: Sequence[GraphPrediction], by: str = "module") -> Report:
     """Lines of all devices, with a total for each; notes list estimated operators."""
-    rows = [row for one in predicted for row in _rows(found, one, by)]
+    rows = [row for p in predicted for row in _rows(found, p, by)]
     several = len(predicted) > 1
     columns = [
         *([text("device", "device")] if several else []),
@@ -46,11 +46,11 @@ def report(found: Trace, predicted: Sequence[GraphPrediction], by: str = "module
         Column("memory traffic", lambda row: row["hbm_bytes"], quantity("B")),
         text("limiter", "limiter"),
     ]
-    where = "" if several else f" on {predicted[0].device}"
-    notes = [*_notes(found, predicted), *(_held(one) for one in predicted)]
-    notes += dict.fromkeys(f"assumed: {line}" for one in predicted for line in one.assumptions)
+    suffix = "" if several else f" on {predicted[0].device}"
+    notes = [*_notes(found, predicted), *(_memory_note(p) for p in predicted)]
+    notes += dict.fromkeys(f"assumed: {line}" for p in predicted for line in p.assumptions)
     return Report(
-        "trace", rows, columns, f"{_title(found)}{where}", _head(found), notes, examples=rows
+        "trace", rows, columns, f"{_title(found)}{suffix}", _head(found), notes, examples=rows
     )
 
 
@@ -58,79 +58,79 @@ def _rate(row: Row) -> float | None:
     return row["useful_flops"] / row["time_us"] * 1e6 if row["useful_flops"] else None
 
 
-def _title(found: Trace) -> str:
+def _title(trace: Trace) -> str:
     return (
-        f"{found.graph.name}: {si(found.parameters, '')} parameters, {found.aten_nodes} ATen "
-        f"nodes → {len(found.operations)} kernels"
+        f"{trace.graph.name}: {si(trace.parameters, '')} parameters, {trace.aten_nodes} ATen "
+        f"nodes → {len(trace.operations)} kernels"
     )
 
 
-def _head(found: Trace) -> dict[str, Any]:
+def _head(trace: Trace) -> dict[str, Any]:
     return {
-        "module": found.graph.name,
-        "parameters": found.parameters,
-        "aten_nodes": found.aten_nodes,
-        "views": found.views,
-        "kernels": len(found.operations),
-        "flops": found.flops,
-        "useful_flops": found.useful_flops,
-        "estimated": dict(found.estimated),
-        "unknown": dict(found.unknown),
+        "module": trace.graph.name,
+        "parameters": trace.parameters,
+        "aten_nodes": trace.aten_nodes,
+        "views": trace.views,
+        "kernels": len(trace.operations),
+        "flops": trace.flops,
+        "useful_flops": trace.useful_flops,
+        "estimated": dict(trace.estimated),
+        "unknown": dict(trace.unknown),
     }
 
 
-def _notes(found: Trace, predicted: Sequence[GraphPrediction]) -> list[str]:
+def _notes(trace: Trace, predictions: Sequence[GraphPrediction]) -> list[str]:
     """What masks leave out or do not, operators counted by their bytes alone, unknown operators."""
     notes = []
-    if found.useful_flops < found.flops:
+    if trace.useful_flops < trace.flops:
         notes.append(
             f"FLOP and rate leave out what causal masks hide; torch's counter has "
-            f"{quantity('FLOP')(found.flops)}"
+            f"{quantity('FLOP')(trace.flops)}"
         )
-    if found.masked:
-        kernels = "attention kernel has" if found.masked == 1 else "attention kernels have"
-        notes.append(f"{found.masked} {kernels} a mask tensor: counted in full")
-    share = max(_estimated_share(found, one) for one in predicted)
-    for said, names in (
-        (f"counted by their bytes alone, {share:.1%} of the time", found.estimated),
-        ("not known, counted by their bytes", found.unknown),
+    if trace.masked:
+        kernels = "attention kernel has" if trace.masked == 1 else "attention kernels have"
+        notes.append(f"{trace.masked} {kernels} a mask tensor: counted in full")
+    share = max(_estimated_share(trace, p) for p in predictions)
+    for label, names in (
+        (f"counted by their bytes alone, {share:.1%} of the time", trace.estimated),
+        ("not known, counted by their bytes", trace.unknown),
     ):
         if names:
-            listed = [f"{name} x{n}" if n > 1 else name for name, n in names.items()]
-            more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-            notes.append(f"{said}: {', '.join(listed[:_SHOWN])}{more}")
+            entries = [f"{name} x{n}" if n > 1 else name for name, n in names.items()]
+            rest = f" and {len(entries) - _SHOWN} more" if len(entries) > _SHOWN else ""
+            notes.append(f"{label}: {', '.join(entries[:_SHOWN])}{rest}")
     return notes
 
 
-def _estimated_share(found: Trace, one: GraphPrediction) -> float:
+def _estimated_share(trace: Trace, graph: GraphPrediction) -> float:
     """The part of a device's time that kernels take which are counted by their bytes alone."""
-    pairs = zip(found.operations, one.nodes, strict=True)
-    return sum(node.seconds for item, node in pairs if item.estimated) / one.seconds
+    pairs = zip(trace.operations, graph.nodes, strict=True)
+    return sum(node.seconds for item, node in pairs if item.estimated) / graph.seconds
 
 
-def _held(one: GraphPrediction) -> str:
-    held = one.footprints.get("hbm", 0.0)
-    return f"{one.device}: holds {binary(held)} of memory, most at {one.peak_node}"
+def _memory_note(graph: GraphPrediction) -> str:
+    size = graph.footprints.get("hbm", 0.0)
+    return f"{graph.device}: holds {binary(size)} of memory, most at {graph.peak_node}"
 
 
-def _rows(found: Trace, one: GraphPrediction, by: str) -> list[dict[str, Any]]:
+def _rows(trace: Trace, graph: GraphPrediction, by: str) -> list[dict[str, Any]]:
     groups: dict[str, list[tuple[Operation, NodePrediction]]] = {}
-    for pair in zip(found.operations, one.nodes, strict=True):
+    for pair in zip(trace.operations, graph.nodes, strict=True):
         groups.setdefault(BY[by](*pair), []).append(pair)
     if by == "kind":
         groups = {kind: groups[kind] for kind in KINDS if kind in groups}
-    rows = [_row(one, line, pairs) for line, pairs in groups.items()]
-    for line, seconds in ((_GAPS, one.gap_seconds), (_WAITING, one.waiting_seconds)):
-        gone = _range([(seconds, seconds)])  # has no range of its own
-        rows.append(_row(one, line, []) | _taken(one, seconds) | gone)
-    every = [pair for pairs in groups.values() for pair in pairs]
-    whole = _taken(one, one.seconds) | _range([(one.low_seconds, one.high_seconds)])
-    rows.append(_row(one, _ALL, every) | whole | {"limiter": ""})
+    rows = [_row(graph, line, pairs) for line, pairs in groups.items()]
+    for line, seconds in ((_GAPS, graph.gap_seconds), (_WAITING, graph.waiting_seconds)):
+        ends = _range([(seconds, seconds)])  # has no range of its own
+        rows.append(_row(graph, line, []) | _times(graph, seconds) | ends)
+    all_pairs = [pair for pairs in groups.values() for pair in pairs]
+    total = _times(graph, graph.seconds) | _range([(graph.low_seconds, graph.high_seconds)])
+    rows.append(_row(graph, _ALL, all_pairs) | total | {"limiter": ""})
     return rows
 
 
-def _taken(one: GraphPrediction, seconds: float) -> dict[str, Any]:
-    return {"time_us": seconds * 1e6, "share": seconds / one.seconds}
+def _times(graph: GraphPrediction, seconds: float) -> dict[str, Any]:
+    return {"time_us": seconds * 1e6, "share": seconds / graph.seconds}
 
 
 def _range(seconds: Sequence[tuple[float, float]]) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _range(seconds: Sequence[tuple[float, float]]) -> dict[str, Any]:
 
 
 def _row(
-    one: GraphPrediction, line: str, pairs: Sequence[tuple[Operation, NodePrediction]]
+    graph: GraphPrediction, line: str, pairs: Sequence[tuple[Operation, NodePrediction]]
 ) -> dict[str, Any]:
     nodes = [node for _, node in pairs]
     seconds = sum(node.seconds for node in nodes)
@@ -149,11 +149,11 @@ def _row(
         longest = max(nodes, key=lambda node: node.seconds)
         limiter = longest.prediction.levels.get(longest.limiter, longest.limiter)
     return {
-        "device": one.device,
+        "device": graph.device,
         "line": line,
         "aten": pairs[0][0].aten if len(pairs) == 1 else "",
         "kernels": len(nodes) or None,
-        **_taken(one, seconds),
+        **_times(graph, seconds),
         **_range([(node.low_seconds, node.high_seconds) for node in nodes]),
         "flops": sum(item.flops for item, _ in pairs),
         "useful_flops": sum(item.useful_flops for item, _ in pairs),

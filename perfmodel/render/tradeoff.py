@@ -37,11 +37,11 @@ def tradeoff_chart(found: Sequence[Step], page: Page | None = None) -> Chart:
         figure = Figure(figsize=page.size(6.0, 4.0), layout="constrained")
         axes = figure.add_subplot()
         for step in found:
-            at = groups.index((step.device, step.plan.devices))
+            i = groups.index((step.device, step.plan.devices))
             axes.plot(
                 step.memory.total_bytes / _GIB,
                 step.tokens_per_second_per_device,
-                MARKERS[at % len(MARKERS)],
+                MARKERS[i % len(MARKERS)],
                 color=palette.cycle[modes.index(step.plan.recompute) % len(palette.cycle)],
                 markersize=5 * palette.scale,
                 markeredgewidth=0,
@@ -54,12 +54,12 @@ def tradeoff_chart(found: Sequence[Step], page: Page | None = None) -> Chart:
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter("{x:,.0f}")
-        named = [f"{count:,} devices" for _, count in groups]
+        labels = [f"{count:,} devices" for _, count in groups]
         if len(devices) > 1:
-            named = [f"{count:,} x {device}" for device, count in groups]
-        _legend(axes, modes, named, palette)
+            labels = [f"{count:,} x {device}" for device, count in groups]
+        _legend(axes, modes, labels, palette)
         dress(figure, page, palette, title)
-        name_points(axes, _named(best, found), palette.small, palette.ink)
+        name_points(axes, _points(best, found), palette.small, palette.ink)
     rows = [
         {
             "recompute": step.plan.recompute,
@@ -71,8 +71,8 @@ def tradeoff_chart(found: Sequence[Step], page: Page | None = None) -> Chart:
         }
         for step in found
     ]
-    said = f"{len(found)} plans; those that do not fit are pale."
-    return Chart(figure, title, said, rows, page=page)
+    sentence = f"{len(found)} plans; those that do not fit are pale."
+    return Chart(figure, title, sentence, rows, page=page)
 
 
 _AXES = {
@@ -81,27 +81,27 @@ _AXES = {
 }  # fmt: skip
 
 
-def _named(best: Sequence[Step], found: Sequence[Step]) -> list[tuple[float, float, str]]:
+def _points(best: Sequence[Step], steps: Sequence[Step]) -> list[tuple[float, float, str]]:
     """The best plans with what sets them apart, besides what colour and shape show."""
-    apart = [name for name in _AXES if len({getattr(step.plan, name) for step in found}) > 1]
+    varying = [name for name in _AXES if len({getattr(step.plan, name) for step in steps}) > 1]
     return [
         (
             step.memory.total_bytes / _GIB,
             step.tokens_per_second_per_device,
-            " ".join(f"{_AXES[name]} {getattr(step.plan, name)}" for name in apart)
+            " ".join(f"{_AXES[name]} {getattr(step.plan, name)}" for name in varying)
             or f"recompute {step.plan.recompute}",
         )
         for step in best
     ]
 
 
-def _front(axes: Axes, found: Sequence[Step], palette: Palette) -> list[Step]:
+def _front(axes: Axes, steps: Sequence[Step], palette: Palette) -> list[Step]:
     """Draw the line of plans that no other plan dominates in memory and speed, and return them."""
-    ordered = sorted(found, key=lambda one: (one.memory.total_bytes, -one.tokens_per_second))
+    ordered = sorted(steps, key=lambda step: (step.memory.total_bytes, -step.tokens_per_second))
     best: list[Step] = []
     for step in ordered:
-        ahead = best[-1].tokens_per_second_per_device if best else 0.0
-        if step.tokens_per_second_per_device > ahead:
+        speed = best[-1].tokens_per_second_per_device if best else 0.0
+        if step.tokens_per_second_per_device > speed:
             best.append(step)
     axes.plot(
         [step.memory.total_bytes / _GIB for step in best],
@@ -113,9 +113,9 @@ def _front(axes: Axes, found: Sequence[Step], palette: Palette) -> list[Step]:
     return best
 
 
-def _capacity(axes: Axes, found: Sequence[Step], palette: Palette) -> None:
+def _capacity(axes: Axes, steps: Sequence[Step], palette: Palette) -> None:
     """The memory capacity of each device."""
-    for room in sorted({step.memory.capacity_bytes or 0.0 for step in found} - {0.0}):
+    for room in sorted({step.memory.capacity_bytes or 0.0 for step in steps} - {0.0}):
         axes.axvline(
             room / _GIB, color=palette.ink, linewidth=0.65 * palette.line, linestyle="--", zorder=0
         )

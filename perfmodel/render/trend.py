@@ -35,13 +35,13 @@ _SPAN = 10.0
 
 def report(devices: Sequence[Point] = ()) -> Report:
     """One line for each series: fitted and published growth in two years, and in twenty."""
-    rows = [_row(found, "figure", PUBLISHED[name]) for name, found in fits().items()]
+    rows = [_row(trend, "figure", PUBLISHED[name]) for name, trend in fits().items()]
     for name in LABELS:
-        mine = [point for point in devices if point.series == name]
-        if len({point.year for point in mine}) > 1:
+        points = [point for point in devices if point.series == name]
+        if len({point.year for point in points}) > 1:
             from perfmodel.analysis.trend import fit
 
-            rows.append(_row(fit(mine), "shipped devices", None))
+            rows.append(_row(fit(points), "shipped devices", None))
     return Report(
         "trend",
         rows,
@@ -63,17 +63,17 @@ def report(devices: Sequence[Point] = ()) -> Report:
     )
 
 
-def _row(found: Fit, source: str, published: float | None) -> Mapping[str, object]:
+def _row(trend: Fit, source: str, published: float | None) -> Mapping[str, object]:
     return {
-        "series": found.series,
+        "series": trend.series,
         "source": source,
-        "n": found.points,
-        "first": found.first,
-        "last": found.last,
-        "per_two_years": found.per_two_years,
+        "n": trend.points,
+        "first": trend.first,
+        "last": trend.last,
+        "per_two_years": trend.per_two_years,
         "published": published,
-        "per_twenty_years": growth(found.per_two_years, 20)
-        if found.last - found.first >= _SPAN
+        "per_twenty_years": growth(trend.per_two_years, 20)
+        if trend.last - trend.first >= _SPAN
         else None,
     }
 
@@ -84,19 +84,19 @@ def trend_chart(devices: Sequence[Point] = (), page: Page | None = None) -> Char
 
     page = page or Page()
     title = "The memory wall: peak operations, memory and interconnects"
-    caption = ["Filled: the points of Gholami et al. 2024, and their fits.", *_outlying(devices)]
+    caption = ["Filled: the points of Gholami et al. 2024, and their fits.", *_note(devices)]
     with styled(page) as palette:
         figure = Figure(figsize=page.size(6.2, 4.6), layout="constrained")
         axes = figure.add_subplot()
         axes.set_yscale("log")
         ends = (1996.0, max([2026.0, *(point.year for point in devices)]) + 0.6)
-        for name, found in fits().items():
+        for name, trend in fits().items():
             base = series(name)[0].value
-            _line(axes, found, base, ends, palette)
+            _line(axes, trend, base, ends, palette)
             _marks(axes, series(name), base, palette, filled=True)
-            mine = [point for point in devices if point.series == name]
-            _marks(axes, mine, base, palette, filled=False)
-            _names(axes, mine, base, palette)
+            points = [point for point in devices if point.series == name]
+            _marks(axes, points, base, palette, filled=False)
+            _names(axes, points, base, palette)
         _frame(axes, ends, bool(devices), palette)
         dress(figure, page, palette, title, caption)
     return Chart(figure, title, " ".join(caption), list(_rows(devices)), caption, page)
@@ -109,16 +109,16 @@ def outliers(devices: Sequence[Point]) -> list[tuple[Point, float]]:
     return [(point, ratio) for point, ratio in ratios if ratio > _FAR]
 
 
-def _outlying(devices: Sequence[Point]) -> list[str]:
-    said = [f"{point.name}, {ratio:.0f} times" for point, ratio in outliers(devices)]
-    return [f"Far above the trend of operations: {'; '.join(said)}."] if said else []
+def _note(devices: Sequence[Point]) -> list[str]:
+    parts = [f"{point.name}, {ratio:.0f} times" for point, ratio in outliers(devices)]
+    return [f"Far above the trend of operations: {'; '.join(parts)}."] if parts else []
 
 
 def _rows(devices: Sequence[Point]) -> Iterator[Row]:
     """The drawn numbers: one row for each point."""
-    for source, found in (("figure", [p for name in LABELS for p in series(name)]),
-                          ("device", devices)):  # fmt: skip
-        for point in found:
+    for source, points in (("figure", [p for name in LABELS for p in series(name)]),
+                           ("device", devices)):  # fmt: skip
+        for point in points:
             yield {
                 "what": source,
                 "series": point.series,
@@ -129,29 +129,29 @@ def _rows(devices: Sequence[Point]) -> Iterator[Row]:
             }
 
 
-def _line(axes: Axes, found: Fit, base: float, ends: tuple[float, float], palette: Palette) -> None:
+def _line(axes: Axes, trend: Fit, base: float, ends: tuple[float, float], palette: Palette) -> None:
     """The fit, solid over its points and dashed beyond them."""
-    colour = getattr(palette, COLOURS[found.series])
+    colour = getattr(palette, COLOURS[trend.series])
     for first, last, style in (
-        (found.first, found.last, "-"),
-        (found.last, ends[1], (0, (3, 3))),
+        (trend.first, trend.last, "-"),
+        (trend.last, ends[1], (0, (3, 3))),
     ):
         years = np.array([first, last])
-        values = [found.at(float(year)) / base for year in years]
-        gid = f"fit-{found.series}" if style == "-" else None
+        values = [trend.at(float(year)) / base for year in years]
+        gid = f"fit-{trend.series}" if style == "-" else None
         axes.plot(years, values, linestyle=style, color=colour, alpha=0.7, gid=gid)
 
 
 def _marks(
-    axes: Axes, found: Sequence[Point], base: float, palette: Palette, *, filled: bool
+    axes: Axes, points: Sequence[Point], base: float, palette: Palette, *, filled: bool
 ) -> None:
-    if not found:
+    if not points:
         return
-    name = found[0].series
+    name = points[0].series
     colour = getattr(palette, COLOURS[name])
     axes.plot(
-        [point.year for point in found],
-        [point.value / base for point in found],
+        [point.year for point in points],
+        [point.value / base for point in points],
         linestyle="none",
         marker=_MARKERS[name],
         markersize=3.8 * palette.scale,
@@ -163,21 +163,21 @@ def _marks(
     )
 
 
-def _names(axes: Axes, found: Sequence[Point], base: float, palette: Palette) -> None:
+def _names(axes: Axes, points: Sequence[Point], base: float, palette: Palette) -> None:
     """Names above and to the left of the marks, away from the lines; names of outliers beside
     them."""
-    far = {point.name for point, _ in outliers(found)}
-    for point in found:
-        known = NAMED.get(point.series, {}).get(point.name)
-        if known is None and point.name not in far:
+    outlier_names = {point.name for point, _ in outliers(points)}
+    for point in points:
+        label = NAMED.get(point.series, {}).get(point.name)
+        if label is None and point.name not in outlier_names:
             continue
         axes.annotate(
-            known or point.name,
+            label or point.name,
             (point.year, point.value / base),
-            xytext=(-4, 4) if known else (-5, 0),
+            xytext=(-4, 4) if label else (-5, 0),
             textcoords="offset points",
             ha="right",
-            va="bottom" if known else "center",
+            va="bottom" if label else "center",
             fontsize=palette.small,
             color=getattr(palette, COLOURS[point.series]),
         )
@@ -191,9 +191,9 @@ def _frame(axes: Axes, ends: tuple[float, float], with_devices: bool, palette: P
         Line2D(
             [], [], color=getattr(palette, COLOURS[name]), marker=_MARKERS[name],
             markersize=4 * palette.scale,
-            label=f"{LABELS[name]}: {found.per_two_years:.1f}× per 2 years",
+            label=f"{LABELS[name]}: {trend.per_two_years:.1f}× per 2 years",
         )
-        for name, found in fits().items()
+        for name, trend in fits().items()
     ]  # fmt: skip
     if with_devices:
         handles.append(

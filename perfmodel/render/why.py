@@ -35,17 +35,17 @@ def sentences(row: Row, why: Why) -> str:
     """Two sentences: limiter and runner-up with their shares; the lower bound, and what would
     help."""
     times, limiter, second = row["terms_us"], row["limiter"], row["runner_up"]
-    said = (
-        f"Limited by {_called(row, limiter)}: {micros(times[limiter])} of the "
+    sentence = (
+        f"Limited by {_term_name(row, limiter)}: {micros(times[limiter])} of the "
         f"{micros(row['time_us'])}{_share(why, limiter)}"
     )
     if times[second] > 0:
-        said += (
-            f"; next comes {_called(row, second)} with {micros(times[second])}, "
-            f"{_behind(times[second] / times[limiter])}{_share(why, second)}"
+        sentence += (
+            f"; next comes {_term_name(row, second)} with {micros(times[second])}, "
+            f"{_shortfall(times[second] / times[limiter])}{_share(why, second)}"
         )
-    more = "; ".join([*_floor(row, why), *_help(why)])
-    return f"{said}. {more[:1].upper()}{more[1:]}." if more else f"{said}."
+    advice = "; ".join([*_floor(row, why), *_help(why)])
+    return f"{sentence}. {advice[:1].upper()}{advice[1:]}." if advice else f"{sentence}."
 
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
@@ -53,8 +53,8 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(f"{row['device']} {kernel(row)}", []).append(row)
-    for name, own in list(groups.items())[:GROUPS]:
-        yield f"{name}: {_limits(own)}"
+    for name, group in list(groups.items())[:GROUPS]:
+        yield f"{name}: {_limits(group)}"
     if len(groups) > GROUPS:
         yield f"{len(groups) - GROUPS} more kernels are in the table"
 
@@ -66,13 +66,13 @@ def kernel(row: Row) -> str:
 
 def _limits(rows: Sequence[Row]) -> str:
     """What limits the cases of one kernel, and how close the next term is."""
-    found: dict[str, list[Row]] = {}
+    by_limiter: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(row["limiter"], []).append(row)
+        by_limiter.setdefault(row["limiter"], []).append(row)
     parts = []
-    for limiter, own in sorted(found.items(), key=lambda item: -len(item[1])):
-        count = f"all {len(rows)}" if len(own) == len(rows) > 1 else f"{len(own)} of {len(rows)}"
-        parts.append(f"{count} limited by {_called(own[0], limiter)} ({_nearest(own)})")
+    for limiter, part in sorted(by_limiter.items(), key=lambda item: -len(item[1])):
+        count = f"all {len(rows)}" if len(part) == len(rows) > 1 else f"{len(part)} of {len(rows)}"
+        parts.append(f"{count} limited by {_term_name(part[0], limiter)} ({_nearest(part)})")
     return ", ".join(parts)
 
 
@@ -81,21 +81,21 @@ def _nearest(rows: Sequence[Row]) -> str:
     nexts = {row["runner_up"] for row in rows}
     shares = [row["terms_us"][row["runner_up"]] / row["terms_us"][row["limiter"]] for row in rows]
     least, most = f"{min(shares):.0%}", f"{max(shares):.0%}"
-    between = least if least == most else f"{least} to {most}"
-    name = _called(rows[0], rows[0]["runner_up"]) if len(nexts) == 1 else "the next term"
-    return f"{name} {between} as long"
+    span = least if least == most else f"{least} to {most}"
+    name = _term_name(rows[0], rows[0]["runner_up"]) if len(nexts) == 1 else "the next term"
+    return f"{name} {span} as long"
 
 
-def _called(row: Row, term: str) -> str:
+def _term_name(row: Row, term: str) -> str:
     if term in LINKS:
         return f"the {term} link"
     return TERMS.get(term) or str(row["levels"].get(term, term))
 
 
-def _behind(share: float) -> str:
+def _shortfall(share: float) -> str:
     """How much shorter the runner-up is; it takes `share` of the limiter's time."""
-    less = f"{1 - share:.0%}"
-    return "as long" if less in ("0%", "-0%") else f"{less} shorter"
+    gap = f"{1 - share:.0%}"
+    return "as long" if gap in ("0%", "-0%") else f"{gap} shorter"
 
 
 def _share(why: Why, term: str) -> str:

@@ -40,8 +40,8 @@ def bandwidth_chart(
     names = [name for name in ("read", "copy", "triad") if curves.get(name)]
     if not names:
         raise TableError("no stream was measured, so there is no bandwidth to draw")
-    shown = {name: curves[name] for name in names}
-    return _chart(shown, levels, ("B/s", "Bandwidth"), title, caption, page or Page())
+    selection = {name: curves[name] for name in names}
+    return _chart(selection, levels, ("B/s", "Bandwidth"), title, caption, page or Page())
 
 
 def latency_chart(
@@ -59,8 +59,8 @@ def latency_chart(
     if not names:
         raise TableError("no dependent loads were measured, so there is no latency to draw")
     axis = "Time per dependent load" if "latency" in names else "Time per random load"
-    shown = {names[0]: curves[names[0]]}
-    return _chart(shown, levels, ("s", axis), title, caption, page or Page())
+    selection = {names[0]: curves[names[0]]}
+    return _chart(selection, levels, ("s", axis), title, caption, page or Page())
 
 
 def _chart(
@@ -75,7 +75,7 @@ def _chart(
     from matplotlib.figure import Figure
 
     unit, axis = quantity
-    said = f"{title}: {axis[0].lower()}{axis[1:]}"
+    heading = f"{title}: {axis[0].lower()}{axis[1:]}"
     lines = [caption] if caption else []
     with styled(page) as palette:
         figure = Figure(figsize=page.size(5.6, 3.8), layout="constrained")
@@ -95,14 +95,14 @@ def _chart(
         _levels(axes, levels, palette)
         if len(curves) > 1:
             axes.legend(loc="lower left")
-        dress(figure, page, palette, said, lines)
+        dress(figure, page, palette, heading, lines)
     value = "bytes_per_s" if unit == "B/s" else "seconds"
     rows = [
-        {"curve": name, "working_set_bytes": float(size), value: float(found)}
+        {"curve": name, "working_set_bytes": float(size), value: float(number)}
         for name, points in curves.items()
-        for size, found in points
+        for size, number in points
     ]
-    return Chart(figure, said, f"{axis} over the working set.", rows, lines, page)
+    return Chart(figure, heading, f"{axis} over the working set.", rows, lines, page)
 
 
 def _ticks(axes: Axes, unit: str) -> None:

@@ -33,15 +33,15 @@ def tiled_matmul(
     (widened weights, promoted accumulators).
     """
     algorithm = algorithm or matmul()
-    grouped = () if group_m is None else (Loop("m", group_m * bm, grid=True),)
-    sliced = () if split_k is None else (Loop("k", split_k, grid=True),)
+    groups = () if group_m is None else (Loop("m", group_m * bm, grid=True),)
+    slices = () if split_k is None else (Loop("k", split_k, grid=True),)
     kernel = Kernel(
         "matmul",
         tuple(step.name for step in algorithm.steps),
         (
             Loop("b", 1, grid=True),
-            *sliced,
-            *grouped,
+            *slices,
+            *groups,
             Loop("n", bn, grid=True),
             Loop("m", bm, grid=True),
             Loop("k", bk),

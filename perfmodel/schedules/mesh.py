@@ -26,7 +26,7 @@ def over(schedule: Schedule, sizes: Mapping[str, Number], split: Split) -> Sched
     kernels = []
     for kernel in schedule.kernels:
         steps = [schedule.algorithm.step(name) for name in kernel.steps]
-        have = {axis for step in steps for axis in schedule.algorithm.step_axes(step)}
-        loops = tuple(across(a, sizes[a], *split[a]) for a in split if a in have)
+        axes = {axis for step in steps for axis in schedule.algorithm.step_axes(step)}
+        loops = tuple(across(a, sizes[a], *split[a]) for a in split if a in axes)
         kernels.append(replace(kernel, nest=(*loops, *kernel.nest)))
     return replace(schedule, kernels=tuple(kernels))

@@ -39,8 +39,8 @@ def rows(
     flight.
     """
     algorithm = problem.algorithm()
-    along = () if column_tile is None else (Loop("c", column_tile),)
-    nest = (Loop("n", rows_per_block, grid=True), *along)
+    stream = () if column_tile is None else (Loop("c", column_tile),)
+    nest = (Loop("n", rows_per_block, grid=True), *stream)
     name = algorithm.steps[0].name
     kernels = [Kernel(name, (name,), nest, threads=threads, row_passes=row_passes, stages=stages)]
     # Weight gradients reduce over rows: blocks own columns and stream rows.
@@ -70,7 +70,7 @@ def norm_gradients(
     """
     algorithm = problem.algorithm()
     rows, weights = algorithm.steps
-    unfinished = dict.fromkeys(weights.outputs, "accumulator")
+    partials = dict.fromkeys(weights.outputs, "accumulator")
     slices = Loop("n", span, grid=True)
     if fused:
         kernels = [
@@ -78,17 +78,17 @@ def norm_gradients(
                 f"{rows.name}+{weights.name}",
                 (rows.name, weights.name),
                 (slices, Loop("n", rows_per_step)),
-                spill=unfinished,
+                spill=partials,
                 threads=threads,
             )
         ]
     else:
         step, columns = weight_tile
-        whole = (Loop("n", rows_per_step, grid=True),)
-        cut = (slices, Loop("c", columns, grid=True), Loop("n", step))
+        row_nest = (Loop("n", rows_per_step, grid=True),)
+        weight_nest = (slices, Loop("c", columns, grid=True), Loop("n", step))
         kernels = [
-            Kernel(rows.name, (rows.name,), whole, threads=threads),
-            Kernel(weights.name, (weights.name,), cut, spill=unfinished, threads=threads),
+            Kernel(rows.name, (rows.name,), row_nest, threads=threads),
+            Kernel(weights.name, (weights.name,), weight_nest, spill=partials, threads=threads),
         ]
     if problem.rows > span:
         nest = (Loop("c", fold_tile, grid=True),)

@@ -81,11 +81,11 @@ class Kernel:
         grid = [loop.grid for loop in self.nest]
         if grid != sorted(grid, reverse=True):
             raise ProblemError(f"kernel {self.name}: grid loops must stand outside all others")
-        across = [loop.mesh is not None for loop in self.nest]
-        named = [loop.mesh for loop in self.mesh]
-        if across != sorted(across, reverse=True) or not all(loop.grid for loop in self.mesh):
+        is_mesh = [loop.mesh is not None for loop in self.nest]
+        names = [loop.mesh for loop in self.mesh]
+        if is_mesh != sorted(is_mesh, reverse=True) or not all(loop.grid for loop in self.mesh):
             raise ProblemError(f"kernel {self.name}: mesh loops are the outermost of the grid")
-        if len(set(named)) < len(named):
+        if len(set(names)) < len(names):
             raise ProblemError(f"kernel {self.name} is split twice over one mesh axis")
 
     @property
@@ -118,10 +118,10 @@ class Schedule:
     """Its kernels, in launch order."""
 
     def __post_init__(self) -> None:
-        placed = [step for kernel in self.kernels for step in kernel.steps]
+        steps = [step for kernel in self.kernels for step in kernel.steps]
         for step in self.algorithm.steps:
-            if placed.count(step.name) != 1:
-                times = placed.count(step.name)
+            if steps.count(step.name) != 1:
+                times = steps.count(step.name)
                 raise ProblemError(f"schedule {self.name}: step {step.name} is in {times} kernels")
         for kernel in self.kernels:
             for name in kernel.steps:
@@ -135,13 +135,13 @@ class Schedule:
     def reads(self, kernel: Kernel) -> tuple[str, ...]:
         """Tensors that a kernel reads from memory: its inputs that it does not make itself."""
         steps = [self.algorithm.step(name) for name in kernel.steps]
-        made = {name for step in steps for name in step.outputs}
-        return tuple(dict.fromkeys(n for step in steps for n in step.inputs if n not in made))
+        outputs = {name for step in steps for name in step.outputs}
+        return tuple(dict.fromkeys(n for step in steps for n in step.inputs if n not in outputs))
 
     def writes(self, kernel: Kernel) -> tuple[str, ...]:
         """Tensors that a kernel writes to memory: final outputs, and those that later kernels
         read."""
         steps = [self.algorithm.step(name) for name in kernel.steps]
-        made = dict.fromkeys(name for step in steps for name in step.outputs)
-        later = {n for other in self.kernels if other is not kernel for n in self.reads(other)}
-        return tuple(name for name in made if name in later or name in self.algorithm.outputs)
+        outputs = dict.fromkeys(name for step in steps for name in step.outputs)
+        inputs = {n for other in self.kernels if other is not kernel for n in self.reads(other)}
+        return tuple(name for name in outputs if name in inputs or name in self.algorithm.outputs)

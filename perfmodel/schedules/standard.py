@@ -27,7 +27,7 @@ def _matmul(step: str, m: str, n: str, k: str, tile: tuple[Number, Number, Numbe
     )
 
 
-def _over_keys(step: str) -> Kernel:
+def _key_kernel(step: str) -> Kernel:
     """One output tile of keys; the sum runs over the query rows of every head of the group."""
     return Kernel(
         step,
@@ -47,8 +47,8 @@ def _over_keys(step: str) -> Kernel:
 
 def _rowwise(step: str, row_tile: Number | None) -> Kernel:
     """One row a block, held on chip or streamed in tiles; a streamed row is read three times."""
-    along = () if row_tile is None else (Loop("x", row_tile),)
-    nest = (*_HEADS, Loop("q", 1, grid=True), *along)
+    stream = () if row_tile is None else (Loop("x", row_tile),)
+    nest = (*_HEADS, Loop("q", 1, grid=True), *stream)
     return Kernel(step, (step,), nest, masked=False, row_passes=3)
 
 
@@ -107,7 +107,7 @@ def _kernels(
         if step.name in matmuls:
             kernels.append(_matmul(step.name, *matmuls[step.name], tile))
         elif step.kind == "contraction":
-            kernels.append(_over_keys(step.name))
+            kernels.append(_key_kernel(step.name))
         else:
             kernels.append(_rowwise(step.name, row_tile if "softmax" in step.name else None))
     return tuple(kernels)

@@ -94,14 +94,14 @@ def _outer_keys(
         raise ProblemError(f"accounting must be paper, literal or impl, not {accounting!r}")
     slices = () if query_slice is None else (Loop("q", query_slice, grid=True),)
     # The released kernel keeps keys and values in registers while queries stream past.
-    held = {"K", "V"} if accounting == "impl" else set()
+    resident = {"K", "V"} if accounting == "impl" else set()
     kernel = Kernel(
         "tiled-forward-1",
         ("scores", "softmax", "values"),
         (*_HEADS, *slices, Loop("x", bc), Loop("q", br)),
         zeroed=frozenset({"O"}) if accounting == "literal" else frozenset(),
         spill={"O": "accumulator"} if accounting == "impl" else {},
-        registers=frozenset({"S", "P", *held}),
+        registers=frozenset({"S", "P", *resident}),
         operand_tile=operand_tile,
         threads=threads,
     )
@@ -245,23 +245,23 @@ def tiled_gradients(
     streams tiles of `keys` keys and recomputes the scores, so nothing is atomic.
     """
     delta = Kernel("delta", ("delta",), (*_HEADS, Loop("q", 32, grid=True)), masked=False)
-    apart = queries is not None
+    split = queries is not None
     keys, rows, group = Loop("x", bc, grid=True), Loop("q", br), Loop("r", 1, grid=spread)
     nest = (*_HEADS, keys, rows) if spread else (*_HEADS[:2], keys, group, rows)
     scores = ("scores", "probabilities", "dprobabilities", "dscores")
-    of_keys = Kernel(
+    key_kernel = Kernel(
         "key-gradients",
-        (*scores, "dvalues", "dkeys", *(() if apart else ("dqueries",))),
+        (*scores, "dvalues", "dkeys", *(() if split else ("dqueries",))),
         nest,
-        atomic=frozenset() if apart else frozenset({"dQ32"}),
+        atomic=frozenset() if split else frozenset({"dQ32"}),
         spill={"dK": "accumulator", "dV": "accumulator"} if spread else {},
         registers=frozenset({"S", "P", "dP", "dkeys.dS"}),
-        staged=frozenset() if apart else frozenset({"dQ32"}),
+        staged=frozenset() if split else frozenset({"dQ32"}),
         operand_tile=operand_tile,
         stages=stages,
         threads=threads,
     )
-    kernels = [delta, of_keys]
+    kernels = [delta, key_kernel]
     if spread:
         sums = (*_HEADS[:2], Loop("x", 32, grid=True))
         kernels.append(Kernel("combine", (), sums, combines=("dK", "dV")))
@@ -270,7 +270,7 @@ def tiled_gradients(
         kernels.append(Kernel("conversion", ("conversion",), tile, masked=False))
     else:
         kernels.append(_query_gradients(queries, operand_tile, query_stages, query_threads))
-    algorithm = attention.backward_in_kernels(mask, again=apart)
+    algorithm = attention.backward_in_kernels(mask, again=split)
     return Schedule("tiled-gradients", algorithm, tuple(kernels))
 
 

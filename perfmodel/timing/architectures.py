@@ -107,7 +107,7 @@ def architectures() -> Mapping[str, Architecture]:
     try:
         document = yamltable.read(_PATH)
         rows = {**document["architectures"], "other": document["other"]}
-        return {name: _made(name, entry) for name, entry in rows.items()}
+        return {name: _architecture(name, entry) for name, entry in rows.items()}
     except (OSError, KeyError, TypeError, ValueError) as error:
         line = " ".join(str(error).split())
         raise PerfmodelError(
@@ -115,16 +115,16 @@ def architectures() -> Mapping[str, Architecture]:
         ) from None
 
 
-def _made(name: str, entry: Mapping[str, Any]) -> Architecture:
+def _architecture(name: str, entry: Mapping[str, Any]) -> Architecture:
     unknown = entry.keys() - {field.name for field in fields(Architecture)}
     if unknown:
         raise PerfmodelError(f"architectures.yaml: {name}: no such field as {sorted(unknown)[0]}")
-    for key, known in (("instruction", Instruction), ("copies", Copies)):
-        if key in entry and entry[key] not in get_args(known):
-            said = ", ".join(get_args(known))
-            raise PerfmodelError(f"architectures.yaml: {name}: {key} must be one of {said}")
-    listed = ("capabilities", "names", "accurate_ops")
-    lists = {key: tuple(entry[key]) for key in listed if key in entry}
+    for key, choices in (("instruction", Instruction), ("copies", Copies)):
+        if key in entry and entry[key] not in get_args(choices):
+            texts = ", ".join(get_args(choices))
+            raise PerfmodelError(f"architectures.yaml: {name}: {key} must be one of {texts}")
+    list_keys = ("capabilities", "names", "accurate_ops")
+    lists = {key: tuple(entry[key]) for key in list_keys if key in entry}
     return Architecture(**{"name": name, **entry, **lists})
 
 
@@ -134,42 +134,42 @@ def architecture_of(device: Device, said: list[str] | None = None) -> Architectu
     An unknown compute capability is taken for the newest one with the same kind of memory. Raises
     `SpecError` for a fact in the spec that no architecture has, or with an impossible value.
     """
-    return _with_own_facts(_row_of(device, said), device)
+    return _spec_row(_base_row(device, said), device)
 
 
-def _row_of(device: Device, said: list[str] | None) -> Architecture:
+def _base_row(device: Device, assumptions: list[str] | None) -> Architecture:
     capability = device.compute_capability
     if capability is None:
-        return _found("names", device.architecture) or architectures()["other"]
+        return _row_with("names", device.architecture) or architectures()["other"]
     major = capability.split(".")[0]
-    found = _found("capabilities", capability) or _found("capabilities", major)
-    if found is not None:
-        return found
+    row = _row_with("capabilities", capability) or _row_with("capabilities", major)
+    if row is not None:
+        return row
     stacked = device.hbm_technology.upper().startswith("HBM")
     nearest = architectures()["blackwell" if stacked else "blackwell-gb20x"]
-    if said is not None:
-        said.append(
+    if assumptions is not None:
+        assumptions.append(
             f"nothing is known of compute capability {capability}: {device.slug} is taken for one "
             f"of {nearest.capabilities[0]}.0"
         )
     return nearest
 
 
-def _with_own_facts(row: Architecture, device: Device) -> Architecture:
+def _spec_row(row: Architecture, device: Device) -> Architecture:
     """The architecture with the facts that the device's spec states instead."""
-    own = device.architecture_facts
-    if own is None:
+    spec = device.architecture_facts
+    if spec is None:
         return row
     hints = {key: hint for key, hint in get_type_hints(Architecture).items() if key not in _KEYS}
-    for key, value in own.values.items():
+    for key, fact in spec.values.items():
         if key not in hints:
             raise SpecError(
                 f"{device.slug}: an architecture has no fact {quoted(key)}; {nearest(key, hints)}"
             )
-        if not _fits(value, hints[key]):
-            raise SpecError(f"{device.slug}: {key} must be {_wanted(hints[key])}, not {value!r}")
+        if not _fits(fact, hints[key]):
+            raise SpecError(f"{device.slug}: {key} must be {_type_words(hints[key])}, not {fact!r}")
     facts: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in own.values.items()
+        key: tuple(fact) if isinstance(fact, list) else fact for key, fact in spec.values.items()
     }
     return replace(row, **facts)
 
@@ -180,8 +180,8 @@ def _fits(value: object, hint: Any) -> bool:
     if get_origin(hint) is Literal:
         return value in parts
     if get_origin(hint) is tuple:
-        listed = isinstance(value, list) and all(_fits(item, parts[0]) for item in value)
-        return listed and (parts[-1] is Ellipsis or len(value) == len(parts))  # type: ignore[arg-type]
+        is_list = isinstance(value, list) and all(_fits(item, parts[0]) for item in value)
+        return is_list and (parts[-1] is Ellipsis or len(value) == len(parts))  # type: ignore[arg-type]
     if parts:  # a number or nothing
         return any(_fits(value, part) for part in parts)
     if hint in (int, float):
@@ -190,18 +190,18 @@ def _fits(value: object, hint: Any) -> bool:
     return isinstance(value, hint)
 
 
-def _wanted(hint: Any) -> str:
+def _type_words(hint: Any) -> str:
     """What `_fits` accepts, in words."""
     parts = get_args(hint)
     if get_origin(hint) is Literal:
         return f"one of {', '.join(parts)}"
     if get_origin(hint) is tuple:
-        return f"a list, each {_wanted(parts[0])}"
+        return f"a list, each {_type_words(parts[0])}"
     if parts:
-        return _wanted(parts[0])
+        return _type_words(parts[0])
     numbers = {int: "a whole number above zero", float: "a number above zero"}
     return {bool: "true or false", str: "a word", **numbers}[hint]
 
 
-def _found(key: str, value: str) -> Architecture | None:
+def _row_with(key: str, value: str) -> Architecture | None:
     return next((row for row in architectures().values() if value in getattr(row, key)), None)

@@ -40,37 +40,37 @@ def forward_plan(
     problem = _with_values(problem, kernel.caller)
     decodes = decoding(problem, kernel.caller)
     if kernel.caller.fresh and not decodes:
-        problem, kernel = _fresh(problem, kernel)
-    how = style(problem, kernel, setting)
+        problem, kernel = _cold_prompt(problem, kernel)
+    traits = style(problem, kernel, setting)
     mask = _mask(problem, kernel)
     if kernel.passed_columns is not None:
-        exchange = passing(how, kernel.passed_columns, machine, problem.head_dim)
-        how = replace(how, turns=replace(how.turns, exchange=exchange))
-    own = setting.tile
+        exchange = passing(traits, kernel.passed_columns, machine, problem.head_dim)
+        traits = replace(traits, turns=replace(traits.turns, exchange=exchange))
+    override = setting.tile
     if (split or decodes) and kernel.schedule != "tiled-1":
-        if own:
+        if override:
             raise ProblemError("the tile of split attention cannot be set; leave it out")
-        return splitkv.split_plan(problem, mask, kernel, setting, how)
+        return splitkv.split_plan(problem, mask, kernel, setting, traits)
     tiles, allowed = _tiles(problem, kernel, machine)
-    if not own and kernel.caller.paged and not decodes and "split" not in constants.off:
-        sliced = splitkv.sliced_prefill(problem, mask, kernel, setting, how, tiles, allowed)
-        if sliced is not None:
-            return sliced
+    if not override and kernel.caller.paged and not decodes and "split" not in constants.off:
+        prefill = splitkv.sliced_prefill(problem, mask, kernel, setting, traits, tiles, allowed)
+        if prefill is not None:
+            return prefill
     br, bc, threads = np.array(tiles).T[:, None]
-    if own:
-        br, bc, threads, allowed = own["rows"], own["keys"], setting.own_threads, True
+    if override:
+        br, bc, threads, allowed = override["rows"], override["keys"], setting.own_threads, True
     pack = as_floats(problem.sizes())["r"] if kernel.packs else 1.0
-    how = on_tiles(how, problem, mask, kernel, setting, br, bc, pack)
-    how = replace(how, resident=staged_resident(problem, kernel, machine, br, bc, threads))
+    traits = on_tiles(traits, problem, mask, kernel, setting, br, bc, pack)
+    traits = replace(traits, resident=staged_resident(problem, kernel, machine, br, bc, threads))
     query_slice = None
     if kernel.schedule == "tiled-1":
         if kernel.head_rule is not None and "split" not in constants.off:
             sizes = as_floats(problem.sizes())
             slices = slicing.queries_of_heads(sizes, kernel.head_rule, machine)
             query_slice = ceil_div(ceil_div(problem.seq_q, slices), br) * br
-        exchange = exchanging(how, machine, bc, threads / 32)
-        turns = replace(how.turns, exchange=exchange, fills=ceil_div(problem.seq_kv, bc))
-        how = replace(how, turns=turns)
+        exchange = exchanging(traits, machine, bc, threads / 32)
+        turns = replace(traits.turns, exchange=exchange, fills=ceil_div(problem.seq_kv, bc))
+        traits = replace(traits, turns=turns)
     schedule = tiled.tiled(
         mask,
         br,
@@ -78,16 +78,16 @@ def forward_plan(
         order=order_of(kernel),
         pack=pack,
         query_slice=query_slice,
-        stages=own.get("stages", kernel.stages),
+        stages=override.get("stages", kernel.stages),
         threads=threads,
         operand_tile=operand_tile(kernel, machine, br, bc, threads),
         score_vector=problem.score_vector(),
         held=frozenset({"Q"}) if kernel.holds_queries else frozenset(),
     )
-    part = Part(schedule, problem.sizes(), problem.elements(), how)
-    beside = splitkv.preparing(kernel, setting)
-    tile = {"rows": br, "keys": bc, **own}
-    return Plan(schedule.name, (part,), tile, beside=beside, allowed=allowed)
+    part = Part(schedule, problem.sizes(), problem.elements(), traits)
+    preparation = splitkv.preparing(kernel, setting)
+    tile = {"rows": br, "keys": bc, **override}
+    return Plan(schedule.name, (part,), tile, beside=preparation, allowed=allowed)
 
 
 def _with_values(problem: Attention, caller: Caller) -> Attention:
@@ -102,11 +102,11 @@ def _with_values(problem: Attention, caller: Caller) -> Attention:
 def decoding(problem: Attention, caller: Caller) -> bool:
     """Whether a decode kernel runs: for one query, except where the caller treats one token as a
     prompt."""
-    alone = caller.prompts and np.all(np.asarray(problem.seq_kv == 1))
-    return problem.phase == "decode" and not alone
+    is_prompt = caller.prompts and np.all(np.asarray(problem.seq_kv == 1))
+    return problem.phase == "decode" and not is_prompt
 
 
-def _fresh(problem: Attention, kernel: AttentionFacts) -> tuple[Attention, AttentionFacts]:
+def _cold_prompt(problem: Attention, kernel: AttentionFacts) -> tuple[Attention, AttentionFacts]:
     """The problem and the kernel for a prompt without cached keys: keys are contiguous, not
     paged."""
     if not np.all(np.asarray(problem.seq_q == problem.seq_kv)):
@@ -131,17 +131,17 @@ def _tiles(
     With paged keys some libraries run their decode kernel. Others have decode tiles for few
     queries, or own tiles where a window hides keys.
     """
-    dim, stored = int(np.max(problem.head_dim)), problem.elements()["kv"]
+    dim, kv = int(np.max(problem.head_dim)), problem.elements()["kv"]
     if kernel.caller.paged and kernel.pages_by_decode:
-        return (splitkv.decode_tile(kernel, machine, dim, stored),), True
-    narrow, sizes = stored.bits <= 8, problem.sizes()
+        return (splitkv.decode_tile(kernel, machine, dim, kv),), True
+    narrow, sizes = kv.bits <= 8, problem.sizes()
     hides = problem.windowed() & np.ones((1, 1), dtype=bool)
     few = ~hides & (sizes["r"] * sizes["q"] <= kernel.few_queries)
     menus = (
-        ((splitkv.decode_tile(kernel, machine, dim, stored),), few),
+        ((splitkv.decode_tile(kernel, machine, dim, kv),), few),
         (kernel.menu(dim, decode=False, narrow=narrow, windowed=True), hides),
         (kernel.menu(dim, decode=False, narrow=narrow), ~hides & ~few),
     )
-    asked = [(menu, serves) for menu, serves in menus if np.any(serves)]
-    tiles = tuple(tile for menu, _ in asked for tile in menu)
-    return tiles, np.concatenate([np.repeat(s, len(m), axis=1) for m, s in asked], axis=1)
+    choices = [(menu, serves) for menu, serves in menus if np.any(serves)]
+    tiles = tuple(tile for menu, _ in choices for tile in menu)
+    return tiles, np.concatenate([np.repeat(s, len(m), axis=1) for m, s in choices], axis=1)

@@ -51,34 +51,34 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
     """Backward attention by the order of the class's schedule, scores recomputed in tiles."""
     machine, constants = setting.machine, setting.constants
     # `share` of a class is that of its forward loop.
-    how = style(problem, replace(kernel, share=None), setting)
-    kept = constants["matrix_share"] if kernel.backward is None else kernel.backward
-    share = how.matrix_share * kept
+    traits = style(problem, replace(kernel, share=None), setting)
+    factor = constants["matrix_share"] if kernel.backward is None else kernel.backward
+    share = traits.matrix_share * factor
     # The first keys are seen by the most queries.
-    code = replace(how.code, integer_share=_INTEGER_BACKWARD)
+    code = replace(traits.code, integer_share=_INTEGER_BACKWARD)
     # Warp groups that take turns in the forward pass share one tile in the backward pass, so only
     # another block hides their waits (FlashAttention-3, its backward loop as recalled).
-    turns = replace(how.turns, alone=how.turns.alone or kernel.overlap == "warps")
-    how = replace(how, matrix_share=share, longest_first=True, code=code, turns=turns)
+    turns = replace(traits.turns, alone=traits.turns.alone or kernel.overlap == "warps")
+    traits = replace(traits, matrix_share=share, longest_first=True, code=code, turns=turns)
     order, fed = order_of(kernel), fed_by_registers(kernel, machine)
-    apart = machine.architecture.sums_apart and not fed
-    own = setting.tile
-    if own:
-        br, bc, stages = own["rows"], own["keys"], own.get("stages", _STAGES)
+    sums_apart = machine.architecture.sums_apart and not fed
+    override = setting.tile
+    if override:
+        br, bc, stages = override["rows"], override["keys"], override.get("stages", _STAGES)
     else:
-        br, bc, stages = _backward_tiles(problem, machine, order, sums_apart=apart)
-    threads = setting.own_threads if own else _THREADS
+        br, bc, stages = _backward_tiles(problem, machine, order, sums_apart=sums_apart)
+    threads = setting.own_threads if override else _THREADS
     key_slice = None
     if order == 1:
-        held = problem.seq_kv
+        keys = problem.seq_kv
         if kernel.head_rule is not None and "split" not in constants.off:
             sizes, causal = as_floats(problem.sizes()), problem.mask() is not None
             rule = kernel.head_rule
             slices = slicing.keys_of_heads(sizes, bc, rule, machine, causal=causal)
-            held = key_slice = ceil_div(ceil_div(problem.seq_kv, slices), bc) * bc
-        exchange = exchanging(how, machine, bc, threads / 32)
-        turns = replace(how.turns, exchange=exchange, fills=ceil_div(held, bc))
-        how = replace(how, turns=turns)
+            keys = key_slice = ceil_div(ceil_div(problem.seq_kv, slices), bc) * bc
+        exchange = exchanging(traits, machine, bc, threads / 32)
+        turns = replace(traits.turns, exchange=exchange, fills=ceil_div(keys, bc))
+        traits = replace(traits, turns=turns)
     schedule = tiled.tiled_backward(
         problem.mask(),
         br,
@@ -92,10 +92,10 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
         converted=True,
         spread=order != 1,
     )
-    plain = Style(how.compute, code=Code(vector_share=how.code.vector_share), run=how.run)
-    styles = dict.fromkeys(("delta", "conversion"), plain)
-    part = Part(schedule, problem.sizes(), problem.elements(), how, styles)
-    return Plan(schedule.name, (part,), {"rows": br, "keys": bc, **own})
+    maps = Style(traits.compute, code=Code(vector_share=traits.code.vector_share), run=traits.run)
+    styles = dict.fromkeys(("delta", "conversion"), maps)
+    part = Part(schedule, problem.sizes(), problem.elements(), traits, styles)
+    return Plan(schedule.name, (part,), {"rows": br, "keys": bc, **override})
 
 
 def _backward_tiles(
@@ -107,14 +107,14 @@ def _backward_tiles(
     section 3: S, dP, dV, dK and dQ of 128 x 128 tiles in tensor memory).
     """
     wide = {axis: int(np.max(problem.sizes()[axis])) for axis in "de"}
-    alone = dict.fromkeys(AXES, 1) | wide
+    sizes = dict.fromkeys(AXES, 1) | wide
     for tiles, stages in _BACKWARD_1 if order == 1 else _BACKWARD:
         br, bc = np.array(tiles).T[:, None]
         schedule = tiled.tiled_backward(None, br, bc, order=order, stages=stages)
-        held = count(schedule, alone, problem.elements()).kernels[-1]
-        fits = held.shared_footprint_bytes <= machine.shared_per_block
+        cost = count(schedule, sizes, problem.elements()).kernels[-1]
+        fits = cost.shared_footprint_bytes <= machine.shared_per_block
         if not sums_apart:
-            fits = fits & (held.register_footprint_bytes <= machine.registers_bytes)
+            fits = fits & (cost.register_footprint_bytes <= machine.registers_bytes)
         if np.any(fits):
             break
     return br, bc, stages

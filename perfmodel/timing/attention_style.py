@@ -42,18 +42,18 @@ def compute_type(problem: Attention, machine: Machine, kernel: AttentionFacts | 
 def style(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Style:
     """The class's facts and constants as the kernel timer takes them."""
     constants = setting.constants
-    how = chained(kernel, compute_type(problem, setting.machine, kernel), setting)
-    ordered = _ordered(problem, kernel) * constants["ordered_price"] / constants["block_price"]
+    base = chained(kernel, compute_type(problem, setting.machine, kernel), setting)
+    ordering = _has_order(problem, kernel) * constants["ordered_price"] / constants["block_price"]
     search = _search_seconds(problem, kernel, setting)
     return replace(
-        how,
+        base,
         overlap=_overlap(problem, kernel, constants),
-        turns=replace(how.turns, chained=_chained(problem, kernel)),
+        turns=replace(base.turns, chained=_is_chain(problem, kernel)),
         shared=("V",) if problem.keys_only else (),
         compiled_for=dict.fromkeys(HEAD_AXES, kernel.head_dims) if kernel.head_dims else {},
         block=replace(
-            how.block,
-            price=how.block.price + ordered,
+            base.block,
+            price=base.block.price + ordering,
             search_seconds=search,
             waits=_halvings(problem) if kernel.searches else 0.0,
         ),
@@ -73,7 +73,7 @@ def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
         resident=np.inf if kernel.resident is None else kernel.resident,
         persistent=kernel.instruction == "native" and machine.architecture.copies == "tensor",
         tensor_copies=kernel.specialises and machine.architecture.copies == "tensor",
-        combining=_combining(kernel, constants),
+        combining=_combiner(kernel, constants),
         longest_first=kernel.schedule == "tiled-3",
         large_product=large_product(compute, setting),
         code=Code(integer_share=_INTEGER, vector_share=constants["loadless_vector_share"]),
@@ -91,7 +91,7 @@ def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
     )
 
 
-def _combining(kernel: AttentionFacts, constants: Constants) -> Combining | None:
+def _combiner(kernel: AttentionFacts, constants: Constants) -> Combining | None:
     """The kernel that adds the slices of the keys up; None where the class has none."""
     if kernel.combines_inside:
         return None
@@ -127,7 +127,7 @@ def kept_share(share: float, rate: float) -> float:
     return 1.0 / (1.0 + (1.0 / share - 1.0) * rate)
 
 
-def _chained(problem: Attention, kernel: AttentionFacts) -> bool:
+def _is_chain(problem: Attention, kernel: AttentionFacts) -> bool:
     """Whether exponentials and the vector work around them are one dependent chain."""
     if kernel.turns_at is None:
         return kernel.ping_pong
@@ -146,7 +146,7 @@ def _overlap(problem: Attention, kernel: AttentionFacts, constants: Constants) -
     return 0.0 if narrow and wide else hidden_share(kernel, constants)
 
 
-def _ordered(problem: Attention, kernel: AttentionFacts) -> Number:
+def _has_order(problem: Attention, kernel: AttentionFacts) -> Number:
     """Whether FlashAttention-3's scheduler orders tiles by length and heads by L2 locality.
 
     It does under a causal mask or a window. The library drops the causal mask for a single query,
@@ -155,8 +155,8 @@ def _ordered(problem: Attention, kernel: AttentionFacts) -> Number:
     """
     if kernel.even_rule is None or not kernel.caller.packed:
         return False
-    kept = kernel.caller.paged and 64 < int(np.max(problem.head_dim)) <= 128
-    masked = problem.causal and (problem.phase != "decode" or kept)
+    paged_decode = kernel.caller.paged and 64 < int(np.max(problem.head_dim)) <= 128
+    masked = problem.causal and (problem.phase != "decode" or paged_decode)
     return True if masked else problem.windowed()
 
 
@@ -182,7 +182,7 @@ def _halvings(problem: Attention) -> Number:
 
 
 def on_tiles(
-    how: Style,
+    traits: Style,
     problem: Attention,
     mask: Band | None,
     kernel: AttentionFacts,
@@ -191,23 +191,23 @@ def on_tiles(
     keys: Number,
     pack: Number,
 ) -> Style:
-    """`how` with the costs that depend on the tile: those of `mask`, and those of 8-bit values.
+    """`traits` with the costs that depend on the tile: those of `mask`, and those of 8-bit values.
 
     A tile has the rows of `pack` query heads that share their keys.
     """
     machine, constants = setting.machine, setting.constants
-    masked = masking(problem, mask, pack, rows, keys)
+    integer_ops = masking(problem, mask, pack, rows, keys)
     if kernel.mask_ops:
-        masked = kernel.mask_ops * masking_all(problem, kernel, pack, rows, keys)
-    masked = masked + widening(problem, kernel, pack, rows, keys)
-    masked = masked + rounding(problem, kernel, machine, pack, rows, keys)
-    transposed = transposing(problem, kernel, machine, constants, keys)
+        integer_ops = kernel.mask_ops * masking_all(problem, kernel, pack, rows, keys)
+    integer_ops = integer_ops + widening(problem, kernel, pack, rows, keys)
+    integer_ops = integer_ops + rounding(problem, kernel, machine, pack, rows, keys)
+    tile_seconds = transposing(problem, kernel, machine, constants, keys)
     if kernel.compiled_by_rows:
-        how = replace(how, matrix_share=how.matrix_share * rate_of_rows(machine, rows))
+        traits = replace(traits, matrix_share=traits.matrix_share * rate_of_rows(machine, rows))
     return replace(
-        how,
-        code=replace(how.code, integer_ops=masked),
-        block=replace(how.block, tile_seconds=transposed),
+        traits,
+        code=replace(traits.code, integer_ops=integer_ops),
+        block=replace(traits.block, tile_seconds=tile_seconds),
     )
 
 
@@ -226,9 +226,9 @@ def masking(
     span = ceil_div(rows, pack)
     edges = 1.0 + problem.windowed()
     reach = x if mask.left is None else np.minimum(x, span + mask.left)
-    cut = np.minimum(edges * ceil_div(span, keys), ceil_div(reach, keys))
+    edge_tiles = np.minimum(edges * ceil_div(span, keys), ceil_div(reach, keys))
     tiles = b * g * (r / pack) * ceil_div(pack * q, rows)
-    return tiles * cut * rows * keys * (edges + 1.0)
+    return tiles * edge_tiles * rows * keys * (edges + 1.0)
 
 
 def masking_all(
@@ -242,7 +242,7 @@ def masking_all(
     """
     windowed = problem.windowed()
     edges = float(problem.causal) + windowed * (2.0 if kernel.walks else 1.0)
-    tiles = _visited(problem, pack, rows, keys, through=kernel.walks)
+    tiles = _visits(problem, pack, rows, keys, hidden=kernel.walks)
     return tiles * rows * keys * (edges + 1.0)
 
 
@@ -252,8 +252,8 @@ def rate_of_rows(machine: Machine, rows: Number) -> Number:
     Hopper's instruction has 64 rows. Blackwell's has 128, or 64 at half of the rate (PTX ISA,
     tcgen05.mma). Tiles of fewer rows use the register-fed instruction.
     """
-    whole = machine.architecture.rows
-    share = np.where(np.asarray(rows) >= min(whole, 64), np.minimum(rows / whole, 1.0), 0.0)
+    height = machine.architecture.rows
+    share = np.where(np.asarray(rows) >= min(height, 64), np.minimum(rows / height, 1.0), 0.0)
     return np.maximum(share, machine.architecture.mma_share)
 
 
@@ -270,7 +270,7 @@ def widening(
     sizes = as_floats(problem.sizes())
     if kernel.head_dims:
         sizes |= {axis: next_extent(sizes[axis], kernel.head_dims) for axis in HEAD_AXES}
-    tiles = _visited(problem, pack, rows, keys, through=False)
+    tiles = _visits(problem, pack, rows, keys, hidden=False)
     return kernel.widening_ops * tiles * keys * (sizes["d"] + sizes["e"])
 
 
@@ -284,25 +284,25 @@ def rounding(
 ) -> Number:
     """Integer instructions that round probabilities to bf16 for the second product, where the
     architecture has none that converts them."""
-    usual = machine.architecture.bf16_ops
-    if not usual or machine.multiplied_as(problem.dtype) != "bf16":
+    default = machine.architecture.bf16_ops
+    if not default or machine.multiplied_as(problem.dtype) != "bf16":
         return 0.0
-    each = usual if kernel.rounding_ops is None else kernel.rounding_ops
-    return each * _visited(problem, pack, rows, keys, through=False) * rows * keys
+    ops = default if kernel.rounding_ops is None else kernel.rounding_ops
+    return ops * _visits(problem, pack, rows, keys, hidden=False) * rows * keys
 
 
-def _visited(
-    problem: Attention, pack: Number, rows: Number, keys: Number, *, through: bool
+def _visits(
+    problem: Attention, pack: Number, rows: Number, keys: Number, *, hidden: bool
 ) -> Number:
-    """Key tiles that all row blocks visit; with `through` including those that a window hides."""
+    """Key tiles that all row blocks visit; with `hidden` including those that a window hides."""
     b, g, r, q, x = (as_floats(problem.sizes())[axis] for axis in "bgrqx")
     span = np.maximum(np.floor(rows / pack), 1.0)
-    seen = x - q + (q + np.minimum(span, q)) / 2.0 if problem.causal else x
-    if not through and problem.window is not None:
+    key_count = x - q + (q + np.minimum(span, q)) / 2.0 if problem.causal else x
+    if not hidden and problem.window is not None:
         reach = np.where(problem.windowed(), span + np.asarray(problem.window), x)
-        seen = np.minimum(seen, reach)
+        key_count = np.minimum(key_count, reach)
     blocks = np.ceil(r / pack) * ceil_div(q, span) if np.any(pack != 1.0) else r * ceil_div(q, span)
-    return b * g * blocks * np.maximum(ceil_div(seen, keys), 1.0)
+    return b * g * blocks * np.maximum(ceil_div(key_count, keys), 1.0)
 
 
 def transposing(
@@ -313,11 +313,11 @@ def transposing(
     The matrix unit takes 8-bit operands only with the contraction axis contiguous, and values are
     stored the other way (FlashAttention-3, section 3.3).
     """
-    stored = problem.elements()["kv"]
-    if not kernel.transposes or stored.bits > 8:
+    kv = problem.elements()["kv"]
+    if not kernel.transposes or kv.bits > 8:
         return 0.0
     per_clock = constants["transposed_bytes"] * machine.clock_hz
-    return keys * stored.bytes * np.max(problem.head_dim) / per_clock
+    return keys * kv.bytes * np.max(problem.head_dim) / per_clock
 
 
 def staged_resident(
@@ -335,12 +335,12 @@ def staged_resident(
     most = np.inf if kernel.resident is None else kernel.resident
     if not kernel.waits:
         return most
-    dim, stored = problem.head_dim, problem.elements()["kv"].bytes
-    tiles = 4.0 * rows * (dim + keys) + 2.0 * keys * dim * stored
-    held = np.minimum(
+    dim, kv_bytes = problem.head_dim, problem.elements()["kv"].bytes
+    tiles = 4.0 * rows * (dim + keys) + 2.0 * keys * dim * kv_bytes
+    footprint = np.minimum(
         tiles + 4.0 * ADDRESSING_REGISTERS * threads, machine.thread_registers_bytes * threads
     )
-    return np.clip(machine.registers_bytes // held, 1.0, most)
+    return np.clip(machine.registers_bytes // footprint, 1.0, most)
 
 
 def passing(how: Style, columns: int, machine: Machine, dim: Number) -> Number:
@@ -350,8 +350,8 @@ def passing(how: Style, columns: int, machine: Machine, dim: Number) -> Number:
     row. It has 4·d matrix operations. The two do not overlap: a barrier lies between.
     """
     rate = machine.matrix_per_unit(how.compute) * how.matrix_share
-    passed = 2.0 * (1.0 + ceil_div(dim, columns))
-    return passed / machine.shared_bytes_per_unit * rate / (4.0 * dim)
+    score_bytes = 2.0 * (1.0 + ceil_div(dim, columns))
+    return score_bytes / machine.shared_bytes_per_unit * rate / (4.0 * dim)
 
 
 def exchanging(how: Style, machine: Machine, keys: Number, warps: Number) -> Number:

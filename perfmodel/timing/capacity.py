@@ -11,8 +11,8 @@ from perfmodel.units import binary
 
 def rooms(device: Device, held: Iterable[str]) -> dict[str, float]:
     """Capacity in bytes of each level that holds something, where the spec has it."""
-    known = {name: device.memory_bytes if name == OWN else _capacity(device, name) for name in held}
-    return {name: room for name, room in known.items() if room is not None}
+    sizes = {name: device.memory_bytes if name == OWN else _capacity(device, name) for name in held}
+    return {name: room for name, room in sizes.items() if room is not None}
 
 
 def _capacity(device: Device, name: str) -> float | None:

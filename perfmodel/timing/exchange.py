@@ -41,16 +41,16 @@ def seconds(exchange: Exchange, link: Link) -> Number:
 def waited(exchanges: Iterable[tuple[Exchange, Number]], kernel_seconds: np.ndarray) -> np.ndarray:
     """Seconds that exchanges add to the kernels beside them; each pair is an exchange and its
     seconds alone. Only rings are hidden under kernels."""
-    alone: Number = 0.0
+    exposure: Number = 0.0
     rings: Number = 0.0
-    covered: Number = np.inf
-    for exchange, taken in exchanges:
+    cover: Number = np.inf
+    for exchange, seconds in exchanges:
         if exchange.kind == "ring":
-            rings = rings + taken
-            covered = np.minimum(covered, (exchange.ranks - 1) / exchange.ranks * kernel_seconds)
+            rings = rings + seconds
+            cover = np.minimum(cover, (exchange.ranks - 1) / exchange.ranks * kernel_seconds)
         else:
-            alone = alone + taken
-    return np.asarray(0 * kernel_seconds + alone + maximum(rings - covered, 0.0))
+            exposure = exposure + seconds
+    return np.asarray(0 * kernel_seconds + exposure + maximum(rings - cover, 0.0))
 
 
 def link_of(device: Device, name: str) -> tuple[Level, Link]:
@@ -61,15 +61,15 @@ def link_of(device: Device, name: str) -> tuple[Level, Link]:
     bandwidth of it.
     """
     links = [level for level in device.levels() if level.scope == "link"]
-    found = [level for level in links if level.name == name]
-    found = found or [level for level in links if name.lower() in _words(level)]
-    if not found:
-        known = [spelling for level in links for spelling in (level.name, *_words(level))]
-        raise UnknownName(f"link of {device.slug}", name, known)
-    if len(found) > 1:
-        names = " and ".join(level.name for level in found)
+    matches = [level for level in links if level.name == name]
+    matches = matches or [level for level in links if name.lower() in _words(level)]
+    if not matches:
+        spellings = [spelling for level in links for spelling in (level.name, *_words(level))]
+        raise UnknownName(f"link of {device.slug}", name, spellings)
+    if len(matches) > 1:
+        names = " and ".join(level.name for level in matches)
         raise ProblemError(f"{name} is {names} of {device.slug}; write one of them")
-    (level,) = found
+    (level,) = matches
     if level.bytes_per_s is None:
         raise ProblemError(
             f"the spec of {device.slug} has no bandwidth of {level.label}, so nothing can cross "

@@ -29,8 +29,8 @@ class Dispatch:
 
     def whole(self, device_seconds: np.ndarray) -> np.ndarray:
         """The time that the harness reports for a device time, in seconds."""
-        started = self.start_seconds + self.busy(device_seconds)
-        return np.asarray(np.maximum(self.least_seconds, started))
+        seconds = self.start_seconds + self.busy(device_seconds)
+        return np.asarray(np.maximum(self.least_seconds, seconds))
 
     def busy(self, device_seconds: np.ndarray) -> np.ndarray:
         """Seconds from the first instruction to the last."""
@@ -60,24 +60,24 @@ def dispatch(
     run = constants.run(harness)
     if "floor" in constants.off:
         return Dispatch()
-    slower = 1.0 if machine is None else pace(run, operator, machine, constants)
-    host = 1.0 if run.clocked(operator) else slower
+    factor = 1.0 if machine is None else pace(run, operator, machine, constants)
+    host = 1.0 if run.clocked(operator) else factor
     library: Number = 0.0
     if run.library_start and caller.start_seconds is not None:
-        before = caller.few_start_seconds
-        before = caller.start_seconds if before is None else before
-        library = run.pace * host * np.where(few, before, caller.start_seconds)
+        few_start = caller.few_start_seconds
+        few_start = caller.start_seconds if few_start is None else few_start
+        library = run.pace * host * np.where(few, few_start, caller.start_seconds)
     least = host * run.call_seconds(operator)
-    own = 0.0
+    caller_seconds = 0.0
     if run.library_start and caller.host_seconds is not None:
-        least = own = run.pace * host * caller.host_seconds
-    several = host * host_seconds(constants, harness, calls)
-    one = host * host_seconds(constants, harness, 1, operator)
-    queued: Number = np.maximum(np.where(several > 0, several, one), own)
+        least = caller_seconds = run.pace * host * caller.host_seconds
+    host_calls = host * host_seconds(constants, harness, calls)
+    host_call = host * host_seconds(constants, harness, 1, operator)
+    queue: Number = np.maximum(np.where(host_calls > 0, host_calls, host_call), caller_seconds)
     if run.calls_as is None:  # no host calls: kernels run from a graph, or alone
-        queued = 0.0
+        queue = 0.0
     return Dispatch(
-        slower * run.start_seconds(operator), library, np.maximum(least, several), queued
+        factor * run.start_seconds(operator), library, np.maximum(least, host_calls), queue
     )
 
 
@@ -96,8 +96,8 @@ def pace(run: Run, operator: str, machine: Machine, constants: Constants) -> flo
         return float(machine.at_clock(1.0))
     if not run.one_at_a_time:
         return 1.0
-    later = max(float(machine.device.launch_year.value) - _YEAR, 0.0)
-    return float(constants["host_pace"] ** later)
+    years = max(float(machine.device.launch_year.value) - _YEAR, 0.0)
+    return float(constants["host_pace"] ** years)
 
 
 def host_seconds(
@@ -110,5 +110,5 @@ def host_seconds(
     run = constants.run(harness)
     if run.calls_as is None or "floor" in constants.off:
         return 0.0
-    plain = constants.run(run.calls_as)
-    return calls * plain.call_seconds(operator)
+    framework = constants.run(run.calls_as)
+    return calls * framework.call_seconds(operator)

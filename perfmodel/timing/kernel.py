@@ -37,8 +37,8 @@ _UNIT = ("matrix", "special", "vector", "shared", "power", "blocks")
 
 def term_names(boundaries: Sequence[str]) -> tuple[str, ...]:
     """The terms of a kernel on a device whose bytes are counted at `boundaries`."""
-    unit, *behind = boundaries
-    return ("matrix", "special", "vector", unit, "transpose", *behind, "latency", "power", "blocks")
+    unit, *outer = boundaries
+    return ("matrix", "special", "vector", unit, "transpose", *outer, "latency", "power", "blocks")
 
 
 @dataclass(frozen=True)
@@ -99,69 +99,69 @@ def time_kernel(
     link are read over it (`perfmodel.timing.placing`). `reuse` says what earlier kernels left in
     the caches; it replaces `style.run.warm`.
     """
-    where = residency(machine, cost, style.resident)
+    grid = residency(machine, cost, style.resident)
     if "waves" in constants.off:
-        where = replace(where, busiest=np.asarray(cost.blocks / machine.units, dtype=np.float64))
+        grid = replace(grid, busiest=np.asarray(cost.blocks / machine.units, dtype=np.float64))
     work = executed(schedule, cost, style.compiled_for, whole_tiles="padding" not in constants.off)
-    moved = traffic(
+    flows = traffic(
         machine,
         constants,
         schedule,
         cost,
         elements,
-        where,
+        grid,
         style.run,
         shared=style.shared,
         multicast=style.multicast,
         placed={name: link.name for name, link in placed.items()},
         reuse=reuse,
     )
-    links = {link.name: link for link in placed.values() if link.name in moved.linked_bytes}
-    even = pipes.balance(cost, where, longest_first=style.longest_first)
+    links = {link.name: link for link in placed.values() if link.name in flows.linked_bytes}
+    balance = pipes.balance(cost, grid, longest_first=style.longest_first)
     terms = {
-        **_unit_seconds(machine, constants, cost, work, even.share, where, style, slots),
+        **_unit_seconds(machine, constants, cost, work, balance.share, grid, style, slots),
         **_memory_seconds(
-            machine, constants, cost, moved, where, even, style, schedule.algorithm.tensors, links
+            machine, constants, cost, flows, grid, balance, style, schedule.algorithm.tensors, links
         ),
-        "transpose": _transposing_seconds(cost, where, even, style),
+        "transpose": _transposing_seconds(cost, grid, balance, style),
     }
     terms |= {name: np.zeros(()) for name in constants.off & terms.keys()}
-    blocks = _block_seconds(machine, constants, where, style) + fill_seconds(
-        terms, cost, where, style, even.share
+    blocks = _block_seconds(machine, constants, grid, style) + fill_seconds(
+        terms, cost, grid, style, balance.share
     )
-    loads = _behind(terms)
+    loads = _streams(terms)
     terms["blocks"] = np.zeros(()) if "blocks" in constants.off else blocks
-    busy = busy_seconds(terms, even.longest / even.share, where, style)
-    behind = [*loads, terms["transpose"]] if np.any(terms["transpose"]) else loads
+    unit_seconds = busy_seconds(terms, balance.longest / balance.share, grid, style)
+    streams = [*loads, terms["transpose"]] if np.any(terms["transpose"]) else loads
     # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
-    reached = style.matrix_share * _multiplying_share(machine, terms, style)
-    sustained = _sustained_seconds(machine, constants, work, moved, style, reached)
-    at_boost = _joined(constants, busy, behind, style)
+    matrix_share = style.matrix_share * _multiplying_share(machine, terms, style)
+    sustained = _sustained_seconds(machine, constants, work, flows, style, matrix_share)
+    at_boost = _overlap_seconds(constants, unit_seconds, streams, style)
     if style.large_product is not None:
         flops = np.asarray(work.matrix_flops, dtype=np.float64)
         at_boost = np.maximum(at_boost, flops * style.large_product.boost_seconds)
         sustained = np.maximum(sustained, flops * style.large_product.power_seconds)
     if style.turns.waits:
-        at_boost = np.maximum(at_boost, in_turn_seconds(machine, terms, even, where, style))
-    working = power.held_down_seconds(at_boost, sustained, style.run.lag_seconds)
-    terms["power"] = np.minimum(sustained, working)
-    seconds = np.where(where.blocks_per_unit < 1, np.inf, terms["blocks"] + working)
+        at_boost = np.maximum(at_boost, in_turn_seconds(machine, terms, balance, grid, style))
+    loop_seconds = power.held_down_seconds(at_boost, sustained, style.run.lag_seconds)
+    terms["power"] = np.minimum(sustained, loop_seconds)
+    seconds = np.where(grid.blocks_per_unit < 1, np.inf, terms["blocks"] + loop_seconds)
     if links:
-        own = _own_seconds(machine, constants, moved, style)
-        terms |= {name: each for name, each in own.items() if name not in constants.off}
-    crossed = {"shared": np.asarray(cost.shared_bytes), "l2": moved.l2_bytes}
-    crossed |= {} if moved.llc_bytes is None else {"llc": moved.llc_bytes}
-    crossed |= {"hbm": moved.hbm_bytes, **moved.linked_bytes}
-    return KernelTime(seconds, terms, crossed, where.waves, where.blocks_per_unit)
+        outer = _outer_seconds(machine, constants, flows, style)
+        terms |= {name: each for name, each in outer.items() if name not in constants.off}
+    crossings = {"shared": np.asarray(cost.shared_bytes), "l2": flows.l2_bytes}
+    crossings |= {} if flows.llc_bytes is None else {"llc": flows.llc_bytes}
+    crossings |= {"hbm": flows.hbm_bytes, **flows.linked_bytes}
+    return KernelTime(seconds, terms, crossings, grid.waves, grid.blocks_per_unit)
 
 
-def _behind(terms: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+def _streams(terms: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """Seconds at every boundary from the L2 outwards, and of the latency term."""
     return [seconds for name, seconds in terms.items() if name not in (*_UNIT, "transpose")]
 
 
-def _joined(
-    constants: Constants, busy: np.ndarray, behind: list[np.ndarray], style: Style
+def _overlap_seconds(
+    constants: Constants, unit_seconds: np.ndarray, streams: list[np.ndarray], style: Style
 ) -> np.ndarray:
     """Seconds of the units and of the memory system, overlapped.
 
@@ -170,7 +170,7 @@ def _joined(
     `map_overlap_power`.
     """
     power = constants["overlap_power"] if style.overlap_power is None else style.overlap_power
-    return pipes.together([busy, *behind], power)
+    return pipes.together([unit_seconds, *streams], power)
 
 
 def _unit_seconds(
@@ -179,65 +179,65 @@ def _unit_seconds(
     cost: KernelCost,
     work: Executed,
     share: np.ndarray,
-    where: Residency,
+    grid: Residency,
     style: Style,
     slots: Slots | None,
 ) -> dict[str, np.ndarray]:
     """Seconds of each pipe of the busiest unit, by itself."""
     # `executed` rounds the algorithm's operations up to whole tiles; a style counts whole tiles
     # already.
-    whole = 1.0 + (pipes.whole_block(cost.nest) - 1.0) / share
-    extra = whole if cost.nest.kernel.operand_tile is None else 1.0
+    padding = 1.0 + (pipes.whole_block(cost.nest) - 1.0) / share
+    style_padding = padding if cost.nest.kernel.operand_tile is None else 1.0
     # A combining kernel has no steps of the algorithm, so `executed` has not rounded its sums up.
-    rounded = 1.0 if cost.nest.kernel.steps else whole
-    special = work.special_ops * rounded + style.code.special_ops * extra
-    aside = style.code.integer_share * work.vector_ops * rounded
-    vector = work.vector_ops * rounded - aside + style.code.vector_ops * extra
-    integer = style.code.integer_ops * extra + aside
+    step_padding = 1.0 if cost.nest.kernel.steps else padding
+    special = work.special_ops * step_padding + style.code.special_ops * style_padding
+    integer_part = style.code.integer_share * work.vector_ops * step_padding
+    vector = work.vector_ops * step_padding - integer_part + style.code.vector_ops * style_padding
+    integer = style.code.integer_ops * style_padding + integer_part
     if style.code.accurate:
-        floating, other = machine.architecture.accurate_ops
-        vector, integer = vector + floating * special, integer + other * special
+        vector_cost, integer_cost = machine.architecture.accurate_ops
+        vector, integer = vector + vector_cost * special, integer + integer_cost * special
     vector_slots = pipes.vector_slots(machine, vector, integer)
     matrix_rate = machine.matrix_per_unit(style.compute) * style.matrix_share
-    threads = cost.nest.kernel.threads * _resident(where)
+    threads = cost.nest.kernel.threads * _concurrency(grid)
     awake = pipes.awake_share(machine, constants, threads)
-    fed = pipes.awake_share(machine, constants, threads / style.turns.warps)
+    matrix_awake = pipes.awake_share(machine, constants, threads / style.turns.warps)
 
     def unit(total: Number, rate: Number) -> np.ndarray:
         return pipes.per_unit_seconds(total, rate, cost.blocks, share)
 
-    found = {
-        "matrix": unit(work.matrix_flops, matrix_rate * fed),
+    terms = {
+        "matrix": unit(work.matrix_flops, matrix_rate * matrix_awake),
         "special": unit(special, machine.special_per_unit * awake),
         "vector": unit(vector_slots, machine.vector_ops_per_unit * style.code.vector_share * awake),
-        "shared": unit(cost.shared_bytes * whole, machine.shared_bytes_per_unit),
+        "shared": unit(cost.shared_bytes * padding, machine.shared_bytes_per_unit),
     }
     if slots is None:
-        return found
+        return terms
     passes = slots.passes(cost, work)
     issued = slots.busiest("alu", "fma", "issue", "valu", "scalar")
     accesses = unit(slots.busiest("lsu", "lds", "vmem") * passes, machine.clock_hz)
     in_binary = {
         "special": unit(slots.busiest("special") * passes, machine.clock_hz * awake),
         "vector": unit(issued * passes, machine.clock_hz * awake),
-        "shared": np.maximum(found["shared"], accesses),
+        "shared": np.maximum(terms["shared"], accesses),
     }
     # The loop of a specialised binary is that of the warps that multiply. Where it has none of the
     # exponentials, other warps of the block compute them, and the vector work around them.
-    elsewhere = slots.flops_per_pass > 0 and not slots.busiest("special", "valu")
-    if elsewhere and np.any(found["special"]):
+    other_warps = slots.flops_per_pass > 0 and not slots.busiest("special", "valu")
+    if other_warps and np.any(terms["special"]):
         for name in ("special", "vector"):
-            in_binary[name] = np.maximum(in_binary[name], found[name])
-    return found | in_binary
+            in_binary[name] = np.maximum(in_binary[name], terms[name])
+    return terms | in_binary
 
 
 def _memory_seconds(
     machine: Machine,
     constants: Constants,
     cost: KernelCost,
-    moved: Traffic,
-    where: Residency,
-    even: Balance,
+    flows: Traffic,
+    grid: Residency,
+    balance: Balance,
     style: Style,
     tensors: Mapping[str, Tensor],
     links: Mapping[str, Link],
@@ -247,55 +247,55 @@ def _memory_seconds(
     Bytes that come over links also take their share of the boundaries that they cross on the way.
     """
     l2_share = machine.architecture.l2_stream_share if style.streams else 1.0
-    asked_bytes = moved.l2_bytes / l2_share
+    asked_bytes = flows.l2_bytes / l2_share
     l2 = memory.l2_seconds(
         machine,
         constants,
         cost,
-        where,
+        grid,
         asked_bytes,
         tensors,
         style.paired_rows,
         copied=style.tensor_copies,
     )
     if style.pitches and "translation" not in constants.off:
-        l2 = l2 + memory.translation_seconds(machine, constants, cost, where, style.pitches)
-    streams = {"l2": l2, **_own_seconds(machine, constants, moved.through(), style)}
+        l2 = l2 + memory.translation_seconds(machine, constants, cost, grid, style.pitches)
+    streams = {"l2": l2, **_outer_seconds(machine, constants, flows.through(), style)}
     for name, link in links.items():
         streams[name] = memory.link_seconds(
-            machine, constants, link, moved.linked_bytes[name], style.stream_share
+            machine, constants, link, flows.linked_bytes[name], style.stream_share
         )
-    latency = memory.mean_latency(machine, moved.missed, moved.near, moved.caught)
-    latency = latency + memory.link_latency(machine, links, moved.linked)
-    waiting = memory.latency_seconds(cost, where, even, latency, style.block.waits * latency)
+    latency = memory.mean_latency(machine, flows.missed, flows.near, flows.caught)
+    latency = latency + memory.link_latency(machine, links, flows.linked)
+    wait = memory.latency_seconds(cost, grid, balance, latency, style.block.waits * latency)
     busiest = streams["hbm"]
     for stream in streams.values():
         busiest = np.maximum(busiest, stream)
-    waiting = memory.loaded_seconds(constants, waiting, busiest)
+    wait = memory.loaded_seconds(constants, wait, busiest)
     if style.block.turn_seconds:  # loads ahead of use overlap with it
         turn = style.block.turn_seconds * cost.passes / cost.blocks
-        waiting = np.maximum(waiting, memory.latency_seconds(cost, where, even, 0.0, turn))
+        wait = np.maximum(wait, memory.latency_seconds(cost, grid, balance, 0.0, turn))
     chain = machine.at_clock(style.block.chain_seconds)
-    steps = memory.latency_seconds(cost, where, even, style.block.step_seconds, chain)
-    return {**streams, "latency": waiting + steps}
+    steps = memory.latency_seconds(cost, grid, balance, style.block.step_seconds, chain)
+    return {**streams, "latency": wait + steps}
 
 
-def _own_seconds(
-    machine: Machine, constants: Constants, moved: Traffic, style: Style
+def _outer_seconds(
+    machine: Machine, constants: Constants, flows: Traffic, style: Style
 ) -> dict[str, np.ndarray]:
     """Seconds at the boundaries behind the L2, the memory-side cache first, then device memory."""
-    hbm = memory.hbm_seconds(machine, constants, moved, style.stream_share)
-    llc = memory.llc_seconds(machine, constants, moved)
+    hbm = memory.hbm_seconds(machine, constants, flows, style.stream_share)
+    llc = memory.llc_seconds(machine, constants, flows)
     return {"hbm": hbm} if llc is None else {"llc": llc, "hbm": hbm}
 
 
 def _transposing_seconds(
-    cost: KernelCost, where: Residency, even: Balance, style: Style
+    cost: KernelCost, grid: Residency, balance: Balance, style: Style
 ) -> np.ndarray:
     """Seconds in which the loading warps of the busiest unit transpose the tiles they stream."""
     if not np.any(style.block.tile_seconds):
         return np.zeros(())
-    return memory.latency_seconds(cost, where, even, style.block.tile_seconds)
+    return memory.latency_seconds(cost, grid, balance, style.block.tile_seconds)
 
 
 def _multiplying_share(
@@ -307,19 +307,19 @@ def _multiplying_share(
     between chained products into exponentials and vector work that nothing hides. The power limit
     lowers the clock for the whole loop, and the energy is spent over the whole loop.
     """
-    whole = terms["matrix"]
+    loop = terms["matrix"]
     if style.turns.fetched_by is not None and machine.on_vector(style.compute):
-        whole = pipes.together([terms["matrix"], terms["shared"]], style.turns.fetched_by)
+        loop = pipes.together([terms["matrix"], terms["shared"]], style.turns.fetched_by)
     if style.large_product is not None:
-        whole = whole + (1.0 - style.overlap) * (terms["special"] + terms["vector"])
-    return np.where(terms["matrix"] > 0, terms["matrix"] / np.maximum(whole, 1e-30), 1.0)
+        loop = loop + (1.0 - style.overlap) * (terms["special"] + terms["vector"])
+    return np.where(terms["matrix"] > 0, terms["matrix"] / np.maximum(loop, 1e-30), 1.0)
 
 
 def _sustained_seconds(
     machine: Machine,
     constants: Constants,
     work: Executed,
-    moved: Traffic,
+    flows: Traffic,
     style: Style,
     share: Number,
 ) -> np.ndarray:
@@ -332,29 +332,29 @@ def _sustained_seconds(
         return np.zeros(())
     code = style.code
     counts = (work.vector_ops, work.special_ops, code.vector_ops, code.integer_ops)
-    between = sum(np.asarray(count, dtype=np.float64) for count in counts)
+    instructions = sum(np.asarray(count, dtype=np.float64) for count in counts)
     return power.power_seconds(
         machine,
         constants,
         style.compute,
         np.asarray(work.matrix_flops, dtype=np.float64),
-        moved.through().hbm_bytes,
-        instructions=0.0 if style.large_product is None else between,
+        flows.through().hbm_bytes,
+        instructions=0.0 if style.large_product is None else instructions,
         activity=style.run.activity,
         share=share,
     )
 
 
-def _resident(where: Residency) -> np.ndarray:
+def _concurrency(grid: Residency) -> np.ndarray:
     """Blocks that are resident on the busiest unit."""
-    return np.asarray(np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0)))
+    return np.asarray(np.clip(grid.busiest, 1.0, np.maximum(grid.blocks_per_unit, 1.0)))
 
 
 def _block_seconds(
-    machine: Machine, constants: Constants, where: Residency, style: Style
+    machine: Machine, constants: Constants, grid: Residency, style: Style
 ) -> np.ndarray:
     """Seconds to start and end blocks, round by round, and to set up once."""
-    rounds = where.busiest / _resident(where) ** constants["block_overlap"]
+    rounds = grid.busiest / _concurrency(grid) ** constants["block_overlap"]
     price = machine.at_clock(constants["block_price"] * style.block.price)
     start = machine.at_clock(style.block.setup_seconds)
     return np.asarray(np.maximum(rounds * price + start, 0.0) + style.block.search_seconds)
@@ -370,11 +370,11 @@ def busy_seconds(
     work.
     """
     stages = _stages(terms, style)
-    busy = pipes.overlapped(stages, style.overlap)
+    seconds = pipes.overlapped(stages, style.overlap)
     if style.turns.alone:
-        in_turn = np.maximum(1.0 / _resident(where), alone)
-        busy = np.maximum(busy, in_turn * sum(stages, start=np.zeros(())))
-    return np.asarray(busy)
+        block_share = np.maximum(1.0 / _concurrency(where), alone)
+        seconds = np.maximum(seconds, block_share * sum(stages, start=np.zeros(())))
+    return np.asarray(seconds)
 
 
 def in_turn_seconds(
@@ -391,11 +391,11 @@ def in_turn_seconds(
     bytes a clock), writes them from registers to shared memory, and then computes. Only other
     blocks of the unit work meanwhile.
     """
-    waited = style.turns.waits * terms["latency"]
-    staged = 1.0 + 64.0 * machine.clock_hz / machine.shared_bytes_per_unit
-    taken = sum(_stages(terms, style), start=np.asarray(staged * terms["l2"]))
-    alone = np.maximum(1.0 / _resident(where), even.longest / even.share)
-    return np.asarray(waited + alone * taken)
+    waits = style.turns.waits * terms["latency"]
+    staging = 1.0 + 64.0 * machine.clock_hz / machine.shared_bytes_per_unit
+    seconds = sum(_stages(terms, style), start=np.asarray(staging * terms["l2"]))
+    block_share = np.maximum(1.0 / _concurrency(where), even.longest / even.share)
+    return np.asarray(waits + block_share * seconds)
 
 
 def _stages(terms: Mapping[str, np.ndarray], style: Style) -> list[np.ndarray]:
@@ -405,16 +405,16 @@ def _stages(terms: Mapping[str, np.ndarray], style: Style) -> list[np.ndarray]:
     Where warps fetch operands themselves, the two join as a p-norm with exponent
     `turns.fetched_by`.
     """
-    fetched, products = terms["shared"], terms["matrix"]
+    fetch, products = terms["shared"], terms["matrix"]
     if style.turns.fetched_by is None:
-        products = np.maximum(products, fetched)
+        products = np.maximum(products, fetch)
     else:
-        products = pipes.together([products, fetched], style.turns.fetched_by)
+        products = pipes.together([products, fetch], style.turns.fetched_by)
     special, vector = terms["special"], terms["vector"]
-    found = [products, special + vector] if style.turns.chained else [products, special, vector]
+    stages = [products, special + vector] if style.turns.chained else [products, special, vector]
     if np.any(style.turns.exchange):
-        found.append(np.asarray(terms["matrix"] * style.turns.exchange))
-    return found
+        stages.append(np.asarray(terms["matrix"] * style.turns.exchange))
+    return stages
 
 
 def fill_seconds(
@@ -440,15 +440,15 @@ def fill_seconds(
     if cost.nest.kernel.operand_tile is None:
         return np.zeros(())
     compute = _stages(terms, style)
-    first = terms["transpose"] + _beyond_longest([*compute, *_behind(terms)])
-    later = terms["transpose"] + _beyond_longest(compute) if style.persistent else first
+    first = terms["transpose"] + _excess([*compute, *_streams(terms)])
+    refill = terms["transpose"] + _excess(compute) if style.persistent else first
     tiles = np.maximum(np.asarray(cost.passes, dtype=np.float64) / cost.blocks, 1.0)
-    alone = np.maximum(where.busiest - 1.0, 0.0) / np.maximum(where.blocks_per_unit, 1.0)
-    once = (first * _resident(where) + alone * later) / (tiles * np.maximum(share, 1.0))
-    return np.asarray(once * style.turns.fills)
+    later_rounds = np.maximum(where.busiest - 1.0, 0.0) / np.maximum(where.blocks_per_unit, 1.0)
+    fill = (first * _concurrency(where) + later_rounds * refill) / (tiles * np.maximum(share, 1.0))
+    return np.asarray(fill * style.turns.fills)
 
 
-def _beyond_longest(stages: list[np.ndarray]) -> np.ndarray:
+def _excess(stages: list[np.ndarray]) -> np.ndarray:
     """The sum of stages less the longest one."""
     total, longest = stages[0], stages[0]
     for stage in stages[1:]:

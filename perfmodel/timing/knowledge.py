@@ -92,10 +92,10 @@ def _device(entry: Mapping[str, Any] | None, device: Device) -> DeviceKnown:
 
 def is_calibrated(device: Device) -> bool:
     """Whether memory and a cache or a unit of the device have been measured."""
-    found = device.measured
-    if found is None or not found.hbm_bandwidth:
+    rates = device.measured
+    if rates is None or not rates.hbm_bandwidth:
         return False
-    return bool(found.l2_bandwidth or found.llc_bandwidth or found.matrix or found.vector)
+    return bool(rates.l2_bandwidth or rates.llc_bandwidth or rates.matrix or rates.vector)
 
 
 def _implementation(
@@ -103,11 +103,11 @@ def _implementation(
 ) -> ImplementationKnown:
     if not implementation or not kernel:
         return "assumed"
-    fitted = entry["kernels"] if entry is not None else ()
+    signatures = entry["kernels"] if entry is not None else ()
     run_by = framework_of(implementation)
-    asked = signature(run_by, kernel)
-    ran = any(asked == one or (not run_by and one.endswith(f" {kernel}")) for one in fitted)
-    return "fitted" if ran else "named"
+    key = signature(run_by, kernel)
+    is_fitted = any(key == one or (not run_by and one.endswith(f" {kernel}")) for one in signatures)
+    return "fitted" if is_fitted else "named"
 
 
 def signature(framework: str, kernel: str) -> str:

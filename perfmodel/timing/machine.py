@@ -219,22 +219,22 @@ def machine(device: Device) -> Machine:
     for latest in _LATEST:
         if latest.device is device:
             return latest
-    found = _machine(device)
-    _LATEST[:] = [found]
-    return found
+    model = _machine(device)
+    _LATEST[:] = [model]
+    return model
 
 
 def _machine(device: Device) -> Machine:
-    said: list[str] = []
+    notes: list[str] = []
 
-    def known(value: float | None, otherwise: float, what: str, unit: str) -> float:
+    def fact(value: float | None, otherwise: float, quantity: str, unit: str) -> float:
         if value is not None:
             return float(value)
-        taken = seconds(otherwise) if unit == "s" else si(otherwise, unit)
-        said.append(f"{what} is not in the spec: {taken if otherwise else 'none'} taken")
+        text = seconds(otherwise) if unit == "s" else si(otherwise, unit)
+        notes.append(f"{quantity} is not in the spec: {text if otherwise else 'none'} taken")
         return otherwise
 
-    architecture = architecture_of(device, said)
+    architecture = architecture_of(device, notes)
     clock = device.boost_hz
     if not clock:
         raise ProblemError(f"{device.slug} has no clock, so nothing can be timed on it")
@@ -242,10 +242,10 @@ def _machine(device: Device) -> Machine:
     clock *= device.beyond_boost
     units = device.units * parts
     if parts > 1:
-        said.append(f"each of its {device.units} units is modelled as {parts} of a GPU's size")
-    by_clock = _of(device.shared_bytes_per_clock, parts)
-    shared = known(by_clock, 128.0, "bandwidth of shared memory", "B/clk")
-    vector = known(_vector_ops(device), _widest_matrix(device) / 32, "fp32 vector rate", "FMA/s")
+        notes.append(f"each of its {device.units} units is modelled as {parts} of a GPU's size")
+    by_clock = _part_share(device.shared_bytes_per_clock, parts)
+    shared = fact(by_clock, 128.0, "bandwidth of shared memory", "B/clk")
+    vector = fact(_vector_ops(device), _widest_matrix(device) / 32, "fp32 vector rate", "FMA/s")
     if not vector:
         raise ProblemError(
             f"{device.slug} has no rate of any unit, so nothing can be timed on it; give "
@@ -256,7 +256,7 @@ def _machine(device: Device) -> Machine:
     per_clock = architecture.l2_bytes_per_clock
     l2 = device.measured_l2_bytes_per_s or device.l2_bytes_per_s
     hbm = device.hbm_bytes_per_s
-    l2_rate = max(known(l2, per_clock * units * clock, "L2 bandwidth", "B/s"), 1.05 * hbm)
+    l2_rate = max(fact(l2, per_clock * units * clock, "L2 bandwidth", "B/s"), 1.05 * hbm)
     return Machine(
         device=device,
         units=units,
@@ -265,16 +265,16 @@ def _machine(device: Device) -> Machine:
         vector_ops_per_unit=vector,
         integer_per_unit=(architecture.integer_lanes or lanes) * clock,
         issue_per_unit=(architecture.issue_lanes or lanes) * clock,
-        special_per_unit=known(
-            _of(device.special_per_clock, parts),
+        special_per_unit=fact(
+            _part_share(device.special_per_clock, parts),
             vector / clock / 8,
             "special-function rate",
             "/clk",
         )
         * clock,
         shared_bytes_per_unit=shared * clock,
-        shared_capacity=_of(device.shared_capacity_bytes, parts) or _UNLIMITED,
-        shared_per_block=_of(device.shared_max_per_block_bytes, parts) or _UNLIMITED,
+        shared_capacity=_part_share(device.shared_capacity_bytes, parts) or _UNLIMITED,
+        shared_per_block=_part_share(device.shared_max_per_block_bytes, parts) or _UNLIMITED,
         shared_reserved=float(device.shared_reserved_bytes or 0),
         registers_bytes=float(4 * device.registers) if device.registers else _UNLIMITED,
         # Registers are allocated in multiples of eight: 255 take 256.
@@ -282,34 +282,34 @@ def _machine(device: Device) -> Machine:
         max_threads=float(device.max_threads or 2048),
         max_blocks=float(device.max_blocks or 32),
         l2_bytes_per_s=l2_rate,
-        l2_capacity=known(device.l2_capacity_bytes, 0.0, "L2 capacity", "B"),
-        llc=_last_cache(device, l2_rate, known),
+        l2_capacity=fact(device.l2_capacity_bytes, 0.0, "L2 capacity", "B"),
+        llc=_last_cache(device, l2_rate, fact),
         hbm_bytes_per_s=hbm,
-        hbm_latency=known(device.latency_seconds("hbm"), 650 / _CLOCK, "memory latency", "s"),
-        l2_latency=known(device.latency_seconds("l2"), 260 / _CLOCK, "L2 latency", "s"),
+        hbm_latency=fact(device.latency_seconds("hbm"), 650 / _CLOCK, "memory latency", "s"),
+        l2_latency=fact(device.latency_seconds("l2"), 260 / _CLOCK, "L2 latency", "s"),
         l1_capacity=_l1_capacity(device, architecture),
         l1_latency=device.latency_seconds("l1") or 34 / _CLOCK,
         pages_at_hand=architecture.pages_at_hand,
         node_nm=architecture.node_nm,
-        tdp_watts=_board_power(device, said),
+        tdp_watts=_board_power(device, notes),
         base_share=min((device.base_hz or 0.0) / clock, 1.0),
         memory_family=architecture.memory_family or _family(device),
         inline_ecc=device.memory.hbm.ecc == "inline",
         hbm_is_measured=device.memory.hbm.bandwidth.status == "measured",
         copy_bytes_per_s=device.copied_hbm_bytes_per_s,
-        assumptions=tuple(said),
+        assumptions=tuple(notes),
     )
 
 
 def _last_cache(
-    device: Device, l2_rate: float, known: Callable[[float | None, float, str, str], float]
+    device: Device, l2_rate: float, fact: Callable[[float | None, float, str, str], float]
 ) -> LastCache | None:
     """The memory-side cache. Values missing in the spec are those of MI300X: half of the L2's rate
     (64 bytes a clock and channel against 128, CDNA 3 white paper) and 218 ns."""
     level = device.level("llc")
     if level is None or level.total_bytes is None:
         return None
-    rate = known(
+    rate = fact(
         level.measured_bytes_per_s or level.bytes_per_s,
         l2_rate / 2.0,
         f"bandwidth of {level.label}",
@@ -318,14 +318,14 @@ def _last_cache(
     return LastCache(
         bytes_per_s=max(rate, 1.05 * device.hbm_bytes_per_s),
         capacity_bytes=level.total_bytes,
-        latency_seconds=known(level.latency_seconds, 218e-9, f"latency of {level.label}", "s"),
+        latency_seconds=fact(level.latency_seconds, 218e-9, f"latency of {level.label}", "s"),
     )
 
 
-def _board_power(device: Device, said: list[str]) -> float:
+def _board_power(device: Device, notes: list[str]) -> float:
     """Board power limit in watts; practically infinite where the spec has none."""
     if device.tdp_watts is None:
-        said.append("board power is not in the spec: no limit taken")
+        notes.append("board power is not in the spec: no limit taken")
         return _ANY_POWER
     return float(device.tdp_watts)
 
@@ -343,9 +343,9 @@ def _parts(device: Device) -> int:
     return max(round(max(rates, default=0.0) / device.units / device.boost_hz / 2048.0), 1)
 
 
-def _of(whole: float | None, parts: int) -> float | None:
+def _part_share(total: float | None, parts: int) -> float | None:
     """One part's share of a unit's value."""
-    return None if whole is None else whole / parts
+    return None if total is None else total / parts
 
 
 def _l1_capacity(device: Device, architecture: Architecture) -> float:
@@ -356,8 +356,8 @@ def _l1_capacity(device: Device, architecture: Architecture) -> float:
     """
     shared = device.memory.shared
     l1 = shared.l1_capacity_per_unit if shared is not None else None
-    whole = float(l1.si if l1 is not None else device.shared_capacity_bytes or 0)
-    return whole - architecture.shared_kept_bytes
+    capacity = float(l1.si if l1 is not None else device.shared_capacity_bytes or 0)
+    return capacity - architecture.shared_kept_bytes
 
 
 def _vector_ops(device: Device) -> float | None:

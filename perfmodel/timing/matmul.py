@@ -63,57 +63,57 @@ def plan(
     machine, constants = setting.machine, setting.constants
     elements, sizes = problem.elements(), as_floats(problem.sizes())
     width = max(elements["data"].bytes, elements["weights"].bytes)
-    how = _style(problem, kernel, setting)
+    style = _style(problem, kernel, setting)
     if kernel.caller.fills:
         weight = sizes["n"] * sizes["k"] * elements["weights"].bytes
-        how = replace(how, run=_filled(how.run, weight, machine))
-    own = setting.tile
-    menu = own_menu(own, setting.own_threads) if own else candidates(kernel)
-    menu = menu.by_columns() if kernel.caller.column_major and not own else menu
-    depth = own.get("k", step_depth(kernel, menu, width, elements["weights"].bytes))
-    if menu.rows.size > keep and not own:
-        kept = promising(problem, menu, how, machine, constants, depth, keep, kernel.sliced_waves)
-        menu = menu.take(kept)
-        depth = depth if np.ndim(depth) == 0 else columns_of(np.asarray(depth), kept)
+        style = replace(style, run=_l2_loop(style.run, weight, machine))
+    dims = setting.tile
+    menu = own_menu(dims, setting.own_threads) if dims else candidates(kernel)
+    menu = menu.by_columns() if kernel.caller.column_major and not dims else menu
+    depth = dims.get("k", step_depth(kernel, menu, width, elements["weights"].bytes))
+    if menu.rows.size > keep and not dims:
+        best = promising(problem, menu, style, machine, constants, depth, keep, kernel.sliced_waves)
+        menu = menu.take(best)
+        depth = depth if np.ndim(depth) == 0 else columns_of(np.asarray(depth), best)
     slices = slice_k(np.asarray(sizes["k"]), menu.slices, depth)
     allowed = menu.serves(sizes["m"], sizes["n"])
-    allowed = allowed & menu.fits(sizes, np.inf if own else kernel.sliced_waves * machine.units)
+    allowed = allowed & menu.fits(sizes, np.inf if dims else kernel.sliced_waves * machine.units)
     sizes = {**sizes, "m": clustered(sizes["m"], menu.rows, kernel.cluster)}
-    together = units_together(menu.rows, sizes["m"], how.paired_rows)
+    units = units_together(menu.rows, sizes["m"], style.paired_rows)
     schedule = tiled_matmul(
         menu.rows,
         menu.columns,
         depth,
-        group_m=own.get("group", row_group(sizes, menu, kernel)),
+        group_m=dims.get("group", row_group(sizes, menu, kernel)),
         split_k=slices if len(kernel.splits) > 1 or np.any(menu.slices > 1) else None,
-        stages=own.get("stages", stages_held(machine, (menu.rows + menu.columns) * depth * width)),
+        stages=dims.get("stages", stages_held(machine, (menu.rows + menu.columns) * depth * width)),
         threads=menu.threads,
-        operand_tile=_operand_tile(kernel, how.compute, machine, menu, together),
+        operand_tile=_operand_tile(kernel, style.compute, machine, menu, units),
         algorithm=matmul(
             dequantise=is_widened(problem.dtype),
             promote_every=128 if kernel.promoted else None,
         ),
     )
-    part = Part(schedule, sizes, elements, how)
-    tile = {"m": menu.rows, "n": menu.columns, "slices": menu.slices, **own}
-    beside = kernel.prepares * setting.small_kernel_seconds(steps=2)
-    return Plan(schedule.name, (part,), tile, beside=beside, allowed=allowed)
+    part = Part(schedule, sizes, elements, style)
+    tile = {"m": menu.rows, "n": menu.columns, "slices": menu.slices, **dims}
+    preparation = kernel.prepares * setting.small_kernel_seconds(steps=2)
+    return Plan(schedule.name, (part,), tile, beside=preparation, allowed=allowed)
 
 
 def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:
     """The style of the class with this problem's operands."""
-    how = products(kernel, compute_type(problem, kernel, setting.machine), setting)
+    style = products(kernel, compute_type(problem, kernel, setting.machine), setting)
     if kernel.caller.column_major:
-        return how
-    return replace(how, pitches=_pitches(problem, setting.machine))
+        return style
+    return replace(style, pitches=_pitches(problem, setting.machine))
 
 
 def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
     """The style of products at the rate of `compute`, for any operands."""
     machine, constants, run = setting.machine, setting.constants, setting.run
     on_vector = kernel.instruction == "vector"
-    usual = constants["vector_loop_share" if on_vector else "matrix_share"]
-    share = usual if kernel.share is None else kernel.share
+    default = constants["vector_loop_share" if on_vector else "matrix_share"]
+    share = default if kernel.share is None else kernel.share
     issue_bound = on_vector and machine.issue_bound(compute)
     if issue_bound:
         share /= 1.0 + constants["issue_share"]
@@ -144,11 +144,11 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
             warps=2 if staged else 1,
             fetched_by=constants["overlap_power"] if issue_bound else None,
         ),
-        run=_looped(run, kernel.caller),
+        run=_loop_run(run, kernel.caller),
     )
 
 
-def _looped(run: Circumstances, caller: Caller) -> Circumstances:
+def _loop_run(run: Circumstances, caller: Caller) -> Circumstances:
     """The run with what a caller's own timing loop does differently under the same harness."""
     if caller.activity is not None:
         run = replace(run, activity=caller.activity)
@@ -158,10 +158,10 @@ def _looped(run: Circumstances, caller: Caller) -> Circumstances:
     return replace(run, copies=copies, own_inputs=caller.own_inputs, own_results=caller.own_results)
 
 
-def _filled(run: Circumstances, weight_bytes: Number, machine: Machine) -> Circumstances:
+def _l2_loop(run: Circumstances, weight_bytes: Number, machine: Machine) -> Circumstances:
     """A loop over as many copies of a weight as fill the L2, at most `run.copies`."""
-    filling = np.ceil(machine.l2_capacity / np.asarray(weight_bytes))
-    return replace(run, copies=np.clip(filling, 1.0, np.maximum(run.copies, 1.0)))
+    copies = np.ceil(machine.l2_capacity / np.asarray(weight_bytes))
+    return replace(run, copies=np.clip(copies, 1.0, np.maximum(run.copies, 1.0)))
 
 
 def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:
@@ -177,11 +177,11 @@ def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:
 
 
 def _operand_tile(
-    kernel: GemmFacts, compute: str, machine: Machine, menu: Candidates, together: Number
+    kernel: GemmFacts, compute: str, machine: Machine, menu: Candidates, units: Number
 ) -> tuple[Number, Number]:
     """Warp tile where registers feed the unit, instruction shape where shared memory does.
 
-    Units that multiply `together` fetch a column once for the rows of both. Where arithmetic fills
+    Units that multiply `units` fetch a column once for the rows of both. Where arithmetic fills
     every issue slot, a thread's own loads count. Where fp32 lanes are half as many as issue lanes,
     loads issue in between, and only what a warp shares counts.
     """
@@ -192,7 +192,7 @@ def _operand_tile(
         return np.minimum(rows, 64), np.minimum(columns, 32)
     if kernel.instruction == "register" or machine.architecture.feeds_registers:
         return np.minimum(rows, 64), np.minimum(columns, 64)
-    return together * np.minimum(rows, machine.architecture.rows), columns
+    return units * np.minimum(rows, machine.architecture.rows), columns
 
 
 def large_product(compute: str, setting: Setting) -> LargeProduct:
@@ -204,27 +204,27 @@ def large_product(compute: str, setting: Setting) -> LargeProduct:
     where no library multiplies the type.
     """
     machine, constants, activity = setting.machine, setting.constants, setting.run.activity
-    for device, values, asked, known in _ASKED:
-        if device is machine and values is constants and asked == (compute, activity):
-            return known
+    for device, values, key, answer in _ASKED:
+        if device is machine and values is constants and key == (compute, activity):
+            return answer
     flops = 2.0 * float(_LARGE) ** 3
     try:
         problem = Matmul(_LARGE, _LARGE, _LARGE, dtype=compute)
         kernel, _ = resolve("gemm", None, compute, machine)
-        alone = Setting(machine, constants, Circumstances(activity=activity))
-        cool = replace(alone, constants=constants.without("power"))
-        boost, powered = (_best(problem, kernel, one) for one in (cool, alone))
-        power = powered.terms["power"] + powered.terms["blocks"]
-        found = LargeProduct(float(boost.seconds[0]) / flops, float(power[0]) / flops)
+        base = Setting(machine, constants, Circumstances(activity=activity))
+        boosted = replace(base, constants=constants.without("power"))
+        boost, sustained = (_best(problem, kernel, one) for one in (boosted, base))
+        power = sustained.terms["power"] + sustained.terms["blocks"]
+        product = LargeProduct(float(boost.seconds[0]) / flops, float(power[0]) / flops)
     except PerfmodelError:
-        found = LargeProduct(0.0, 0.0)
-    _ASKED[:] = [(machine, constants, (compute, activity), found), *_ASKED[:7]]
-    return found
+        product = LargeProduct(0.0, 0.0)
+    _ASKED[:] = [(machine, constants, (compute, activity), product), *_ASKED[:7]]
+    return product
 
 
 def _best(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Estimate:
     """The product in the fastest column of the menu."""
-    chosen = plan(problem, kernel, setting)
-    shape = np.broadcast_shapes(*(np.shape(size) for size in chosen.tile.values()))
-    timing = time_plan(setting.machine, setting.constants, chosen, shape)
+    choices = plan(problem, kernel, setting)
+    shape = np.broadcast_shapes(*(np.shape(size) for size in choices.tile.values()))
+    timing = time_plan(setting.machine, setting.constants, choices, shape)
     return timing.at(np.argmin(timing.seconds, axis=1))

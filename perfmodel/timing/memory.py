@@ -35,8 +35,8 @@ def hbm_rate(machine: Machine, constants: Constants) -> float:
         return machine.hbm_bytes_per_s
     ecc = constants["inline_ecc_share"] if machine.inline_ecc else 1.0
     if machine.copy_bytes_per_s is not None:
-        copied = machine.copy_bytes_per_s / constants["copy_share"]
-        return ecc * min(copied, machine.hbm_bytes_per_s)
+        rate = machine.copy_bytes_per_s / constants["copy_share"]
+        return ecc * min(rate, machine.hbm_bytes_per_s)
     return ecc * machine.hbm_bytes_per_s * constants[f"hbm_share_{machine.memory_family}"]
 
 
@@ -71,8 +71,8 @@ def l2_seconds(
     (`Style.paired_rows`), half of a tile of columns crosses each port.
     """
     chip = l2_bytes / (machine.l2_bytes_per_s * constants["l2_share"])
-    whole, mean = _block_bytes(cost, tensors, paired_rows)
-    port = (whole + mean * (where.busiest - 1.0)) / port_bytes_per_s(machine, copied=copied)
+    full, mean = _block_bytes(cost, tensors, paired_rows)
+    port = (full + mean * (where.busiest - 1.0)) / port_bytes_per_s(machine, copied=copied)
     return np.asarray(np.maximum(chip, port))
 
 
@@ -95,13 +95,13 @@ def _block_bytes(
     shared = (
         units_together(cost.nest.tile("m"), cost.nest.sizes["m"], paired_rows) if pairs else 1.0
     )
-    whole: Number = 0.0
+    full: Number = 0.0
     mean: Number = 0.0
-    for name, moved in cost.l2.items():
-        asked = moved.total_bytes / (1.0 if "m" in tensors[name].axes else shared)
+    for name, crossing in cost.l2.items():
+        bytes_ = crossing.total_bytes / (1.0 if "m" in tensors[name].axes else shared)
         times = [extents[axis] for axis in tensors[name].axes if axis in extents]
-        whole, mean = whole + product([asked, *times]), mean + asked
-    return whole / cost.blocks, mean / cost.blocks
+        full, mean = full + product([bytes_, *times]), mean + bytes_
+    return full / cost.blocks, mean / cost.blocks
 
 
 def units_together(rows: Number, m: Number, paired_rows: float) -> np.ndarray:
@@ -139,14 +139,14 @@ def page_seconds(
     one request of a warp covers 16 rows, hence 1 + 15 p / 2 MiB pages. Misses go to a translator
     that all units share, which serves them one after another.
     """
-    touched: Number = 0.0
-    looked_up: Number = 0.0
+    pages: Number = 0.0
+    lookups: Number = 0.0
     for axis, pitch in pitches.items():
-        touched = touched + 1.0 + (rows[axis] - 1.0) * (pitch / _PAGE)
+        pages = pages + 1.0 + (rows[axis] - 1.0) * (pitch / _PAGE)
         requests = np.ceil(rows[axis] / _ROWS)
-        looked_up = looked_up + requests * (1.0 + (_ROWS - 1.0) * (pitch / _PAGE))
-    missed = np.maximum(1.0 - machine.pages_at_hand / (touched * resident), 0.0)
-    return looked_up * missed * machine.at_clock(constants["translation_price"])
+        lookups = lookups + requests * (1.0 + (_ROWS - 1.0) * (pitch / _PAGE))
+    miss_share = np.maximum(1.0 - machine.pages_at_hand / (pages * resident), 0.0)
+    return lookups * miss_share * machine.at_clock(constants["translation_price"])
 
 
 def llc_seconds(machine: Machine, constants: Constants, moved: Traffic) -> np.ndarray | None:
@@ -165,20 +165,20 @@ def link_seconds(
 ) -> np.ndarray:
     """Seconds of reading over a link; a kernel reaches the same share of its peak as of
     memory's."""
-    reached = hbm_rate(machine, constants) / machine.hbm_bytes_per_s * share
-    return np.asarray(bytes_ / (link.bytes_per_s * reached))
+    efficiency = hbm_rate(machine, constants) / machine.hbm_bytes_per_s * share
+    return np.asarray(bytes_ / (link.bytes_per_s * efficiency))
 
 
 def link_latency(
     machine: Machine, links: Mapping[str, Link], linked: Mapping[str, np.ndarray]
 ) -> Number:
     """Seconds that the mean load waits beyond the memory latency, due to loads over links."""
-    further = (
+    excess = (
         linked[link.name] * max(link.latency_seconds - machine.hbm_latency, 0.0)
         for link in links.values()
         if link.name in linked
     )
-    return sum(further, start=0.0)
+    return sum(excess, start=0.0)
 
 
 def mean_latency(
@@ -189,13 +189,13 @@ def mean_latency(
     The L2 latency, the memory latency for loads that miss the L2 (`missed`), the L1 latency for
     those that hit the L1 (`near`), and a memory-side cache's for those that hit it (`caught`).
     """
-    beyond = np.maximum(machine.hbm_latency - machine.l2_latency, 0.0)
-    before = np.maximum(machine.l2_latency - machine.l1_latency, 0.0)
-    found = machine.l2_latency + missed * beyond - near * before
+    hbm_gap = np.maximum(machine.hbm_latency - machine.l2_latency, 0.0)
+    l1_gap = np.maximum(machine.l2_latency - machine.l1_latency, 0.0)
+    latency = machine.l2_latency + missed * hbm_gap - near * l1_gap
     if machine.llc is not None:
-        sooner = np.clip(machine.hbm_latency - machine.llc.latency_seconds, 0.0, beyond)
-        found = found - caught * sooner
-    return np.asarray(found)
+        llc_gain = np.clip(machine.hbm_latency - machine.llc.latency_seconds, 0.0, hbm_gap)
+        latency = latency - caught * llc_gain
+    return np.asarray(latency)
 
 
 def latency_seconds(
@@ -216,8 +216,8 @@ def latency_seconds(
     stages = np.maximum(np.asarray(cost.nest.kernel.stages, dtype=np.float64) - 1.0, 1.0)
     per_block = np.asarray(cost.passes, dtype=np.float64) / cost.blocks * cost.row_passes
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
-    streamed = np.maximum(even.share / resident, even.longest) * (per_block / stages * latency)
-    return np.asarray(streamed + where.busiest / resident * chain_seconds)
+    stream = np.maximum(even.share / resident, even.longest) * (per_block / stages * latency)
+    return np.asarray(stream + where.busiest / resident * chain_seconds)
 
 
 def loaded_seconds(constants: Constants, waiting: Number, crossing: Number) -> np.ndarray:
@@ -226,5 +226,5 @@ def loaded_seconds(constants: Constants, waiting: Number, crossing: Number) -> n
     A load queues behind the traffic. Its latency grows from the unloaded one to `latency_share`
     times that, with the share of time that memory is busy: crossing / (crossing + waiting).
     """
-    busy = crossing / np.maximum(crossing + waiting, 1e-30)
-    return np.asarray(waiting * (1.0 + (constants["latency_share"] - 1.0) * busy))
+    load = crossing / np.maximum(crossing + waiting, 1e-30)
+    return np.asarray(waiting * (1.0 + (constants["latency_share"] - 1.0) * load))

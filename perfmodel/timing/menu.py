@@ -116,13 +116,13 @@ def _candidates(
     It is cached, so all chunks of a sweep share it.
     """
     limits = [limit for limit, _ in tiles]
-    served = zip([0, *limits], [*limits[:-1], np.inf], strict=False)
+    ranges = zip([0, *limits], [*limits[:-1], np.inf], strict=False)
     entries = [
-        (*tile, *rows) for rows, (_, some) in zip(served, tiles, strict=True) for tile in some
+        (*tile, *rows) for rows, (_, some) in zip(ranges, tiles, strict=True) for tile in some
     ]
     menu = np.array(entries, dtype=np.float64)
-    each, slices = np.meshgrid(np.arange(len(menu)), np.array(splits, float), indexing="ij")
-    rows, columns, threads, least, most = menu[each.ravel()].T[:, None]
+    order, slices = np.meshgrid(np.arange(len(menu)), np.array(splits, float), indexing="ij")
+    rows, columns, threads, least, most = menu[order.ravel()].T[:, None]
     widest = np.where(columns < slim, columns, np.inf)
     cuts = slices.ravel()[None]
     return Candidates(rows, columns, threads, least, most, widest, cuts, len(splits))
@@ -152,9 +152,9 @@ def clustered(m: Number, rows: np.ndarray, cluster: int) -> Number:
     multiply.
     """
     tiles = np.ceil(m / rows)
-    whole = np.ceil(tiles / cluster) * cluster
-    alone = (whole == tiles) | (tiles == 1)
-    return np.where(alone, m, (whole - 1.0) * rows + 1.0) if cluster > 1 else m
+    total = np.ceil(tiles / cluster) * cluster
+    exact = (total == tiles) | (tiles == 1)
+    return np.where(exact, m, (total - 1.0) * rows + 1.0) if cluster > 1 else m
 
 
 def row_group(sizes: Mapping[str, Number], menu: Candidates, kernel: GemmFacts) -> Number:
@@ -165,8 +165,8 @@ def row_group(sizes: Mapping[str, Number], menu: Candidates, kernel: GemmFacts) 
     """
     if kernel.swizzles:
         return GROUP
-    down, across = np.ceil(sizes["m"] / menu.rows), np.ceil(sizes["n"] / menu.columns)
-    return np.where(across > down, np.maximum(down, kernel.cluster), kernel.cluster)
+    rows, cols = np.ceil(sizes["m"] / menu.rows), np.ceil(sizes["n"] / menu.columns)
+    return np.where(cols > rows, np.maximum(rows, kernel.cluster), kernel.cluster)
 
 
 def slice_k(k: np.ndarray, slices: np.ndarray, depth: Number) -> np.ndarray:

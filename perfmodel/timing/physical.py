@@ -51,9 +51,9 @@ def dense_peak(problem: Problem, device: Device, *, widened: bool = False) -> fl
     vector = {str(name): rate.si for name, rate in device.compute.vector.items()}
     if "fp64" not in kinds:
         kinds |= {"fp32"}
-    found = [table[kind] for kind in kinds for table in (rates, vector) if kind in table]
+    peaks = [table[kind] for kind in kinds for table in (rates, vector) if kind in table]
     architecture = architecture_of(device)
     if "int8" in kinds and architecture.dot_products and architecture.integer_lanes:
         lanes = device.units * architecture.integer_lanes
-        found.append(8.0 * lanes * device.boost_hz)
-    return device.beyond_boost * max(found or [*rates.values(), *vector.values()])
+        peaks.append(8.0 * lanes * device.boost_hz)
+    return device.beyond_boost * max(peaks or [*rates.values(), *vector.values()])

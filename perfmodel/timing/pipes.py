@@ -52,8 +52,8 @@ def vector_slots(machine: Machine, vector_ops: Number, integer_ops: Number) -> n
 
 def issue_lanes(machine: Machine, constants: Constants) -> float:
     """Lanes that a unit's schedulers issue to in a clock; 0 where it is not documented."""
-    known = machine.architecture.issue_lanes and "lanes" not in constants.off
-    return machine.issue_per_unit / machine.clock_hz if known else 0.0
+    has_lanes = machine.architecture.issue_lanes and "lanes" not in constants.off
+    return machine.issue_per_unit / machine.clock_hz if has_lanes else 0.0
 
 
 def awake_share(machine: Machine, constants: Constants, threads: Number) -> np.ndarray:
@@ -74,22 +74,22 @@ def busiest_share(cost: KernelCost, where: Residency, *, longest_first: bool) ->
     visits, mask = cost.nest.visits, cost.nest.mask
     if visits is None or mask is None:
         return np.asarray(where.busiest + whole_slice(cost.nest) - 1.0)
-    uneven = longest_share(cost)
+    longest = longest_share(cost)
     axis = mask.key if by_keys(cost.nest) else mask.query
     rows = ceil_div(np.asarray(cost.nest.sizes[axis]), cost.nest.tile(axis))
     resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
-    beyond = beyond_even(uneven, resident, rows / where.active_units if longest_first else None)
-    even = np.asarray(cost.blocks, dtype=np.float64) / where.active_units
-    return np.asarray(np.maximum(np.minimum(where.busiest * uneven, even + beyond), uneven))
+    excess = beyond_even(longest, resident, rows / where.active_units if longest_first else None)
+    mean = np.asarray(cost.blocks, dtype=np.float64) / where.active_units
+    return np.asarray(np.maximum(np.minimum(where.busiest * longest, mean + excess), longest))
 
 
 def whole_extents(nest: rule.Nest) -> dict[str, Number]:
     """Extent of a full block over that of the mean block, for each axis that the grid cuts."""
-    found: dict[str, Number] = {}
+    extents: dict[str, Number] = {}
     for axis in dict.fromkeys(loop.axis for loop in nest.kernel.nest if loop.grid):
         grid = tuple(loop for loop in nest.kernel.loops(axis) if loop.grid)
-        found[axis] = nest.block_extent(axis) * (nest.trips(axis, grid) / nest.sizes[axis])
-    return found
+        extents[axis] = nest.block_extent(axis) * (nest.trips(axis, grid) / nest.sizes[axis])
+    return extents
 
 
 def whole_block(nest: rule.Nest) -> Number:
@@ -98,9 +98,9 @@ def whole_block(nest: rule.Nest) -> Number:
 
     Ragged ends make the mean block smaller; the busiest unit has a full one.
     """
-    streamed = {loop.axis for loop in nest.kernel.nest if not loop.grid}
-    cut = whole_extents(nest)
-    return product([1.0, *(times for axis, times in cut.items() if axis not in streamed)])
+    stream_axes = {loop.axis for loop in nest.kernel.nest if not loop.grid}
+    extents = whole_extents(nest)
+    return product([1.0, *(times for axis, times in extents.items() if axis not in stream_axes)])
 
 
 def whole_slice(nest: rule.Nest) -> Number:
@@ -134,10 +134,10 @@ def beyond_even(uneven: Number, resident: Number, rows_per_unit: Number | None) 
     backward pass rows are tiles of keys, and the first keys are seen by the most queries. Tests
     simulate both orders.
     """
-    left = (1.0 + (np.asarray(uneven) - 1.0) ** 2 / 3.0) / 2.0
+    rest = (1.0 + (np.asarray(uneven) - 1.0) ** 2 / 3.0) / 2.0
     if rows_per_unit is None:
-        return np.asarray(uneven - left / resident)
-    return np.asarray((uneven - left) / (1.0 + rows_per_unit))
+        return np.asarray(uneven - rest / resident)
+    return np.asarray((uneven - rest) / (1.0 + rows_per_unit))
 
 
 def by_keys(nest: rule.Nest) -> bool:
@@ -185,6 +185,6 @@ def together(times: list[np.ndarray], power: float) -> np.ndarray:
     top = times[0]
     for time in times[1:]:
         top = np.maximum(top, time)
-    safe = np.where(top > 0, top, 1.0)
-    total = sum((np.power(time / safe, power) for time in times), start=np.zeros(()))
-    return np.where(top > 0, safe * np.power(total, 1.0 / power), 0.0)
+    scale = np.where(top > 0, top, 1.0)
+    total = sum((np.power(time / scale, power) for time in times), start=np.zeros(()))
+    return np.where(top > 0, scale * np.power(total, 1.0 / power), 0.0)

@@ -35,10 +35,10 @@ def placed(
     unfused attention, whose operators read copies.
     """
     links: dict[str, Link] = {}
-    said: list[str] = []
+    assumptions: list[str] = []
     for name in place.values():
         if name != OWN and name not in links:
-            links[name] = _link(device, name, said)
+            links[name] = _link(device, name, assumptions)
     if not place:
         return list(plans), ()
     if any(plan.schedule.startswith("standard") for plan in plans):
@@ -46,59 +46,58 @@ def placed(
             "unfused attention copies its operands first, so none can be placed; "
             "take a tiled schedule"
         )
-    where = _by_tensor([part for plan in plans for part in plan.parts], place)
-    found = {name: links[level] for name, level in where.items() if level != OWN}
+    levels = _tensor_levels([part for plan in plans for part in plan.parts], place)
+    operand_links = {name: links[level] for name, level in levels.items() if level != OWN}
     return [
-        replace(plan, parts=tuple(_placed_part(part, found) for part in plan.parts))
+        replace(plan, parts=tuple(_placed_part(part, operand_links) for part in plan.parts))
         for plan in plans
-    ], tuple(said)
+    ], tuple(assumptions)
 
 
-def _placed_part(part: Part, where: Mapping[str, Link]) -> Part:
+def _placed_part(part: Part, links: Mapping[str, Link]) -> Part:
     """A part with its own inputs placed."""
-    mine = {name: where[name] for name in part.inputs if name in where}
-    return replace(part, placed=mine)
+    return replace(part, placed={name: links[name] for name in part.inputs if name in links})
 
 
-def _by_tensor(parts: Sequence[Part], place: Mapping[str, str]) -> dict[str, str]:
+def _tensor_levels(parts: Sequence[Part], place: Mapping[str, str]) -> dict[str, str]:
     """The level of each placed tensor."""
     roles: dict[str, set[str]] = {}
     for part in parts:
         for name in part.inputs:
             roles.setdefault(part.schedule.algorithm.tensors[name].element, set()).add(name)
     operands = sorted({name for names in roles.values() for name in names})
-    found: dict[str, str] = {}
-    for asked, level in place.items():
-        names = {asked} if asked in operands else roles.get(asked, set())
+    levels: dict[str, str] = {}
+    for operand, level in place.items():
+        names = {operand} if operand in operands else roles.get(operand, set())
         if not names:
-            aliased = {name for part in parts for name in part.style.shared}
-            if asked in aliased:
-                raise ProblemError(f"{asked} lies in another operand's memory; place that one")
-            raise UnknownName("operand", asked, [*operands, *roles])
+            aliases = {name for part in parts for name in part.style.shared}
+            if operand in aliases:
+                raise ProblemError(f"{operand} lies in another operand's memory; place that one")
+            raise UnknownName("operand", operand, [*operands, *roles])
         for name in sorted(names):
-            if found.setdefault(name, level) != level:
-                raise ProblemError(f"{name} is placed in {found[name]} and in {level}; choose one")
-    return found
+            if levels.setdefault(name, level) != level:
+                raise ProblemError(f"{name} is placed in {levels[name]} and in {level}; choose one")
+    return levels
 
 
-def _link(device: Device, name: str, said: list[str]) -> Link:
-    """The link to a level; adds a sentence to `said` on values that its spec lacks."""
-    beyond = {level.name: level for level in device.levels() if level.scope == "link"}
-    if name not in beyond:
-        within = device.level(name)
-        if within is not None:
+def _link(device: Device, name: str, assumptions: list[str]) -> Link:
+    """The link to a level; adds a sentence to `assumptions` on values that its spec lacks."""
+    links = {level.name: level for level in device.levels() if level.scope == "link"}
+    if name not in links:
+        inner = device.level(name)
+        if inner is not None:
             raise ProblemError(
-                f"operands are placed in {OWN} or beyond, not in {name} ({within.label}); "
-                f"{device.slug} has {', '.join((OWN, *beyond))}"
+                f"operands are placed in {OWN} or beyond, not in {name} ({inner.label}); "
+                f"{device.slug} has {', '.join((OWN, *links))}"
             )
-        raise UnknownName(f"level of {device.slug} to place operands in", name, (OWN, *beyond))
-    level = beyond[name]
+        raise UnknownName(f"level of {device.slug} to place operands in", name, (OWN, *links))
+    level = links[name]
     if level.bytes_per_s is None:
         raise ProblemError(
             f"the spec of {device.slug} has no bandwidth of {level.label}, so nothing can be "
             f"placed in {name}; add bandwidth_per_direction"
         )
-    said.append(_sentence(level, level.bytes_per_s))
+    assumptions.append(_sentence(level, level.bytes_per_s))
     return Link(name, level.bytes_per_s, level.latency_seconds or _ROUND_TRIP)
 
 

@@ -52,14 +52,13 @@ class Part:
     @property
     def inputs(self) -> tuple[str, ...]:
         """Inputs that do not share the memory of another tensor."""
-        every = self.schedule.algorithm.inputs
-        return tuple(name for name in every if name not in self.style.shared)
+        inputs = self.schedule.algorithm.inputs
+        return tuple(name for name in inputs if name not in self.style.shared)
 
     def bytes_of(self, names: Iterable[str]) -> Number:
         """Bytes of memory that some tensors take."""
         tensors = (self.schedule.algorithm.tensors[name] for name in names)
-        each = (rule.size(self.sizes, item) * self.elements[item.element].bytes for item in tensors)
-        return sum(each)
+        return sum(rule.size(self.sizes, t) * self.elements[t.element].bytes for t in tensors)
 
 
 @dataclass(frozen=True)
@@ -111,25 +110,25 @@ class Estimate:
     def plus(self, other: Estimate) -> Estimate:
         """The sums of this estimate and of another one that runs after it."""
 
-        def both(
-            mine: dict[str, np.ndarray], theirs: dict[str, np.ndarray], join: Any = np.add
+        def merge(
+            first: dict[str, np.ndarray], second: dict[str, np.ndarray], join: Any = np.add
         ) -> dict[str, Any]:
             return {
-                name: join(mine.get(name, 0.0), theirs.get(name, 0.0))
-                for name in {**mine, **theirs}
+                name: join(first.get(name, 0.0), second.get(name, 0.0))
+                for name in {**first, **second}
             }
 
         return Estimate(
             seconds=self.seconds + other.seconds,
-            terms=both(self.terms, other.terms),
+            terms=merge(self.terms, other.terms),
             matrix_flops=self.matrix_flops + other.matrix_flops,
             vector_ops=self.vector_ops + other.vector_ops,
             special_ops=self.special_ops + other.special_ops,
-            bytes=both(self.bytes, other.bytes),
+            bytes=merge(self.bytes, other.bytes),
             waves=np.maximum(self.waves, other.waves),
             occupancy=np.minimum(self.occupancy, other.occupancy),
             memory_bytes=np.maximum(self.memory_bytes, other.memory_bytes),
-            beyond_bytes=both(self.beyond_bytes, other.beyond_bytes, np.maximum),
+            beyond_bytes=merge(self.beyond_bytes, other.beyond_bytes, np.maximum),
         )
 
 
@@ -174,12 +173,12 @@ class Timing:
         rows = np.arange(len(column))
 
         def pick(values: Number) -> np.ndarray:
-            found = np.asarray(values, dtype=np.float64)
-            if found.ndim == 0:  # the same in every column
-                return found
-            along = column if found.shape[-1] > 1 else 0
-            down = (rows if found.shape[0] > 1 else 0,) if found.ndim > 1 else ()
-            return np.asarray(found[(*down, along)])
+            array = np.asarray(values, dtype=np.float64)
+            if array.ndim == 0:  # the same in every column
+                return array
+            column_index = column if array.shape[-1] > 1 else 0
+            row_index = (rows if array.shape[0] > 1 else 0,) if array.ndim > 1 else ()
+            return np.asarray(array[(*row_index, column_index)])
 
         zero = np.zeros(len(column))
         total = Estimate(
@@ -206,22 +205,22 @@ def time_plan(machine: Machine, constants: Constants, plan: Plan, shape: tuple[i
     """Time every kernel of a plan and add up; infinite where a tile does not fit. `shape` is (n,
     m)."""
     launches: list[Launch] = []
-    held = np.asarray(plan.memory_bytes, dtype=np.float64)
-    beyond: dict[str, np.ndarray] = {}
+    memory = np.asarray(plan.memory_bytes, dtype=np.float64)
+    beyond_bytes: dict[str, np.ndarray] = {}
     for part in plan.parts:
         cost = count(part.schedule, part.sizes, part.elements)
         launches += _launches(machine, constants, part, cost, first=not launches)
-        apart = part.bytes_of((*part.style.shared, *part.placed))
+        rest = part.bytes_of((*part.style.shared, *part.placed))
         if not part.stands_in:
-            held = np.maximum(held, np.asarray(cost.memory_bytes, dtype=np.float64) - apart)
+            memory = np.maximum(memory, np.asarray(cost.memory_bytes, dtype=np.float64) - rest)
         for level in dict.fromkeys(link.name for link in part.placed.values()):
-            there = part.bytes_of(n for n, link in part.placed.items() if link.name == level)
-            beyond[level] = np.maximum(beyond.get(level, 0.0), there)
-    spent = sum(launch.used * (launch.time.seconds + launch.gap) for launch in launches)
-    seconds = np.where(plan.allowed, spent + plan.beside, np.inf)
-    whole = np.broadcast_to(seconds, shape)
-    levels = (*machine.boundaries, *beyond)
-    return Timing(plan, tuple(launches), whole, held, beyond, levels)
+            level_bytes = part.bytes_of(n for n, link in part.placed.items() if link.name == level)
+            beyond_bytes[level] = np.maximum(beyond_bytes.get(level, 0.0), level_bytes)
+    total = sum(launch.used * (launch.time.seconds + launch.gap) for launch in launches)
+    seconds = np.where(plan.allowed, total + plan.beside, np.inf)
+    menu_seconds = np.broadcast_to(seconds, shape)
+    levels = (*machine.boundaries, *beyond_bytes)
+    return Timing(plan, tuple(launches), menu_seconds, memory, beyond_bytes, levels)
 
 
 def handed(plans: Sequence[Plan], reuses: Reuses | None) -> list[Plan]:
@@ -233,15 +232,14 @@ def handed(plans: Sequence[Plan], reuses: Reuses | None) -> list[Plan]:
         return list(plans)
     columns = {name: tuple(one.column() for one in said) for name, said in reuses.items()}
 
-    def finding(part: Part, leads: bool) -> Part:
+    def with_reuse(part: Part, leads: bool) -> Part:
         if part.reuse is not None and not leads:  # it reads what a kernel of the plan left
             return part
-        known = (*part.inputs, *part.schedule.algorithm.outputs)
-        mine = {name: columns[name] for name in known if name in columns}
-        return replace(part, reuse=mine)
+        tensors = (*part.inputs, *part.schedule.algorithm.outputs)
+        return replace(part, reuse={name: columns[name] for name in tensors if name in columns})
 
     return [
-        replace(plan, parts=tuple(finding(part, i == 0) for i, part in enumerate(plan.parts)))
+        replace(plan, parts=tuple(with_reuse(part, i == 0) for i, part in enumerate(plan.parts)))
         for plan in plans
     ]
 
@@ -263,7 +261,7 @@ def _launches(
     machine: Machine, constants: Constants, part: Part, cost: Cost, *, first: bool
 ) -> list[Launch]:
     """The timed kernels of a part; `first` where no kernel of the plan runs before it."""
-    found: list[Launch] = []
+    launches: list[Launch] = []
     for kernel in cost.kernels:
         if part.only and kernel.name not in part.only:
             continue
@@ -278,28 +276,28 @@ def _launches(
             placed=part.placed,
             reuse=part.reuse,
         )
-        leads = not found
+        leads = not launches
         gap = 0.0 if first and leads else float(machine.at_clock(constants["kernel_gap"]))
-        used = part.used
+        share = part.used
         if kernel.nest.kernel.combines:
             # With one slice there is nothing to combine, and the kernel is not launched.
             gap = combining_seconds(machine, constants, style)
-            used = np.asarray(kernel.bytes_at("hbm") > 0, dtype=np.float64)
-        found.append(Launch(kernel, time, gap, used, leads))
-    return found
+            share = np.asarray(kernel.bytes_at("hbm") > 0, dtype=np.float64)
+        launches.append(Launch(kernel, time, gap, share, leads))
+    return launches
 
 
 def _add(total: Estimate, launch: Launch, pick: Callable[[Number], np.ndarray]) -> None:
     """Add one kernel to the sums; `pick` takes the chosen column of its counts and times."""
-    cost, time, used = launch.cost, launch.time, pick(launch.used)
+    cost, time, share = launch.cost, launch.time, pick(launch.used)
     for name, seconds in time.terms.items():
-        total.terms[name] = total.terms[name] + used * pick(seconds)
-    total.terms["gap"] = total.terms["gap"] + used * launch.gap
-    total.matrix_flops = total.matrix_flops + used * pick(cost.matrix_flops)
-    total.vector_ops = total.vector_ops + used * pick(cost.vector_ops)
-    total.special_ops = total.special_ops + used * pick(cost.special_ops)
-    for level, crossed in time.bytes.items():
-        total.bytes[level] = total.bytes[level] + used * pick(crossed)
+        total.terms[name] = total.terms[name] + share * pick(seconds)
+    total.terms["gap"] = total.terms["gap"] + share * launch.gap
+    total.matrix_flops = total.matrix_flops + share * pick(cost.matrix_flops)
+    total.vector_ops = total.vector_ops + share * pick(cost.vector_ops)
+    total.special_ops = total.special_ops + share * pick(cost.special_ops)
+    for level, bytes_ in time.bytes.items():
+        total.bytes[level] = total.bytes[level] + share * pick(bytes_)
     if launch.leads:
         total.waves = np.maximum(total.waves, pick(time.waves))
         total.occupancy = np.maximum(total.occupancy, pick(time.occupancy))

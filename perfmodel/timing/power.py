@@ -37,18 +37,18 @@ def operation_joules(machine: Machine, constants: Constants, dtype: str, *, vect
     """
     scale = machine.node_nm / 7.0
     if vector:  # narrower types are summed in fp32
-        shrunk: float = scale ** constants["vector_node"]
-        return constants["vector_joules"] * shrunk * _VECTOR.get(dtype, 1.0)
-    relative = _RELATIVE
+        factor: float = scale ** constants["vector_node"]
+        return constants["vector_joules"] * factor * _VECTOR.get(dtype, 1.0)
+    table = _RELATIVE
     if machine.device.vendor == "AMD":
-        scale, relative = scale * constants["amd_energy"], _RELATIVE_AMD
-    return constants["matrix_joules"] * scale * relative.get(dtype, 0.25)
+        scale, table = scale * constants["amd_energy"], _RELATIVE_AMD
+    return constants["matrix_joules"] * scale * table.get(dtype, 0.25)
 
 
 def usable_watts(machine: Machine, constants: Constants) -> float:
     """Board power limit less the idle power: a fixed part and a share of the limit."""
-    at_rest = constants["idle_watts"] + constants["idle_share"] * machine.tdp_watts
-    return max(machine.tdp_watts - at_rest, 0.1 * machine.tdp_watts)
+    idle = constants["idle_watts"] + constants["idle_share"] * machine.tdp_watts
+    return max(machine.tdp_watts - idle, 0.1 * machine.tdp_watts)
 
 
 def power_seconds(
@@ -90,8 +90,8 @@ def power_seconds(
     fetched_joules = 2.0 * operation_joules(machine, constants, "fp32", vector=True)
     arithmetic = arithmetic + instructions * (activity * fetched_joules)
     memory = constants["dram_joules"] * dram_bytes
-    rated = at_boost * machine.device.beyond_boost
-    seconds = np.cbrt((arithmetic + memory) / usable * rated * rated)
+    base_seconds = at_boost * machine.device.beyond_boost
+    seconds = np.cbrt((arithmetic + memory) / usable * base_seconds * base_seconds)
     voltage = constants["vector_voltage" if vector else "least_voltage"]
     lowest = (arithmetic * voltage**2 + memory) / usable
     seconds = np.maximum(seconds, lowest)
@@ -120,7 +120,7 @@ def held_down_seconds(at_boost: Number, sustained: Number, lag: float) -> np.nda
     excess = np.maximum(sustained / boost - 1.0, 0.0)
     seconds = np.maximum(at_boost, sustained - excess * lag)
     for _ in range(3):
-        decayed = np.exp(-seconds / lag)
-        done = seconds + excess * lag * (1.0 - decayed)
-        seconds = seconds + np.maximum(sustained - done, 0.0) / (1.0 + excess * decayed)
+        decay = np.exp(-seconds / lag)
+        work = seconds + excess * lag * (1.0 - decay)
+        seconds = seconds + np.maximum(sustained - work, 0.0) / (1.0 + excess * decay)
     return np.asarray(seconds)

@@ -32,8 +32,8 @@ class Reuse:
         """The entries of the problems at `index`, where the values are arrays."""
         return replace(
             self,
-            share=_each(self.share, index),
-            distance_bytes=_each(self.distance_bytes, index),
+            share=_entry(self.share, index),
+            distance_bytes=_entry(self.distance_bytes, index),
         )
 
     def column(self) -> Reuse:
@@ -53,7 +53,7 @@ def at(reuses: Reuses | None, index: np.ndarray) -> Reuses | None:
     return {name: [one.at(index) for one in said] for name, said in reuses.items()}
 
 
-def _each(value: Number, index: np.ndarray) -> Number:
+def _entry(value: Number, index: np.ndarray) -> Number:
     return value[index] if isinstance(value, np.ndarray) else value
 
 

@@ -36,15 +36,15 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     start = setting.constants["kernel_start"] if len(kernel.chain.steps) > 1 else 0.0
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
     types = [_types(problem, step) for step in kernel.chain.steps]
-    touched = [_bytes(read) + _bytes(written) for read, written in types]
-    before = [
-        next(filter(None, touched[i - 1 :: -1]), 0.0) * elements for i in range(1, len(types))
+    step_bytes = [_bytes(read) + _bytes(written) for read, written in types]
+    distances = [
+        next(filter(None, step_bytes[i - 1 :: -1]), 0.0) * elements for i in range(1, len(types))
     ]
-    whole = elements * _buffers([_bytes(types[0][0]), *(_bytes(written) for _, written in types)])
+    total = elements * _buffers([_bytes(types[0][0]), *(_bytes(written) for _, written in types)])
     parts = [
         replace(
             _map(problem, each, operations, elements, start, setting),
-            reuse=_reuse(setting.run, whole, before[i - 1] if i else None),
+            reuse=_reuse(setting.run, total, distances[i - 1] if i else None),
         )
         for i, (each, (*_, operations)) in enumerate(zip(types, kernel.chain.steps, strict=True))
     ]
@@ -59,9 +59,9 @@ def beside(setting: Setting, problem: Rowwise, name: str) -> np.ndarray:
     Shape (n, 1), without the gap between them.
     """
     machine, constants = setting.machine, setting.constants
-    made = plan(problem, kernel_facts(name), setting)
+    row_plan = plan(problem, kernel_facts(name), setting)
     shape = np.broadcast_shapes((1, 1), np.shape(problem.rows), np.shape(problem.cols))
-    seconds = time_plan(machine, constants, made, shape).seconds
+    seconds = time_plan(machine, constants, row_plan, shape).seconds
     return np.asarray(seconds)
 
 
@@ -76,9 +76,9 @@ def _buffers(widths: Sequence[float]) -> float:
     A caching allocator reuses memory: the input of a step is freed after it, and the next step but
     one writes there if its output fits. The last step writes to the caller's memory.
     """
-    _, *between, last = widths
-    own = [width for i, width in enumerate(between) if i < 2 or width > between[i - 2]]
-    return widths[0] + sum(own) + last
+    _, *middle, last = widths
+    buffers = [width for i, width in enumerate(middle) if i < 2 or width > middle[i - 2]]
+    return widths[0] + sum(buffers) + last
 
 
 Types = tuple[str, ...]
@@ -87,11 +87,11 @@ Types = tuple[str, ...]
 
 def _types(problem: Rowwise, step: tuple[str, str, float]) -> tuple[Types, Types]:
     """Types of the whole tensors that a step reads and writes."""
-    read, written = (
+    inputs, outputs = (
         tuple(problem.dtype if name == _OWN else name for name in side.split("+") if name != _ROW)
         for side in step[:2]
     )
-    return read, written
+    return inputs, outputs
 
 
 def _bytes(types: Types) -> float:
@@ -109,32 +109,32 @@ def _map(
 ) -> Part:
     """The kernel of a step: a copy, a sum or a fill, with the integer operations that the step adds
     an element. The blocks of a sum fold theirs by shuffles, in half of two reductions."""
-    read, written = types
-    if not read and not written:
-        problem, elements, read = replace(problem, cols=1), np.asarray(problem.rows), ("fp32",)
+    inputs, outputs = types
+    if not inputs and not outputs:
+        problem, elements, inputs = replace(problem, cols=1), np.asarray(problem.rows), ("fp32",)
     step = replace(
         problem,
         op="pointwise",
         variant="",
         direction="fwd",
-        dtype=(*read, *written)[0],
-        output_dtype=(*written, *read)[0],
-        inputs=len(read),
-        outputs=len(written),
+        dtype=(*inputs, *outputs)[0],
+        output_dtype=(*outputs, *inputs)[0],
+        inputs=len(inputs),
+        outputs=len(outputs),
     )
     (part,) = rowwise.plan(step, kernel_facts(_MAP), setting).parts
     code = part.style.code
-    more = replace(code, integer_ops=code.integer_ops + elements * operations)
-    folds = setting.constants["row_price"] if read and not written else 0.0
+    map_code = replace(code, integer_ops=code.integer_ops + elements * operations)
+    folds = setting.constants["row_price"] if inputs and not outputs else 0.0
     block = replace(part.style.block, setup_seconds=start_seconds, chain_seconds=folds)
-    return replace(part, style=replace(part.style, code=more, block=block))
+    return replace(part, style=replace(part.style, code=map_code, block=block))
 
 
-def _reuse(run: Circumstances, whole: Number, before: Number | None) -> dict[str, Sequence[Reuse]]:
+def _reuse(run: Circumstances, total: Number, reach: Number | None) -> dict[str, Sequence[Reuse]]:
     """What a step finds in the caches: its input, left by the step before or by the run before, and
     the old lines of its output, left by the run before."""
-    again = (Reuse(run.warm, whole, run.repeats),)
-    found: dict[str, Sequence[Reuse]] = {"Y": again} if run.warm and run.repeats else {}
-    if before is not None:
-        return {**found, "X": (Reuse(1.0, before, swept=True),)}
-    return {**found, "X": again} if run.warm else found
+    rerun = (Reuse(run.warm, total, run.repeats),)
+    reuses: dict[str, Sequence[Reuse]] = {"Y": rerun} if run.warm and run.repeats else {}
+    if reach is not None:
+        return {**reuses, "X": (Reuse(1.0, reach, swept=True),)}
+    return {**reuses, "X": rerun} if run.warm else reuses

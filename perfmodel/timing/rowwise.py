@@ -51,23 +51,23 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     row costs a chain of dependent reductions, `row_price` each, whatever its length.
     """
     machine, constants = setting.machine, setting.constants
-    problem = _by_groups(_whole_tensors(problem, kernel), kernel.rows)
+    problem = _group_rows(_whole_tensors(problem, kernel), kernel.rows)
     if kernel.rows is None and problem.op != "pointwise":
-        problem = _flat(problem, kernel.chain)
+        problem = _flat_map(problem, kernel.chain)
     # Kernels for general rows flatten operators without rows.
     flat = problem.op == "pointwise" and kernel.operator != "pointwise"
-    layout = None if flat else _for_device(kernel.rows, problem, machine)
+    layout = None if flat else _device_layout(kernel.rows, problem, machine)
     if layout is not None and setting.tile:
-        layout = _with_tile(layout, setting)
+        layout = _tile_layout(layout, setting)
     schedule, steps = _schedule(problem, layout)
     streams = _maps(layout)
     dependent = layout.dependent_ops if layout is not None and problem.direction != "bwd" else 0.0
-    how = Style(
+    style = Style(
         compute="fp32",
         overlap=1.0,
         overlap_power=constants["map_overlap_power" if streams else "row_overlap_power"],
         streams=streams,
-        resident=_resident(problem, layout, machine),
+        resident=_most_resident(problem, layout, machine),
         code=_code(problem, kernel, layout, setting),
         block=Block(
             price=0.0,
@@ -79,21 +79,21 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     )
     # Sizes meet arrays of tiles here, which a Python int beyond 64 bits cannot.
     sizes = {axis: np.asarray(size, dtype=np.float64) for axis, size in problem.sizes().items()}
-    part = Part(schedule, sizes, problem.elements(), how)
-    further = kernel.chain.kernels - 1 if kernel.chain is not None else 0
-    gaps = further * setting.small_kernel_seconds(steps=2)
-    before: tuple[Part, ...] = ()
+    part = Part(schedule, sizes, problem.elements(), style)
+    extra = kernel.chain.kernels - 1 if kernel.chain is not None else 0
+    gaps = extra * setting.small_kernel_seconds(steps=2)
+    lead: tuple[Part, ...] = ()
     if kernel.gradient_product and problem.direction == "bwd":
-        both = Rowwise("pointwise", problem.rows, problem.cols, problem.dtype, "mul", inputs=2)
-        before = plan(both, kernel_facts("torch-pointwise"), setting).parts
+        multiply = Rowwise("pointwise", problem.rows, problem.cols, problem.dtype, "mul", inputs=2)
+        lead = plan(multiply, kernel_facts("torch-pointwise"), setting).parts
     if kernel.cut is not None and problem.op != "pointwise" and problem.direction != "bwd":
         return _cut(Plan(schedule.name, (part,), {}, beside=gaps), problem, kernel, setting)
-    return Plan(schedule.name, (*before, part), setting.tile, beside=gaps)
+    return Plan(schedule.name, (*lead, part), setting.tile, beside=gaps)
 
 
-def _cut(whole: Plan, problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
-    """The plan with rows cut into pieces where `whole` has long rows but too few for the units;
-    else `whole`.
+def _cut(base: Plan, problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
+    """The plan with rows cut into pieces where `base` has long rows but too few for the units;
+    else `base`.
 
     Pieces are reduced in a pass over all rows, then their results are reduced, for each normaliser.
     The last kernel is an element-wise map over the rows. It goes row by row, and reads the weights
@@ -105,23 +105,23 @@ def _cut(whole: Plan, problem: Rowwise, kernel: RowFacts, setting: Setting) -> P
     cut = (few & (columns > kernel.cut_columns)).astype(np.float64)
     machine, width = setting.machine, problem.elements()["data"].bytes
     weights = _WEIGHTS.get(problem.op, 0)
-    between = (2 + weights) * width * np.asarray(problem.cols, dtype=np.float64)
-    kept = held_share(between, machine.l2_capacity, setting.constants["l2_knee"])
-    map_ = plan(_flat(problem, kernel.cut), kernel, setting)
-    further = (kernel.cut.kernels - 2) * setting.small_kernel_seconds(steps=2)
-    own, part = whole.parts[0].style.code, map_.parts[0]
+    distance = (2 + weights) * width * np.asarray(problem.cols, dtype=np.float64)
+    hits = held_share(distance, machine.l2_capacity, setting.constants["l2_knee"])
+    map_ = plan(_flat_map(problem, kernel.cut), kernel, setting)
+    extra = (kernel.cut.kernels - 2) * setting.small_kernel_seconds(steps=2)
+    code, part = base.parts[0].style.code, map_.parts[0]
     # The class's operations beyond the algorithm's run on pieces too.
-    more = replace(own, integer_ops=part.style.code.integer_ops)
-    sizes = {**part.sizes, "j": part.sizes["j"] + weights * (1.0 - kept)}
+    piece_code = replace(code, integer_ops=part.style.code.integer_ops)
+    sizes = {**part.sizes, "j": part.sizes["j"] + weights * (1.0 - hits)}
     pieces = replace(
-        part, sizes=sizes, used=cut, stands_in=True, style=replace(part.style, code=more)
+        part, sizes=sizes, used=cut, stands_in=True, style=replace(part.style, code=piece_code)
     )
-    rest = replace(whole.parts[0], used=1.0 - cut)
+    rest = replace(base.parts[0], used=1.0 - cut)
     return replace(
-        whole,
+        base,
         parts=(rest, pieces),
         # The second part already counts one gap.
-        beside=whole.beside + cut * further,
+        beside=base.beside + cut * extra,
         calls=cut * kernel.cut.kernels,
     )
 
@@ -133,7 +133,7 @@ def _whole_tensors(problem: Rowwise, kernel: RowFacts) -> Rowwise:
     return replace(problem, inputs=np.minimum(problem.inputs, kernel.tensors[problem.variant]))
 
 
-def _by_groups(problem: Rowwise, layout: Rows | None) -> Rowwise:
+def _group_rows(problem: Rowwise, layout: Rows | None) -> Rowwise:
     """The problem with each group of a row as its own row, where groups have their own scales."""
     if layout is None or not layout.group:
         return problem
@@ -141,7 +141,7 @@ def _by_groups(problem: Rowwise, layout: Rows | None) -> Rowwise:
     return replace(problem, rows=whole(problem.rows * groups), cols=layout.group)
 
 
-def _flat(problem: Rowwise, chain: Chain | None) -> Rowwise:
+def _flat_map(problem: Rowwise, chain: Chain | None) -> Rowwise:
     """The operator as an element-wise map, for a class without rows or a chain."""
     inputs = chain.streams if chain is not None else 1
     output = problem.elements()["output"].name
@@ -149,7 +149,7 @@ def _flat(problem: Rowwise, chain: Chain | None) -> Rowwise:
 
 
 @dataclass(frozen=True)
-class _Laid(Rows):
+class _Layout(Rows):
     """A row layout on a device."""
 
     shared_columns: float = 0.0
@@ -160,14 +160,14 @@ class _Laid(Rows):
     """Elements of a row that a block takes at once, where the caller sets a tile."""
 
 
-def _beyond(problem: Rowwise, layout: _Laid | None, warp: int) -> dict[str, Number]:
+def _extra_ops(problem: Rowwise, layout: _Layout | None, warp: int) -> dict[str, Number]:
     """Operations of the class's code beyond the algorithm's, with warps of `warp` threads."""
     if layout is None or problem.op == "pointwise":
         return {}
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
-    again = np.asarray(problem.cols) > layout.held_columns
-    vector = layout.vector_ops + again * layout.again_vector_ops
-    special = layout.special_ops + again * layout.again_special_ops
+    long_rows = np.asarray(problem.cols) > layout.held_columns
+    vector = layout.vector_ops + long_rows * layout.again_vector_ops
+    special = layout.special_ops + long_rows * layout.again_special_ops
     folds = np.log2(warp) * problem.rows * _threads(np.asarray(problem.cols), layout)
     return {
         "vector_ops": elements * vector + folds * layout.folded_vector_ops,
@@ -175,38 +175,38 @@ def _beyond(problem: Rowwise, layout: _Laid | None, warp: int) -> dict[str, Numb
     }
 
 
-def _code(problem: Rowwise, kernel: RowFacts, layout: _Laid | None, setting: Setting) -> Code:
+def _code(problem: Rowwise, kernel: RowFacts, layout: _Layout | None, setting: Setting) -> Code:
     """The `Code` of the class for a problem.
 
     Gradients sum plainly, so the forward pass's extra operations do not apply to them.
     """
-    own = layout if problem.direction != "bwd" else None
-    usual = Code(
+    forward_layout = layout if problem.direction != "bwd" else None
+    code = Code(
         # Elements of a map are independent: its instructions issue in every slot.
         vector_share=1.0 if _maps(layout) else setting.constants["vector_share"],
         integer_ops=_integer_ops(problem, layout),
         integer_share=_INTEGER.get(problem.op, 0.0),
         accurate=kernel.accurate,
-        **_beyond(problem, own, setting.machine.warp_threads),
+        **_extra_ops(problem, forward_layout, setting.machine.warp_threads),
     )
-    return _compiled(usual, problem, kernel) if problem.variant in kernel.compiled else usual
+    return _compiled_code(code, problem, kernel) if problem.variant in kernel.compiled else code
 
 
-def _compiled(code: Code, problem: Rowwise, kernel: RowFacts) -> Code:
+def _compiled_code(code: Code, problem: Rowwise, kernel: RowFacts) -> Code:
     """The code of a map whose compiled operations differ from the textbook's."""
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
     vector, integer, special = kernel.compiled[problem.variant]
-    usual, functions = VARIANTS.get(problem.variant, (0.0, 0.0))
+    operations, functions = VARIANTS.get(problem.variant, (0.0, 0.0))
     return replace(
         code,
         accurate=False,
-        vector_ops=elements * (vector - usual - problem.inputs),
+        vector_ops=elements * (vector - operations - problem.inputs),
         special_ops=elements * (special - functions),
         integer_ops=code.integer_ops + elements * integer,
     )
 
 
-def _integer_ops(problem: Rowwise, layout: _Laid | None) -> Number:
+def _integer_ops(problem: Rowwise, layout: _Layout | None) -> Number:
     """Integer instructions of loads and stores: `_ACCESS` each, once per stream and pass.
 
     A kernel that loads single elements may spend more on accesses than on its arithmetic.
@@ -219,31 +219,31 @@ def _integer_ops(problem: Rowwise, layout: _Laid | None) -> Number:
     threads = _threads(columns, layout)
     # A row that is not a multiple of a load starts unaligned; a first round of single elements
     # aligns it.
-    aligned = np.maximum(columns - threads * (columns % layout.load != 0), 0)
-    whole = aligned // (threads * layout.load) * (threads * layout.load) / columns
-    whole = np.where(_shared(columns, layout), 1.0, whole)
-    whole = columns // layout.load * layout.load / columns if layout.strided else whole
-    streamed = (layout.passes + 1) * (whole / layout.load + (1.0 - whole))
-    held = 2.0 / layout.held_load
-    whole = columns <= layout.held_columns
-    accesses = np.where(whole, _UNROLLED * held, _ACCESS * streamed)
+    span = np.maximum(columns - threads * (columns % layout.load != 0), 0)
+    load_share = span // (threads * layout.load) * (threads * layout.load) / columns
+    load_share = np.where(_in_shared(columns, layout), 1.0, load_share)
+    load_share = columns // layout.load * layout.load / columns if layout.strided else load_share
+    stream_cost = (layout.passes + 1) * (load_share / layout.load + (1.0 - load_share))
+    held_cost = 2.0 / layout.held_load
+    fits = columns <= layout.held_columns
+    accesses = np.where(fits, _UNROLLED * held_cost, _ACCESS * stream_cost)
     return elements * (accesses + layout.integer_ops)
 
 
-def _maps(layout: _Laid | None) -> bool:
+def _maps(layout: _Layout | None) -> bool:
     """Whether elements are independent: there are no rows, or a row is one pass of whole loads."""
     return layout is None or (layout.strided and layout.passes == 1)
 
 
-def _threads(columns: np.ndarray, layout: _Laid) -> np.ndarray:
+def _threads(columns: np.ndarray, layout: _Layout) -> np.ndarray:
     """Threads of a row, at most `elements_per_thread` elements each, within the class's limits."""
-    wanted = np.ceil(columns / layout.elements_per_thread)
+    threads = np.ceil(columns / layout.elements_per_thread)
     if layout.power_of_two:
-        wanted = np.exp2(np.ceil(np.log2(wanted)))
-    return np.clip(wanted, layout.least_threads, layout.most_threads)
+        threads = np.exp2(np.ceil(np.log2(threads)))
+    return np.clip(threads, layout.least_threads, layout.most_threads)
 
 
-def _rounds(columns: np.ndarray, layout: _Laid) -> np.ndarray:
+def _rounds(columns: np.ndarray, layout: _Layout) -> np.ndarray:
     """Dependent loads of a thread in a pass over a streamed row.
 
     Where the rest after whole rounds goes element by element, that takes up to `load` more rounds,
@@ -254,46 +254,46 @@ def _rounds(columns: np.ndarray, layout: _Laid) -> np.ndarray:
     if not layout.leftover:
         return np.asarray(rounds)
     first = (columns % layout.load != 0) & (columns > threads)
-    left = columns - threads * first
-    whole = left // (threads * layout.load)
-    single = first + whole + np.ceil((left - whole * threads * layout.load) / threads)
-    return np.asarray(np.where(_shared(columns, layout), rounds, single))
+    rest = columns - threads * first
+    loads = rest // (threads * layout.load)
+    single = first + loads + np.ceil((rest - loads * threads * layout.load) / threads)
+    return np.asarray(np.where(_in_shared(columns, layout), rounds, single))
 
 
-def _shared(columns: np.ndarray, layout: _Laid) -> np.ndarray:
+def _in_shared(columns: np.ndarray, layout: _Layout) -> np.ndarray:
     """Whether a row stays in shared memory: it consists of whole loads and fits there."""
-    whole = columns % layout.load == 0
-    return np.asarray((columns > layout.held_columns) & (columns < layout.shared_columns) & whole)
+    divides = columns % layout.load == 0
+    return np.asarray((columns > layout.held_columns) & (columns < layout.shared_columns) & divides)
 
 
 def _plain_shared(machine: Machine) -> float:
     """Bytes of shared memory that a block has without opting in to more."""
-    own = machine.device.vendor == "AMD"
-    return machine.shared_per_block if own else min(_PLAIN_SHARED, machine.shared_per_block)
+    is_amd = machine.device.vendor == "AMD"
+    return machine.shared_per_block if is_amd else min(_PLAIN_SHARED, machine.shared_per_block)
 
 
-def _resident(problem: Rowwise, layout: _Laid | None, machine: Machine) -> Number:
+def _most_resident(problem: Rowwise, layout: _Layout | None, machine: Machine) -> Number:
     """Most resident blocks of a unit: blocks with rows in shared memory request all of a plain
     launch's."""
     if layout is None or not layout.shared_columns:
         return np.inf
     most = machine.shared_capacity // (_plain_shared(machine) + machine.shared_reserved)
-    return np.where(_shared(np.asarray(problem.cols), layout), np.maximum(most, 1.0), np.inf)
+    return np.where(_in_shared(np.asarray(problem.cols), layout), np.maximum(most, 1.0), np.inf)
 
 
-def _for_device(layout: Rows | None, problem: Rowwise, machine: Machine) -> _Laid | None:
+def _device_layout(layout: Rows | None, problem: Rowwise, machine: Machine) -> _Layout | None:
     """The layout for the problem's type on a device."""
     if layout is None:
         return None
-    typed = _for_type(layout, problem)
+    variant = _type_layout(layout, problem)
     room = _plain_shared(machine) / problem.elements()["data"].bytes if layout.shared_rows else 0.0
-    stated = {field.name: getattr(typed, field.name) for field in fields(Rows)}
+    facts = {field.name: getattr(variant, field.name) for field in fields(Rows)}
     # Four warps share a unit. A core or a systolic unit has no warps: it takes a row at a time.
     rows = 128 // machine.warp_threads if machine.device.kind == "gpu" else 1
-    return _Laid(**stated, shared_columns=room, rows_per_block=rows)
+    return _Layout(**facts, shared_columns=room, rows_per_block=rows)
 
 
-def _with_tile(layout: _Laid, setting: Setting) -> _Laid:
+def _tile_layout(layout: _Layout, setting: Setting) -> _Layout:
     """The layout with one row per block, and the threads and elements of the caller's own tile."""
     columns, threads = setting.tile["columns"], setting.own_threads
     return replace(
@@ -305,7 +305,7 @@ def _with_tile(layout: _Laid, setting: Setting) -> _Laid:
     )
 
 
-def _for_type(layout: Rows, problem: Rowwise) -> Rows:
+def _type_layout(layout: Rows, problem: Rowwise) -> Rows:
     """The layout for the problem's type: loads of fixed width hold more elements of narrower
     types."""
     if not layout.wide:
@@ -321,28 +321,28 @@ def _for_type(layout: Rows, problem: Rowwise) -> Rows:
     )
 
 
-def _schedule(problem: Rowwise, layout: _Laid | None) -> tuple[Schedule, Number]:
+def _schedule(problem: Rowwise, layout: _Layout | None) -> tuple[Schedule, Number]:
     """The class's loop nest, and the number of dependent reductions that a row waits for."""
     if layout is None:
         return rowwise.elementwise(problem), 0.0
     single = layout.passes == 1 and layout.held_columns == 0
     columns = np.asarray(problem.cols)
-    held, threads = columns <= layout.held_columns, _threads(columns, layout)
-    own = layout.tile_columns
-    streamed = np.where(own > 0, own, threads * layout.load)
-    tile = np.where(held, columns, np.minimum(streamed, columns))
+    in_registers, threads = columns <= layout.held_columns, _threads(columns, layout)
+    tile_columns = layout.tile_columns
+    stream_tile = np.where(tile_columns > 0, tile_columns, threads * layout.load)
+    tile = np.where(in_registers, columns, np.minimum(stream_tile, columns))
     if layout.leftover:
         # Slightly more than its share, so that rounding errors do not add a tile.
-        tile = np.where(held, tile, columns / _rounds(columns, layout) * (1.0 + 1e-9))
+        tile = np.where(in_registers, tile, columns / _rounds(columns, layout) * (1.0 + 1e-9))
     if problem.op == "pointwise":
         return rowwise.elementwise_rows(problem, tile, np.maximum(threads, 64)), 1.0
-    by_warp = held & (columns <= 1024) & (own == 0)
+    by_warp = in_registers & (columns <= 1024) & (tile_columns == 0)
     schedule = rowwise.rows(
         problem,
         np.where(by_warp, layout.rows_per_block, 1),
         tile,
         threads=np.where(by_warp, 128, np.maximum(threads, 64)),
-        row_passes=np.where(held | _shared(columns, layout), 1, layout.passes),
+        row_passes=np.where(in_registers | _in_shared(columns, layout), 1, layout.passes),
         stages=layout.stages,
     )
     steps = 1.0 if single else _REDUCTIONS[problem.op]

@@ -65,18 +65,18 @@ class Run:
     def start_seconds(self, operator: str) -> float:
         """Seconds before the first instruction of an operator, or of the operator whose value it
         takes."""
-        return self.pace * _of(self.starts, operator)
+        return self.pace * _first_value(self.starts, operator)
 
     def clocked(self, operator: str) -> bool:
         """Whether the start of an operator is device cycles rather than host time."""
-        return any(name in self.by_clock for name in _standing(operator))
+        return any(name in self.by_clock for name in _stand_ins(operator))
 
     def call_seconds(self, operator: str) -> float:
         """Host seconds of a call of an operator: no call takes less, however short its kernel."""
-        return self.pace * _of(self.calls, operator)
+        return self.pace * _first_value(self.calls, operator)
 
 
-def _standing(operator: str) -> Iterator[str]:
+def _stand_ins(operator: str) -> Iterator[str]:
     """An operator, the operator whose values it takes where it has none, and `any`."""
     name = operator
     while name != ANY:
@@ -85,9 +85,9 @@ def _standing(operator: str) -> Iterator[str]:
     yield ANY
 
 
-def _of(values: Mapping[str, float], operator: str) -> float:
-    """The first value found for `_standing(operator)`; 0 where there is none."""
-    return next((values[name] for name in _standing(operator) if name in values), 0.0)
+def _first_value(values: Mapping[str, float], operator: str) -> float:
+    """The first value found for `_stand_ins(operator)`; 0 where there is none."""
+    return next((values[name] for name in _stand_ins(operator) if name in values), 0.0)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def read(path: Path) -> Table:
         document = yamltable.read(path)
         if document["version"] != VERSION:
             raise PerfmodelError(f"{path}: runs of another version; this code reads {VERSION}")
-        found = Table(
+        catalog = Table(
             {name: _run(path, name, entry) for name, entry in document["harnesses"].items()},
             dict(document["among"]),
             tuple(document["scalar_maps"]["names"]),
@@ -130,39 +130,39 @@ def read(path: Path) -> Table:
     except (OSError, KeyError, TypeError, AttributeError, ValueError) as e:
         line = " ".join(str(e).split())
         raise PerfmodelError(f"{path}: no table of runs ({line}); reinstall perfmodel") from None
-    if UNKNOWN not in found.runs:
+    if UNKNOWN not in catalog.runs:
         raise PerfmodelError(f"{path}: no harness {UNKNOWN!r}, for runs that do not say")
-    for run in found.runs.values():
-        if run.calls_as is not None and run.calls_as not in found.runs:
+    for run in catalog.runs.values():
+        if run.calls_as is not None and run.calls_as not in catalog.runs:
             raise PerfmodelError(f"{path}: {run.name}: calls_as {run.calls_as!r} is no harness")
-    return found
+    return catalog
 
 
 def _run(path: Path, name: str, entry: Mapping[str, Any]) -> Run:
-    made: dict[str, Any] = {"name": name, "about": str(entry["about"])}
+    facts: dict[str, Any] = {"name": name, "about": str(entry["about"])}
     sources: dict[str, str] = {}
-    for key, stated in entry.items():
+    for key, fact in entry.items():
         if key == "about":
             continue
         if key not in VALUES:
             raise PerfmodelError(f"{path}: {name}: no such value as {key}; see `values`")
         if key in BY_OPERATOR:
-            made[key] = {op: float(one["value"]) for op, one in stated.items()}
-            sources |= {f"{key}.{op}": str(one["source"]) for op, one in stated.items()}
+            facts[key] = {op: float(one["value"]) for op, one in fact.items()}
+            sources |= {f"{key}.{op}": str(one["source"]) for op, one in fact.items()}
             continue
-        value = stated["value"]
-        made[key] = tuple(value) if isinstance(value, list) else value
-        sources[key] = str(stated["source"])
-    run = Run(**made, sources=sources)
-    for told in ("warm", "activity"):
-        if not 0.0 <= getattr(run, told) <= 1.0:
-            raise PerfmodelError(f"{path}: {name}: {told} is not from 0 to 1")
-    for told in BY_OPERATOR:
-        values = getattr(run, told)
-        within = all(0.0 <= one <= 1e-3 for one in values.values())
-        if not within or (ANY not in values and told in entry):
-            said = f"{told} must be 0 to 1 ms and have one for {ANY!r}"
-            raise PerfmodelError(f"{path}: {name}: {said}")
+        value = fact["value"]
+        facts[key] = tuple(value) if isinstance(value, list) else value
+        sources[key] = str(fact["source"])
+    run = Run(**facts, sources=sources)
+    for measure in ("warm", "activity"):
+        if not 0.0 <= getattr(run, measure) <= 1.0:
+            raise PerfmodelError(f"{path}: {name}: {measure} is not from 0 to 1")
+    for measure in BY_OPERATOR:
+        values = getattr(run, measure)
+        in_range = all(0.0 <= one <= 1e-3 for one in values.values())
+        if not in_range or (ANY not in values and measure in entry):
+            fault = f"{measure} must be 0 to 1 ms and have one for {ANY!r}"
+            raise PerfmodelError(f"{path}: {name}: {fault}")
     return run
 
 
@@ -196,7 +196,7 @@ def text(found: Table) -> str:
         return line.removesuffix("\n").removesuffix("\n...")
 
     lines = [*_HEAD, f"version: {VERSION}", "values:"]
-    lines += [f"  {name}: {flow(dict(stated))}" for name, stated in found.values.items()]
+    lines += [f"  {name}: {flow(dict(fact))}" for name, fact in found.values.items()]
     lines += [*_AMONG, f"among: {flow(dict(found.among))}"]
     maps = {"names": list(found.scalar_maps), "source": found.scalar_source}
     lines += [*_SCALAR, f"scalar_maps: {flow(maps)}", "harnesses:"]
@@ -205,13 +205,13 @@ def text(found: Table) -> str:
         for name in dict.fromkeys(key.partition(".")[0] for key in run.sources):
             value = getattr(run, name)
             if name not in BY_OPERATOR:
-                kept = list(value) if isinstance(value, tuple) else value
-                lines.append(f"    {name}: {flow({'value': kept, 'source': run.sources[name]})}")
+                entry = list(value) if isinstance(value, tuple) else value
+                lines.append(f"    {name}: {flow({'value': entry, 'source': run.sources[name]})}")
                 continue
             lines.append(f"    {name}:")
             for operator, seconds in value.items():
-                stated = {"value": seconds, "source": run.sources[f"{name}.{operator}"]}
-                lines.append(f"      {operator}: {flow(stated)}")
+                fact = {"value": seconds, "source": run.sources[f"{name}.{operator}"]}
+                lines.append(f"      {operator}: {flow(fact)}")
     return "\n".join(lines) + "\n"
 
 

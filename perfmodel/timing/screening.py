@@ -108,11 +108,11 @@ class Grid:
     def together(self, machine: Machine) -> np.ndarray:
         """Resident blocks of a unit; see `occupancy.residency`."""
         shared = machine.shared_capacity // (self.held_bytes + machine.shared_reserved)
-        together = np.minimum(machine.max_threads // self.threads, shared)
+        resident = np.minimum(machine.max_threads // self.threads, shared)
         registers = 4.0 * self.rows * self.columns + 4.0 * ADDRESSING_REGISTERS * self.threads
         registers = np.minimum(registers, machine.thread_registers_bytes * self.threads)
-        together = np.minimum(together, machine.registers_bytes // registers)
-        return np.asarray(np.clip(together, 1.0, machine.max_blocks))
+        resident = np.minimum(resident, machine.registers_bytes // registers)
+        return np.asarray(np.clip(resident, 1.0, machine.max_blocks))
 
 
 def grid_of(problem: Matmul, menu: Candidates, machine: Machine, depth: Number) -> Grid:
@@ -126,12 +126,12 @@ def grid_of(problem: Matmul, menu: Candidates, machine: Machine, depth: Number) 
     )
     if isinstance(depth, np.ndarray):
         depth = menu.of_tiles(depth).astype(kind)
-    each = {axis: np.ravel(sizes[axis]).astype(kind) for axis in "bmnk"}
+    flat_sizes = {axis: np.ravel(sizes[axis]).astype(kind) for axis in "bmnk"}
     widths = {name: elements[name].bytes for name in ("data", "weights", "output")}
     cuts = menu.slices[0, : menu.splits].astype(kind)[:, None, None]
     widest = max(widths["data"], widths["weights"])
     return Grid(
-        sizes=each,
+        sizes=flat_sizes,
         widths=widths,
         rows=rows,
         columns=columns,
@@ -139,9 +139,9 @@ def grid_of(problem: Matmul, menu: Candidates, machine: Machine, depth: Number) 
         depth=depth,
         stages=stages_held(machine, (rows + columns) * depth * widest),
         cuts=cuts,
-        slices=np.ceil(each["k"] / slice_k(each["k"], cuts, depth)),
-        down=np.ceil(each["m"] / rows),
-        across=np.ceil(each["n"] / columns),
+        slices=np.ceil(flat_sizes["k"] / slice_k(flat_sizes["k"], cuts, depth)),
+        down=np.ceil(flat_sizes["m"] / rows),
+        across=np.ceil(flat_sizes["n"] / columns),
     )
 
 
@@ -163,27 +163,27 @@ def promising(
     """
     grid = grid_of(problem, menu, machine, depth)
     score, _ = scores(grid, problem, how, machine, constants)
-    score += _infinite(_left_out(grid, menu, machine))
+    score += _infinite(_misfits(grid, menu, machine))
     # A slicing with the same slices as the one before it is out too.
     score[1:] += _infinite(grid.slices[1:] == grid.slices[:-1])
     if np.isfinite(sliced_waves):
         score[1:] += _infinite(grid.tiles * grid.cuts[1:] > sliced_waves * machine.units)
     flat = score.T.reshape(score.shape[-1], -1)
     # The estimate errs most on the combining kernel, so the two best columns without one are in.
-    kept = smallest(flat, keep - 2)
+    best = smallest(flat, keep - 2)
     first = np.argmin(score[0], axis=0)[None]
     np.put_along_axis(score[0], first, np.float32(np.inf), axis=0)
     second_best = np.argmin(score[0], axis=0)[None]
-    unsliced = np.concatenate([first, second_best]).T * menu.splits
-    return np.concatenate([kept, unsliced], axis=1)
+    fallback = np.concatenate([first, second_best]).T * menu.splits
+    return np.concatenate([best, fallback], axis=1)
 
 
-def _left_out(grid: Grid, menu: Candidates, machine: Machine) -> np.ndarray:
+def _misfits(grid: Grid, menu: Candidates, machine: Machine) -> np.ndarray:
     """Tiles that do not serve a problem or do not fit in shared memory."""
-    above, upto, widest = (menu.of_tiles(part) for part in (menu.above, menu.upto, menu.widest))
+    low, high, widest = (menu.of_tiles(part) for part in (menu.above, menu.upto, menu.widest))
     m, n = (grid.sizes[axis] for axis in ("nm" if menu.turned else "mn"))
-    unserved = (m <= above) | (m > upto) | (n > widest)
-    return np.asarray(unserved | (grid.held_bytes > machine.shared_per_block))
+    misfit = (m <= low) | (m > high) | (n > widest)
+    return np.asarray(misfit | (grid.held_bytes > machine.shared_per_block))
 
 
 def scores(
@@ -193,10 +193,10 @@ def scores(
 
     The scaling keeps the scores in the range of single precision.
     """
-    together = grid.together(machine)
+    resident = grid.together(machine)
     times = {
         **_work_seconds(grid, problem, how, machine, constants),
-        **_crossing_seconds(grid, how, machine, constants, together),
+        **_crossing_seconds(grid, how, machine, constants, resident),
         "second": _combining_seconds(grid, how, machine, constants),
         "price": machine.at_clock(constants["block_price"]),
     }
@@ -208,8 +208,8 @@ def scores(
         per_step=(1.0 / np.ceil(k / grid.depth)).astype(np.float32, copy=False),
         busiest=np.ceil(grid.tiles / machine.units * grid.slices).astype(np.float32, copy=False),
         slices=grid.slices.astype(np.float32, copy=False),
-        together=together.astype(np.float32, copy=False),
-        alone=(issue_lanes(machine, constants) * how.turns.warps / grid.threads).astype(
+        resident=resident.astype(np.float32, copy=False),
+        lane_ratio=(issue_lanes(machine, constants) * how.turns.warps / grid.threads).astype(
             np.float32, copy=False
         ),
         persistent=how.persistent,
@@ -221,7 +221,7 @@ def scores(
 
 
 def _work_seconds(
-    grid: Grid, problem: Matmul, how: Style, machine: Machine, constants: Constants
+    grid: Grid, problem: Matmul, style: Style, machine: Machine, constants: Constants
 ) -> dict[str, Any]:
     """Seconds of a full tile on the matrix unit, and of the whole problem under the power limit.
 
@@ -229,87 +229,87 @@ def _work_seconds(
     """
     k = grid.sizes["k"]
     work = grid.rows * grid.columns * (2.0 * k)
-    matrix = work / (machine.matrix_per_unit(how.compute) * how.matrix_share)
+    matrix = work / (machine.matrix_per_unit(style.compute) * style.matrix_share)
     if is_widened(problem.dtype):
-        widening = grid.columns * (k / (machine.vector_ops_per_unit * how.code.vector_share))
-        matrix = matrix + (1.0 - how.overlap) * widening
-    share: Number = how.matrix_share
-    if how.turns.fetched_by is not None:
+        conversion = grid.columns * (k / (machine.vector_ops_per_unit * style.code.vector_share))
+        matrix = matrix + (1.0 - style.overlap) * conversion
+    share: Number = style.matrix_share
+    if style.turns.fetched_by is not None:
         high, wide = thread_tile(grid.rows, grid.columns, grid.threads)
         rows = np.minimum(grid.rows, grid.sizes["m"])
         columns = np.minimum(grid.columns, grid.sizes["n"])
-        fetched = rows * np.ceil(columns / wide) + columns * np.ceil(rows / high)
-        fetched = fetched * (grid.widths["data"] / machine.shared_bytes_per_unit) * k
-        both = together([matrix, fetched], how.turns.fetched_by)
-        share, matrix = share * matrix / both, both
+        fetch = rows * np.ceil(columns / wide) + columns * np.ceil(rows / high)
+        fetch = fetch * (grid.widths["data"] / machine.shared_bytes_per_unit) * k
+        total = together([matrix, fetch], style.turns.fetched_by)
+        share, matrix = share * matrix / total, total
     limit = power_seconds(
         machine,
         constants,
-        how.compute,
+        style.compute,
         work * grid.tiles,
-        activity=how.run.activity,
+        activity=style.run.activity,
         share=share,
     )
     return {"matrix": matrix, "limit": limit}
 
 
 def _crossing_seconds(
-    grid: Grid, how: Style, machine: Machine, constants: Constants, together: np.ndarray
+    grid: Grid, style: Style, machine: Machine, constants: Constants, limit: np.ndarray
 ) -> dict[str, Any]:
     """Seconds of data movement: memory, L2, a unit's port, and dependent loads."""
-    k, tiles, asked = grid.sizes["k"], grid.tiles, grid.asked_bytes
+    k, tiles, l2_bytes = grid.sizes["k"], grid.tiles, grid.asked_bytes
     inputs, output = grid.input_bytes, grid.output_bytes
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
-    crossing = (np.maximum(asked / how.multicast, inputs) + output) / l2_rate
-    if how.pitches and "translation" not in constants.off:
-        pitches = {axis: np.ravel(pitch) for axis, pitch in how.pitches.items()}
-        resident = np.clip(tiles / machine.units, 1.0, together)
+    crossing = (np.maximum(l2_bytes / style.multicast, inputs) + output) / l2_rate
+    if style.pitches and "translation" not in constants.off:
+        pitches = {axis: np.ravel(pitch) for axis, pitch in style.pitches.items()}
+        resident = np.clip(tiles / machine.units, 1.0, limit)
         rows = {"m": grid.rows, "n": grid.columns}
-        each = page_seconds(machine, constants, rows, pitches, resident)
-        crossing = crossing + tiles * np.ceil(k / grid.depth) * each
+        translation = page_seconds(machine, constants, rows, pitches, resident)
+        crossing = crossing + tiles * np.ceil(k / grid.depth) * translation
     # Ragged tiles move fewer bytes: the busiest port carries one full block and otherwise mean
     # ones.
-    pair = units_together(grid.rows, grid.sizes["m"], how.paired_rows)
+    pair = units_together(grid.rows, grid.sizes["m"], style.paired_rows)
     mean = (grid.asked_data_bytes + grid.asked_weights_bytes / pair + output) / tiles
     height, width = (
         np.minimum(grid.rows, grid.sizes["m"]),
         np.minimum(grid.columns, grid.sizes["n"]),
     )
-    whole = k * (height * grid.widths["data"] + width * grid.widths["weights"] / pair)
-    whole = whole + height * width * grid.widths["output"]
-    port = port_bytes_per_s(machine, copied=how.tensor_copies)
-    missed, caught = _missed(grid, machine, constants, together)
-    latency = mean_latency(machine, missed, caught=caught)
+    full = k * (height * grid.widths["data"] + width * grid.widths["weights"] / pair)
+    full = full + height * width * grid.widths["output"]
+    port = port_bytes_per_s(machine, copied=style.tensor_copies)
+    misses, llc_hits = _misses(grid, machine, constants, limit)
+    delay = mean_latency(machine, misses, caught=llc_hits)
     return {
         "port": mean / port,
-        "whole": np.maximum(whole - mean, 0.0) / port,
-        "chain": np.maximum(latency / (grid.stages - 1.0), how.block.turn_seconds) / grid.depth * k,
+        "surplus": np.maximum(full - mean, 0.0) / port,
+        "chain": np.maximum(delay / (grid.stages - 1.0), style.block.turn_seconds) / grid.depth * k,
         "least": (inputs + output) / hbm_rate(machine, constants),
         "l2": crossing,
     }
 
 
-def _missed(
-    grid: Grid, machine: Machine, constants: Constants, together: np.ndarray
+def _misses(
+    grid: Grid, machine: Machine, constants: Constants, resident: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | float]:
     """Share of loads that miss the L2, and share that then hits the memory-side cache."""
     m, n, k = (grid.sizes[axis] for axis in "mnk")
-    wave = np.minimum(grid.tiles, machine.units * together)
+    wave = np.minimum(grid.tiles, machine.units * resident)
     group = np.minimum(grid.down, GROUP)
     reach = np.minimum(wave / group * grid.columns, n)
-    touched = np.minimum(group * grid.rows, m) * grid.widths["data"]
-    touched = k * (touched + reach * grid.widths["weights"])
-    again = np.maximum(1.0 - grid.input_bytes / (touched * grid.tiles / wave), 0.0)
-    by_l2 = held_share(touched, machine.l2_distinct_bytes, constants["l2_knee"])
-    missed = np.asarray(1.0 - again * by_l2)
+    footprint = np.minimum(group * grid.rows, m) * grid.widths["data"]
+    footprint = k * (footprint + reach * grid.widths["weights"])
+    reuse = np.maximum(1.0 - grid.input_bytes / (footprint * grid.tiles / wave), 0.0)
+    by_l2 = held_share(footprint, machine.l2_distinct_bytes, constants["l2_knee"])
+    misses = np.asarray(1.0 - reuse * by_l2)
     if machine.llc is None:
-        return missed, 0.0
-    behind = held_share(touched, machine.llc.capacity_bytes, constants["l2_knee"])
-    return missed, np.asarray(again * np.maximum(behind - by_l2, 0.0))
+        return misses, 0.0
+    by_llc = held_share(footprint, machine.llc.capacity_bytes, constants["l2_knee"])
+    return misses, np.asarray(reuse * np.maximum(by_llc - by_l2, 0.0))
 
 
 def _combining_seconds(
-    grid: Grid, how: Style, machine: Machine, constants: Constants
+    grid: Grid, style: Style, machine: Machine, constants: Constants
 ) -> np.ndarray:
     """Seconds of the combining kernel, for each slicing but the first (unsliced) one.
 
@@ -318,14 +318,14 @@ def _combining_seconds(
     """
     b, m, n = (grid.sizes[axis] for axis in "bmn")
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
-    adding = np.maximum(grid.tiles / (machine.units * _COMBINING), 1.0)
+    rounds = np.maximum(grid.tiles / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / l2_rate) * b * m * n * grid.slices[1:]
-    left = 4.0 * b * m * n * grid.slices[1:]
-    away = 1.0 - held_share(left, machine.l2_distinct_bytes, constants["l2_knee"])
-    partial = np.maximum(partial, 2.0 * left * away / hbm_rate(machine, constants))
-    second = np.maximum(partial, adding * machine.l2_latency)
-    second += adding * machine.at_clock(constants["block_price"])
-    second += combining_seconds(machine, constants, how)
+    partial_bytes = 4.0 * b * m * n * grid.slices[1:]
+    misses = 1.0 - held_share(partial_bytes, machine.l2_distinct_bytes, constants["l2_knee"])
+    partial = np.maximum(partial, 2.0 * partial_bytes * misses / hbm_rate(machine, constants))
+    second = np.maximum(partial, rounds * machine.l2_latency)
+    second += rounds * machine.at_clock(constants["block_price"])
+    second += combining_seconds(machine, constants, style)
     return np.asarray(second)
 
 
@@ -349,7 +349,7 @@ def _infinite(out: np.ndarray) -> np.ndarray:
 def _score(
     matrix: np.ndarray,
     port: np.ndarray,
-    whole: np.ndarray,
+    surplus: np.ndarray,
     chain: np.ndarray,
     least: np.ndarray,
     l2: np.ndarray,
@@ -360,60 +360,60 @@ def _score(
     per_step: np.ndarray,
     busiest: np.ndarray,
     slices: np.ndarray,
-    together: np.ndarray,
-    alone: np.ndarray,
+    resident: np.ndarray,
+    lane_ratio: np.ndarray,
     persistent: bool,
     loaded: float,
 ) -> np.ndarray:
     """Times of whole columns from the times of a tile, shape (slicings, tiles, n).
 
-    - `matrix`: of a full tile; `port`: of the mean one; `whole`: extra time of a full one
+    - `matrix`: of a full tile; `port`: of the mean one; `surplus`: extra time of a full one
     - `chain`: of a tile's loads one after another, `loaded` times as long while memory is busy
     - `least`, `l2`, `limit`: of the problem on memory, on the L2 and under the power limit
     - `second`: of the combining kernel; the first slicing has none
     - `per_step`: one over the steps of k
-    - `alone`: blocks that are needed to keep a unit's lanes busy
+    - `lane_ratio`: blocks that are needed to keep a unit's lanes busy
     """
     # Arrays have menu × problems elements. They are overwritten in place, since allocating new ones
     # costs more than the arithmetic.
-    rounds = busiest / together
+    rounds = busiest / resident
     np.maximum(rounds, 1, out=rounds)
     share = busiest * (1 / slices)
-    waiting = rounds * chain
-    waiting /= slices
+    wait = rounds * chain
+    wait /= slices
     traffic = np.maximum(least, l2)
-    behind = traffic + waiting
-    np.divide(loaded * traffic, behind, out=behind)
-    behind += 1
-    waiting *= behind
-    crossing = np.multiply(share, port, out=behind)
-    crossing += whole / slices
+    load = traffic + wait
+    np.divide(loaded * traffic, load, out=load)
+    load += 1
+    wait *= load
+    crossing = np.multiply(share, port, out=load)
+    crossing += surplus / slices
     np.maximum(crossing, l2, out=crossing)
     share *= matrix
-    few = np.flatnonzero(alone > 1)
+    few = np.flatnonzero(lane_ratio > 1)
     if few.size:
-        share[:, few] *= np.maximum(alone[few] / np.minimum(busiest[:, few], together[few]), 1)
+        share[:, few] *= np.maximum(lane_ratio[few] / np.minimum(busiest[:, few], resident[few]), 1)
     score = share * share
     square = crossing * crossing
     score += square
-    score += np.multiply(waiting, waiting, out=square)
+    score += np.multiply(wait, wait, out=square)
     score += least * least
     np.maximum(np.sqrt(score, out=score), limit, out=score)
     # Pipeline fill and drain: the unhidden part of the first tile, or of every block's first tile.
     longest = np.maximum(share, crossing, out=square)
-    np.maximum(longest, waiting, out=longest)
+    np.maximum(longest, wait, out=longest)
     np.maximum(longest, least, out=longest)
-    beyond = share
-    beyond += crossing
-    beyond += waiting
-    beyond += least
-    beyond -= longest
-    exposed = np.divide(slices, np.maximum(rounds, 1.0), out=waiting)
+    fill = share
+    fill += crossing
+    fill += wait
+    fill += least
+    fill -= longest
+    fill_share = np.divide(slices, np.maximum(rounds, 1.0), out=wait)
     if not persistent:
-        exposed += np.divide(slices, together, out=crossing)
-    exposed *= per_step
-    beyond *= exposed
-    score += beyond
+        fill_share += np.divide(slices, resident, out=crossing)
+    fill_share *= per_step
+    fill *= fill_share
+    score += fill
     score[1:] += second
     rounds *= price
     score += rounds

@@ -46,5 +46,5 @@ class Setting:
     def small_kernel_seconds(self, steps: int) -> float:
         """Seconds of a further kernel of a few blocks: until it starts, its blocks, and `steps`
         dependent accesses of the L2."""
-        launched = self.further_seconds + self.at_clock("block_price")
-        return launched + steps * self.machine.l2_latency
+        start = self.further_seconds + self.at_clock("block_price")
+        return start + steps * self.machine.l2_latency

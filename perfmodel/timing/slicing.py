@@ -48,12 +48,12 @@ def by_rule(
     fill = _last_wave(waves)
     # Excluded: more slices than tiles, and a slicing with the same tiles a slice as the one before.
     longest = np.ceil(tiles / slices)
-    same = np.concatenate([np.zeros_like(tiles, bool), longest[:, 1:] == longest[:, :-1]], axis=1)
-    fill = np.where((slices > np.minimum(tiles, slots)) | same, 0.0, fill)
-    chosen = np.argmax(fill >= rule.near * fill.max(axis=1, keepdims=True), axis=1) + 1.0
-    whole = (grid >= rule.full * slots) | (tiles <= rule.whole_tiles)
-    whole = whole | (rule.grouped_only & (r == 1))
-    return np.where(whole, 1.0, chosen[:, None])
+    twins = np.concatenate([np.zeros_like(tiles, bool), longest[:, 1:] == longest[:, :-1]], axis=1)
+    fill = np.where((slices > np.minimum(tiles, slots)) | twins, 0.0, fill)
+    best = np.argmax(fill >= rule.near * fill.max(axis=1, keepdims=True), axis=1) + 1.0
+    unsplit = (grid >= rule.full * slots) | (tiles <= rule.whole_tiles)
+    unsplit = unsplit | (rule.grouped_only & (r == 1))
+    return np.where(unsplit, 1.0, best[:, None])
 
 
 def queries_of_heads(sizes: Mapping[str, Number], rule: HeadRule, machine: Machine) -> np.ndarray:
@@ -61,8 +61,8 @@ def queries_of_heads(sizes: Mapping[str, Number], rule: HeadRule, machine: Machi
     b, g, r = columns(sizes, "bgr")
     slices = np.arange(1.0, rule.most + 1)[None]
     fill = _last_wave(b * g * r * slices / (machine.units * rule.blocks_per_unit))
-    enough = fill > rule.near * fill.max(axis=1, keepdims=True)
-    return np.asarray(np.argmax(enough, axis=1)[:, None] + 1.0)
+    fills = fill > rule.near * fill.max(axis=1, keepdims=True)
+    return np.asarray(np.argmax(fills, axis=1)[:, None] + 1.0)
 
 
 def keys_of_heads(
@@ -71,8 +71,8 @@ def keys_of_heads(
     """Numbers of slices of a head's keys in the backward pass, shape (n, 1); see `HeadRule`."""
     b, g, r, x = columns(sizes, "bgrx")
     heads, tiles = b * g * r / machine.units, np.ceil(x / bc)
-    worth = _last_wave(heads * tiles) / (1.0 + (0.5 if causal else 1.0) * bc / x)
-    spread = (worth > _last_wave(heads)) | (causal & (tiles >= rule.spread))
+    gain = _last_wave(heads * tiles) / (1.0 + (0.5 if causal else 1.0) * bc / x)
+    spread = (gain > _last_wave(heads)) | (causal & (tiles >= rule.spread))
     return np.where(spread, tiles, 1.0)
 
 
@@ -140,9 +140,9 @@ def cuts(
     """Whether a grid of many queries may be cut, in the shape of `evenly`; see `EvenRule`."""
     rows, bc = tile[:2]
     g, r, q, x = columns(sizes, "grqx")
-    seen = x if window is None else np.minimum(x, window + rows)
+    keys = x if window is None else np.minimum(x, window + rows)
     few = g * np.ceil(r * q / rows) < rule.full * machine.units
-    return np.asarray(few & (np.ceil(seen / bc) > rule.whole_tiles))
+    return np.asarray(few & (np.ceil(keys / bc) > rule.whole_tiles))
 
 
 def slice_keys(keys: Number, splits: np.ndarray, bc: Number) -> np.ndarray:
@@ -201,12 +201,12 @@ def scores(
     tiles = np.ceil(np.minimum(length, x) / bc)
     grid = b * g * np.ceil(q / np.maximum(rows // r, 1)) * slices
     busiest = np.ceil(grid / machine.units)
-    together = resident_blocks(tile, d, kernel, machine, how, width)
-    rounds = np.maximum(busiest / together, 1.0)
+    resident = resident_blocks(tile, d, kernel, machine, how, width)
+    rounds = np.maximum(busiest / resident, 1.0)
     stream = 2.0 * b * g * x * d * width / machine.hbm_bytes_per_s
-    waiting = tiles * rounds * machine.hbm_latency / max(kernel.stages - 1, 1)
+    wait = tiles * rounds * machine.hbm_latency / max(kernel.stages - 1, 1)
     products = tiles * busiest * tile_seconds(tile, d, machine, how)
-    chain = np.hypot(loaded_seconds(constants, waiting, stream), products)
+    chain = np.hypot(loaded_seconds(constants, wait, stream), products)
     price = machine.at_clock(constants["block_price"] * how.block.price)
     second = adding_seconds(b * g * r * q, d, slices, kernel, machine, constants, how)
     second = np.where(slices > 1, second, 0.0)
@@ -223,12 +223,12 @@ def resident_blocks(
 ) -> np.ndarray:
     """Resident blocks of a unit for a tile; see `occupancy.residency`."""
     rows, bc, threads = tile
-    held = (rows + 2 * kernel.stages * bc) * dim * width + machine.shared_reserved
+    bytes_ = (rows + 2 * kernel.stages * bc) * dim * width + machine.shared_reserved
     registers = 4.0 * rows * (dim + bc) + 4.0 * ADDRESSING_REGISTERS * threads
     registers = np.minimum(registers, machine.thread_registers_bytes * threads)
-    together = np.minimum(machine.shared_capacity // held, machine.registers_bytes // registers)
+    resident = np.minimum(machine.shared_capacity // bytes_, machine.registers_bytes // registers)
     most = np.minimum(machine.max_threads // threads, how.resident)
-    return np.asarray(np.clip(together, 1.0, most))
+    return np.asarray(np.clip(resident, 1.0, most))
 
 
 def tile_seconds(tile: tuple[Number, ...], dim: Number, machine: Machine, how: Style) -> np.ndarray:
@@ -251,10 +251,10 @@ def adding_seconds(
     how: Style,
 ) -> np.ndarray:
     """Seconds of the kernel that adds slices up: one block for each of the result's `rows`."""
-    adding = np.maximum(rows / (machine.units * _COMBINING), 1.0)
+    rounds = np.maximum(rows / (machine.units * _COMBINING), 1.0)
     partial = (8.0 / machine.l2_bytes_per_s) * rows * dim * slices
-    waits = adding * machine.l2_latency * (1.0 + rounds_of_slices(slices, kernel))
-    start = adding * machine.at_clock(constants["block_price"])
+    waits = rounds * machine.l2_latency * (1.0 + rounds_of_slices(slices, kernel))
+    start = rounds * machine.at_clock(constants["block_price"])
     return np.asarray(
         start + combining_seconds(machine, constants, how) + np.maximum(waits, partial)
     )

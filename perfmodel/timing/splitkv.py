@@ -38,78 +38,78 @@ def split_plan(
     """Split-KV over the `keep` most promising numbers of slices; query heads are packed into
     tiles."""
     machine = setting.machine
-    every = as_floats(problem.sizes())
+    all_sizes = as_floats(problem.sizes())
     tile, width = _tile(problem, kernel, machine), problem.elements()["kv"].bytes
     cuttable: np.ndarray | bool = True
     if kernel.even_rule is not None:
-        tile, cuttable = _where_cut(problem, kernel, machine, tile)
-    sizes = every
+        tile, cuttable = _cut_tiles(problem, kernel, machine, tile)
+    sizes = all_sizes
     if problem.phase == "decode" and mask is not None and mask.left is not None:
-        sizes = {**every, "x": _seen_keys(every["x"], mask.left, tile[1], kernel)}
+        sizes = {**all_sizes, "x": _window_keys(all_sizes["x"], mask.left, tile[1], kernel)}
         mask = None
-    splits, launched, beside = _slices(
-        every, sizes, tile, cuttable, kernel, setting, how, width, keep
+    splits, launches, extra = _slices(
+        all_sizes, sizes, tile, cuttable, kernel, setting, how, width, keep
     )
     pack = 1.0 if kernel.apart else sizes["r"]
     if kernel.regroups:
-        apart = _with_window(problem)
-        beside = beside + np.where(apart, 0.0, _regrouping(problem, setting))
-        if np.any(apart):
-            splits, launched, pack = (np.where(apart, 1.0, n) for n in (splits, launched, pack))
+        windowed = _is_windowed(problem)
+        extra = extra + np.where(windowed, 0.0, _regrouping(problem, setting))
+        if np.any(windowed):
+            splits, launches, pack = (np.where(windowed, 1.0, n) for n in (splits, launches, pack))
     if kernel.adds_in_graphs and kernel.caller.captured:
-        launched = np.maximum(launched, 2.0)
+        launches = np.maximum(launches, 2.0)
     if kernel.grid_slices:
-        launched = np.full_like(splits, float(kernel.grid_slices))
+        launches = np.full_like(splits, float(kernel.grid_slices))
         # A block without keys exits at once, in parallel with the other blocks of its unit.
-        idle = _rounds(sizes, tile[0], launched - splits, machine) - 1.0
-        beside = beside + idle / _IDLE_BLOCKS * setting.at_clock("block_price")
-    made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, launched, pack)
+        idle = _rounds(sizes, tile[0], launches - splits, machine) - 1.0
+        extra = extra + idle / _IDLE_BLOCKS * setting.at_clock("block_price")
+    plan = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, launches, pack)
     if kernel.caller.paged and kernel.even_rule is not None:
-        idle = _idle_combining(sizes, setting)
-        beside = beside + np.where((launched > 1) | ~np.asarray(cuttable), 0.0, idle)
+        idle = _idle_seconds(sizes, setting)
+        extra = extra + np.where((launches > 1) | ~np.asarray(cuttable), 0.0, idle)
     if kernel.prepares_decode:
-        beside = beside + preparing(kernel, setting)
-    return replace(made, beside=beside)
+        extra = extra + preparing(kernel, setting)
+    return replace(plan, beside=extra)
 
 
 def _slices(
-    every: Mapping[str, Number],
+    all_sizes: Mapping[str, Number],
     sizes: Mapping[str, Number],
     tile: tuple[Number, ...],
     cuttable: np.ndarray | bool,
     kernel: AttentionFacts,
     setting: Setting,
-    how: Style,
+    style: Style,
     width: float,
     keep: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Slices with keys, slices launched, and extra seconds, by the class's own rule.
 
-    `every` has the sizes with all keys, `sizes` those with the keys that the window leaves.
+    `all_sizes` has the sizes with all keys, `sizes` those with the keys that the window leaves.
     """
     machine, constants = setting.machine, setting.constants
-    none = np.zeros((1, 1))
+    zero = np.zeros((1, 1))
     graph = kernel.graph_rule if kernel.caller.captured else None
     if "split" in constants.off:
-        return none + 1.0, none + 1.0, none
+        return zero + 1.0, zero + 1.0, zero
     if kernel.even_rule is not None:
-        launched = slicing.evenly(every, tile, kernel.even_rule, machine, graph)
-        launched = np.where(cuttable, launched, 1.0)
-        splits, beside = _with_keys(sizes, tile, launched, setting, how)
-        return splits, launched, beside
+        launches = slicing.evenly(all_sizes, tile, kernel.even_rule, machine, graph)
+        launches = np.where(cuttable, launches, 1.0)
+        splits, extra = _key_slices(sizes, tile, launches, setting, style)
+        return splits, launches, extra
     if graph is not None:
-        splits, beside = _in_graph(sizes, tile, graph, setting, how)
-        return splits, splits, beside
+        splits, extra = _graph_slices(sizes, tile, graph, setting, style)
+        return splits, splits, extra
     if kernel.segment_rule is not None:
-        launched = slicing.by_segments(sizes, kernel.segment_rule)
-        return _with_seen_keys(every, sizes, tile, launched), launched, none
+        launches = slicing.by_segments(sizes, kernel.segment_rule)
+        return _window_slices(all_sizes, sizes, tile, launches), launches, zero
     if kernel.wave_rule is not None:
         splits = slicing.by_waves(sizes, kernel.wave_rule, machine)
     elif kernel.split_rule is not None:
         splits = slicing.by_rule(sizes, tile, kernel.split_rule, machine)
     else:
-        splits = slicing.promising(sizes, tile, kernel, machine, constants, how, width, keep)
-    return splits, splits, none
+        splits = slicing.promising(sizes, tile, kernel, machine, constants, style, width, keep)
+    return splits, splits, zero
 
 
 def preparing(kernel: AttentionFacts, setting: Setting) -> float:
@@ -117,14 +117,14 @@ def preparing(kernel: AttentionFacts, setting: Setting) -> float:
     return kernel.prepares * setting.small_kernel_seconds(steps=3)
 
 
-def _with_window(problem: Attention) -> np.ndarray:
+def _is_windowed(problem: Attention) -> np.ndarray:
     """Whether a call states a window, even one that hides no key: FlashAttention-2's own test
     (flash_api.cpp, seqlenq_ngroups_swapped)."""
     window = np.asarray(0 if problem.window is None else problem.window)
     return np.atleast_2d(window > 0)
 
 
-def _seen_keys(keys: Number, window: Number, bc: Number, kernel: AttentionFacts) -> np.ndarray:
+def _window_keys(keys: Number, window: Number, bc: Number, kernel: AttentionFacts) -> np.ndarray:
     """Keys of the tiles that a window leaves to one query.
 
     They are the tiles between the window's first key and its last. Where the library aligns tiles
@@ -155,27 +155,27 @@ def sliced_prefill(
             sizes, tile, kernel.even_rule, machine, mask.left if mask is not None else None
         )
         graph = kernel.graph_rule if kernel.caller.captured else None
-        even = slicing.evenly(sizes, tile, kernel.even_rule, machine, graph)
-        splits = np.where(cut, even, 1.0)
-        idle = _idle_combining(sizes, setting)
-        beside = np.where(cut & (splits == 1.0), idle, 0.0)
+        slices = slicing.evenly(sizes, tile, kernel.even_rule, machine, graph)
+        splits = np.where(cut, slices, 1.0)
+        idle = _idle_seconds(sizes, setting)
+        extra = np.where(cut & (splits == 1.0), idle, 0.0)
         if not np.any(cut):
             return None
     elif kernel.caller.captured and kernel.graph_rule is not None:
-        splits, beside = _in_graph(sizes, tile, kernel.graph_rule, setting, how)
+        splits, extra = _graph_slices(sizes, tile, kernel.graph_rule, setting, how)
     else:
         return None
     pack = sizes["r"]
-    made = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, splits, pack)
-    return replace(made, schedule=kernel.schedule, beside=beside, allowed=allowed)
+    plan = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, splits, pack)
+    return replace(plan, schedule=kernel.schedule, beside=extra, allowed=allowed)
 
 
-def _in_graph(
+def _graph_slices(
     sizes: Mapping[str, Number],
     tile: tuple[Number, ...],
     rule: GraphRule,
     setting: Setting,
-    how: Style,
+    style: Style,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Slices with keys, and extra seconds outside of their blocks' own time; see `GraphRule`.
 
@@ -184,40 +184,40 @@ def _in_graph(
     """
     machine = setting.machine
     b, q = slicing.columns(sizes, "bq")
-    asked = np.where(b * q <= CAPTURED, float(rule.slices), 1.0)
-    used, idle = _with_keys(sizes, tile, asked, setting, how)
+    launches = np.where(b * q <= CAPTURED, float(rule.slices), 1.0)
+    splits, idle = _key_slices(sizes, tile, launches, setting, style)
     search = ceil_div(b, 2.0 * SEARCHED) * setting.at_clock("tile_search")
-    return used, idle + _rounds(sizes, tile[0], asked, machine) * search
+    return splits, idle + _rounds(sizes, tile[0], launches, machine) * search
 
 
-def _with_keys(
+def _key_slices(
     sizes: Mapping[str, Number],
     tile: tuple[Number, ...],
-    launched: np.ndarray,
+    launches: np.ndarray,
     setting: Setting,
-    how: Style,
+    style: Style,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Slices with keys among those `launched`, and seconds of the rounds of blocks without keys."""
+    """Slices with keys among those `launches`, and seconds of the rounds of blocks without keys."""
     machine, constants = setting.machine, setting.constants
     rows, bc = tile[:2]
     (x,) = slicing.columns(sizes, "x")
     tiles = ceil_div(x, bc)
-    used = ceil_div(tiles, ceil_div(tiles, launched))
-    idle = _rounds(sizes, rows, launched, machine) - _rounds(sizes, rows, used, machine)
-    return used, idle * machine.at_clock(constants["block_price"] * how.block.price)
+    splits = ceil_div(tiles, ceil_div(tiles, launches))
+    idle = _rounds(sizes, rows, launches, machine) - _rounds(sizes, rows, splits, machine)
+    return splits, idle * machine.at_clock(constants["block_price"] * style.block.price)
 
 
-def _with_seen_keys(
-    every: Mapping[str, Number],
-    seen: Mapping[str, Number],
+def _window_slices(
+    all_sizes: Mapping[str, Number],
+    sizes: Mapping[str, Number],
     tile: tuple[Number, ...],
-    launched: np.ndarray,
+    launches: np.ndarray,
 ) -> np.ndarray:
-    """Slices among those `launched` that have keys the window leaves; slices are whole tiles of
-    `every` key, hidden ones included."""
-    (x,), (within,) = slicing.columns(every, "x"), slicing.columns(seen, "x")
-    length = slicing.slice_keys(x, launched, tile[1])
-    return np.asarray(np.maximum(ceil_div(np.minimum(within, x), length), 1.0))
+    """Slices among those `launches` that have keys the window leaves; slices are whole tiles of
+    `all_sizes` key, hidden ones included."""
+    (x,), (keys,) = slicing.columns(all_sizes, "x"), slicing.columns(sizes, "x")
+    length = slicing.slice_keys(x, launches, tile[1])
+    return np.asarray(np.maximum(ceil_div(np.minimum(keys, x), length), 1.0))
 
 
 def _rounds(
@@ -233,23 +233,23 @@ def _sliced_plan(
     mask: Band | None,
     kernel: AttentionFacts,
     setting: Setting,
-    how: Style,
+    style: Style,
     sizes: Mapping[str, Number],
     tile: tuple[Number, ...],
     splits: np.ndarray,
-    launched: np.ndarray,
+    launches: np.ndarray,
     pack: Number,
 ) -> Plan:
     """The plan for tiles (rows, keys, threads) and numbers of slices, which broadcast, with the
     kernel that adds the slices up.
 
-    A tile has the rows of `pack` query heads. Of the slices `launched`, `splits` have keys. A
+    A tile has the rows of `pack` query heads. Of the slices `launches`, `splits` have keys. A
     combining kernel runs wherever two or more are launched, even if only one has keys.
     """
     rows, keys, threads = tile
     # The combining kernel adds rows up: it has no mask, and its blocks have the plain price.
-    second = replace(how, resident=np.inf)
-    how = on_tiles(how, problem, mask, kernel, setting, rows, keys, pack)
+    second = replace(style, resident=np.inf)
+    style = on_tiles(style, problem, mask, kernel, setting, rows, keys, pack)
 
     def part(x: Number, slices: np.ndarray, *only: str) -> Part:
         schedule = tiled.split_kv(
@@ -263,37 +263,37 @@ def _sliced_plan(
             score_vector=problem.score_vector(),
             threads=threads,
         )
-        adds = replace(second, block=Block(waits=slicing.rounds_of_slices(slices, kernel)))
-        counted = {**sizes, "x": x}
-        return Part(schedule, counted, problem.elements(), how, {"combine": adds}, only)
+        adder = replace(second, block=Block(waits=slicing.rounds_of_slices(slices, kernel)))
+        part_sizes = {**sizes, "x": x}
+        return Part(schedule, part_sizes, problem.elements(), style, {"combine": adder}, only)
 
     parts: tuple[Part, ...] = (part(sizes["x"], splits),)
-    if np.any((launched > 1) & (splits == 1)):
-        added = np.where(launched > 1, np.maximum(splits, 2.0), 1.0)
+    if np.any((launches > 1) & (splits == 1)):
+        pieces = np.where(launches > 1, np.maximum(splits, 2.0), 1.0)
         parts = (
             part(sizes["x"], splits, "split-kv"),
-            part(added * keys, added, "combine"),
+            part(pieces * keys, pieces, "combine"),
         )
     full = np.ones_like(splits)
-    shown = {"rows": rows * full, "keys": keys * full, "splits": splits}
-    return Plan("split-kv", parts, shown)
+    sides = {"rows": rows * full, "keys": keys * full, "splits": splits}
+    return Plan("split-kv", parts, sides)
 
 
 def _tile(problem: Attention, kernel: AttentionFacts, machine: Machine) -> tuple[Number, ...]:
     """Rows, keys and threads of a decode tile: one for all problems, or arrays where windows
     differ."""
-    dim, stored = int(np.max(problem.head_dim)), problem.elements()["kv"]
-    usual, other = (
-        decode_tile(kernel, machine, dim, stored, windowed=hides) for hides in (False, True)
+    dim, kv = int(np.max(problem.head_dim)), problem.elements()["kv"]
+    tile, local = (
+        decode_tile(kernel, machine, dim, kv, windowed=windows) for windows in (False, True)
     )
-    hides = problem.windowed()
-    if usual == other or not np.any(hides):
-        return usual
-    return other if np.all(hides) else tuple(np.where(hides, other, usual).T[..., None])
+    windows = problem.windowed()
+    if tile == local or not np.any(windows):
+        return tile
+    return local if np.all(windows) else tuple(np.where(windows, local, tile).T[..., None])
 
 
-def _where_cut(
-    problem: Attention, kernel: AttentionFacts, machine: Machine, usual: tuple[Number, ...]
+def _cut_tiles(
+    problem: Attention, kernel: AttentionFacts, machine: Machine, tile: tuple[Number, ...]
 ) -> tuple[tuple[Number, ...], np.ndarray | bool]:
     """The decode tile (rows, keys, threads), and for which problems the library's host cuts keys.
 
@@ -302,16 +302,16 @@ def _where_cut(
     device takes at most that many slices. Sliced decode may have its own tile.
     """
     assert kernel.even_rule is not None
-    other = usual
+    cut_tile = tile
     if kernel.sliced is not None:
-        dim, stored = int(np.max(problem.head_dim)), problem.elements()["kv"]
-        other = decode_tile(replace(kernel, decode=kernel.sliced), machine, dim, stored)
+        dim, kv = int(np.max(problem.head_dim)), problem.elements()["kv"]
+        cut_tile = decode_tile(replace(kernel, decode=kernel.sliced), machine, dim, kv)
     cut: np.ndarray | bool = True
     if not kernel.caller.captured:
-        cut = slicing.cuts(as_floats(problem.sizes()), other, kernel.even_rule, machine, None)
+        cut = slicing.cuts(as_floats(problem.sizes()), cut_tile, kernel.even_rule, machine, None)
     if kernel.sliced is None:
-        return usual, cut
-    return tuple(np.where(cut, a, b) for a, b in zip(other, usual, strict=True)), cut
+        return tile, cut
+    return tuple(np.where(cut, a, b) for a, b in zip(cut_tile, tile, strict=True)), cut
 
 
 def decode_tile(
@@ -334,8 +334,8 @@ def _regrouping(problem: Attention, setting: Setting) -> np.ndarray:
     """Seconds of the copies around FlashAttention-2's decode of grouped queries."""
     sizes = {axis: np.asarray(size) for axis, size in problem.sizes().items()}
     heads = rowwise.whole(product([sizes["b"], sizes["g"], sizes["r"]]))
-    copied = Rowwise("pointwise", heads, sizes["d"], dtype=problem.dtype)
-    copy = setting.at_clock("kernel_gap") + rowchain.beside(setting, copied, "torch-pointwise")
+    moves = Rowwise("pointwise", heads, sizes["d"], dtype=problem.dtype)
+    copy = setting.at_clock("kernel_gap") + rowchain.beside(setting, moves, "torch-pointwise")
     return np.asarray(_copies(sizes) * copy)
 
 
@@ -351,7 +351,7 @@ def _copies(sizes: Mapping[str, Number]) -> np.ndarray:
     return np.asarray(grouped * (1.0 + 3.0 * strided))
 
 
-def _idle_combining(sizes: Mapping[str, Number], setting: Setting) -> np.ndarray:
+def _idle_seconds(sizes: Mapping[str, Number], setting: Setting) -> np.ndarray:
     """Seconds of a combining kernel that finds nothing to combine, beyond the kernel before it.
 
     It is launched ahead, so only its blocks cost time. A block has 1,024 elements of the result.

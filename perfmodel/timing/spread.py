@@ -42,8 +42,8 @@ def together(factors: Iterable[float]) -> float:
 def widening(known: Known) -> tuple[float, float]:
     """Factors on the lower and the upper side of a family's range for what is not known."""
     factors = table()["factors"]
-    each = [factors[axis][level] for axis, level in known.as_dict().items()]
-    low, high = (together(max(pair[side], 1.0) for pair in each) for side in (0, 1))
+    pairs = [factors[axis][level] for axis, level in known.as_dict().items()]
+    low, high = (together(max(pair[side], 1.0) for pair in pairs) for side in (0, 1))
     return low, high
 
 
@@ -58,19 +58,19 @@ def interval(
     without a fit, the range is at least that of a first guess.
     """
     entry = table()["families"].get(family)
-    low, high = _usual(entry, seconds)
+    low, high = _spread(entry, seconds)
     reach = (entry or {}).get("assumed") if known.implementation == "assumed" else None
-    down, up = widening(known if reach is None else replace(known, implementation="fitted"))
-    low, high = low * down, high * up
+    lower, upper = widening(known if reach is None else replace(known, implementation="fitted"))
+    low, high = low * lower, high * upper
     if reach is not None:
         low, high = np.minimum(low, reach[0]), np.maximum(high, reach[1])
     if known.device == "none" or linked:
         low, high = np.minimum(low, -_UNKNOWN), np.maximum(high, _UNKNOWN)
-    below = np.maximum(seconds * np.exp(low), np.minimum(floor, seconds))
-    return below, seconds * np.exp(high)
+    low_seconds = np.maximum(seconds * np.exp(low), np.minimum(floor, seconds))
+    return low_seconds, seconds * np.exp(high)
 
 
-def _usual(entry: Mapping[str, Any] | None, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _spread(entry: Mapping[str, Any] | None, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """ln(low / seconds) and ln(high / seconds) where everything is known; zeros without an
     entry."""
     if entry is None:

@@ -37,8 +37,8 @@ class Fact:
 
 def of_kernel(name: str) -> tuple[Fact, ...]:
     """The facts of a library's kernel. Raises `UnknownName` with the nearest names."""
-    kernel, by = kernel_facts(name), stated(name)
-    return tuple(_facts(kernel, by, ""))
+    kernel, origins = kernel_facts(name), stated(name)
+    return tuple(_facts(kernel, origins, ""))
 
 
 def library_of(kernel: KernelFacts) -> str:
@@ -52,20 +52,20 @@ def goes_by(name: str) -> tuple[str, ...]:
     return tuple(each for entry in names() if entry.kernel == name for each in entry.names)
 
 
-def _facts(holder: Any, by: Mapping[str, str], above: str) -> Iterator[Fact]:
-    """Facts of a kernel's dataclass, or of a part of it called `above`."""
+def _facts(holder: Any, origins: Mapping[str, str], prefix: str) -> Iterator[Fact]:
+    """Facts of a kernel's dataclass, or of a part of it called `prefix`."""
     kind: Any = type(holder)
-    said = entryschema.about(kind)
+    docs = entryschema.about(kind)
     for item in fields(holder):
-        if not above and item.name in _APART:
+        if not prefix and item.name in _APART:
             continue
-        name, value, about = above + item.name, getattr(holder, item.name), said[item.name]
+        name, value, doc = prefix + item.name, getattr(holder, item.name), docs[item.name]
         if is_dataclass(value) and not isinstance(value, type):
-            yield from _facts(value, by, f"{name}.")
+            yield from _facts(value, origins, f"{name}.")
             continue
-        teller = by.get(name)
+        teller = origins.get(name)
         source = kernel_facts(teller).source if teller is not None else None
-        yield Fact(name, plain(value), about.unit, about.meaning, teller, source)
+        yield Fact(name, plain(value), doc.unit, doc.meaning, teller, source)
 
 
 def of_harness(run: Run) -> tuple[Fact, ...]:
@@ -74,11 +74,11 @@ def of_harness(run: Run) -> tuple[Fact, ...]:
 
 
 def _values(run: Run) -> Iterator[Fact]:
-    for key, about in table().values.items():
+    for key, entry in table().values.items():
         parts: Mapping[str, Any] = {key: plain(getattr(run, key))}
         if key in BY_OPERATOR:
             parts = {f"{key}.{operator}": value for operator, value in parts[key].items()}
         for name, value in parts.items():
             source = run.sources.get(name)
-            by = run.name if source is not None else None
-            yield Fact(name, value, about["unit"], about["meaning"], by, source)
+            owner = run.name if source is not None else None
+            yield Fact(name, value, entry["unit"], entry["meaning"], owner, source)

@@ -64,13 +64,13 @@ class Traffic:
         """
         if not self.linked_bytes:
             return self
-        more = sum(self.linked_bytes.values(), start=_ZERO)
-        every = np.asarray(self.hbm_bytes + more)
+        link_bytes = sum(self.linked_bytes.values(), start=_ZERO)
+        hbm_bytes = np.asarray(self.hbm_bytes + link_bytes)
         return replace(
             self,
-            hbm_bytes=every,
-            turnaround_bytes=np.minimum(every - self.written_bytes, self.written_bytes),
-            llc_bytes=None if self.llc_bytes is None else np.asarray(self.llc_bytes + more),
+            hbm_bytes=hbm_bytes,
+            turnaround_bytes=np.minimum(hbm_bytes - self.written_bytes, self.written_bytes),
+            llc_bytes=None if self.llc_bytes is None else np.asarray(self.llc_bytes + link_bytes),
         )
 
 
@@ -142,38 +142,38 @@ def traffic(
     """
 
     caches = _caches(machine, constants, retain)
-    asked = np.asarray(cost.bytes_at("l2"), dtype=np.float64)
+    l2_bytes = np.asarray(cost.bytes_at("l2"), dtype=np.float64)
     if not cost.nest.kernel.steps:  # a combining kernel reads what was just written
-        touched = sum((t.total_bytes for t in cost.hbm.values()), start=_ZERO)
-        shares = [1.0 - cache.held(touched) for cache in caches]
-        return _traffic([_Crossing(touched * share, _ZERO) for share in shares], shares, asked)
+        footprint = sum((t.total_bytes for t in cost.hbm.values()), start=_ZERO)
+        shares = [1.0 - cache.held(footprint) for cache in caches]
+        return _traffic([_Crossing(footprint * share, _ZERO) for share in shares], shares, l2_bytes)
     wave = _wave(schedule, cost, elements, where)
     near_share = _l1_share(machine, cost, wave, where)
-    away = dict.fromkeys(placed, _ZERO) | dict.fromkeys(shared, np.ones(()))
+    pins = dict.fromkeys(placed, _ZERO) | dict.fromkeys(shared, np.ones(()))
     if reuse is None:
-        reuse = _from_run(schedule, cost, run)
+        reuse = _run_reuses(schedule, cost, run)
     # No cache behind the L2 holds what was not written to memory yet.
-    inner = _found(caches[0], reuse, away)
-    rewritten = {name: share for name, share in inner.items() if name in wave.writes}
+    inner = _hits(caches[0], reuse, pins)
+    outputs = {name: share for name, share in inner.items() if name in wave.writes}
     crossings = []
     for cache in caches:
-        kept = _Kept(cache.held, away, _found(cache, reuse, away) | rewritten)
-        crossings.append(_crossing(schedule, cost, elements, wave, near_share, kept, placed))
-    loads, near = _ZERO, _ZERO
+        contents = _Contents(cache.held, pins, _hits(cache, reuse, pins) | outputs)
+        crossings.append(_crossing(schedule, cost, elements, wave, near_share, contents, placed))
+    loads, near_bytes = _ZERO, _ZERO
     for name in wave.reads:
         loads = loads + cost.l2[name].read_bytes
-        near = near + near_share * _repeated(schedule, cost, wave, where, name)
+        near_bytes = near_bytes + near_share * _reread_bytes(schedule, cost, wave, where, name)
     loads = np.maximum(loads, 1.0)
     linked = crossings[0].linked
-    over = sum(linked.values(), start=_ZERO)
-    missed = [np.minimum((each.loaded + over) * wave.sharing / loads, 1.0) for each in crossings]
-    spared = np.clip(loads - np.maximum(loads / multicast, crossings[0].loaded + over), 0.0, None)
-    within = np.minimum(near / loads, 1.0 - missed[0])
-    found = _traffic(crossings, missed, asked - near - spared, within)
+    remote = sum(linked.values(), start=_ZERO)
+    misses = [np.minimum((c.loaded + remote) * wave.sharing / loads, 1.0) for c in crossings]
+    spare = np.clip(loads - np.maximum(loads / multicast, crossings[0].loaded + remote), 0.0, None)
+    l1_hits = np.minimum(near_bytes / loads, 1.0 - misses[0])
+    totals = _traffic(crossings, misses, l2_bytes - near_bytes - spare, l1_hits)
     if not linked:
-        return found
+        return totals
     share = {name: np.minimum(each * wave.sharing / loads, 1.0) for name, each in linked.items()}
-    return replace(found, linked_bytes=linked, linked=share)
+    return replace(totals, linked_bytes=linked, linked=share)
 
 
 @dataclass(frozen=True)
@@ -192,18 +192,18 @@ def _caches(machine: Machine, constants: Constants, retain: Retain) -> tuple[_Ca
     if machine.llc is not None:
         rooms.append(machine.llc.capacity_bytes)
 
-    def largest(of: Retain, reach: Sequence[float]) -> Callable[[Number], np.ndarray]:
+    def largest(curve: Retain, reach: Sequence[float]) -> Callable[[Number], np.ndarray]:
         if len(reach) == 1:
-            return lambda touched: of(touched, reach[0], knee)
-        return lambda touched: np.asarray(
-            np.maximum(of(touched, reach[0], knee), of(touched, reach[1], knee))
+            return lambda footprint: curve(footprint, reach[0], knee)
+        return lambda footprint: np.asarray(
+            np.maximum(curve(footprint, reach[0], knee), curve(footprint, reach[1], knee))
         )
 
     reaches = [rooms[:i] for i in range(1, len(rooms) + 1)]
     return tuple(_Cache(largest(retain, each), largest(swept_share, each)) for each in reaches)
 
 
-def _from_run(schedule: Schedule, cost: KernelCost, run: Circumstances) -> Reuses:
+def _run_reuses(schedule: Schedule, cost: KernelCost, run: Circumstances) -> Reuses:
     """What an earlier run of the same kernel left of each tensor.
 
     The reuse distance is all bytes that the kernel touches. For a tensor that takes turns with
@@ -213,8 +213,8 @@ def _from_run(schedule: Schedule, cost: KernelCost, run: Circumstances) -> Reuse
     if not run.warm:
         return {}
     reads = schedule.reads(cost.nest.kernel)
-    touched = sum((moved.total_bytes for moved in cost.hbm.values()), start=_ZERO)
-    found: dict[str, Sequence[Reuse]] = {}
+    footprint = sum((moved.total_bytes for moved in cost.hbm.values()), start=_ZERO)
+    reuses: dict[str, Sequence[Reuse]] = {}
     for name in cost.hbm:
         if name in reads or run.repeats:
             others = sum(
@@ -225,9 +225,9 @@ def _from_run(schedule: Schedule, cost: KernelCost, run: Circumstances) -> Reuse
                 ),
                 start=_ZERO,
             )
-            mine = others if _takes_turns(schedule, run, reads, name) else 0.0
-            found[name] = (Reuse(run.warm, touched + mine, run.repeats),)
-    return found
+            extra = others if _takes_turns(schedule, run, reads, name) else 0.0
+            reuses[name] = (Reuse(run.warm, footprint + extra, run.repeats),)
+    return reuses
 
 
 def _takes_turns(schedule: Schedule, run: Circumstances, reads: Sequence[str], name: str) -> bool:
@@ -238,7 +238,7 @@ def _takes_turns(schedule: Schedule, run: Circumstances, reads: Sequence[str], n
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _Contents:
     """What the caches up to a boundary hold."""
 
     held: Callable[[Number], np.ndarray]
@@ -250,18 +250,18 @@ class _Kept:
     in the cache and are overwritten there."""
 
 
-def _found(cache: _Cache, reuses: Reuses, away: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _hits(cache: _Cache, reuses: Reuses, pins: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Share of each tensor that earlier kernels left in the caches up to a boundary."""
     return {
-        name: np.asarray(sum(_left(cache, one) for one in said))
+        name: np.asarray(sum(_hit_share(cache, one) for one in said))
         for name, said in reuses.items()
-        if name not in away
+        if name not in pins
     }
 
 
-def _left(cache: _Cache, one: Reuse) -> Number:
-    holds = cache.swept if one.swept else cache.held
-    return one.share * holds(one.distance_bytes)
+def _hit_share(cache: _Cache, reuse: Reuse) -> Number:
+    curve = cache.swept if reuse.swept else cache.held
+    return reuse.share * curve(reuse.distance_bytes)
 
 
 @dataclass(frozen=True)
@@ -275,9 +275,9 @@ class _Crossing:
 
 def _traffic(
     crossings: Sequence[_Crossing],
-    missed: Sequence[np.ndarray],
+    misses: Sequence[np.ndarray],
     l2_bytes: np.ndarray,
-    near: np.ndarray = _ZERO,
+    l1_hits: np.ndarray = _ZERO,
 ) -> Traffic:
     """The bytes behind the L2 and, where there is a memory-side cache, those behind that.
 
@@ -285,16 +285,16 @@ def _traffic(
     of an output can hit there, half of the bytes of a read-modify-write.
     """
     inner, outer = crossings[0], crossings[-1]
-    written = inner.written if inner is outer else (inner.written + outer.written) / 2.0
+    writes = inner.written if inner is outer else (inner.written + outer.written) / 2.0
     return Traffic(
-        np.asarray(outer.loaded + written),
-        np.minimum(outer.loaded, written),
+        np.asarray(outer.loaded + writes),
+        np.minimum(outer.loaded, writes),
         np.asarray(l2_bytes),
-        np.asarray(missed[0]),
-        np.asarray(near),
+        np.asarray(misses[0]),
+        np.asarray(l1_hits),
         None if inner is outer else np.asarray(inner.loaded + inner.written),
-        np.asarray(missed[0] - missed[-1]),
-        np.asarray(written),
+        np.asarray(misses[0] - misses[-1]),
+        np.asarray(writes),
     )
 
 
@@ -304,36 +304,36 @@ def _crossing(
     elements: Mapping[str, ElementType],
     wave: _Wave,
     near_share: Number,
-    kept: _Kept,
-    placed: Mapping[str, str],
+    contents: _Contents,
+    places: Mapping[str, str],
 ) -> _Crossing:
-    """Bytes that cross a boundary whose caches hold `kept`."""
-    held = kept.held
-    loaded, written = _ZERO, _ZERO
-    linked: dict[str, np.ndarray] = {}
+    """Bytes that cross a boundary whose caches hold `contents`."""
+    retain = contents.held
+    loads, writes = _ZERO, _ZERO
+    links: dict[str, np.ndarray] = {}
     for name, least in cost.hbm.items():
         if name not in wave.reads:
-            leaves = _written(schedule, cost, elements, wave, name, held)
-            written = written + leaves * (1.0 - kept.first.get(name, 0.0))
+            leaves = _write_bytes(schedule, cost, elements, wave, name, retain)
+            writes = writes + leaves * (1.0 - contents.first.get(name, 0.0))
             continue
-        passes = wave.passes(schedule, name, held)
+        passes = wave.passes(schedule, name, retain)
         times = rule.normaliser_passes(schedule, cost.nest, name)
         if not is_one(times):
             # A row that is streamed again for its normaliser may still hit. Between two of its
             # passes the other blocks touch one pass of their own rows, and their share of the
             # writes.
-            between = wave.load_bytes + (wave.all_bytes - wave.load_bytes) / times
-            passes = passes + (times - 1) * (1.0 - near_share) * (1.0 - held(between))
-        if name in kept.first:
-            passes = np.maximum(passes - kept.first[name], 0.0)
-        fetched = least.read_bytes * passes
-        if name in kept.always:
-            fetched = fetched * (1.0 - kept.always[name])
-        if name in placed:
-            linked[placed[name]] = linked.get(placed[name], _ZERO) + fetched
+            distance = wave.load_bytes + (wave.all_bytes - wave.load_bytes) / times
+            passes = passes + (times - 1) * (1.0 - near_share) * (1.0 - retain(distance))
+        if name in contents.first:
+            passes = np.maximum(passes - contents.first[name], 0.0)
+        bytes_ = least.read_bytes * passes
+        if name in contents.always:
+            bytes_ = bytes_ * (1.0 - contents.always[name])
+        if name in places:
+            links[places[name]] = links.get(places[name], _ZERO) + bytes_
         else:
-            loaded = loaded + fetched
-    return _Crossing(loaded, written, linked)
+            loads = loads + bytes_
+    return _Crossing(loads, writes, links)
 
 
 @dataclass(frozen=True)
@@ -363,11 +363,11 @@ class _Wave:
         """Bytes an element of every tensor that is read."""
         return {tensor: width for tensor, width in self.widths.items() if tensor.name in self.reads}
 
-    def passes(self, schedule: Schedule, name: str, held: Callable[[Number], Number]) -> Number:
+    def passes(self, schedule: Schedule, name: str, retain: Callable[[Number], Number]) -> Number:
         """How often each element of a tensor crosses the memory boundary."""
         tensor = schedule.algorithm.tensors[name]
         return waves.hbm_passes(
-            self.nest, tensor, self.concurrent, held, self.between, self.all_bytes, self.loops
+            self.nest, tensor, self.concurrent, retain, self.between, self.all_bytes, self.loops
         )
 
     def fetches(self, tensor: Tensor) -> bool:
@@ -386,17 +386,17 @@ class _Wave:
 
 
 def _wave(
-    schedule: Schedule, cost: KernelCost, elements: Mapping[str, ElementType], where: Residency
+    schedule: Schedule, cost: KernelCost, elements: Mapping[str, ElementType], grid: Residency
 ) -> _Wave:
     nest, tensors = cost.nest, schedule.algorithm.tensors
     reads = schedule.reads(nest.kernel)
     loops = waves.grid_loops(nest)
-    concurrent = np.minimum(where.slots, np.asarray(cost.blocks, dtype=np.float64))
+    concurrent = np.minimum(grid.slots, np.asarray(cost.blocks, dtype=np.float64))
     widths = {tensors[n]: elements[tensors[n].element].bytes for n in cost.hbm}
     loads = {tensor: width for tensor, width in widths.items() if tensor.name in reads}
     reach = waves.covered(nest, loops, concurrent)
-    together = waves.touched(nest, loads, reach)
-    alone = waves.touched(nest, loads, waves.by_one_block(loops))
+    load_bytes = waves.touched(nest, loads, reach)
+    single = waves.touched(nest, loads, waves.by_one_block(loops))
     wave = _Wave(
         nest=nest,
         reads=reads,
@@ -404,19 +404,19 @@ def _wave(
         loops=loops,
         concurrent=concurrent,
         all_bytes=waves.touched(nest, widths, reach),
-        load_bytes=together,
-        sharing=concurrent * alone / np.maximum(together, 1.0),
+        load_bytes=load_bytes,
+        sharing=concurrent * single / np.maximum(load_bytes, 1.0),
     )
     return replace(wave, between=tuple(wave.between_bytes(loop) for loop in loops))
 
 
-def _written(
+def _write_bytes(
     schedule: Schedule,
     cost: KernelCost,
     elements: Mapping[str, ElementType],
     wave: _Wave,
     name: str,
-    held: Callable[[Number], Number],
+    retain: Callable[[Number], Number],
 ) -> Number:
     """HBM bytes of an output: one write, and more where it is rewritten or accumulated and
     evicted."""
@@ -425,14 +425,14 @@ def _written(
         # Concurrent blocks add to one copy in L2; every pass reads it from memory and writes it
         # back.
         role = kernel.spill.get(name, tensor.element)
-        whole = rule.size(cost.nest.sizes, tensor) * elements[role].bytes
-        return 2.0 * whole * wave.passes(schedule, name, held)
+        bytes_ = rule.size(cost.nest.sizes, tensor) * elements[role].bytes
+        return 2.0 * bytes_ * wave.passes(schedule, name, retain)
     least = cost.hbm[name].write_bytes
-    again = cost.l2[name].total_bytes - least
-    return least + again * (1.0 - held(wave.all_bytes))
+    rewrites = cost.l2[name].total_bytes - least
+    return least + rewrites * (1.0 - retain(wave.all_bytes))
 
 
-def _l1_share(machine: Machine, cost: KernelCost, wave: _Wave, where: Residency) -> Number:
+def _l1_share(machine: Machine, cost: KernelCost, wave: _Wave, grid: Residency) -> Number:
     """Share of a row-wise kernel's repeated reads that hit the unit's L1.
 
     The L1 must hold the rows of all resident blocks. Tiled kernels keep their operands in shared
@@ -440,19 +440,19 @@ def _l1_share(machine: Machine, cost: KernelCost, wave: _Wave, where: Residency)
     """
     if cost.nest.kernel.operand_tile is not None:
         return _ZERO
-    resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
+    resident = np.clip(grid.busiest, 1.0, np.maximum(grid.blocks_per_unit, 1.0))
     rows = waves.footprint(wave.nest, wave.loads(), wave.loops, resident)
     return held_share(rows, machine.l1_capacity, _L1_KNEE)
 
 
-def _repeated(
-    schedule: Schedule, cost: KernelCost, wave: _Wave, where: Residency, name: str
+def _reread_bytes(
+    schedule: Schedule, cost: KernelCost, wave: _Wave, grid: Residency, name: str
 ) -> Number:
     """Bytes that a unit's blocks read again: further passes over rows, and the weights that all
     rows use."""
     if cost.nest.kernel.operand_tile is not None:
         return 0.0
     axes = schedule.algorithm.tensors[name].axes
-    own = any(loop.axis in axes for loop in wave.loops)
-    first = cost.hbm[name].read_bytes * (1.0 if own else where.active_units)
+    varies = any(loop.axis in axes for loop in wave.loops)
+    first = cost.hbm[name].read_bytes * (1.0 if varies else grid.active_units)
     return np.maximum(cost.l2[name].read_bytes - first, 0.0)

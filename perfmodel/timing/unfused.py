@@ -47,12 +47,12 @@ class _Chain:
 
     def add(self, plan: Plan, calls: int = 1) -> None:
         """Append an operator of `calls` framework calls, with the gap before it."""
-        gap, held = self.gap_seconds, plan.memory_bytes
+        gap, memory = self.gap_seconds, plan.memory_bytes
         if not self.plans:
             gap = 0.0
-            held = count(self.schedule, self.sizes, self.elements).memory_bytes
-        made = replace(plan, schedule=self.schedule.name, beside=plan.beside + gap)
-        self.plans.append(replace(made, memory_bytes=held, calls=calls))
+            memory = count(self.schedule, self.sizes, self.elements).memory_bytes
+        step = replace(plan, schedule=self.schedule.name, beside=plan.beside + gap)
+        self.plans.append(replace(step, memory_bytes=memory, calls=calls))
 
     def multiply(self, m: str, n: str, k: str) -> None:
         """Append a batched product over all heads; m, n and k are names of axes."""
@@ -67,14 +67,14 @@ class _Chain:
         repeated for each head.
         """
         q, x, d, e = (np.asarray(self.sizes[axis], dtype=np.float64) for axis in "qxde")
-        each = rowwise.whole(self.heads * (q * d + x * d + x * e + q * e))
-        problem = Rowwise("pointwise", each, 1, self.problem.dtype, "copy")
+        size = rowwise.whole(self.heads * (q * d + x * d + x * e + q * e))
+        problem = Rowwise("pointwise", size, 1, self.problem.dtype, "copy")
         self.rows(problem, "torch-pointwise", calls=4)
         gaps = 3.0 * self.gap_seconds
         last, (part,) = self.plans[-1], self.plans[-1].parts
-        code = replace(part.style.code, integer_ops=_PERMUTED * np.asarray(each, dtype=np.float64))
-        moved = replace(part, style=replace(part.style, code=code))
-        self.plans[-1] = replace(last, parts=(moved,), beside=last.beside + gaps)
+        code = replace(part.style.code, integer_ops=_PERMUTED * np.asarray(size, dtype=np.float64))
+        copy = replace(part, style=replace(part.style, code=code))
+        self.plans[-1] = replace(last, parts=(copy,), beside=last.beside + gaps)
 
     def softmax(self, direction: Direction) -> None:
         """Append the softmax over the keys of every row of scores, or its gradient."""
@@ -94,7 +94,7 @@ class _Chain:
         """
         scores = product([self.heads, self.sizes["q"], self.sizes["x"]])
         elements = np.asarray(scores, dtype=np.float64)
-        usual = Style(
+        style = Style(
             compute="fp32",
             overlap=1.0,
             overlap_power=self.setting.constants["map_overlap_power"],
@@ -103,20 +103,20 @@ class _Chain:
             block=Block(price=0.0),
             run=self.setting.run,
         )
-        code = replace(usual.code, integer_ops=_BROADCAST * elements)
-        styles = {"mask": replace(usual, code=code)}
-        part = Part(self.schedule, self.sizes, self.elements, usual, styles, only=names)
+        code = replace(style.code, integer_ops=_BROADCAST * elements)
+        styles = {"mask": replace(style, code=code)}
+        part = Part(self.schedule, self.sizes, self.elements, style, styles, only=names)
         self.add(Plan(self.schedule.name, (part,), {}))
 
 
 def plans(problem: Attention, setting: Setting) -> list[Plan]:
     """The operators of the forward pass, the backward pass, or both."""
-    found: list[Plan] = []
+    operators: list[Plan] = []
     if problem.direction in ("fwd", "fwdbwd"):
-        found += _forward(problem, setting)
+        operators += _forward(problem, setting)
     if problem.direction in ("bwd", "fwdbwd"):
-        found += _backward(problem, setting)
-    return found
+        operators += _backward(problem, setting)
+    return operators
 
 
 def _forward(problem: Attention, setting: Setting) -> list[Plan]:

@@ -39,11 +39,11 @@ def grouped(call: Call) -> Operation | None:
     rows, weights = (x for x in call.inputs[:2])
     if len(rows.shape) != 2 or len(weights.shape) != 3:
         return call.by_bytes("matmul")
-    many, k = rows.shape
+    count, k = rows.shape
     groups, n = weights.shape[0], weights.elements // (weights.shape[0] * k)
     # So many groups as divide the rows: of few rows not every expert has one.
-    even = max(d for d in range(1, min(groups, many) + 1) if many % d == 0)
-    return _product(call, (rows,), (weights,), many // even, n, k, even)
+    batch = max(d for d in range(1, min(groups, count) + 1) if count % d == 0)
+    return _product(call, (rows,), (weights,), count // batch, n, k, batch)
 
 
 @operation("aten.linalg_vecdot", "aten.vdot", "aten.dot")
@@ -84,10 +84,10 @@ def attention(call: Call) -> Operation | None:
     queries, keys, values = (call[name] for name in ("query", "key", "value"))
     if len(queries.shape) < 3 or queries.dtype != keys.dtype:
         return call.by_bytes("attention")
-    *lead, heads, seq_q, dim = queries.shape if len(queries.shape) > 3 else (1, *queries.shape)
+    *batch, heads, seq_q, dim = queries.shape if len(queries.shape) > 3 else (1, *queries.shape)
     kv_heads, seq_kv, dim_v = keys.shape[-3], keys.shape[-2], values.shape[-1]
     problem = Attention(
-        math.prod(lead),
+        math.prod(batch),
         heads,
         kv_heads,
         seq_q,
@@ -98,7 +98,7 @@ def attention(call: Call) -> Operation | None:
         dtype=queries.dtype,
         dropout=bool(call["dropout_p"]),
     )
-    flops = 2.0 * math.prod(lead) * heads * seq_q * seq_kv * (dim + dim_v)
+    flops = 2.0 * math.prod(batch) * heads * seq_q * seq_kv * (dim + dim_v)
     operands = {"Q": (queries,), "K": (keys,), "V": (values,), "O": call.outputs[:1]}
-    found = call.known("attention", problem, operands, flops=flops)
-    return replace(found, masked=isinstance(call.first("attn_mask", "attn_bias"), Operand))
+    kernel = call.known("attention", problem, operands, flops=flops)
+    return replace(kernel, masked=isinstance(call.first("attn_mask", "attn_bias"), Operand))

@@ -53,40 +53,40 @@ class _Convolution:
     def problem(self, result: str) -> Problem:
         """What makes A, B or C of the two others."""
         if self.groups > 1 and self.weight.shape[1] == 1:
-            return self._windowed(result)
-        made = {"A": self.image, "B": self.weight, "C": self.out}[result]
+            return self._depthwise(result)
+        target = {"A": self.image, "B": self.weight, "C": self.out}[result]
         taps = self.weight.shape[2:]
         columns = (self.image if result == "A" else self.out).shape[-len(taps) - 1] // self.groups
         if result == "B" and self.transposed:
             columns *= math.prod(taps)
-        rows = made.elements // (columns * self.groups)
-        inner = max(round(self.flops / (2.0 * made.elements)), 1)
+        rows = target.elements // (columns * self.groups)
+        inner = max(round(self.flops / (2.0 * target.elements)), 1)
         dtype = self.image.dtype if self.image.floating else "int8"
         return Matmul(rows, columns, inner, self.groups, dtype, gradient=result != "C")
 
-    def _windowed(self, result: str) -> Problem:
+    def _depthwise(self, result: str) -> Problem:
         """A sum over taps alone, of channels (g) with filters (f) of their own."""
         taps, positions = self.weight.shape[2:], self.coarse.shape[-len(self.strides) :]
         filters = self.weight.shape[0] // self.groups
         batch = self.coarse.elements // math.prod((self.groups, filters, *positions))
         fine, coarse = ("C", "A") if self.transposed else ("A", "C")
-        inside = (self.out if self.transposed else self.image).shape[-len(taps) :]
+        extents = (self.out if self.transposed else self.image).shape[-len(taps) :]
         axes = {"n": batch, "g": self.groups, "f": filters}
         windows = []
         for i, (extent, tap, stride) in enumerate(zip(positions, taps, self.strides, strict=True)):
             if result == fine:  # filters that reach beyond the edge write nothing there
-                extent = min(extent, max((inside[i] - tap) // stride + 1, 1))
-                tap = min(tap, inside[i])
+                extent = min(extent, max((extents[i] - tap) // stride + 1, 1))
+                tap = min(tap, extents[i])
             axes |= {f"p{i}": extent, f"r{i}": tap}
             windows.append([f"p{i}", f"r{i}", stride])
         spots, places = ([f"{letter}{i}" for i in range(len(taps))] for letter in "pr")
-        own = {fine: ["n", "g", *spots, *places], "B": ["g", "f", *places],
+        layout = {fine: ["n", "g", *spots, *places], "B": ["g", "f", *places],
                coarse: ["n", "g", "f", *spots]}  # fmt: skip
         types = {"A": self.image.dtype, "B": self.weight.dtype, "C": self.out.dtype}
-        tensors: dict[str, Any] = {name: {"axes": own[name], "element": name} for name in types}
+        tensors: dict[str, Any] = {name: {"axes": layout[name], "element": name} for name in types}
         tensors[fine]["windows"] = windows
-        over = [axis for axis in axes if axis not in own[result]]
-        step = {"contraction": [x for x in "ABC" if x != result], "to": result, "over": over}
+        sums = [axis for axis in axes if axis not in layout[result]]
+        step = {"contraction": [x for x in "ABC" if x != result], "to": result, "over": sums}
         declaration = declare(name="convolution", axes=axes, types=types, tensors=tensors,
                               steps={"multiply": step}, outputs=[result])  # fmt: skip
         return DeclaredOperator(declaration).problem()
@@ -100,7 +100,7 @@ def convolution(call: Call) -> Operation | None:
         return call.map()
     dimensions = len(weight.shape) - 2
     strides = call["stride"] or [1]
-    found = _Convolution(
+    conv = _Convolution(
         image,
         weight,
         call.out,
@@ -110,6 +110,6 @@ def convolution(call: Call) -> Operation | None:
     )
     operands = {"A": (image,), "B": (weight,), "C": call.outputs[:1]}
     return replace(
-        call.known("matmul", found.problem("C"), operands, flops=found.flops),
-        gradients={"A": found.problem("A"), "B": found.problem("B")},
+        call.known("matmul", conv.problem("C"), operands, flops=conv.flops),
+        gradients={"A": conv.problem("A"), "B": conv.problem("B")},
     )

@@ -23,13 +23,13 @@ def decomposed(node: Any, name: str, known: MutableMapping[Any, Any]) -> Any:
     from torch.utils import _pytree as pytree
 
     leaves, _ = pytree.tree_flatten((node.args, node.kwargs))
-    key = (node.target, *(_described(leaf) for leaf in leaves))
+    key = (node.target, *(_signature(leaf) for leaf in leaves))
     if key not in known:
         known[key] = _body(node, name)
     return known[key]
 
 
-def _described(leaf: Any) -> Any:
+def _signature(leaf: Any) -> Any:
     value: Any = leaf.meta.get("val") if hasattr(leaf, "meta") else None
     if not hasattr(value, "stride"):
         return repr(leaf)
@@ -42,33 +42,33 @@ def _body(node: Any, name: str) -> Any:
     from torch.utils import _pytree as pytree
 
     leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
-    given = [leaf.meta.get("val") for leaf in leaves if hasattr(leaf, "meta")]
+    values = [leaf.meta.get("val") for leaf in leaves if hasattr(leaf, "meta")]
     batched = torch._C._functorch.is_batchedtensor
-    if not given or any(not isinstance(x, torch.Tensor) or batched(x) for x in given):
+    if not values or any(not isinstance(x, torch.Tensor) or batched(x) for x in values):
         return None
     run: Callable[..., Any] | None = _OWN.get(name, getattr(node.target, "decompose", None))
     if run is None:
         return None
-    called = run if name in _OWN else node.target
+    function = run if name in _OWN else node.target
 
     def call(*tensors: Any) -> Any:
-        left = iter(tensors)
-        filled = [next(left) if hasattr(leaf, "meta") else leaf for leaf in leaves]
-        args, kwargs = pytree.tree_unflatten(filled, spec)
-        return called(*args, **kwargs)
+        rest = iter(tensors)
+        arguments = [next(rest) if hasattr(leaf, "meta") else leaf for leaf in leaves]
+        args, kwargs = pytree.tree_unflatten(arguments, spec)
+        return function(*args, **kwargs)
 
     composite = name in _OWN or _is_composite(node.target)
     table = {} if composite else torch._decomp.core_aten_decompositions()
     try:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            body = make_fx(call, decomposition_table=table)(*given)
+            body = make_fx(call, decomposition_table=table)(*values)
     except Exception:  # whatever an operator's code needs that shapes do not say
         return None
-    inside = {item.target for item in body.graph.nodes if item.op == "call_function"}
-    names = {getattr(getattr(x, "overloadpacket", None), "__name__", "") for x in inside}
-    taken_apart = node.target not in inside and (composite or names & {*_PRODUCTS})
-    return body if taken_apart else None
+    targets = {item.target for item in body.graph.nodes if item.op == "call_function"}
+    names = {getattr(getattr(x, "overloadpacket", None), "__name__", "") for x in targets}
+    is_split = node.target not in targets and (composite or names & {*_PRODUCTS})
+    return body if is_split else None
 
 
 def _is_composite(target: Any) -> bool:
@@ -92,17 +92,17 @@ def _bilinear(left: Any, right: Any, weight: Any, bias: Any = None) -> Any:
     """First the left input with the weights, then with the right one (`at::_trilinear`)."""
     import torch
 
-    made = torch.einsum("...i,oij->...oj", left, weight)
-    made = torch.matmul(made, right.unsqueeze(-1)).squeeze(-1)
-    return made if bias is None else made + bias
+    product = torch.einsum("...i,oij->...oj", left, weight)
+    product = torch.matmul(product, right.unsqueeze(-1)).squeeze(-1)
+    return product if bias is None else product + bias
 
 
 def _conv_tbc(image: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
     """A convolution along time, which is the first dimension."""
     import torch
 
-    made = torch.conv1d(image.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
-    return made.permute(2, 0, 1)
+    out = torch.conv1d(image.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    return out.permute(2, 0, 1)
 
 
 _OWN: dict[str, Callable[..., Any]] = {

@@ -29,63 +29,63 @@ def exported(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any
         with (
             redirect_stdout(sys.stderr),  # what the module prints is no part of a result
             torch.no_grad(),
-            _quiet(),
-            _as_compiled(),
+            _silence(),
+            _compile_mode(),
             values_known(),
-            _tensors_alone(module),
+            _tensor_outputs(module),
         ):
             return call(module, tuple(args), dict(kwargs), strict=False)
     except BaseException as error:  # whatever a user's forward raises, sys.exit() included
         if isinstance(error, KeyboardInterrupt):
             raise
         name = type(module).__name__
-        hint = _misnamed(module, kwargs)
+        hint = _name_hint(module, kwargs)
         raise TraceError(f"{name} cannot be traced: {said(error)}{hint}") from error
 
 
-def _misnamed(module: Any, kwargs: Mapping[str, Any]) -> str:
+def _name_hint(module: Any, kwargs: Mapping[str, Any]) -> str:
     """Which inputs are called otherwise than the arguments of a module, and what these are."""
-    known = [name for name in inspect.signature(module.forward).parameters if name != "kwargs"]
-    others = [name for name in kwargs if name not in known]
+    parameters = [name for name in inspect.signature(module.forward).parameters if name != "kwargs"]
+    others = [name for name in kwargs if name not in parameters]
     if not others:
         return ""
-    return f"; it has no argument named {', '.join(others)}, but {', '.join(known[:12])}"
+    return f"; it has no argument named {', '.join(others)}, but {', '.join(parameters[:12])}"
 
 
 @contextmanager
-def _tensors_alone(module: Any) -> Iterator[None]:
+def _tensor_outputs(module: Any) -> Iterator[None]:
     """Let a module return the tensors of what it returns: torch.export takes no other objects."""
-    hook = module.register_forward_hook(lambda _module, _args, made: tuple(_tensors(made)))
+    hook = module.register_forward_hook(lambda _module, _args, output: tuple(_tensors(output)))
     try:
         yield
     finally:
         hook.remove()
 
 
-def _tensors(found: Any) -> Iterator[Any]:
+def _tensors(tree: Any) -> Iterator[Any]:
     """Every tensor of a value, each once: in containers that torch knows, and in attributes."""
     import torch
     from torch.utils import _pytree as pytree
 
-    seen: set[int] = set()
-    left = [found]
-    while left:
-        item = left.pop(0)
-        if id(item) in seen:
+    ids: set[int] = set()
+    queue = [tree]
+    while queue:
+        item = queue.pop(0)
+        if id(item) in ids:
             continue
-        seen.add(id(item))
+        ids.add(id(item))
         if isinstance(item, torch.Tensor):
             yield item
             continue
         leaves = pytree.tree_leaves(item)
         if len(leaves) != 1 or leaves[0] is not item:
-            left += leaves
+            queue += leaves
         elif hasattr(item, "__dict__") and not isinstance(item, type | torch.nn.Module):
-            left += vars(item).values()
+            queue += vars(item).values()
 
 
 @contextmanager
-def _as_compiled() -> Iterator[None]:
+def _compile_mode() -> Iterator[None]:
     """Let code outside torch hear that it is compiled, and not that it is exported.
 
     What a module does for an export alone is no part of its run: transformers then makes causal
@@ -93,27 +93,27 @@ def _as_compiled() -> Iterator[None]:
     """
     import torch
 
-    told = torch.compiler.is_exporting
+    original = torch.compiler.is_exporting
 
-    def asked() -> bool:
+    def is_exporting() -> bool:
         caller = str(sys._getframe(1).f_globals.get("__name__", ""))
-        return caller.partition(".")[0] == "torch" and told()
+        return caller.partition(".")[0] == "torch" and original()
 
-    setattr(torch.compiler, "is_exporting", asked)  # noqa: B010
+    setattr(torch.compiler, "is_exporting", is_exporting)  # noqa: B010
     try:
         yield
     finally:
-        setattr(torch.compiler, "is_exporting", told)  # noqa: B010
+        setattr(torch.compiler, "is_exporting", original)  # noqa: B010
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _silence() -> Iterator[None]:
     """Nothing but an error comes out: torch logs pages about what it cannot follow."""
-    before = logging.root.manager.disable
+    level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
         with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
-        logging.disable(before)
+        logging.disable(level)

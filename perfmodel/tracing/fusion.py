@@ -30,8 +30,8 @@ def fused(found: Reading, how: str) -> list[Operation]:
         operations = _products(operations)
     if how == "none":
         return list(operations)
-    kept = {x.tensor for x in found.outputs}
-    return [_joined(group, operations, kept) for group in _groups(operations)]
+    outputs = {x.tensor for x in found.outputs}
+    return [_fusion(group, operations, outputs) for group in _groups(operations)]
 
 
 def _groups(operations: Sequence[Operation]) -> list[list[Operation]]:
@@ -54,69 +54,65 @@ class _Kernels:
     def take(self, item: Operation) -> None:
         """One operation: into a group that it reads from, with others that it joins, or alone."""
         sources = {self._home[x.tensor] for x in item.reads if x.tensor in self._home}
-        ready = sorted(sources, reverse=True) if item.fusable else []
-        chosen = next((i for i in ready if self._takes(i, item, sources)), None)
-        if chosen is None:
-            chosen = next(self._numbers)
-            self._groups[chosen], self._waits[chosen] = [], set()
-        for other in ready:
-            if other != chosen and self._groups.get(chosen) and self._merges(chosen, other):
-                self._merge(chosen, other)
-        self._groups[chosen].append(item)
-        self._wait(chosen, {self._home[n] for n in _read(item) if n in self._home} - {chosen})
+        candidates = sorted(sources, reverse=True) if item.fusable else []
+        i = next((i for i in candidates if self._takes(i, item, sources)), None)
+        if i is None:
+            i = next(self._numbers)
+            self._groups[i], self._waits[i] = [], set()
+        for source in candidates:
+            if source != i and self._groups.get(i) and self._merges(i, source):
+                self._merge(i, source)
+        self._groups[i].append(item)
+        self._wait(i, {self._home[x.tensor] for x in item.reads if x.tensor in self._home} - {i})
         for x in item.writes:
-            self._home[x.tensor] = chosen
+            self._home[x.tensor] = i
 
     def _takes(self, i: int, item: Operation, sources: set[int]) -> bool:
         """Whether an operation may run in a group: nothing else that it reads waits for that."""
-        waiting = any(i in self._waits[other] for other in sources - {i})
-        return not waiting and _fits(self._groups[i], item)
+        waits = any(i in self._waits[other] for other in sources - {i})
+        return not waits and _fits(self._groups[i], item)
 
-    def _merges(self, one: int, other: int) -> bool:
+    def _merges(self, a: int, b: int) -> bool:
         """Whether two groups may be one: each fits the other, and no third lies between them."""
-        between = any(
-            (one in waits and i in self._waits[other]) or (other in waits and i in self._waits[one])
+        gap = any(
+            (a in waits and i in self._waits[b]) or (b in waits and i in self._waits[a])
             for i, waits in self._waits.items()
-            if i not in (one, other)
+            if i not in (a, b)
         )
-        fits = all(_fits(self._groups[one], item) for item in self._groups[other])
-        return fits and not between
+        fits = all(_fits(self._groups[a], item) for item in self._groups[b])
+        return fits and not gap
 
-    def _merge(self, one: int, other: int) -> None:
-        first, last = sorted((one, other))
-        both = [*self._groups[first], *self._groups[last]]
-        del self._groups[other]
-        self._groups[one] = both
-        waited = self._waits.pop(other) | self._waits[one]
-        self._waits[one] = waited - {one, other}
+    def _merge(self, a: int, b: int) -> None:
+        first, last = sorted((a, b))
+        members = [*self._groups[first], *self._groups[last]]
+        del self._groups[b]
+        self._groups[a] = members
+        union = self._waits.pop(b) | self._waits[a]
+        self._waits[a] = union - {a, b}
         for waits in self._waits.values():
-            if other in waits:
-                waits.discard(other)
-                waits.add(one)
+            if b in waits:
+                waits.discard(b)
+                waits.add(a)
         for tensor, home in self._home.items():
-            if home == other:
-                self._home[tensor] = one
-        self._wait(one, set())
+            if home == b:
+                self._home[tensor] = a
+        self._wait(a, set())
 
-    def _wait(self, chosen: int, before: set[int]) -> None:
+    def _wait(self, group: int, sources: set[int]) -> None:
         """Let a group wait for others, and all that wait for it."""
-        self._waits[chosen] |= before.union(*(self._waits[i] for i in before))
+        self._waits[group] |= sources.union(*(self._waits[i] for i in sources))
         for waits in self._waits.values():
-            if chosen in waits:
-                waits |= self._waits[chosen]
+            if group in waits:
+                waits |= self._waits[group]
 
     def ordered(self) -> list[list[Operation]]:
         """The groups, each after those that it waits for, else as they began."""
-        left, done, found = dict(self._groups), set[int](), list[list[Operation]]()
-        while left:
-            i = next(i for i in left if self._waits[i] <= done)
-            found.append(left.pop(i))
-            done.add(i)
-        return found
-
-
-def _read(item: Operation) -> list[str]:
-    return [x.tensor for x in item.reads]
+        rest, ids, groups = dict(self._groups), set[int](), list[list[Operation]]()
+        while rest:
+            i = next(i for i in rest if self._waits[i] <= ids)
+            groups.append(rest.pop(i))
+            ids.add(i)
+        return groups
 
 
 def _fits(group: Sequence[Operation], item: Operation) -> bool:
@@ -124,50 +120,50 @@ def _fits(group: Sequence[Operation], item: Operation) -> bool:
     if not item.fusable or not all(member.fusable for member in group):
         return False
     for member in group:
-        gone = member.reduced and len(member.writes[0].shape) < len(member.domain)
-        if gone or not _nested(member.domain, item.domain):
+        shrinks = member.reduced and len(member.writes[0].shape) < len(member.domain)
+        if shrinks or not _is_part(member.domain, item.domain):
             return False
     return True
 
 
-def _nested(one: Sequence[int], other: Sequence[int]) -> bool:
+def _is_part(first: Sequence[int], second: Sequence[int]) -> bool:
     """Whether one domain is the other with some extents 1, or with half of the last one.
 
     Rotary embeddings turn the halves of a head into each other.
     """
-    small, large = sorted((tuple(one), tuple(other)), key=math.prod)
+    small, large = sorted((tuple(first), tuple(second)), key=math.prod)
     if len(small) > len(large):
         return False
     pairs = list(zip(reversed(small), reversed(large), strict=False))
-    halved = bool(pairs) and 2 * pairs[0][0] == pairs[0][1]
-    return all(a in (1, b) for a, b in pairs[halved:])
+    half = bool(pairs) and 2 * pairs[0][0] == pairs[0][1]
+    return all(a in (1, b) for a, b in pairs[half:])
 
 
-def _joined(group: Sequence[Operation], every: Sequence[Operation], kept: set[str]) -> Operation:
+def _fusion(group: Sequence[Operation], steps: Sequence[Operation], outputs: set[str]) -> Operation:
     """A group as one operation: what it reads from outside, and what is needed outside."""
     if len(group) == 1:
         return group[0]
-    inside = {x.tensor for item in group for x in item.writes}
+    inner = {x.tensor for item in group for x in item.writes}
     names = {item.name for item in group}
-    outside = {x.tensor for item in every if item.name not in names for x in item.reads}
+    outer = {x.tensor for item in steps if item.name not in names for x in item.reads}
     domain = max((item.domain for item in group), key=math.prod)
     points = math.prod(domain)
     reads: dict[str, Operand] = {}
-    for x in (x for item in group for x in item.reads if x.tensor not in inside):
-        before = reads.get(x.tensor)
-        if before is not None and before.shape == x.shape and 2 * x.shape[-1] == domain[-1]:
+    for x in (x for item in group for x in item.reads if x.tensor not in inner):
+        previous = reads.get(x.tensor)
+        if previous is not None and previous.shape == x.shape and 2 * x.shape[-1] == domain[-1]:
             x = replace(x, shape=(*x.shape[:-1], domain[-1]))  # its two halves
-        if before is None or x.distinct > before.distinct:
+        if previous is None or x.distinct > previous.distinct:
             reads[x.tensor] = x
     writes = {
         x.tensor: x
         for item in group
         for x in item.writes
-        if x.tensor in outside or x.tensor in kept
+        if x.tensor in outer or x.tensor in outputs
     }
     last = group[-1]
-    reduced = [item for item in group if item.reduced]
-    whole = replace(
+    sums = [item for item in group if item.reduced]
+    fusion = replace(
         last,
         aten="+".join(dict.fromkeys(item.aten.removeprefix("aten.") for item in group)),
         kind=_kind(group),
@@ -176,9 +172,9 @@ def _joined(group: Sequence[Operation], every: Sequence[Operation], kept: set[st
         vector_ops=sum(item.vector_ops * math.prod(item.domain) for item in group) / points,
         special_ops=sum(item.special_ops * math.prod(item.domain) for item in group) / points,
         domain=domain,
-        reduced=reduced[-1].reduced if last.reduced else (),
+        reduced=sums[-1].reduced if last.reduced else (),
     )
-    return _norm(group, whole) or whole
+    return _norm(group, fusion) or fusion
 
 
 def _kind(group: Sequence[Operation]) -> str:
@@ -188,16 +184,16 @@ def _kind(group: Sequence[Operation]) -> str:
     return "softmax" if names >= _SOFTMAX else "pointwise"
 
 
-def _norm(group: Sequence[Operation], whole: Operation) -> Operation | None:
+def _norm(group: Sequence[Operation], fusion: Operation) -> Operation | None:
     """A root-mean-square norm that is written out: one tensor in, one out, a weight of a row."""
-    full = [x for x in whole.reads if x.distinct == math.prod(whole.domain)]
-    rows = [x for x in whole.reads if x.distinct == whole.domain[-1]]
+    full = [x for x in fusion.reads if x.distinct == math.prod(fusion.domain)]
+    rows = [x for x in fusion.reads if x.distinct == fusion.domain[-1]]
     names = {item.aten for item in group}
-    alone = (len(full), len(rows), len(whole.reads), len(whole.writes)) == (1, 1, 2, 1)
-    if not names >= _RMS_NORM or "aten.sub" in names or not alone:
+    fits = (len(full), len(rows), len(fusion.reads), len(fusion.writes)) == (1, 1, 2, 1)
+    if not names >= _RMS_NORM or "aten.sub" in names or not fits:
         return None
-    x, out = full[0], whole.writes[0]
-    columns = whole.domain[-1]
+    x, out = full[0], fusion.writes[0]
+    columns = fusion.domain[-1]
     problem = Rowwise(
         "rmsnorm",
         x.distinct // columns,
@@ -206,29 +202,29 @@ def _norm(group: Sequence[Operation], whole: Operation) -> Operation | None:
         output_dtype=None if out.dtype == x.dtype else out.dtype,
     )
     operands = {"X": (x,), "gamma": (rows[0],), "Y": (out,)}
-    return replace(whole, problem=problem, operands=operands, reduced=())
+    return replace(fusion, problem=problem, operands=operands, reduced=())
 
 
 def _products(operations: Sequence[Operation]) -> list[Operation]:
     """Linear layers of one input as one product, at the place of the first of them."""
-    alike: dict[tuple[object, ...], list[Operation]] = {}
+    groups: dict[tuple[object, ...], list[Operation]] = {}
     for item in operations:
         if item.aten == "aten.linear" and isinstance(item.problem, Matmul):
             x = item.operands["A"][0]
             parent = item.module.rpartition(".")[0]
-            alike.setdefault((x.tensor, x.shape, parent), []).append(item)
-    joined = {group[0].name: group for group in alike.values() if len(group) > 1}
-    gone = {item.name for group in joined.values() for item in group[1:]}
-    return list(_with(operations, joined, gone))
+            groups.setdefault((x.tensor, x.shape, parent), []).append(item)
+    leads = {group[0].name: group for group in groups.values() if len(group) > 1}
+    absorbed = {item.name for group in leads.values() for item in group[1:]}
+    return list(_replacements(operations, leads, absorbed))
 
 
-def _with(
-    operations: Sequence[Operation], joined: dict[str, list[Operation]], gone: set[str]
+def _replacements(
+    operations: Sequence[Operation], leads: dict[str, list[Operation]], absorbed: set[str]
 ) -> Iterator[Operation]:
     for item in operations:
-        if item.name in joined:
-            yield _product(joined[item.name])
-        elif item.name not in gone:
+        if item.name in leads:
+            yield _product(leads[item.name])
+        elif item.name not in absorbed:
             yield item
 
 

@@ -23,17 +23,17 @@ LINEAR = ("aten.add", "aten.sub", "aten.neg", "aten.to", "aten.sum", "aten.mean"
 
 def of(operations: list[Operation], found: Reading) -> list[Operation]:
     """The backward operations; norms among `operations` are made to keep what these read."""
-    needs = _needing(operations, found)
-    whole = {**found.parameters, **found.inputs}
-    whole |= {x.tensor: x for item in operations for x in item.writes}
-    sums = _Sums({x.gradient().tensor: x.elements for x in whole.values()})
+    targets = _grad_tensors(operations, found)
+    tensors = {**found.parameters, **found.inputs}
+    tensors |= {x.tensor: x for item in operations for x in item.writes}
+    sums = _Sums({x.gradient().tensor: x.elements for x in tensors.values()})
     for i in reversed(range(len(operations))):
         item = operations[i]
-        if not any(x.tensor in needs for x in item.writes):
+        if not any(x.tensor in targets for x in item.writes):
             continue
-        item = operations[i] = _keeping(item)
-        for made in _backward(item, [x for x in item.reads if x.tensor in needs]):
-            sums.take(made)
+        item = operations[i] = _stats_norm(item)
+        for gradient in _backward(item, [x for x in item.reads if x.tensor in targets]):
+            sums.take(gradient)
     return sums.operations
 
 
@@ -46,105 +46,105 @@ class _Sums:
     def __init__(self, elements: Mapping[str, int]) -> None:
         self.operations: list[Operation] = []
         self._elements = elements
-        self._made: dict[str, tuple[Operand, ...]] = {}
+        self._parts: dict[str, tuple[Operand, ...]] = {}
 
-    def take(self, made: Operation) -> None:
+    def take(self, operation: Operation) -> None:
         """One operation, reading gradients as they are by now."""
-        named = [self._named(x, i) for i, x in enumerate(made.writes)]
-        left = list(zip(made.writes, named, strict=True))
+        targets = [self._contribution(x, i) for i, x in enumerate(operation.writes)]
+        queue = list(zip(operation.writes, targets, strict=True))
 
-        def now(x: Operand) -> tuple[Operand, ...]:
-            for pair in left:
+        def current(x: Operand) -> tuple[Operand, ...]:
+            for pair in queue:
                 if pair[0] == x:
-                    left.remove(pair)
+                    queue.remove(pair)
                     return (pair[1],)
-            return self._now(x)
+            return self._current(x)
 
-        own = replace(
-            made,
-            reads=tuple(part for x in made.reads for part in self._now(x)),
-            writes=tuple(named),
+        entry = replace(
+            operation,
+            reads=tuple(part for x in operation.reads for part in self._current(x)),
+            writes=tuple(targets),
             operands={
-                name: tuple(part for x in each for part in now(x))
-                for name, each in made.operands.items()
+                name: tuple(part for x in each for part in current(x))
+                for name, each in operation.operands.items()
             },
         )
-        self.operations.append(own)
-        for x, given in zip(made.writes, named, strict=True):
-            self._add(x, given, own)
+        self.operations.append(entry)
+        for x, target in zip(operation.writes, targets, strict=True):
+            self._add(x, target, entry)
 
-    def _now(self, x: Operand) -> tuple[Operand, ...]:
-        found = self._made.get(x.tensor)
-        if found is None or len(found) > 1:
-            return found or (x,)
-        return (replace(x, tensor=found[0].tensor),)
+    def _current(self, x: Operand) -> tuple[Operand, ...]:
+        parts = self._parts.get(x.tensor)
+        if parts is None or len(parts) > 1:
+            return parts or (x,)
+        return (replace(x, tensor=parts[0].tensor),)
 
-    def _named(self, x: Operand, i: int) -> Operand:
+    def _contribution(self, x: Operand, i: int) -> Operand:
         """What a contribution is called: the gradient itself, where it is the first."""
-        if x.tensor not in self._made and x.elements >= self._elements.get(x.tensor, 0):
+        if x.tensor not in self._parts and x.elements >= self._elements.get(x.tensor, 0):
             return x
         return replace(x, tensor=f"{x.tensor}.{len(self.operations)}.{i}")
 
-    def _add(self, x: Operand, own: Operand, made: Operation) -> None:
-        before = self._made.get(x.tensor, ())
+    def _add(self, x: Operand, part: Operand, operation: Operation) -> None:
+        partials = self._parts.get(x.tensor, ())
         parts = x.elements < self._elements.get(x.tensor, 0)
-        if parts or not before:
-            self._made[x.tensor] = (*before, own)
+        if parts or not partials:
+            self._parts[x.tensor] = (*partials, part)
             return
-        total = replace(x, tensor=f"{own.tensor}.sum")
+        total = replace(x, tensor=f"{part.tensor}.sum")
         self.operations.append(
             replace(
-                _made(made, f"sum{len(self.operations)}", (*before, own), (total,)),
+                _skeleton(operation, f"sum{len(self.operations)}", (*partials, part), (total,)),
                 aten="aten.add backward", kind="pointwise", vector_ops=1.0, special_ops=0.0,
                 domain=x.shape, reduced=(), estimated=False,
             )
         )  # fmt: skip
-        self._made[x.tensor] = (total,)
+        self._parts[x.tensor] = (total,)
 
 
-def _needing(operations: Sequence[Operation], found: Reading) -> set[str]:
+def _grad_tensors(operations: Sequence[Operation], reading: Reading) -> set[str]:
     """Tensors with a gradient: parameters, and floats that are made of what has one."""
-    needs = {n for n, x in found.parameters.items() if n not in found.buffers and x.floating}
+    names = {n for n, x in reading.parameters.items() if n not in reading.buffers and x.floating}
     for item in operations:
-        if any(x.tensor in needs for x in item.reads):
-            needs |= {x.tensor for x in item.writes if x.floating}
-    return needs
+        if any(x.tensor in names for x in item.reads):
+            names |= {x.tensor for x in item.writes if x.floating}
+    return names
 
 
-def _keeping(item: Operation) -> Operation:
+def _stats_norm(item: Operation) -> Operation:
     """A norm with its statistics as results, which its gradient reads."""
     problem = item.problem
     if not isinstance(problem, Rowwise) or problem.op not in ("layernorm", "rmsnorm"):
         return item
-    kept = {
+    stats = {
         name: Operand(f"{item.name}.{name}", (int(problem.rows),), "fp32")
         for name in ("mean", "rstd")
         if name in problem.algorithm().outputs
     }
-    operands = dict(item.operands) | {name: (x,) for name, x in kept.items()}
-    return replace(item, operands=operands, writes=(*item.writes, *kept.values()))
+    operands = dict(item.operands) | {name: (x,) for name, x in stats.items()}
+    return replace(item, operands=operands, writes=(*item.writes, *stats.values()))
 
 
-def _backward(item: Operation, wanted: Sequence[Operand]) -> Iterator[Operation]:
+def _backward(item: Operation, targets: Sequence[Operand]) -> Iterator[Operation]:
     """The gradients of the inputs of one operation that are wanted."""
-    if not wanted:
+    if not targets:
         return
     problem = item.problem
     if isinstance(problem, Matmul) or item.gradients:
-        yield from _of_product(item, wanted)
+        yield from _product_grads(item, targets)
     elif isinstance(problem, Attention):
-        yield _of_attention(item, problem)
+        yield _attention_grad(item, problem)
     elif isinstance(problem, Rowwise) and problem.op in ("softmax", "layernorm", "rmsnorm"):
-        yield _of_rows(item, problem)
-    elif isinstance(problem, Rowwise) and len(wanted) == 1 and _is_copy(item):
-        yield _of_copy(item, wanted[0])
+        yield _rowwise_grad(item, problem)
+    elif isinstance(problem, Rowwise) and len(targets) == 1 and _is_copy(item):
+        yield _copy_grad(item, targets[0])
     elif problem is None and not item.estimated:
-        yield _of_map(item, wanted)
+        yield _map_grad(item, targets)
     else:
-        yield _by_bytes(item, wanted)
+        yield _bytes_grad(item, targets)
 
 
-def _made(
+def _skeleton(
     item: Operation, ending: str, reads: Sequence[Operand], writes: Sequence[Operand]
 ) -> Operation:
     """The skeleton of a backward operation."""
@@ -161,20 +161,20 @@ def _made(
     )
 
 
-def _of_product(item: Operation, wanted: Sequence[Operand]) -> Iterator[Operation]:
+def _product_grads(item: Operation, targets: Sequence[Operand]) -> Iterator[Operation]:
     slots = {name: item.operands[name] for name in "ABC"}
     result = tuple(x.gradient() for x in slots["C"])
-    names = {x.tensor for x in wanted}
-    for side, left, right in (("A", result, slots["B"]), ("B", slots["A"], result)):
-        made = tuple(x.gradient() for x in slots[side])
+    names = {x.tensor for x in targets}
+    for side, a, b in (("A", result, slots["B"]), ("B", slots["A"], result)):
+        grads = tuple(x.gradient() for x in slots[side])
         if not names & {x.tensor for x in slots[side]}:
             continue
         problem = _gradient(item, side)
-        operands = {"A": left, "B": right, "C": made}
+        operands = {"A": a, "B": b, "C": grads}
         if not isinstance(problem, Matmul):  # its tensors keep their names
-            operands = {**slots, "C": result, side: made}
+            operands = {**slots, "C": result, side: grads}
         yield replace(
-            _made(item, f"d{side}", (*left, *right), made),
+            _skeleton(item, f"d{side}", (*a, *b), grads),
             problem=problem,
             operands=operands,
             flops=item.flops,
@@ -185,20 +185,20 @@ def _gradient(item: Operation, side: str) -> Problem:
     """The product that makes the gradient of one operand."""
     if side in item.gradients:
         return item.gradients[side]
-    of = item.problem
-    assert isinstance(of, Matmul)
-    sizes = (of.m, of.k, of.n) if side == "A" else (of.k, of.n, of.m)
-    return Matmul(*sizes, of.batch, of.dtype, gradient=True)
+    product = item.problem
+    assert isinstance(product, Matmul)
+    sizes = (product.m, product.k, product.n) if side == "A" else (product.k, product.n, product.m)
+    return Matmul(*sizes, product.batch, product.dtype, gradient=True)
 
 
-def _of_attention(item: Operation, problem: Attention) -> Operation:
+def _attention_grad(item: Operation, problem: Attention) -> Operation:
     queries, keys, values, out = (item.operands[name][0] for name in ("Q", "K", "V", "O"))
     rows = (problem.batch, problem.heads_q, problem.seq_q)
     sums = Operand(f"{item.name}.L", tuple(int(n) for n in rows), "fp32")
     reads = {"Q": queries, "K": keys, "V": values, "O": out, "dO": out.gradient(), "L": sums}
     writes = {"dQ": queries.gradient(), "dK": keys.gradient(), "dV": values.gradient()}
     return replace(
-        _made(item, "backward", tuple(reads.values()), tuple(writes.values())),
+        _skeleton(item, "backward", tuple(reads.values()), tuple(writes.values())),
         problem=replace(problem, direction="bwd"),
         operands={name: (x,) for name, x in {**reads, **writes}.items()},
         # Five products for two of the forward pass: the scores are made again.
@@ -206,7 +206,7 @@ def _of_attention(item: Operation, problem: Attention) -> Operation:
     )
 
 
-def _of_rows(item: Operation, problem: Rowwise) -> Operation:
+def _rowwise_grad(item: Operation, problem: Rowwise) -> Operation:
     backward = replace(problem, direction="bwd", output_dtype=None)
     algorithm = backward.algorithm()
     tensors: dict[str, Operand] = {name: each[0] for name, each in item.operands.items()}
@@ -214,7 +214,7 @@ def _of_rows(item: Operation, problem: Rowwise) -> Operation:
     reads = {name: tensors[name] for name in algorithm.inputs}
     writes = {name: tensors[name] for name in algorithm.outputs}
     return replace(
-        _made(item, "backward", tuple(reads.values()), tuple(writes.values())),
+        _skeleton(item, "backward", tuple(reads.values()), tuple(writes.values())),
         problem=backward,
         operands={name: (x,) for name, x in {**reads, **writes}.items()},
     )
@@ -225,27 +225,27 @@ def _is_copy(item: Operation) -> bool:
     return item.reads[0].elements == item.writes[0].elements and not item.reads[0].spread
 
 
-def _of_copy(item: Operation, wanted: Operand) -> Operation:
+def _copy_grad(item: Operation, target: Operand) -> Operation:
     """A copy the other way."""
-    result, source = item.writes[0].gradient(), wanted.gradient()
+    result, source = item.writes[0].gradient(), target.gradient()
     return replace(
-        _made(item, "backward", (result,), (source,)),
+        _skeleton(item, "backward", (result,), (source,)),
         problem=item.problem,
         operands={"X": (result,), "Y": (source,)},
     )
 
 
-def _of_map(item: Operation, wanted: Sequence[Operand]) -> Operation:
+def _map_grad(item: Operation, targets: Sequence[Operand]) -> Operation:
     """Every input may matter to the derivative; a sum's gradient is what its result has."""
     results = tuple(x.gradient() for x in item.writes if x.floating)
-    kept = () if item.aten in LINEAR else item.reads
-    writes = tuple({x.tensor: x.gradient() for x in wanted}.values())
-    backward = _made(item, "backward", (*results, *kept), writes)
+    inputs = () if item.aten in LINEAR else item.reads
+    writes = tuple({x.tensor: x.gradient() for x in targets}.values())
+    backward = _skeleton(item, "backward", (*results, *inputs), writes)
     return replace(backward, vector_ops=2.0 * item.vector_ops, reduced=())
 
 
-def _by_bytes(item: Operation, wanted: Sequence[Operand]) -> Operation:
+def _bytes_grad(item: Operation, targets: Sequence[Operand]) -> Operation:
     """As many bytes the other way."""
     results = tuple(x.gradient() for x in item.writes if x.floating)
-    writes = tuple({x.tensor: x.gradient() for x in wanted}.values())
-    return replace(_made(item, "backward", results, writes), estimated=True)
+    writes = tuple({x.tensor: x.gradient() for x in targets}.values())
+    return replace(_skeleton(item, "backward", results, writes), estimated=True)

@@ -23,17 +23,17 @@ def copied(aten: str, values: Sequence[Any]) -> Iterator[tuple[str, tuple[int, .
         return
     if any(len(value.shape) < 3 for value in values):  # folded into a product of two matrices
         return
-    lead = _common([value.shape[:-2] for value in values])
+    batch = _broadcast([value.shape[:-2] for value in values])
     for name, value in zip(_NAMES, values, strict=True):
-        wide = value.expand(*lead, *value.shape[-2:])
+        wide = value.expand(*batch, *value.shape[-2:])
         try:
-            wide.view(math.prod(lead), *value.shape[-2:])
+            wide.view(math.prod(batch), *value.shape[-2:])
         except (RuntimeError, ValueError):
             yield name, tuple(int(n) for n in wide.shape)
 
 
-def _common(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+def _broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """The shape that both broadcast to."""
     rank = max(len(shape) for shape in shapes)
-    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
-    return tuple(max(extents) for extents in zip(*padded, strict=True))
+    ranked = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
+    return tuple(max(extents) for extents in zip(*ranked, strict=True))

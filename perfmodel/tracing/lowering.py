@@ -30,20 +30,20 @@ def with_problem(operation: Operation) -> Operation:
     if operation.problem is not None:
         return operation
     if operation.estimated:
-        return _by_bytes(operation)
-    alike = _alike(operation)
-    return alike if alike is not None else _declared(operation)
+        return _byte_map(operation)
+    pointwise = _pointwise(operation)
+    return pointwise if pointwise is not None else _declaration(operation)
 
 
-def _alike(operation: Operation) -> Operation | None:
+def _pointwise(operation: Operation) -> Operation | None:
     """The element-wise operator, where nothing is broadcast or reduced and types agree."""
     reads, writes = operation.reads, operation.writes
     (out, *_) = writes
     if operation.aten.removesuffix(" backward") in JOINS:
-        return _side_by_side(operation)
-    same = all(x.distinct == out.elements for x in (*reads, *writes))
+        return _concatenation(operation)
+    equal = all(x.distinct == out.elements for x in (*reads, *writes))
     types = {x.dtype for x in reads}, {x.dtype for x in writes}
-    if operation.reduced or not same or not reads or any(len(each) > 1 for each in types):
+    if operation.reduced or not equal or not reads or any(len(each) > 1 for each in types):
         return None
     columns = out.shape[-1] if out.shape else 1
     problem = Rowwise(
@@ -58,7 +58,7 @@ def _alike(operation: Operation) -> Operation | None:
     return replace(operation, problem=problem, operands={"X": reads, "Y": writes})
 
 
-def _side_by_side(operation: Operation) -> Operation | None:
+def _concatenation(operation: Operation) -> Operation | None:
     """A copy of tensors that lie side by side, on the one side or on the other."""
     reads, writes = operation.reads, operation.writes
     size = sum(x.elements for x in writes)
@@ -69,22 +69,22 @@ def _side_by_side(operation: Operation) -> Operation | None:
     return replace(operation, problem=problem, operands={"X": reads, "Y": writes})
 
 
-def _by_bytes(operation: Operation) -> Operation:
+def _byte_map(operation: Operation) -> Operation:
     """A map over bytes: tensors of one size, so many that they are the bytes read and written; a
     reduction where next to nothing is written."""
-    read = sum(x.distinct * _width(x) for x in operation.reads)
-    written = max(sum(x.distinct * _width(x) for x in operation.writes), 1)
+    in_bytes = sum(x.distinct * _width(x) for x in operation.reads)
+    out_bytes = max(sum(x.distinct * _width(x) for x in operation.writes), 1)
     operands = {"Y": operation.writes} | ({"X": operation.reads} if operation.reads else {})
-    whole = replace(operation, operands=operands)
-    if read > _MOST_TENSORS * written:
-        axes = {"a0": written, "a1": read // written}
+    lowered = replace(operation, operands=operands)
+    if in_bytes > _MOST_TENSORS * out_bytes:
+        axes = {"a0": out_bytes, "a1": in_bytes // out_bytes}
         tensors = {"X": (["a0", "a1"], "int8"), "Y": (["a0"], "int8")}
-        return replace(whole, problem=_problem(axes, tensors, ["X"], ["Y"], 1.0, 0.0))
-    largest = max(read, written)
-    size = min(max(math.gcd(read, written), -(-largest // _MOST_TENSORS)), written)
-    inputs = max(round(read / size), 1) if operation.reads else 0
-    problem = Rowwise("pointwise", 1, size, "int8", inputs=inputs, outputs=written // size)
-    return replace(whole, problem=problem)
+        return replace(lowered, problem=_problem(axes, tensors, ["X"], ["Y"], 1.0, 0.0))
+    largest = max(in_bytes, out_bytes)
+    size = min(max(math.gcd(in_bytes, out_bytes), -(-largest // _MOST_TENSORS)), out_bytes)
+    inputs = max(round(in_bytes / size), 1) if operation.reads else 0
+    problem = Rowwise("pointwise", 1, size, "int8", inputs=inputs, outputs=out_bytes // size)
+    return replace(lowered, problem=problem)
 
 
 def _width(x: Operand) -> int:
@@ -94,7 +94,7 @@ def _width(x: Operand) -> int:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _View:
     """An operand over the domain of a map."""
 
     name: str
@@ -102,34 +102,34 @@ class _Seen:
     dims: frozenset[int]
 
 
-def _declared(operation: Operation) -> Operation:
+def _declaration(operation: Operation) -> Operation:
     """An algorithm of its own."""
     domain = operation.domain
-    reads = [_seen(f"X{i}", x, domain) for i, x in enumerate(operation.reads)]
+    reads = [_view(f"X{i}", x, domain) for i, x in enumerate(operation.reads)]
     writes = [
-        _seen(f"Y{i}", x, domain, reduced=operation.reduced) for i, x in enumerate(operation.writes)
+        _view(f"Y{i}", x, domain, sums=operation.reduced) for i, x in enumerate(operation.writes)
     ]
     if any(_is_cut(y, domain) for y in writes):
-        return _by_bytes(operation)
-    covered = frozenset[int]().union(*(x.dims for x in reads))
-    if not reads or not covered >= frozenset().union(*(y.dims for y in writes)):
-        return _repeating(operation)
+        return _byte_map(operation)
+    dims = frozenset[int]().union(*(x.dims for x in reads))
+    if not reads or not dims >= frozenset().union(*(y.dims for y in writes)):
+        return _broadcast(operation)
     runs = list(_runs(domain, [*reads, *writes]))
     axes = {f"a{i}": math.prod(domain[d] for d in run) for i, run in enumerate(runs)}
-    named = {
-        seen.name: [f"a{i}" for i, run in enumerate(runs) if run[0] in seen.dims]
-        for seen in (*reads, *writes)
+    layout = {
+        view.name: [f"a{i}" for i, run in enumerate(runs) if run[0] in view.dims]
+        for view in (*reads, *writes)
     }
     if not axes:  # single elements
-        axes, named = {"a0": 1}, {name: ["a0"] for name in named}
-    operands = {seen.name: (seen.operand,) for seen in (*reads, *writes)}
-    tensors = {name: (named[name], x.dtype) for name, (x,) in operands.items()}
+        axes, layout = {"a0": 1}, {name: ["a0"] for name in layout}
+    operands = {view.name: (view.operand,) for view in (*reads, *writes)}
+    tensors = {name: (layout[name], x.dtype) for name, (x,) in operands.items()}
     work = (min(ops, _MOST_OPERATIONS) for ops in (operation.vector_ops, operation.special_ops))
     problem = _problem(axes, tensors, [x.name for x in reads], [y.name for y in writes], *work)
     return replace(operation, problem=problem, operands=operands)
 
 
-def _repeating(operation: Operation) -> Operation:
+def _broadcast(operation: Operation) -> Operation:
     """A map that writes more than it reads: what it reads is read again for each repetition."""
     (out, *_) = operation.writes
     problem = Rowwise(
@@ -144,11 +144,11 @@ def _repeating(operation: Operation) -> Operation:
     return replace(operation, problem=problem, operands=operands)
 
 
-def _seen(name: str, x: Operand, domain: Sequence[int], reduced: Sequence[int] = ()) -> _Seen:
+def _view(name: str, x: Operand, domain: Sequence[int], sums: Sequence[int] = ()) -> _View:
     """Which dimensions of the domain a tensor has elements along, shapes aligned at their ends."""
-    kept = [i for i in range(len(domain)) if i not in reduced]
-    if reduced and len(x.shape) == len(kept):  # the reduced dimensions are gone
-        places = kept
+    free = [i for i in range(len(domain)) if i not in sums]
+    if sums and len(x.shape) == len(free):  # the reduced dimensions are gone
+        places = free
     else:
         places = list(range(len(domain) - len(x.shape), len(domain)))
     dims = frozenset(
@@ -156,27 +156,27 @@ def _seen(name: str, x: Operand, domain: Sequence[int], reduced: Sequence[int] =
         for i, place in enumerate(places)
         if place >= 0 and x.shape[i] > 1 and i not in x.spread
     )
-    return _Seen(name, x, dims)
+    return _View(name, x, dims)
 
 
-def _is_cut(seen: _Seen, domain: Sequence[int]) -> bool:
+def _is_cut(view: _View, domain: Sequence[int]) -> bool:
     """Whether a tensor has fewer elements than the dimensions that it runs along."""
-    return seen.operand.distinct < math.prod(domain[i] for i in seen.dims)
+    return view.operand.distinct < math.prod(domain[i] for i in view.dims)
 
 
-def _runs(domain: Sequence[int], seen: Sequence[_Seen]) -> Iterator[list[int]]:
+def _runs(domain: Sequence[int], views: Sequence[_View]) -> Iterator[list[int]]:
     """Neighbouring dimensions that every tensor has all of or none of."""
     run: list[int] = []
     last: tuple[bool, ...] = ()
     for i, extent in enumerate(domain):
         if extent == 1:
             continue
-        held = tuple(i in x.dims for x in seen)
-        if run and held != last:
+        pattern = tuple(i in x.dims for x in views)
+        if run and pattern != last:
             yield run
             run = []
-        if any(held):
-            run, last = [*run, i], held
+        if any(pattern):
+            run, last = [*run, i], pattern
     if run:
         yield run
 
@@ -190,12 +190,12 @@ def _problem(
     special_ops: float,
 ) -> Problem:
     """The declared algorithm: a step for each result, a reduction where axes are summed away."""
-    have = {axis for name in reads for axis in tensors[name][0]}
+    present = {axis for name in reads for axis in tensors[name][0]}
     steps: dict[str, Any] = {}
     vector_ops, special_ops = vector_ops / len(writes), special_ops / len(writes)
     for i, name in enumerate(writes):
-        over = [axis for axis in axes if axis in have and axis not in tensors[name][0]]
-        kind = {"reduction": list(reads), "over": over} if over else {"map": list(reads)}
+        sums = [axis for axis in axes if axis in present and axis not in tensors[name][0]]
+        kind = {"reduction": list(reads), "over": sums} if sums else {"map": list(reads)}
         steps[f"step{i}"] = {**kind, "to": name, "vector": vector_ops, "special": special_ops}
     declaration = declare(
         name="fused-map" if len(writes) > 1 else "reduction" if "over" in steps["step0"] else "map",

@@ -87,10 +87,10 @@ def variance(call: Call) -> Operation | None:
     return call.reduction(_dims(call["dim"]), vector_ops=3.0)
 
 
-def _dims(said: object) -> tuple[int, ...]:
-    if said is None:
+def _dims(dims: object) -> tuple[int, ...]:
+    if dims is None:
         return ()
-    return tuple(int(d) for d in said) if isinstance(said, list | tuple) else (int(str(said)),)
+    return tuple(int(d) for d in dims) if isinstance(dims, list | tuple) else (int(str(dims)),)
 
 
 CONSTANTS = tuple(

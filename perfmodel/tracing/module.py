@@ -35,21 +35,21 @@ def load(place: str, dtype: str = "bf16") -> Any:
     needs("torch", "tracing")
     import_whole("torch")
     with redirect_stdout(sys.stderr):  # what it prints is no part of a result
-        return _built(place, torch_type(dtype))
+        return _instance(place, torch_type(dtype))
 
 
-def _built(place: str, dtype: Any) -> Any:
+def _instance(place: str, dtype: Any) -> Any:
     import torch
 
-    found = _loaded(place)
+    target = _target(place)
     try:
         with torch.device("meta"):
-            before = torch.get_default_dtype()
+            default = torch.get_default_dtype()
             torch.set_default_dtype(dtype)
             try:
-                module = found() if callable(found) and not _is_module(found) else found
+                module = target() if callable(target) and not _is_module(target) else target
             finally:
-                torch.set_default_dtype(before)
+                torch.set_default_dtype(default)
     except BaseException as error:  # whatever a user's file raises, sys.exit() included
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -59,7 +59,7 @@ def _built(place: str, dtype: Any) -> Any:
     return module
 
 
-def _loaded(place: str) -> Any:
+def _target(place: str) -> Any:
     """What `file.py:Name` names."""
     text, _, name = place.rpartition(":")
     path = Path(text)
@@ -67,12 +67,12 @@ def _loaded(place: str) -> Any:
         raise TraceError(f"{quoted(place)} is not FILE.py:NAME; write my_module.py:Model")
     if not path.is_file():
         raise TraceError(f"{path}: no such file; write my_module.py:Model")
-    own = f"{path.stem} of perfmodel trace"  # so that no file takes the place of a package
-    spec = importlib.util.spec_from_file_location(own, path)
+    alias = f"{path.stem} of perfmodel trace"  # so that no file takes the place of a package
+    spec = importlib.util.spec_from_file_location(alias, path)
     if spec is None or spec.loader is None:
         raise TraceError(f"{path}: not a Python file; write my_module.py:Model")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[own] = module
+    sys.modules[alias] = module
     sys.path.insert(0, str(path.parent.resolve()))
     try:
         spec.loader.exec_module(module)
@@ -83,15 +83,15 @@ def _loaded(place: str) -> Any:
     finally:
         sys.path.pop(0)
     if not hasattr(module, name):
-        known = [item for item in vars(module) if not item.startswith("_")]
-        raise TraceError(f"{path} has no {name}; it has {', '.join(known[:20]) or 'nothing'}")
+        names = [item for item in vars(module) if not item.startswith("_")]
+        raise TraceError(f"{path} has no {name}; it has {', '.join(names[:20]) or 'nothing'}")
     return getattr(module, name)
 
 
-def _is_module(found: Any) -> bool:
+def _is_module(candidate: Any) -> bool:
     import torch
 
-    return isinstance(found, torch.nn.Module)
+    return isinstance(candidate, torch.nn.Module)
 
 
 def inputs(texts: Sequence[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -103,7 +103,7 @@ def inputs(texts: Sequence[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     torch = import_whole("torch")
 
     by_name: dict[str, Any] = {}
-    placed: list[Any] = []
+    positional: list[Any] = []
     for text in texts:
         match = _INPUT.fullmatch(text.strip())
         if match is None:
@@ -114,12 +114,12 @@ def inputs(texts: Sequence[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         shape = [_extent(text, size) for size in sizes.split(",") if size.strip()]
         tensor = torch.zeros(shape, dtype=torch_type(dtype), device="meta")
         if name is None:
-            placed.append(tensor)
+            positional.append(tensor)
         elif name in by_name:
             raise ProblemError(f"--input gives {name} twice; choose one")
         else:
             by_name[name] = tensor
-    return tuple(placed), by_name
+    return tuple(positional), by_name
 
 
 def _extent(text: str, size: str) -> int:
@@ -142,5 +142,5 @@ def torch_type(name: str) -> Any:
 def said(error: BaseException) -> str:
     """What an error says, in one line of 300 characters at most."""
     text = " ".join(str(error).split())
-    shown = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return shown if len(shown) <= 300 else f"{shown[:300]}..."
+    line = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return line if len(line) <= 300 else f"{line[:300]}..."

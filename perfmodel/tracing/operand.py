@@ -41,8 +41,8 @@ class Operand:
     @property
     def distinct(self) -> int:
         """Elements that it names once."""
-        own = (n for i, n in enumerate(self.shape) if i not in self.spread)
-        return math.prod(own)
+        extents = (n for i, n in enumerate(self.shape) if i not in self.spread)
+        return math.prod(extents)
 
     def gradient(self) -> Operand:
         """The gradient of its tensor, of the same shape."""

@@ -89,21 +89,21 @@ class _Reader:
     def take(self, node: Any) -> None:
         """One node."""
         if node.op == "placeholder":
-            self._given(node)
+            self._placeholder(node)
         elif node.op == "call_function":
-            self._called(node)
+            self._function(node)
         elif node.op == "output":
             for item in _flat(node.args[0]):
                 if hasattr(item, "meta") and hasattr(_value(item), "stride"):
                     self.found.outputs.append(self._operand(item))
 
-    def _given(self, node: Any) -> None:
+    def _placeholder(self, node: Any) -> None:
         value = _value(node)
         if not hasattr(value, "stride"):
             return
-        seen = self._whole[node.name] = operand(node.name, value)
+        tensor = self._whole[node.name] = operand(node.name, value)
         if node.name not in self._weights:
-            self.found.inputs[node.name] = seen
+            self.found.inputs[node.name] = tensor
             self._lies_in[node] = node.name
             return
         weight = self._state.get(self._weights[node.name])
@@ -111,17 +111,17 @@ class _Reader:
         self._lies_in[node] = home
         if home != node.name:  # tied to another one
             return
-        self.found.parameters[node.name] = seen
+        self.found.parameters[node.name] = tensor
         if node.name in self._buffers:
             self.found.buffers.add(node.name)
 
-    def _called(self, node: Any) -> None:
+    def _function(self, node: Any) -> None:
         if node.target is python.getitem:
-            self._picked(node)
+            self._getitem(node)
             return
         region = _region(node)
         if region is not None:
-            self._inside(node, *region)
+            self._body(node, *region)
             return
         name = _name(node.target)
         values = [value for value in _flat(_value(node)) if hasattr(value, "stride")]
@@ -133,65 +133,65 @@ class _Reader:
                 self._composite(node, call, body)
                 return
         self.found.calls += 1
-        written = _written(node)
-        if not any(value.numel() for value in (*values, *map(_value, written))):
+        targets = _targets(node)
+        if not any(value.numel() for value in (*values, *map(_value, targets))):
             # A size, an assertion, a tensor without elements.
             self.found.views += 1
             return
-        if name in VIEWS or (name in _PERHAPS and (_views(node) or self._of_attention(node))):
+        if name in VIEWS or (name in _PERHAPS and (_views(node) or self._joins_heads(node))):
             self._look(node)
             return
         if not values:
-            into = zip(written, _outputs(call.name, len(written)), strict=True)
-            call = replace(call, outputs=tuple(operand(to, _value(x)) for x, to in into))
+            pairs = zip(targets, _outputs(call.name, len(targets)), strict=True)
+            call = replace(call, outputs=tuple(operand(output, _value(x)) for x, output in pairs))
         if name not in JOINS and _lacks_elements(node):
-            made = [call.by_bytes()]
+            operations = [call.by_bytes()]
         else:
-            call = self._laid_out(node, call)
-            made = lowered(call)
+            call = self._copied_call(node, call)
+            operations = lowered(call)
         if not is_known(call):
             self.found.unknown[name] += 1
-        if not made:
+        if not operations:
             self._look(node)
             return
         self._lies_in[node] = call.name
         self._whole |= {x.tensor: x for x in call.outputs}
-        self.found.operations += made
-        if len(written) == len(call.outputs):
-            for item, to in zip(written, call.outputs, strict=True):
-                self._overwrite(item, to.tensor)
+        self.found.operations += operations
+        if len(targets) == len(call.outputs):
+            for item, output in zip(targets, call.outputs, strict=True):
+                self._overwrite(item, output.tensor)
 
     def _composite(self, node: Any, call: Call, body: Any) -> None:
         """An operator as those that it is made of."""
-        outside, self._caller = self._caller, call.module
-        self._inside(node, body, [x for x in _flat([node.args, node.kwargs]) if hasattr(x, "meta")])
-        self._caller = outside
+        caller, self._caller = self._caller, call.module
+        self._body(node, body, [x for x in _flat([node.args, node.kwargs]) if hasattr(x, "meta")])
+        self._caller = caller
         if hasattr(_value(node), "stride"):
             (self._lies_in[node],) = self._returned.pop(node)
 
-    def _inside(self, node: Any, body: Any, arguments: list[Any]) -> None:
+    def _body(self, node: Any, body: Any, arguments: list[Any]) -> None:
         """A region that runs as a part of the graph: autocast, checkpointing."""
-        outside, self._region = self._region, f"{self._region}{node.name}."
-        given = iter(arguments)
+        region, self._region = self._region, f"{self._region}{node.name}."
+        sources = iter(arguments)
         for item in body.graph.nodes:
             if item.op == "placeholder":
-                source = next(given)
+                source = next(sources)
                 if source in self._lies_in:
                     self._lies_in[item] = self._lies_in[source]
             elif item.op == "call_function":
-                self._called(item)
+                self._function(item)
             elif item.op == "output":
                 self._returned[node] = [self._home(x) for x in _flat(item.args[0])]
-        self._region = outside
+        self._region = region
 
-    def _overwrite(self, node: Any, made: str) -> None:
+    def _overwrite(self, node: Any, tensor: str) -> None:
         """What lies where a node lies is from now on what an operation has written there."""
         home = self._home(node)
-        before = self._whole.get(home)
-        if before is not None:
-            self._whole[made] = self.found.overwritten[made] = replace(before, tensor=made)
-        for other in [n for n, at in self._lies_in.items() if at == home]:
-            self._lies_in[other] = made
+        previous = self._whole.get(home)
+        if previous is not None:
+            self._whole[tensor] = self.found.overwritten[tensor] = replace(previous, tensor=tensor)
+        for alias in [n for n, at in self._lies_in.items() if at == home]:
+            self._lies_in[alias] = tensor
 
     def _home(self, node: Any) -> str:
         """The tensor in memory that a node lies in."""
@@ -206,29 +206,29 @@ class _Reader:
         if source is None and hasattr(_value(node), "stride"):
             self._whole[home] = operand(home, _value(node))
 
-    def _of_attention(self, node: Any) -> bool:
+    def _joins_heads(self, node: Any) -> bool:
         """Whether it joins the heads of attention's result: kernels write heads beside each other
         ([batch, seq, heads, dim]), whatever the meta device says of it.
         """
         home = self._lies_in.get(node.args[0])
-        made = self.found.operations
-        kinds = (item.kind for item in made if any(x.tensor == home for x in item.writes))
+        operations = self.found.operations
+        kinds = (item.kind for item in operations if any(x.tensor == home for x in item.writes))
         return next(kinds, "") == "attention"
 
-    def _laid_out(self, node: Any, call: Call) -> Call:
+    def _copied_call(self, node: Any, call: Call) -> Call:
         """The call with copies of the operands that its kernel cannot read as they lie."""
         for name, shape in layout.copied(
             call.aten, [_value(x) for x in node.args if hasattr(x, "meta")]
         ):
             source = call[name]
-            made = Operand(f"{call.name}.{name}", shape, source.dtype, floating=source.floating)
-            copy = Call(made.tensor, layout.COPY, call.module, {"self": source}, (made,))
+            target = Operand(f"{call.name}.{name}", shape, source.dtype, floating=source.floating)
+            copy = Call(target.tensor, layout.COPY, call.module, {"self": source}, (target,))
             self.found.operations += lowered(copy)
             self.found.copies += 1
-            call = replace(call, given={**call.given, name: made})
+            call = replace(call, given={**call.given, name: target})
         return call
 
-    def _picked(self, node: Any) -> None:
+    def _getitem(self, node: Any) -> None:
         """One of several results: a view of what was split, or an output of its own."""
         source, index = node.args
         if source in self._returned:
@@ -246,26 +246,26 @@ class _Reader:
     def _call(self, node: Any, name: str, values: list[Any]) -> Call:
         arguments = getattr(node.target, "_schema", None)
         names = [item.name for item in arguments.arguments] if arguments is not None else []
-        given = dict(zip(names, node.args, strict=False)) if names else {}
-        given |= {f"argument {i}": value for i, value in enumerate(node.args[len(given) :])}
-        given |= dict(node.kwargs)
-        called = f"{self._region}{node.name}"
-        to = zip(_outputs(called, len(values)), values, strict=True)
-        outputs = tuple(operand(tensor, value) for tensor, value in to)
+        inputs = dict(zip(names, node.args, strict=False)) if names else {}
+        inputs |= {f"argument {i}": value for i, value in enumerate(node.args[len(inputs) :])}
+        inputs |= dict(node.kwargs)
+        label = f"{self._region}{node.name}"
+        pairs = zip(_outputs(label, len(values)), values, strict=True)
+        outputs = tuple(operand(tensor, value) for tensor, value in pairs)
         return Call(
-            called,
+            label,
             name,
             _module(node) or self._caller,
-            {key: self._seen(value) for key, value in given.items()},
+            {key: self._argument(value) for key, value in inputs.items()},
             outputs,
             _is_pointwise(node.target),
         )
 
-    def _seen(self, value: Any) -> Any:
+    def _argument(self, value: Any) -> Any:
         """An argument with tensors as operands; those that cost nothing to make are left out, as
         are those without elements."""
         if isinstance(value, list | tuple):
-            return [self._seen(item) for item in value]
+            return [self._argument(item) for item in value]
         if not hasattr(value, "meta"):
             return value
         if value not in self._lies_in or not hasattr(_value(value), "stride"):
@@ -306,9 +306,9 @@ def _region(node: Any) -> tuple[Any, list[Any]] | None:
     body: Any = getattr(node.graph.owning_module, bodies[0].target, None)
     if not hasattr(body, "graph"):
         return None
-    given = [x for x in node.args if hasattr(x, "op") and x is not bodies[0]]
-    wanted = sum(item.op == "placeholder" for item in body.graph.nodes)
-    return (body, given) if wanted == len(given) else None
+    inputs = [x for x in node.args if hasattr(x, "op") and x is not bodies[0]]
+    count = sum(item.op == "placeholder" for item in body.graph.nodes)
+    return (body, inputs) if count == len(inputs) else None
 
 
 def _lacks_elements(node: Any) -> bool:
@@ -320,14 +320,14 @@ def _lacks_elements(node: Any) -> bool:
     return any(hasattr(value, "stride") and not value.numel() for value in values)
 
 
-def _written(node: Any) -> list[Any]:
+def _targets(node: Any) -> list[Any]:
     """The tensors that an operator writes in place."""
     schema = getattr(node.target, "_schema", None)
     if schema is None:
         return []
     names = {item.name for item in schema.arguments if item.alias_info and item.alias_info.is_write}
-    given = zip((item.name for item in schema.arguments), node.args, strict=False)
-    return [x for name, x in (*given, *node.kwargs.items()) if name in names and hasattr(x, "meta")]
+    pairs = zip((item.name for item in schema.arguments), node.args, strict=False)
+    return [x for name, x in (*pairs, *node.kwargs.items()) if name in names and hasattr(x, "meta")]
 
 
 def _output(name: str, index: int) -> str:
@@ -335,9 +335,9 @@ def _output(name: str, index: int) -> str:
     return f"{name}.{index}"
 
 
-def _outputs(name: str, many: int) -> list[str]:
+def _outputs(name: str, count: int) -> list[str]:
     """The tensors that an operator makes."""
-    return [name] if many == 1 else [_output(name, i) for i in range(many)]
+    return [name] if count == 1 else [_output(name, i) for i in range(count)]
 
 
 def _name(target: Any) -> str:
@@ -369,11 +369,11 @@ def _is_pointwise(target: Any) -> bool:
 
 def _views(node: Any) -> bool:
     """Whether a reshape or the like needs no copy: torch itself says whether a view can be made."""
-    source, made = _value(node.args[0]), _value(node)
+    source, view = _value(node.args[0]), _value(node)
     if node.target.overloadpacket.__name__ == "contiguous":
         return bool(source.is_contiguous())
     try:
-        source.view(made.shape)
+        source.view(view.shape)
     except (RuntimeError, ValueError):
         return False
     return True

@@ -25,11 +25,11 @@ def cell(call: Call) -> Sequence[Operation]:
     state = call["hx"]
     states = state if isinstance(state, list) else [state]
     x = call["input"]
-    sized = _Recurrence(call, x.shape[0], states[0].shape[-1], steps=1)
-    inputs = sized.product("inputs", x, call["w_ih"])
-    hidden = sized.product("hidden", states[0], call["w_hh"])
+    recurrence = _Recurrence(call, x.shape[0], states[0].shape[-1], steps=1)
+    inputs = recurrence.product("inputs", x, call["w_ih"])
+    hidden = recurrence.product("hidden", states[0], call["w_hh"])
     gates = (*inputs.writes, *hidden.writes)
-    return inputs, hidden, sized.state("", gates, states[1:], call.outputs)
+    return inputs, hidden, recurrence.state("", gates, states[1:], call.outputs)
 
 
 @operation(*(f"aten.{kind}" for kind in _GATES))
@@ -45,50 +45,50 @@ def _layers(call: Call) -> Iterator[Operation]:
     state = call["hx"]
     states = state if isinstance(state, list) else [state]
     steps = x.shape[1 if call["batch_first"] else 0]
-    sized = _Recurrence(call, states[0].shape[-2], states[-1].shape[-1], steps)
+    rnn = _Recurrence(call, states[0].shape[-2], states[-1].shape[-1], steps)
     width = states[0].shape[-1]  # of what a step gives on: less than the state where projected
-    projected = width != sized.hidden
+    projects = width != rnn.hidden
     directions = 2 if call["bidirectional"] else 1
     final, cells = int(call["num_layers"]) - 1, range(len(states))
-    each = 2 + 2 * bool(call["has_biases"]) + projected
+    count = 2 + 2 * bool(call["has_biases"]) + projects
     last: list[Operand] = []
     for layer in range(final + 1):
-        made: list[Operand] = []
+        outputs: list[Operand] = []
         for direction in range(directions):
             place = f"{layer}.{direction}"
-            at = (directions * layer + direction) * each
-            weights = call["params"][at : at + each]
-            out = _out(call, f"{place}.out", (sized.batch, width))
+            start = (directions * layer + direction) * count
+            weights = call["params"][start : start + count]
+            out = _out(call, f"{place}.out", (rnn.batch, width))
             if layer == final and directions == 1:
                 out = replace(out, tensor=call.out.tensor)
-            kept = [_out(call, f"{place}.{i}", (sized.batch, sized.hidden)) for i in cells]
-            state = kept[0] if projected else out
-            inputs = sized.product(f"{place}.inputs", x, weights[0])
+            carry = [_out(call, f"{place}.{i}", (rnn.batch, rnn.hidden)) for i in cells]
+            state = carry[0] if projects else out
+            inputs = rnn.product(f"{place}.inputs", x, weights[0])
             yield inputs
-            yield sized.state(place, inputs.writes, states[1:], [state, *kept[1:]])
-            if projected:
-                yield sized.product(f"{place}.projected", state, weights[-1], out, steps)
-            yield sized.product(f"{place}.hidden", out, weights[1], runs=steps)
-            made.append(replace(out, shape=(steps * sized.batch, width)))
-            last += [out, *kept[1:]]
-        x = made[0]
+            yield rnn.state(place, inputs.writes, states[1:], [state, *carry[1:]])
+            if projects:
+                yield rnn.product(f"{place}.projected", state, weights[-1], out, steps)
+            yield rnn.product(f"{place}.hidden", out, weights[1], runs=steps)
+            outputs.append(replace(out, shape=(steps * rnn.batch, width)))
+            last += [out, *carry[1:]]
+        x = outputs[0]
         if directions > 1:
-            x = _out(call, f"{layer}.out", (steps * sized.batch, directions * width))
+            x = _out(call, f"{layer}.out", (steps * rnn.batch, directions * width))
             x = replace(x, tensor=call.out.tensor) if layer == final else x
-            yield _joined(call, f"{layer}.join", made, x)
+            yield _concatenation(call, f"{layer}.join", outputs, x)
     for i in cells:
-        yield _joined(call, f"last.{i}", last[i :: len(states)], call.outputs[1 + i])
+        yield _concatenation(call, f"last.{i}", last[i :: len(states)], call.outputs[1 + i])
 
 
 def _out(call: Call, ending: str, shape: tuple[int, ...]) -> Operand:
     return Operand(f"{call.name}.{ending}", shape, call.out.dtype)
 
 
-def _joined(call: Call, ending: str, parts: Sequence[Operand], made: Operand) -> Operation:
+def _concatenation(call: Call, ending: str, parts: Sequence[Operand], out: Operand) -> Operation:
     """States side by side, as the caller sees them."""
     name = f"{call.name}.{ending}"
     return Operation(
-        name, "aten.cat", call.module, "pointwise", tuple(parts), (made,), domain=made.shape
+        name, "aten.cat", call.module, "pointwise", tuple(parts), (out,), domain=out.shape
     )
 
 
@@ -107,30 +107,30 @@ class _Recurrence:
         return self.call.aten.removeprefix("aten.").removesuffix("_cell")
 
     def product(
-        self, ending: str, x: Operand, weight: Operand, made: Operand | None = None, runs: int = 1
+        self, ending: str, x: Operand, weight: Operand, target: Operand | None = None, runs: int = 1
     ) -> Operation:
         """Rows of x, those of one run, with a weight stored by rows."""
         columns, inner = weight.shape
         rows = x.elements // inner
-        out = made or _out(self.call, ending, (rows, columns))
+        out = target or _out(self.call, ending, (rows, columns))
         problem = Matmul(rows, columns, inner, dtype=x.dtype)
         operands = {"A": (x,), "B": (weight,), "C": (out,)}
         flops = 2.0 * rows * columns * inner * runs
-        found = self.call.known("matmul", problem, operands, flops=flops)
+        kernel = self.call.known("matmul", problem, operands, flops=flops)
         name = f"{self.call.name}.{ending}"
-        return replace(found, name=name, writes=(out,), repeat=runs)
+        return replace(kernel, name=name, writes=(out,), repeat=runs)
 
     def state(
         self,
         ending: str,
-        gates: Sequence[Operand],
+        inputs: Sequence[Operand],
         cells: Sequence[Operand],
         outputs: Sequence[Operand],
     ) -> Operation:
         """The map of gates to a state, in each step."""
-        many, one = _GATES[self.kind], (self.batch, 1, self.hidden)
-        reads = [replace(x, shape=(self.batch, many, self.hidden)) for x in gates]
-        reads += [replace(x, shape=one, spread=()) for x in cells]
+        count, shape = _GATES[self.kind], (self.batch, 1, self.hidden)
+        reads = [replace(x, shape=(self.batch, count, self.hidden)) for x in inputs]
+        reads += [replace(x, shape=shape, spread=()) for x in cells]
         # Of the gates of an LSTM three are sigmoids and one a tangent, as is what leaves the cell.
         vector, special = VARIANTS["tanh" if self.kind == "rnn_tanh" else "sigmoid"]
         return Operation(
@@ -139,10 +139,10 @@ class _Recurrence:
             self.call.module,
             "pointwise",
             tuple(reads),
-            tuple(replace(x, shape=one) for x in outputs),
+            tuple(replace(x, shape=shape) for x in outputs),
             vector_ops=vector + 2.0,
             special_ops=special,
             domain=reads[0].shape,
-            reduced=(1,) if many > 1 else (),
+            reduced=(1,) if count > 1 else (),
             repeat=self.steps,
         )

@@ -56,11 +56,11 @@ class Call:
     @property
     def inputs(self) -> tuple[Operand, ...]:
         """Every tensor among the arguments."""
-        found: list[Operand] = []
+        operands: list[Operand] = []
         for value in self.given.values():
-            listed = value if isinstance(value, list | tuple) else (value,)
-            found += [item for item in listed if isinstance(item, Operand)]
-        return tuple(found)
+            items = value if isinstance(value, list | tuple) else (value,)
+            operands += [item for item in items if isinstance(item, Operand)]
+        return tuple(operands)
 
     @property
     def out(self) -> Operand:
@@ -76,8 +76,8 @@ class Call:
         flops: float = 0.0,
     ) -> Operation:
         """An operation of ours, with its operands."""
-        made = set(problem.algorithm().outputs)
-        reads = tuple(item for name, each in operands.items() if name not in made for item in each)
+        outputs = set(problem.algorithm().outputs)
+        reads = tuple(item for name, xs in operands.items() if name not in outputs for item in xs)
         return Operation(
             self.name, self.aten, self.module, kind, reads, self.outputs,
             problem, operands, flops=flops,
@@ -92,9 +92,9 @@ class Call:
         kind: str = "pointwise",
     ) -> Operation:
         """An element-wise map over what it makes."""
-        seen = self.inputs if reads is None else tuple(reads)
+        sources = self.inputs if reads is None else tuple(reads)
         return Operation(
-            self.name, self.aten, self.module, kind, seen, self.outputs,
+            self.name, self.aten, self.module, kind, sources, self.outputs,
             vector_ops=vector_ops, special_ops=special_ops, domain=self.out.shape,
         )  # fmt: skip
 
@@ -110,9 +110,9 @@ class Call:
 
     def by_bytes(self, kind: str = "other", reads: Sequence[Operand] | None = None) -> Operation:
         """What is counted by the bytes that it reads and writes, and named as estimated."""
-        seen = self.inputs if reads is None else tuple(reads)
+        sources = self.inputs if reads is None else tuple(reads)
         return Operation(
-            self.name, self.aten, self.module, kind, seen, self.outputs, estimated=True
+            self.name, self.aten, self.module, kind, sources, self.outputs, estimated=True
         )
 
 
@@ -149,5 +149,5 @@ def lowered(call: Call) -> list[Operation]:
     handler = handlers().get(call.aten)
     if handler is None:
         return [call.map() if call.pointwise else call.by_bytes()]
-    made = handler(call)
-    return [made] if isinstance(made, Operation) else list(made or ())
+    operations = handler(call)
+    return [operations] if isinstance(operations, Operation) else list(operations or ())

@@ -22,7 +22,7 @@ def softmax(call: Call) -> Operation | None:
     x: Operand = call.inputs[0]
     if int(call["dim"]) % len(x.shape) != len(x.shape) - 1:
         return call.by_bytes("softmax")
-    problem = Rowwise("softmax", *_rows(x, x.shape[-1]), x.dtype, output_dtype=_other(call, x))
+    problem = Rowwise("softmax", *_rows(x, x.shape[-1]), x.dtype, output_dtype=_out_type(call, x))
     return call.known("softmax", problem, {"X": (x,), "Y": call.outputs[:1]})
 
 
@@ -33,7 +33,7 @@ def layer_norm(call: Call) -> Operation | None:
     columns = math.prod(call["normalized_shape"])
     if weight is None or bias is None:
         return call.map(vector_ops=6.0, kind="norm")
-    problem = Rowwise("layernorm", *_rows(x, columns), x.dtype, output_dtype=_other(call, x))
+    problem = Rowwise("layernorm", *_rows(x, columns), x.dtype, output_dtype=_out_type(call, x))
     operands = {"X": (x,), "gamma": (weight,), "beta": (bias,), "Y": call.outputs[:1]}
     return call.known("norm", problem, operands)
 
@@ -45,11 +45,11 @@ def rms_norm(call: Call) -> Operation | None:
     columns = math.prod(call["normalized_shape"])
     if weight is None:
         return call.map(vector_ops=3.0, kind="norm")
-    problem = Rowwise("rmsnorm", *_rows(x, columns), x.dtype, output_dtype=_other(call, x))
+    problem = Rowwise("rmsnorm", *_rows(x, columns), x.dtype, output_dtype=_out_type(call, x))
     return call.known("norm", problem, {"X": (x,), "gamma": (weight,), "Y": call.outputs[:1]})
 
 
-def _other(call: Call, x: Operand) -> str | None:
+def _out_type(call: Call, x: Operand) -> str | None:
     """The type of the result, where it is another one than that of the input."""
     return None if call.out.dtype == x.dtype else call.out.dtype
 
@@ -66,14 +66,14 @@ def rows(call: Call) -> Operation | None:
     """Rows of a table by number; the other rows are not read. Elements that are picked otherwise
     are counted by their bytes."""
     table: Operand = call.first("weight", "self")
-    picked = call.first("indices", "index")
-    numbers = [x for x in (picked if isinstance(picked, list) else [picked]) if x is not None]
-    first = not isinstance(picked, list) or picked[0] is not None
+    indices = call.first("indices", "index")
+    numbers = [x for x in (indices if isinstance(indices, list) else [indices]) if x is not None]
+    first = not isinstance(indices, list) or indices[0] is not None
     columns = math.prod(table.shape[1:])
-    whole = len(numbers) == 1 and numbers[0].elements * columns == call.out.elements
-    if not first or not whole or call["dim"]:
-        seen = replace(table, shape=call.out.shape, spread=())
-        return call.by_bytes(reads=(seen, *numbers))
+    by_row = len(numbers) == 1 and numbers[0].elements * columns == call.out.elements
+    if not first or not by_row or call["dim"]:
+        part = replace(table, shape=call.out.shape, spread=())
+        return call.by_bytes(reads=(part, *numbers))
     gather = load("embedding")
     problem = gather.problem(tokens=numbers[0].elements, hidden=columns, dtype=table.dtype)
     operands = {"ids": (numbers[0],), "table": (table,), "Y": call.outputs[:1]}

@@ -79,45 +79,45 @@ def trace(
     if fuse not in FUSIONS:
         raise UnknownName("fusion", fuse, FUSIONS)
     program = exported(module, args, kwargs or {})
-    found = read(program)
-    operations = fusion.fused(found, fuse)
+    scan = read(program)
+    operations = fusion.fused(scan, fuse)
     if backward:
-        operations += gradients.of(operations, found)
+        operations += gradients.of(operations, scan)
     if not operations:
         raise ProblemError(f"{name or type(module).__name__} computes nothing; there is no graph")
-    lowered = tuple(with_problem(item) for item in operations)
+    nodes = tuple(with_problem(item) for item in operations)
     return Trace(
-        graph=_graph(name or type(module).__name__, lowered, found),
-        operations=lowered,
-        parameters=sum(x.elements for n, x in found.parameters.items() if n not in found.buffers),
-        aten_nodes=found.calls,
-        copies=found.copies,
-        views=found.views,
-        unknown=dict(found.unknown),
+        graph=_graph(name or type(module).__name__, nodes, scan),
+        operations=nodes,
+        parameters=sum(x.elements for n, x in scan.parameters.items() if n not in scan.buffers),
+        aten_nodes=scan.calls,
+        copies=scan.copies,
+        views=scan.views,
+        unknown=dict(scan.unknown),
     )
 
 
-def _graph(name: str, operations: Sequence[Operation], found: Reading) -> Graph:
+def _graph(name: str, operations: Sequence[Operation], reading: Reading) -> Graph:
     """The operations joined by tensors, those that none of them touches left out."""
     tensors: dict[str, Tensor] = {}
-    sizes = {**found.parameters, **found.inputs, **found.overwritten}
-    sizes |= _of_all_runs(operations)
+    sizes = {**reading.parameters, **reading.inputs, **reading.overwritten}
+    sizes |= _run_totals(operations)
     for item in operations:
         for x in (*item.writes, *item.reads):
-            whole = sizes.get(x.tensor, x)
-            tensors.setdefault(x.tensor, Tensor(x.tensor, whole.shape, whole.dtype))
-    written = {x.tensor for item in operations for x in item.writes}
+            tensor = sizes.get(x.tensor, x)
+            tensors.setdefault(x.tensor, Tensor(x.tensor, tensor.shape, tensor.dtype))
+    outputs = {x.tensor for item in operations for x in item.writes}
     read_ = {x.tensor for item in operations for x in item.reads}
     nodes = tuple(_node(item, tensors) for item in operations)
-    given = [n for n in tensors if n not in written and n not in found.parameters]
-    returned = {x.tensor for x in found.outputs}
-    ends = [n for n in tensors if n in written and (n in returned or n not in read_)]
+    inputs = [n for n in tensors if n not in outputs and n not in reading.parameters]
+    results = {x.tensor for x in reading.outputs}
+    ends = [n for n in tensors if n in outputs and (n in results or n not in read_)]
     return Graph(
         name,
         nodes,
         tensors,
-        inputs=tuple(given),
-        weights=tuple(n for n in found.parameters if n in tensors),
+        inputs=tuple(inputs),
+        weights=tuple(n for n in reading.parameters if n in tensors),
         outputs=tuple(ends),
     )
 
@@ -125,44 +125,44 @@ def _graph(name: str, operations: Sequence[Operation], found: Reading) -> Graph:
 def _node(item: Operation, tensors: Mapping[str, Tensor]) -> Node:
     problem = item.problem
     assert problem is not None
-    made = set(problem.algorithm().outputs)
-    bare = Node.__new__(Node)
-    object.__setattr__(bare, "problem", problem)
+    outputs = set(problem.algorithm().outputs)
+    stub = Node.__new__(Node)
+    object.__setattr__(stub, "problem", problem)
     edges = {
-        name: _edge(name, operands, bare.operand_bytes(name), tensors, item.repeat)
+        name: _edge(name, operands, stub.operand_bytes(name), tensors, item.repeat)
         for name, operands in item.operands.items()
     }
     return Node(
         item.name,
         problem,
-        reads=tuple(edge for name, edge in edges.items() if name not in made),
-        writes=tuple(edge for name, edge in edges.items() if name in made),
+        reads=tuple(edge for name, edge in edges.items() if name not in outputs),
+        writes=tuple(edge for name, edge in edges.items() if name in outputs),
         repeat=item.repeat,
         # No kernel of a library is known for it, so its range is that of an assumed one.
         implementation=item.aten if item.estimated else None,
     )
 
 
-def _of_all_runs(operations: Sequence[Operation]) -> dict[str, Operand]:
+def _run_totals(operations: Sequence[Operation]) -> dict[str, Operand]:
     """What nodes of several runs write, as large as it is read: each run writes a share."""
-    written = {x.tensor: x for item in operations if item.repeat > 1 for x in item.writes}
-    for x in (x for item in operations for x in item.reads if x.tensor in written):
-        written[x.tensor] = max(written[x.tensor], x, key=lambda y: y.elements)
-    return written
+    totals = {x.tensor: x for item in operations if item.repeat > 1 for x in item.writes}
+    for x in (x for item in operations for x in item.reads if x.tensor in totals):
+        totals[x.tensor] = max(totals[x.tensor], x, key=lambda y: y.elements)
+    return totals
 
 
 def _edge(
     name: str,
     operands: Iterable[Operand],
-    wanted: float,
+    bytes_: float,
     tensors: Mapping[str, Tensor],
     runs: int,
 ) -> Edge:
     """The tensors of an operand, each as often as the operand is larger than they are."""
-    each = [x.tensor for x in operands]
-    found = sum(tensors[n].bytes for n in each)
-    if any(math.isclose(found, many * wanted, rel_tol=1e-9) for many in (1, runs)):
-        return Edge(name, tuple(each))
-    times = max(math.ceil(wanted / found - 1e-9), 1) if found else 1
-    whole = math.isclose(found * times, wanted, rel_tol=1e-9)
-    return Edge(name, tuple(each * times), part=not whole)
+    names = [x.tensor for x in operands]
+    size = sum(tensors[n].bytes for n in names)
+    if any(math.isclose(size, many * bytes_, rel_tol=1e-9) for many in (1, runs)):
+        return Edge(name, tuple(names))
+    times = max(math.ceil(bytes_ / size - 1e-9), 1) if size else 1
+    exact = math.isclose(size * times, bytes_, rel_tol=1e-9)
+    return Edge(name, tuple(names * times), part=not exact)

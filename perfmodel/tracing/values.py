@@ -22,24 +22,24 @@ def values_known() -> Iterator[None]:
 
     transformers looks at no values where a tensor is traced; of these it is told that none is.
     """
-    known = _known()
+    mode = _constant_mode()
     masks = sys.modules.get("transformers.masking_utils")
-    asked = getattr(masks, "is_tracing", None)
+    original = getattr(masks, "is_tracing", None)
 
     def is_tracing(tensor: Any = None) -> bool:
-        return tensor not in known and bool(asked(tensor)) if asked else True
+        return tensor not in mode and bool(original(tensor)) if original else True
 
-    if asked is not None:
+    if original is not None:
         setattr(masks, "is_tracing", is_tracing)  # noqa: B010
     try:
-        with known:
+        with mode:
             yield
     finally:
-        if asked is not None:
-            setattr(masks, "is_tracing", asked)  # noqa: B010
+        if original is not None:
+            setattr(masks, "is_tracing", original)  # noqa: B010
 
 
-def _known() -> Any:
+def _constant_mode() -> Any:
     """A mode of torch that remembers how tensors are made of constants, and makes them when asked.
 
     Within it there are no tensors of values: each call is made again on a CPU.
@@ -50,17 +50,17 @@ def _known() -> Any:
     from torch.utils._python_dispatch import _disable_current_modes
 
     constants = {getattr(torch, name) for name in _CONSTANTS}
-    asked = {getattr(torch.Tensor, name) for name in _ASKED}
+    queries = {getattr(torch.Tensor, name) for name in _ASKED}
 
     class Known(TorchFunctionMode):
         def __init__(self) -> None:
             super().__init__()
             # By identity, with the tensor itself so that no other one takes its place.
-            self._made: dict[int, tuple[Any, Any, Any, Any]] = {}
+            self._recipes: dict[int, tuple[Any, Any, Any, Any]] = {}
             self._values: dict[int, Any] = {}
 
         def __contains__(self, tensor: object) -> bool:
-            return id(tensor) in self._made
+            return id(tensor) in self._recipes
 
         def __torch_function__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -68,33 +68,33 @@ def _known() -> Any:
             kwargs = kwargs or {}
             tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
             all_known = all(x in self for x in tensors)
-            if func in asked and tensors and all_known:
+            if func in queries and tensors and all_known:
                 value = self._value(tensors[0])
                 with _disable_current_modes():
                     return func(value, *args[1:], **kwargs)
-            made = func(*args, **kwargs)
+            out = func(*args, **kwargs)
             name = getattr(func, "__name__", "")
             if (name.endswith("_") and not name.endswith("__")) or name == "__setitem__":
                 for x in tensors:  # written in place
-                    self._made.pop(id(x), None)
+                    self._recipes.pop(id(x), None)
             elif (
-                isinstance(made, torch.Tensor)
-                and made.numel() <= _MOST_ELEMENTS
+                isinstance(out, torch.Tensor)
+                and out.numel() <= _MOST_ELEMENTS
                 and all_known
                 and (tensors or func in constants)
             ):
-                self._made[id(made)] = (made, func, args, kwargs)
-            return made
+                self._recipes[id(out)] = (out, func, args, kwargs)
+            return out
 
         def _value(self, tensor: Any) -> Any:
             if id(tensor) not in self._values:
-                _, func, args, kwargs = self._made[id(tensor)]
-                args, kwargs = pytree.tree_map(self._replaced, (args, kwargs))
+                _, func, args, kwargs = self._recipes[id(tensor)]
+                args, kwargs = pytree.tree_map(self._replacement, (args, kwargs))
                 with _disable_current_modes(), torch._C.DisableTorchFunction():
                     self._values[id(tensor)] = func(*args, **kwargs)
             return self._values[id(tensor)]
 
-        def _replaced(self, item: Any) -> Any:
+        def _replacement(self, item: Any) -> Any:
             if isinstance(item, torch.Tensor):
                 return self._value(item)
             return torch.device("cpu") if isinstance(item, torch.device) else item

@@ -175,21 +175,21 @@ def _field(fields: Mapping[str, Any], name: str) -> Any:
     return fields[name]
 
 
-def _value(arguments: Mapping[str, Any], said: Any) -> Any:
+def _value(arguments: Mapping[str, Any], name: Any) -> Any:
     """The argument of that name; a value that is no name is returned as it is."""
-    if not isinstance(said, str):
-        return said
-    if said not in arguments:
-        raise UnknownName("argument of the kernel", said, arguments)
-    return arguments[said]
+    if not isinstance(name, str):
+        return name
+    if name not in arguments:
+        raise UnknownName("argument of the kernel", name, arguments)
+    return arguments[name]
 
 
-def _size(arguments: Mapping[str, Any], said: Argument) -> int:
-    value = _value(arguments, said)
+def _size(arguments: Mapping[str, Any], argument: Argument) -> int:
+    value = _value(arguments, argument)
     try:
         return int(value)
     except (TypeError, ValueError):
-        raise ProblemError(f"{said} is no size but {quoted(str(value)[:40])}") from None
+        raise ProblemError(f"{argument} is no size but {quoted(str(value)[:40])}") from None
 
 
 def _dtype(arguments: Mapping[str, Any], data: str | None, dtype: str | None) -> str:

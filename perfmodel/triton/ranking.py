@@ -45,17 +45,17 @@ def rank(
     a slug or a device; None: this machine's. Raises `ProblemError` and `UnknownName` for invalid
     input.
     """
-    found = current() if device is None else load(device) if isinstance(device, str) else device
+    chip = current() if device is None else load(device) if isinstance(device, str) else device
     problem, tiles = description.problem(arguments or {}), description.tiles(configs)
-    spills = running.spilling(description, problem, tiles, found)
-    tiles = running.buffered(found, tiles)
+    spills = running.spilling(description, problem, tiles, chip)
+    tiles = running.buffered(chip, tiles)
     seconds = np.full(len(configs), np.inf)
     reasons = np.where(spills, "its registers spill", "").astype(object)
     left = np.flatnonzero(~spills)
     while left.size:
         some = {name: values[left] for name, values in tiles.items()}
         try:
-            answer = predict_arrays(problem, found, implementation=IMPLEMENTATION, tile=some)
+            answer = predict_arrays(problem, chip, implementation=IMPLEMENTATION, tile=some)
         except TileDoesNotFit as refused:
             reasons[left[~refused.fits]] = "a block needs more shared memory than the device has"
             left = left[refused.fits]

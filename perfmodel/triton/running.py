@@ -58,8 +58,8 @@ def spilling(
     description: Description, problem: Problem, tiles: Tiles, device: Device
 ) -> np.ndarray:
     """Which of n tiles spill or do not fit, shape (n,)."""
-    here = machine(device)
-    spills = _too_many_sums(description, problem, tiles, here)
+    chip = machine(device)
+    spills = _too_many_sums(description, problem, tiles, chip)
     known = _known(description.bundled)
     if not known:
         return spills
@@ -73,16 +73,16 @@ def spilling(
 
 
 def _too_many_sums(
-    description: Description, problem: Problem, tiles: Tiles, here: Machine
+    description: Description, problem: Problem, tiles: Tiles, chip: Machine
 ) -> np.ndarray:
     """Where the accumulators of a thread take all of its registers.
 
     Accumulators in a memory of their own (tcgen05) do not count.
     """
-    if here.architecture.sums_apart and "columns" not in tiles:
+    if chip.architecture.sums_apart and "columns" not in tiles:
         return np.zeros(len(tiles["warps"]), dtype=bool)
-    each = 4.0 * description.accumulators(problem, tiles) / (tiles["warps"] * here.warp_threads)
-    return np.asarray(each >= here.thread_registers_bytes)
+    each = 4.0 * description.accumulators(problem, tiles) / (tiles["warps"] * chip.warp_threads)
+    return np.asarray(each >= chip.thread_registers_bytes)
 
 
 def _target(device: Device) -> str:
@@ -113,16 +113,16 @@ def _known(bundled: str) -> Known:
     if bundled not in _FIELDS:
         return {}
     names = {**_FIELDS[bundled], "warps": "warps", "stages": "stages"}
-    found: dict[tuple[Any, ...], bool] = {}
+    binaries: dict[tuple[Any, ...], bool] = {}
     for fact in compilefacts.table().rows():
         if fact.kernel != bundled:
             continue
         config = dict(_ASSIGNED.findall(fact.config))
         if any(config.get(name, plain[0]) not in plain for name, plain in _OTHER_CODE.items()):
             continue
-        said = dict(_ASSIGNED.findall(fact.problem))
-        form = (said["dtype"], *(said[n] for n in ("head_dim",) if n in said))
+        sizes = dict(_ASSIGNED.findall(fact.problem))
+        form = (sizes["dtype"], *(sizes[n] for n in ("head_dim",) if n in sizes))
         place = tuple(float(config[name]) for name in names.values())
         key = (fact.target, *form, *place)
-        found[key] = found.get(key, True) and fact.usable
-    return found
+        binaries[key] = binaries.get(key, True) and fact.usable
+    return binaries

@@ -40,8 +40,8 @@ def prune(
         configs: Sequence[Any], named_args: Mapping[str, Any], **kwargs: Any
     ) -> list[Any]:
         try:
-            found = rank(configs, description, {**named_args, **kwargs}, device=device)
-            able = [item.config for item in found if not item.reason]
+            ranked = rank(configs, description, {**named_args, **kwargs}, device=device)
+            able = [item.config for item in ranked if not item.reason]
             return able[:top_k] or list(configs)
         except Exception as error:  # tuning must go on, whatever the arguments are
             if not warned:

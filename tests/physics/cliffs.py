@@ -234,7 +234,7 @@ def _times_fewer_accesses(change: Change) -> np.ndarray:
     def each(found: Predictions) -> np.ndarray:
         problem = found.problem
         assert isinstance(problem, Rowwise)
-        layout = rowwise._for_device(kernel.rows, problem, machine(found.device))
+        layout = rowwise._device_layout(kernel.rows, problem, machine(found.device))
         elements = np.asarray(problem.rows, float) * problem.cols
         return np.asarray(rowwise._integer_ops(problem, layout) / elements)
 

@@ -58,41 +58,41 @@ class Rows:
         """The rows at `index`, with text as plain strings so that tables can be joined."""
         import pyarrow as pa
 
-        found = self.table.take(index)
-        plain = [
+        table = self.table.take(index)
+        columns = [
             column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
-            for column in found.columns
+            for column in table.columns
         ]
-        return Rows(pa.table(dict(zip(found.column_names, plain, strict=True))))
+        return Rows(pa.table(dict(zip(table.column_names, columns, strict=True))))
 
 
 def _array(column: Any) -> np.ndarray:
     import pyarrow as pa
 
-    whole = column.combine_chunks()
-    if pa.types.is_dictionary(whole.type):
-        names = np.array([*whole.dictionary.to_pylist(), ""], dtype=object)
-        codes = whole.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
+    array = column.combine_chunks()
+    if pa.types.is_dictionary(array.type):
+        names = np.array([*array.dictionary.to_pylist(), ""], dtype=object)
+        codes = array.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
         return np.asarray(names[codes])
-    if pa.types.is_string(whole.type):
-        return np.array(whole.fill_null("").to_pylist(), dtype=object)
-    return np.asarray(whole.to_numpy(zero_copy_only=False))
+    if pa.types.is_string(array.type):
+        return np.array(array.fill_null("").to_pylist(), dtype=object)
+    return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
 def matching(
     tables: Iterable[pa.Table], where: Expression | None = None, limit: int | None = None
 ) -> Answer:
     """The first `limit` rows (all where None) that meet `where`, in the order of the grid."""
-    found: list[dict[str, Any]] = []
-    matched = seen = 0
+    records: list[dict[str, Any]] = []
+    hits = total = 0
     for rows in map(Rows, tables):
-        index = _met(rows, where)
-        matched, seen = matched + index.size, seen + len(rows)
-        room = index.size if limit is None else max(limit - len(found), 0)
-        if len(found) + min(room, index.size) > MOST:
+        index = _matches(rows, where)
+        hits, total = hits + index.size, total + len(rows)
+        room = index.size if limit is None else max(limit - len(records), 0)
+        if len(records) + min(room, index.size) > MOST:
             raise ProblemError(f"more than {MOST:,} rows match; narrow the question, or its limit")
-        found += rows.take(index[:room]).table.to_pylist()
-    return Answer(found, matched, seen)
+        records += rows.take(index[:room]).table.to_pylist()
+    return Answer(records, hits, total)
 
 
 def best(
@@ -111,10 +111,10 @@ def best(
         order = np.lexsort((np.arange(len(rows)), values, groups))
         order = order[~np.isnan(values[order])]
         starts = np.r_[True, np.diff(groups[order]) != 0] if order.size else np.zeros(0, dtype=bool)
-        chosen: np.ndarray = np.sort(order[starts])
-        return chosen
+        picks: np.ndarray = np.sort(order[starts])
+        return picks
 
-    return _kept(tables, keep, where)
+    return _answer(tables, keep, where)
 
 
 def pareto(
@@ -137,7 +137,7 @@ def pareto(
         values = np.stack([_values(quantity, rows) for quantity in by], axis=1)
         return front(values, _groups(rows, per))
 
-    return _kept(tables, keep, where, beside)
+    return _answer(tables, keep, where, beside)
 
 
 def front(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
@@ -151,19 +151,19 @@ def front(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
         order = order[_falls(groups[order], values[order, 1])]
         return np.asarray(np.sort(order))
     parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
-    return np.asarray(np.sort(np.concatenate([part[_unbeaten(values[part])] for part in parts])))
+    return np.asarray(np.sort(np.concatenate([part[_front(values[part])] for part in parts])))
 
 
-def _unbeaten(values: np.ndarray) -> np.ndarray:
+def _front(values: np.ndarray) -> np.ndarray:
     """Indices of the rows that no other dominates; the rows are in ascending order."""
-    left = np.arange(len(values))
+    rest = np.arange(len(values))
     i = 0
-    while i < len(left):
-        keep = np.any(values[left] < values[left[i]], axis=1)
+    while i < len(rest):
+        keep = np.any(values[rest] < values[rest[i]], axis=1)
         keep[i] = True  # rows that equal it or are dominated by it are removed
-        left = left[keep]
+        rest = rest[keep]
         i = int(keep[:i].sum()) + 1
-    return left
+    return rest
 
 
 def _falls(groups: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -181,54 +181,54 @@ def _groups(rows: Rows, per: Sequence[str]) -> np.ndarray:
     """A group number for each row: equal where the columns `per` are equal."""
     code = np.zeros(len(rows), dtype=np.int64)
     for name in per:
-        values, found = np.unique(rows[name], return_inverse=True)
-        code = np.unique(code * values.size + found, return_inverse=True)[1]
+        values, codes = np.unique(rows[name], return_inverse=True)
+        code = np.unique(code * values.size + codes, return_inverse=True)[1]
     return code
 
 
 def _values(quantity: Expression, rows: Rows) -> np.ndarray:
     """A quantity in every row, as float64."""
-    found = np.asarray(quantity(rows), dtype=np.float64)  # type: ignore[arg-type]
-    return np.broadcast_to(found, (len(rows),))
+    values = np.asarray(quantity(rows), dtype=np.float64)  # type: ignore[arg-type]
+    return np.broadcast_to(values, (len(rows),))
 
 
-def _met(rows: Rows, where: Expression | None) -> np.ndarray:
-    if where is None:
+def _matches(rows: Rows, condition: Expression | None) -> np.ndarray:
+    if condition is None:
         return np.arange(len(rows))
-    return np.flatnonzero(np.broadcast_to(where(rows), (len(rows),)))  # type: ignore[arg-type]
+    return np.flatnonzero(np.broadcast_to(condition(rows), (len(rows),)))  # type: ignore[arg-type]
 
 
-def _kept(
+def _answer(
     tables: Iterable[pa.Table],
     keep: Keep,
-    where: Expression | None,
-    beside: Sample | None = None,
+    condition: Expression | None,
+    sample: Sample | None = None,
 ) -> Answer:
     """Reduce each table by `keep`, and reduce the collected rows again whenever there are
     enough."""
     import pyarrow as pa
 
-    held: list[pa.Table] = []
-    size = matched = seen = settled = 0
+    parts: list[pa.Table] = []
+    size = hits = total = base = 0
     for rows in map(Rows, tables):
-        index = _met(rows, where)
-        matched, seen = matched + index.size, seen + len(rows)
-        chosen = rows.take(index)
-        if beside is not None:
-            beside.add(chosen.table)
-        held.append(chosen.take(keep(chosen)).table)
-        size += held[-1].num_rows
-        if size > settled + max(settled, _BATCH):
-            held = [_reduced(pa.concat_tables(held), keep)]
-            size = settled = held[0].num_rows
-            if settled > MOST:
+        index = _matches(rows, condition)
+        hits, total = hits + index.size, total + len(rows)
+        picks = rows.take(index)
+        if sample is not None:
+            sample.add(picks.table)
+        parts.append(picks.take(keep(picks)).table)
+        size += parts[-1].num_rows
+        if size > base + max(base, _BATCH):
+            parts = [_reduction(pa.concat_tables(parts), keep)]
+            size = base = parts[0].num_rows
+            if base > MOST:
                 raise ProblemError(f"the answer has more than {MOST:,} rows; ask for fewer columns")
-    if not held:
-        return Answer([], matched, seen)
-    return Answer(_reduced(pa.concat_tables(held), keep).to_pylist(), matched, seen)
+    if not parts:
+        return Answer([], hits, total)
+    return Answer(_reduction(pa.concat_tables(parts), keep).to_pylist(), hits, total)
 
 
-def _reduced(table: pa.Table, keep: Keep) -> pa.Table:
+def _reduction(table: pa.Table, keep: Keep) -> pa.Table:
     rows = Rows(table)
     return rows.take(keep(rows)).table
 

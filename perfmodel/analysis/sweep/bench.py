@@ -37,15 +37,15 @@ def bench_sweep(points: int = 10_000_000, operator: str = "attention") -> list[R
     The share is the part of the time that is not spent predicting: decoding, columns and files.
     """
     with TemporaryDirectory() as folder:
-        seconds, rows, peak, size = _apart(_written, operator, points, folder)
-    spent = _apart(_share, operator, min(points, _SHARE_POINTS))
+        seconds, rows, peak, size = _process_result(_sweep_cost, operator, points, folder)
+    share = _process_result(_share, operator, min(points, _SHARE_POINTS))
     name = f"sweep {operator}"
     return [
         _row(f"{name} points", rows, "rows"),
         _row(f"{name} rate", rows / seconds, "rows/s"),
         _row(f"{name} peak memory", peak / 2**20, "MiB"),
         _row(f"{name} size", size / rows, "B/row"),
-        _row(f"{name} share of time outside the model", spent, "1"),
+        _row(f"{name} share of time outside the model", share, "1"),
     ]
 
 
@@ -80,15 +80,15 @@ def sweep_of(operator: str, points: int, **options: Any) -> Sweep:
     """A grid of at least `points` ordinary problems of `operator` on one device."""
     side = max(1, math.ceil(points ** (1 / 2)))
     if operator == "attention":
-        sizes = {"batch": _up_to(64, points), "heads_q": np.array([32]), "heads_kv": np.array([8])}
-        left = math.ceil(points / len(sizes["batch"]))
-        sizes |= {"seq_q": 64 * np.arange(1, left + 1), "head_dim": np.array([128])}
+        sizes = {"batch": _range(64, points), "heads_q": np.array([32]), "heads_kv": np.array([8])}
+        count = math.ceil(points / len(sizes["batch"]))
+        sizes |= {"seq_q": 64 * np.arange(1, count + 1), "head_dim": np.array([128])}
         kinds: dict[str, tuple[Any, ...]] = {"causal": (True,), "dtype": ("bf16",)}
         grid = Grid(load_operator("attention"), sizes, kinds, {"seq_kv": "seq_q"})
     elif operator == "gemm":
-        ks = _up_to(16, points) * 256
-        left = math.ceil((points / len(ks)) ** (1 / 2))
-        values = 16 * np.arange(1, left + 1)
+        ks = _range(16, points) * 256
+        count = math.ceil((points / len(ks)) ** (1 / 2))
+        values = 16 * np.arange(1, count + 1)
         grid = Grid(
             load_operator("gemm"), {"k": ks, "m": values, "n": values}, {"dtype": ("bf16",)}
         )
@@ -98,18 +98,18 @@ def sweep_of(operator: str, points: int, **options: Any) -> Sweep:
     return Sweep(grid, (load(DEVICE),), **options)
 
 
-def _up_to(most: int, points: int) -> np.ndarray:
+def _range(most: int, points: int) -> np.ndarray:
     return np.arange(1, min(most, points) + 1)
 
 
-def _apart(job: Callable[..., Any], *arguments: Any) -> Any:
+def _process_result(job: Callable[..., Any], *arguments: Any) -> Any:
     """The result of `job`, run in a new process."""
-    fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=fresh) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(job, *arguments).result()
 
 
-def _written(operator: str, points: int, folder: str) -> tuple[float, int, int, int]:
+def _sweep_cost(operator: str, points: int, folder: str) -> tuple[float, int, int, int]:
     """Seconds, rows, peak bytes of memory, and bytes of files."""
     plan = sweep_of(operator, points)
     start = time.perf_counter()
@@ -125,9 +125,9 @@ def _share(operator: str, points: int) -> float:
     shares = []
     for _ in range(3):
         with TemporaryDirectory() as folder:
-            whole = _processor_seconds(partial(run, plan, Path(folder) / "sweep"))
+            total = _processor_seconds(partial(run, plan, Path(folder) / "sweep"))
         model = _processor_seconds(partial(_predict_only, plan))
-        shares.append(max(0.0, 1 - model / whole))
+        shares.append(max(0.0, 1 - model / total))
     return min(shares)
 
 

@@ -51,17 +51,17 @@ _NUMBERS: dict[str, Callable[[Predictions], np.ndarray | None]] = {
 
 def numbers(sweep: Sweep) -> dict[str, Callable[[Predictions], np.ndarray | None]]:
     """Every float64 column of a sweep, with the function that reads it from predictions."""
-    found: dict[str, Callable[[Predictions], np.ndarray | None]] = dict(_NUMBERS)
-    for name in dict.fromkeys((*sweep.place.values(), *_crossed(sweep))):
-        found |= {f"bytes_{name}": lambda p, name=name: p.bytes.get(name)}  # type: ignore[misc]
+    columns: dict[str, Callable[[Predictions], np.ndarray | None]] = dict(_NUMBERS)
+    for name in dict.fromkeys((*sweep.place.values(), *_link_levels(sweep))):
+        columns |= {f"bytes_{name}": lambda p, name=name: p.bytes.get(name)}  # type: ignore[misc]
     for name in dict.fromkeys(sweep.place.values()):
-        found |= {f"footprint_{name}": lambda p, name=name: p.footprints.get(name)}  # type: ignore[misc]
+        columns |= {f"footprint_{name}": lambda p, name=name: p.footprints.get(name)}  # type: ignore[misc]
     for name in sweep.grid.operator.tile:
-        found[f"tile_{name}"] = lambda p, key=name: p.tile.get(key)  # type: ignore[misc]
-    return found
+        columns[f"tile_{name}"] = lambda p, key=name: p.tile.get(key)  # type: ignore[misc]
+    return columns
 
 
-def _crossed(sweep: Sweep) -> Iterator[str]:
+def _link_levels(sweep: Sweep) -> Iterator[str]:
     """Levels of the links between the devices of the mesh."""
     for device in sweep.devices:
         for _, link in sweep.mesh.values():
@@ -72,12 +72,12 @@ def _crossed(sweep: Sweep) -> Iterator[str]:
 def column_kinds(sweep: Sweep) -> dict[str, str]:
     """Every column of a sweep, `device` included, as "number", "text" or "truth"."""
     grid = sweep.grid
-    found = {"device": "text", "case": "number", "schedule": "text", "implementation": "text"}
+    kinds = {"device": "text", "case": "number", "schedule": "text", "implementation": "text"}
     for name, values in grid.kinds.items():
-        found[name] = "truth" if _truths(values) else "text"
-    found |= dict.fromkeys(grid.columns, "number")
-    found |= {"limiter": "text", **dict.fromkeys(numbers(sweep), "number"), "reason": "text"}
-    return found
+        kinds[name] = "truth" if _is_boolean(values) else "text"
+    kinds |= dict.fromkeys(grid.columns, "number")
+    kinds |= {"limiter": "text", **dict.fromkeys(numbers(sweep), "number"), "reason": "text"}
+    return kinds
 
 
 def chunk_table(sweep: Sweep, part: Part) -> pa.Table:
@@ -116,24 +116,24 @@ def _predict(
         # If the sizes that decide whether a tile fits are equal in the whole group, all of it
         # fails.
         names = group.problem.values() if sweep.mesh else sweep.grid.operator.fits_by
-        parts = _alike(names, group.problem)
+        parts = _equal_groups(names, group.problem)
         if len(parts) == 1:
             failures.append((group.rows, str(error)))
             return
         for index in parts:
-            smaller = Group(group.rows[index], group.schedule, pick(group.problem, index))
-            _predict(sweep, device, smaller, pieces, failures)
+            part = Group(group.rows[index], group.schedule, pick(group.problem, index))
+            _predict(sweep, device, part, pieces, failures)
 
 
-def _alike(names: Iterable[str], problem: Problem) -> list[np.ndarray]:
+def _equal_groups(names: Iterable[str], problem: Problem) -> list[np.ndarray]:
     """Indices of problems with equal values of the sizes that decide whether they can run, by
     group."""
     key = np.zeros(length(problem), dtype=np.int64)
     values = problem.values()
     for name in names:
         if isinstance(values.get(name), np.ndarray):
-            found = np.unique(values[name], return_inverse=True)
-            key = key * found[0].size + found[1]
+            unique = np.unique(values[name], return_inverse=True)
+            key = key * unique[0].size + unique[1]
     return [np.flatnonzero(key == value) for value in np.unique(key)]
 
 
@@ -143,36 +143,36 @@ def _columns(
     import pyarrow as pa
 
     grid, n = sweep.grid, len(points)
-    asked = [(group.rows, group.schedule) for group in points.groups]
+    requests = [(group.rows, group.schedule) for group in points.groups]
     columns: dict[str, Any] = {"case": pa.array(np.arange(points.start, points.start + n))}
-    ran = [(rows, answer.schedule) for rows, answer in pieces]
-    columns["schedule"] = _labels(n, [*asked, *ran])
+    answers = [(rows, answer.schedule) for rows, answer in pieces]
+    columns["schedule"] = _labels(n, [*requests, *answers])
     columns["implementation"] = _labels(n, [(rows, p.implementation) for rows, p in pieces])
     for name, values in grid.kinds.items():
         columns[name] = _kind(points.kinds[name], values)
     for name in grid.columns:
         columns[name] = pa.array(points.sizes[name])
     columns["limiter"] = _limiters(n, pieces)
-    for name, get in numbers(sweep).items():
-        columns[name] = _gather(n, pieces, get)
+    for name, getter in numbers(sweep).items():
+        columns[name] = _gather(n, pieces, getter)
     columns["reason"] = _labels(n, failures)
     return columns
 
 
 def _gather(
-    n: int, pieces: Sequence[Piece], get: Callable[[Predictions], np.ndarray | None]
+    n: int, pieces: Sequence[Piece], getter: Callable[[Predictions], np.ndarray | None]
 ) -> pa.Array:
     """One number of all pieces as a column; empty for pieces that lack it."""
     import pyarrow as pa
 
-    found = [(rows, get(answer)) for rows, answer in pieces]
-    if len(found) == 1 and found[0][1] is not None and found[0][0].size == n:
-        return pa.array(np.ascontiguousarray(found[0][1], dtype=np.float64))
-    whole, empty = np.zeros(n), np.ones(n, dtype=bool)
-    for rows, values in found:
+    parts = [(rows, getter(answer)) for rows, answer in pieces]
+    if len(parts) == 1 and parts[0][1] is not None and parts[0][0].size == n:
+        return pa.array(np.ascontiguousarray(parts[0][1], dtype=np.float64))
+    column, empty = np.zeros(n), np.ones(n, dtype=bool)
+    for rows, values in parts:
         if values is not None:
-            whole[rows], empty[rows] = values, False
-    return pa.array(whole, mask=empty)
+            column[rows], empty[rows] = values, False
+    return pa.array(column, mask=empty)
 
 
 def _limiters(n: int, pieces: Sequence[Piece]) -> pa.Array:
@@ -202,23 +202,23 @@ def _kind(codes: np.ndarray, values: Sequence[Any]) -> pa.Array:
     """A column of a kind: booleans unchanged, names as dictionary codes, None as empty."""
     import pyarrow as pa
 
-    if _truths(values):
+    if _is_boolean(values):
         return pa.array(np.array(values)[codes])
-    return _dictionary(_decoded(codes, tuple(values)))
+    return _dictionary(_text_column(codes, tuple(values)))
 
 
-def _truths(values: Sequence[Any]) -> bool:
+def _is_boolean(values: Sequence[Any]) -> bool:
     return all(isinstance(value, bool) for value in values)
 
 
-def _decoded(codes: np.ndarray, values: tuple[Any, ...]) -> pa.DictionaryArray:
+def _text_column(codes: np.ndarray, values: tuple[Any, ...]) -> pa.DictionaryArray:
     import pyarrow as pa
 
     empty = np.array([value is None for value in values])
     names, places = _names(values)
-    coded = np.array(places, dtype=np.int32)[codes]
+    indices = np.array(places, dtype=np.int32)[codes]
     return pa.DictionaryArray.from_arrays(
-        pa.array(coded, mask=empty[codes]), pa.array(names, pa.string())
+        pa.array(indices, mask=empty[codes]), pa.array(names, pa.string())
     )
 
 

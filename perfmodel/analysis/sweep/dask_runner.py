@@ -48,12 +48,12 @@ def _client(address: str) -> Any:
     from distributed import Client
 
     try:
-        with ThreadPoolExecutor(1) as apart:  # a notebook's event loop already runs in this thread
-            apart.submit(lambda: asyncio.run(_greet(address))).result()
+        with ThreadPoolExecutor(1) as pool:  # a notebook's event loop already runs in this thread
+            pool.submit(lambda: asyncio.run(_greet(address))).result()
         return Client(address, timeout=TIMEOUT, set_as_default=False)
     except Exception as error:  # the server there may not be a Dask scheduler
-        said = " ".join(str(error).split())[:120] or "no answer in time"
-        raise OutputError(f"no Dask scheduler answers at {address!r} ({said})") from None
+        message = " ".join(str(error).split())[:120] or "no answer in time"
+        raise OutputError(f"no Dask scheduler answers at {address!r} ({message})") from None
 
 
 async def _greet(address: str) -> None:
@@ -73,34 +73,34 @@ def write(client: Any, sweep: Sweep, folder: Path, todo: Sequence[int]) -> Itera
     """
     from distributed import as_completed
 
-    waiting = iter(todo)
-    ahead = _AHEAD * (sum(client.nthreads().values()) or 1)
+    queue = iter(todo)
+    count = _AHEAD * (sum(client.nthreads().values()) or 1)
     blob, run = pickle.dumps((sweep, folder, model_hash())), uuid4().hex
 
     def submit(i: int) -> Any:
         return client.submit(_write, blob, i, pure=False, key=f"perfmodel-{run}-{i}")
 
-    running = as_completed([submit(i) for i in islice(waiting, ahead)], loop=client.loop)
-    for future in running:
+    futures = as_completed([submit(i) for i in islice(queue, count)], loop=client.loop)
+    for future in futures:
         try:
             rows: int = future.result()
         except PerfmodelError:
             raise
         except Exception as error:  # any error of a worker
-            said = " ".join(str(error).split())[:160]
-            raise OutputError(f"the Dask workers gave a part up: {said}") from None
+            message = " ".join(str(error).split())[:160]
+            raise OutputError(f"the Dask workers gave a part up: {message}") from None
         yield rows
-        for i in islice(waiting, 1):
-            running.add(submit(i))
+        for i in islice(queue, 1):
+            futures.add(submit(i))
 
 
 def _write(blob: bytes, i: int) -> int:
-    sweep, folder = _unpacked(blob)
+    sweep, folder = _payload(blob)
     return write_part(sweep, folder, i)
 
 
 @lru_cache(maxsize=2)
-def _unpacked(blob: bytes) -> tuple[Sweep, Path]:
+def _payload(blob: bytes) -> tuple[Sweep, Path]:
     """The sweep, unpacked once in each worker; `OutputError` if the worker's model differs."""
     sweep, folder, model = pickle.loads(blob)
     if model != model_hash():

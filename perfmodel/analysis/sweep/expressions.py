@@ -70,20 +70,20 @@ def condition(text: str, kinds: Mapping[str, str]) -> Expression:
     Raises `ProblemError`, in one line, for text that is not a condition, and `UnknownName` for an
     unknown column.
     """
-    found = _Parser(text, kinds).whole()
-    if found.kind != "truth":
+    expression = _Parser(text, kinds).whole()
+    if expression.kind != "truth":
         raise ProblemError(f'{quoted(text)} is no condition; write one like "time_us < 100"')
-    return found
+    return expression
 
 
 def quantity(text: str, kinds: Mapping[str, str]) -> Expression:
     """The number `text` in every row: a column or arithmetic of columns. Errors as above."""
-    found = _Parser(text, kinds).whole()
-    if found.kind != "number":
+    expression = _Parser(text, kinds).whole()
+    if expression.kind != "number":
         raise ProblemError(f"{quoted(text)} is not a number; name a column such as time_us")
-    if not found.columns:
+    if not expression.columns:
         raise ProblemError(f"{quoted(text)} is the same in every row; name a column of it")
-    return found
+    return expression
 
 
 class _Parser:
@@ -96,31 +96,31 @@ class _Parser:
 
     def whole(self) -> Expression:
         """The expression; nothing may follow it."""
-        found = self._either()
+        expression = self._disjunction()
         if self._peek() is not None:
-            raise self._wrong(f"{self._peek()!r} was not expected")
-        if found.kind == "name":
-            raise self._unknown(found.text)
+            raise self._error(f"{self._peek()!r} was not expected")
+        if expression.kind == "name":
+            raise self._no_column(expression.text)
         if len(self._tokens) > _WORDS:
-            raise self._wrong(f"more than {_WORDS} words")
-        return Expression(self._text, found.kind, found.evaluate, found.columns)
+            raise self._error(f"more than {_WORDS} words")
+        return Expression(self._text, expression.kind, expression.evaluate, expression.columns)
 
-    def _either(self) -> Expression:
-        found = self._both()
+    def _disjunction(self) -> Expression:
+        expression = self._conjunction()
         while self._take("or"):
-            found = self._joined("or", np.logical_or, found, self._both())
-        return found
+            expression = self._logical("or", np.logical_or, expression, self._conjunction())
+        return expression
 
-    def _both(self) -> Expression:
-        found = self._negated()
+    def _conjunction(self) -> Expression:
+        expression = self._negation()
         while self._take("and"):
-            found = self._joined("and", np.logical_and, found, self._negated())
-        return found
+            expression = self._logical("and", np.logical_and, expression, self._negation())
+        return expression
 
-    def _negated(self) -> Expression:
+    def _negation(self) -> Expression:
         if self._take("not"):
-            inner = self._deeper(self._negated)
-            self._need("truth", inner, "not")
+            inner = self._recursion(self._negation)
+            self._check_kind("truth", inner, "not")
             return Expression("", "truth", lambda c: ~inner.evaluate(c), inner.columns)
         return self._comparison()
 
@@ -132,41 +132,41 @@ class _Parser:
         self._place += 1
         right = self._sum()
         if self._peek() in _COMPARE:
-            raise self._wrong("comparisons do not chain; join two with and")
-        return self._compared(str(sign), left, right)
+            raise self._error("comparisons do not chain; join two with and")
+        return self._relation(str(sign), left, right)
 
     def _sum(self) -> Expression:
-        found = self._product()
+        expression = self._product()
         while self._peek() in ("+", "-"):
-            found = self._computed(self._next(), found, self._product())
-        return found
+            expression = self._arithmetic(self._next(), expression, self._product())
+        return expression
 
     def _product(self) -> Expression:
-        found = self._signed()
+        expression = self._factor()
         while self._peek() in ("*", "/"):
-            found = self._computed(self._next(), found, self._signed())
-        return found
+            expression = self._arithmetic(self._next(), expression, self._factor())
+        return expression
 
-    def _signed(self) -> Expression:
+    def _factor(self) -> Expression:
         if self._take("-"):
             zero = Expression("0", "number", lambda _: 0.0)
-            return self._computed("-", zero, self._deeper(self._signed))
+            return self._arithmetic("-", zero, self._recursion(self._factor))
         return self._atom()
 
     def _atom(self) -> Expression:
         token = self._next()
         if token == "(":
-            found = self._deeper(self._either)
+            expression = self._recursion(self._disjunction)
             if not self._take(")"):
-                raise self._wrong("a parenthesis is not closed")
-            return found
+                raise self._error("a parenthesis is not closed")
+            return expression
         if token[0] in "'\"":
             return Expression(token[1:-1], "name", lambda _: token[1:-1])
         if token[0].isdigit() or token[0] == ".":
             value = np.float64(token)  # np.float64: division by zero is infinite, as for columns
             return Expression(token, "number", lambda _: value)
         if not (token[0].isalpha() or token[0] == "_") or token in ("and", "or", "not"):
-            raise self._wrong(f"{token!r} was not expected")
+            raise self._error(f"{token!r} was not expected")
         return self._column(token)
 
     def _column(self, word: str) -> Expression:
@@ -179,52 +179,52 @@ class _Parser:
             return Expression(word, "truth", lambda _: truth)
         return Expression(word, "name", lambda _: word)
 
-    def _compared(self, sign: str, left: Expression, right: Expression) -> Expression:
+    def _relation(self, sign: str, left: Expression, right: Expression) -> Expression:
         kinds = {left.kind, right.kind}
         for side, other in ((left, right), (right, left)):
             if side.kind == "name" and other.kind != "text":
-                raise self._unknown(side.text)
+                raise self._no_column(side.text)
         if kinds == {"text", "name"}:
             kinds = {"text"}
         if len(kinds) > 1:
-            raise self._wrong(f"{left.text!r} and {right.text!r} cannot be compared")
+            raise self._error(f"{left.text!r} and {right.text!r} cannot be compared")
         if kinds != {"number"} and sign in ("<", "<=", ">", ">="):
-            raise self._wrong(f"text has no order; use == or != instead of {sign}")
+            raise self._error(f"text has no order; use == or != instead of {sign}")
         compare = _COMPARE[sign]
-        used = left.columns | right.columns
-        return Expression("", "truth", lambda c: compare(left.evaluate(c), right.evaluate(c)), used)
+        cols = left.columns | right.columns
+        return Expression("", "truth", lambda c: compare(left.evaluate(c), right.evaluate(c)), cols)
 
-    def _computed(self, sign: str, left: Expression, right: Expression) -> Expression:
+    def _arithmetic(self, sign: str, left: Expression, right: Expression) -> Expression:
         for side in (left, right):
-            self._need("number", side, sign)
+            self._check_kind("number", side, sign)
         compute = _ARITHMETIC[sign]
-        used = left.columns | right.columns
+        cols = left.columns | right.columns
         return Expression(
-            "", "number", lambda c: compute(left.evaluate(c), right.evaluate(c)), used
+            "", "number", lambda c: compute(left.evaluate(c), right.evaluate(c)), cols
         )
 
-    def _joined(
+    def _logical(
         self, word: str, join: Callable[[Any, Any], Any], left: Expression, right: Expression
     ) -> Expression:
         for side in (left, right):
-            self._need("truth", side, word)
-        used = left.columns | right.columns
-        return Expression("", "truth", lambda c: join(left.evaluate(c), right.evaluate(c)), used)
+            self._check_kind("truth", side, word)
+        cols = left.columns | right.columns
+        return Expression("", "truth", lambda c: join(left.evaluate(c), right.evaluate(c)), cols)
 
-    def _need(self, kind: Kind, side: Expression, sign: str) -> None:
+    def _check_kind(self, kind: Kind, side: Expression, sign: str) -> None:
         if side.kind == "name":
-            raise self._unknown(side.text)
+            raise self._no_column(side.text)
         if side.kind != kind:
-            wanted = "conditions" if kind == "truth" else "numbers"
-            raise self._wrong(f"{sign!r} joins {wanted}")
+            parts = "conditions" if kind == "truth" else "numbers"
+            raise self._error(f"{sign!r} joins {parts}")
 
-    def _deeper(self, parse: Callable[[], Expression]) -> Expression:
+    def _recursion(self, parse: Callable[[], Expression]) -> Expression:
         self._depth += 1
         if self._depth > _DEPTH:
-            raise self._wrong(f"more than {_DEPTH} levels deep")
-        found = parse()
+            raise self._error(f"more than {_DEPTH} levels deep")
+        expression = parse()
         self._depth -= 1
-        return found
+        return expression
 
     def _peek(self) -> str | None:
         return self._tokens[self._place] if self._place < len(self._tokens) else None
@@ -232,31 +232,31 @@ class _Parser:
     def _next(self) -> str:
         token = self._peek()
         if token is None:
-            raise self._wrong("it ends too early")
+            raise self._error("it ends too early")
         self._place += 1
         return token
 
     def _take(self, token: str) -> bool:
-        found = self._peek() == token
-        self._place += found
-        return found
+        matches = self._peek() == token
+        self._place += matches
+        return matches
 
-    def _wrong(self, said: str) -> ProblemError:
-        return ProblemError(f'{quoted(self._text)}: {said}; write it like "time_us < 100"')
+    def _error(self, fault: str) -> ProblemError:
+        return ProblemError(f'{quoted(self._text)}: {fault}; write it like "time_us < 100"')
 
-    def _unknown(self, name: str) -> UnknownName:
+    def _no_column(self, name: str) -> UnknownName:
         return UnknownName("column", name, [*self._kinds, *SHORT])
 
 
 def _tokens(text: str) -> list[str]:
-    found, place = [], 0
+    tokens, place = [], 0
     while text[place:].strip():
         match = _TOKEN.match(text, place)
         if match is None:
-            where = text[place:].strip()[:12]
-            raise ProblemError(f'{quoted(text)} cannot be read at {where!r}; write "time_us < 100"')
-        found.append(match[0].strip())
+            rest = text[place:].strip()[:12]
+            raise ProblemError(f'{quoted(text)} cannot be read at {rest!r}; write "time_us < 100"')
+        tokens.append(match[0].strip())
         place = match.end()
-    if not found:
+    if not tokens:
         raise ProblemError('an empty condition; write one like "time_us < 100"')
-    return found
+    return tokens

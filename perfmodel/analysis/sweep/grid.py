@@ -81,15 +81,15 @@ class Grid:
         for name, values in tables.items():
             if not len(values):
                 raise ProblemError(f"the grid is empty: {name} has no value; give at least one")
-        known = self.operator.schedules
+        names = self.operator.schedules
         for schedule in self.schedules:
-            if schedule not in known:
-                said = f"it is one of {', '.join(known)}"
+            if schedule not in names:
+                hint = f"it is one of {', '.join(names)}"
                 raise ProblemError(
-                    f"schedule {schedule!r} is not known for {self.operator.name}; {said}"
+                    f"schedule {schedule!r} is not known for {self.operator.name}; {hint}"
                 )
         for item in self._multiples():
-            if self._agreeing(item) is None:
+            if self._first_pair(item) is None:
                 raise ProblemError(
                     f"the grid is empty: in every case {item.said()}; change one of them"
                 )
@@ -124,23 +124,23 @@ class Grid:
         sizes |= {name: sizes[other] for name, other in self.follows.items()}
         schedules, *codes = np.unravel_index(outer, (len(self.schedules), *kind_shape))
         kinds = dict(zip(self.kinds, codes, strict=True))
-        found: list[Group] = []
+        parts: list[Group] = []
         for rows in _runs(outer):
             first = rows[0]
-            chosen = {name: values[kinds[name][first]] for name, values in self.kinds.items()}
+            kind = {name: values[kinds[name][first]] for name, values in self.kinds.items()}
             schedule = self.schedules[schedules[first]]
-            found += self._groups(schedule, chosen, sizes, rows)
-        return Range(start, sizes, kinds, tuple(found))
+            parts += self._groups(schedule, kind, sizes, rows)
+        return Range(start, sizes, kinds, tuple(parts))
 
     def first(self, device_kinds: Mapping[str, Any], schedule: str) -> Group:
         """The first valid point with these kinds."""
-        one = {name: np.asarray(values)[:1] for name, values in self.sizes.items()}
+        point = {name: np.asarray(values)[:1] for name, values in self.sizes.items()}
         for item in self._multiples():
-            agreeing = self._agreeing(item)
-            assert agreeing is not None  # else there would be no grid
-            one |= agreeing
-        one |= {name: one[other] for name, other in self.follows.items()}
-        return next(self._groups(schedule, device_kinds, one, np.zeros(1, dtype=np.int64)))
+            pair = self._first_pair(item)
+            assert pair is not None  # else there would be no grid
+            point |= pair
+        point |= {name: point[other] for name, other in self.follows.items()}
+        return next(self._groups(schedule, device_kinds, point, np.zeros(1, dtype=np.int64)))
 
     def _groups(
         self,
@@ -150,17 +150,17 @@ class Grid:
         rows: np.ndarray,
     ) -> Iterator[Group]:
         """Rows of one kind in groups that one call predicts; invalid rows are separate groups."""
-        here = {name: values[rows] for name, values in sizes.items()}
-        wrong = self.operator.meaningless(here)
-        if wrong.any():
+        points = {name: values[rows] for name, values in sizes.items()}
+        faults = self.operator.meaningless(points)
+        if faults.any():
             reason = self.operator.multiples[0].said()
-            yield Group(rows[wrong], schedule, None, reason)
-            rows, here = rows[~wrong], {name: values[~wrong] for name, values in here.items()}
-        for index in groups(self.operator.same_call(here), rows.size) if rows.size else ():
-            picked = {name: values[index] for name, values in here.items()}
-            yield from self._made(schedule, kinds, picked, rows[index])
+            yield Group(rows[faults], schedule, None, reason)
+            rows, points = rows[~faults], {name: values[~faults] for name, values in points.items()}
+        for index in groups(self.operator.same_call(points), rows.size) if rows.size else ():
+            part = {name: values[index] for name, values in points.items()}
+            yield from self._problem_groups(schedule, kinds, part, rows[index])
 
-    def _made(
+    def _problem_groups(
         self,
         schedule: str,
         kinds: Mapping[str, Any],
@@ -175,8 +175,8 @@ class Grid:
                 yield Group(rows, schedule, None, str(error))
                 return
             for half in np.array_split(np.arange(rows.size), 2):
-                picked = {name: values[half] for name, values in sizes.items()}
-                yield from self._made(schedule, kinds, picked, rows[half])
+                part = {name: values[half] for name, values in sizes.items()}
+                yield from self._problem_groups(schedule, kinds, part, rows[half])
             return
         yield Group(rows, schedule, problem)
 
@@ -186,7 +186,7 @@ class Grid:
         pairs = self.operator.multiples
         return tuple(item for item in pairs if {item.size, item.of} <= self.sizes.keys())
 
-    def _agreeing(self, item: Multiple) -> dict[str, np.ndarray] | None:
+    def _first_pair(self, item: Multiple) -> dict[str, np.ndarray] | None:
         """The first pair of values of two sizes of which one is a multiple of the other.
 
         Pairs are checked in blocks, since all pairs of two long ranges would not fit in memory.
@@ -195,9 +195,9 @@ class Grid:
         step = max(_PAIRS // len(divisors), 1)
         for start in range(0, len(values), step):
             block = values[start : start + step]
-            good = np.argwhere(np.mod.outer(block, divisors) == 0)
-            if good.size:
-                i, j = good[0]
+            hits = np.argwhere(np.mod.outer(block, divisors) == 0)
+            if hits.size:
+                i, j = hits[0]
                 return {item.size: block[i : i + 1], item.of: divisors[j : j + 1]}
         return None
 

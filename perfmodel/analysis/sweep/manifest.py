@@ -67,46 +67,46 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
     """The manifest of a sweep's folder; raises `TableError` if it is missing or invalid."""
     path = Path(folder) / MANIFEST
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise TableError(f"{folder} holds no sweep: there is no {MANIFEST}") from None
     except RecursionError:
-        raise _unsound(path, "nested too deeply") from None
+        raise _error(path, "nested too deeply") from None
     except (OSError, ValueError) as error:
-        raise _unsound(path, str(error)) from None
-    if not isinstance(found, dict) or found.get("schema_version") != SCHEMA_VERSION:
+        raise _error(path, str(error)) from None
+    if not isinstance(document, dict) or document.get("schema_version") != SCHEMA_VERSION:
         raise TableError(f"{path}: a manifest of another version; this code reads {SCHEMA_VERSION}")
     try:
-        manifest = _Manifest.model_validate(found)
+        manifest = _Manifest.model_validate(document)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise _unsound(path, f"{where}: {first['msg'].lower()}") from None
+        place = ".".join(map(str, first["loc"]))
+        raise _error(path, f"{place}: {first['msg'].lower()}") from None
     slugs = [device.slug for device in manifest.devices]
-    points, over = divmod(manifest.points, len(slugs))
-    if over or manifest.parts != len(slugs) * math.ceil(points / manifest.chunk):
-        raise _unsound(path, "points, chunk and parts do not belong together")
+    points, rest = divmod(manifest.points, len(slugs))
+    if rest or manifest.parts != len(slugs) * math.ceil(points / manifest.chunk):
+        raise _error(path, "points, chunk and parts do not belong together")
     if len(set(slugs)) < len(slugs):
-        raise _unsound(path, "a device stands there twice")
-    return found
+        raise _error(path, "a device stands there twice")
+    return document
 
 
-def _unsound(path: Path, said: str) -> TableError:
-    return TableError(f"{path}: not a sound manifest ({' '.join(said.split())}); sweep again")
+def _error(path: Path, fault: str) -> TableError:
+    return TableError(f"{path}: not a sound manifest ({' '.join(fault.split())}); sweep again")
 
 
 def check_columns(schema: pa.Schema, manifest: dict[str, Any], path: Path) -> None:
     """Raise `TableError` unless a part's columns are those that the manifest's sweep has."""
     grid = manifest["grid"]
     kinds = {name: _kind(values) for name, values in grid["kinds"].items()}
-    wanted = dict.fromkeys((*grid["sizes"], *grid["follows"], *_NUMBERS), "number")
-    wanted |= dict.fromkeys(_TEXTS, "text") | kinds
-    found = stored_kinds(schema)
-    for name, kind in wanted.items():
-        if found.get(name) != kind:
-            has = f"is {found[name]}" if found.get(name) else "is missing"
+    columns = dict.fromkeys((*grid["sizes"], *grid["follows"], *_NUMBERS), "number")
+    columns |= dict.fromkeys(_TEXTS, "text") | kinds
+    actual = stored_kinds(schema)
+    for name, kind in columns.items():
+        if actual.get(name) != kind:
+            state = f"is {actual[name]}" if actual.get(name) else "is missing"
             raise TableError(
-                f"{path}: not a part of this sweep: column {name!r} {has}; delete it and run the "
+                f"{path}: not a part of this sweep: column {name!r} {state}; delete it and run the "
                 "same sweep again"
             )
 
@@ -119,11 +119,11 @@ def stored_kinds(schema: pa.Schema) -> dict[str, str]:
     """The kind of every column of a part: "number", "text" or "truth"; "" for any other."""
     import pyarrow as pa
 
-    def kind(of: pa.DataType) -> str:
-        if pa.types.is_dictionary(of):
-            return "text" if pa.types.is_string(of.value_type) else ""
-        if pa.types.is_boolean(of):
+    def kind(dtype: pa.DataType) -> str:
+        if pa.types.is_dictionary(dtype):
+            return "text" if pa.types.is_string(dtype.value_type) else ""
+        if pa.types.is_boolean(dtype):
             return "truth"
-        return "number" if pa.types.is_integer(of) or pa.types.is_floating(of) else ""
+        return "number" if pa.types.is_integer(dtype) or pa.types.is_floating(dtype) else ""
 
     return {field.name: kind(field.type) for field in schema}

@@ -81,9 +81,9 @@ class Sweep:
         if not self.devices:
             raise ProblemError("the grid is empty: no device is named; give one with --device")
         slugs = [device.slug for device in self.devices]
-        twice = next((slug for slug in slugs if slugs.count(slug) > 1), None)
-        if twice is not None:
-            raise ProblemError(f"device {twice} is named twice; a sweep takes each device once")
+        duplicate = next((slug for slug in slugs if slugs.count(slug) > 1), None)
+        if duplicate is not None:
+            raise ProblemError(f"device {duplicate} is named twice; a sweep takes each device once")
         if self.chunk < 1:
             raise ProblemError(f"a chunk of {self.chunk} points is none; give 1 or more")
 
@@ -117,7 +117,7 @@ class Sweep:
         """
         if not yes:
             check_cases(self.points, limit, "narrow a range, or say --yes")
-        failed: list[PerfmodelError] = []
+        errors: list[PerfmodelError] = []
         tries = [*product(self.devices, self.grid.schedules, self._kinds())]
         for device, schedule, kinds in tries:
             try:
@@ -125,9 +125,9 @@ class Sweep:
             except UnknownName:
                 raise
             except PerfmodelError as error:
-                failed.append(error)
-        if len(failed) == len(tries):
-            raise failed[0]
+                errors.append(error)
+        if len(errors) == len(tries):
+            raise errors[0]
 
     def _kinds(self) -> list[dict[str, Any]]:
         tables = self.grid.kinds
@@ -175,7 +175,7 @@ class Sweep:
             "harness": self.harness,
             **self._spread(),
             "model_hash": model_hash(),
-            "constants_hash": _hash(_told(self.constants)),
+            "constants_hash": _hash(_constants_text(self.constants)),
             "chunk": self.chunk,
             "points": self.points,
             "parts": self.parts,
@@ -183,9 +183,9 @@ class Sweep:
 
     def _spread(self) -> dict[str, Any]:
         """Placement, mesh and storage of shards, where given."""
-        mesh = {axis: list(said) for axis, said in self.mesh.items()}
-        said = {"place": dict(self.place), "mesh": mesh, "stored": dict(self.stored)}
-        return {name: value for name, value in said.items() if value}
+        mesh = {axis: list(entry) for axis, entry in self.mesh.items()}
+        options = {"place": dict(self.place), "mesh": mesh, "stored": dict(self.stored)}
+        return {name: value for name, value in options.items() if value}
 
 
 @lru_cache(maxsize=1)
@@ -199,7 +199,7 @@ def model_hash() -> str:
     return _hash(json.dumps(tables, sort_keys=True))
 
 
-def _told(constants: Constants) -> str:
+def _constants_text(constants: Constants) -> str:
     """Everything in the constants as text: values, terms left out, how runs are timed."""
     runs = {name: asdict(run) for name, run in constants.runs.items()}
     return json.dumps([constants, sorted(constants.off), runs], sort_keys=True)

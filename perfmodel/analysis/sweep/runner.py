@@ -66,14 +66,14 @@ def _run(
     progress: Progress,
 ) -> Written:
     with store.opened(sweep, folder) as todo:
-        missing = sum(sweep.part(i).stop - sweep.part(i).start for i in todo)
-        done = sweep.points - missing
+        points = sum(sweep.part(i).stop - sweep.part(i).start for i in todo)
+        done = sweep.points - points
         progress(done, sweep.points)
         for rows in write(todo):
             done += rows
             progress(done, sweep.points)
-        lacking = store.unpredicted(folder, sweep)
-    return Written(sweep.points, sweep.parts, missing, lacking)
+        failures = store.unpredicted(folder, sweep)
+    return Written(sweep.points, sweep.parts, points, failures)
 
 
 def tables(sweep: Sweep, progress: Progress = lambda done, total: None) -> Iterator[pa.Table]:
@@ -101,23 +101,23 @@ class Meter:
 
     def __call__(self, done: int, total: int) -> None:
         """Report that `done` of `total` points are finished."""
-        now = time.monotonic()
+        clock = time.monotonic()
         if self._began is None:
-            self._began = (now, done)
-            self._last = now
+            self._began = (clock, done)
+            self._last = clock
             return
-        if now - self._last < self._interval and done < total:
+        if clock - self._last < self._interval and done < total:
             return
-        self._last = now
-        self._say(self.line(done - self._began[1], now - self._began[0], done, total))
+        self._last = clock
+        self._say(self.line(done - self._began[1], clock - self._began[0], done, total))
 
     @staticmethod
     def line(fresh: int, elapsed: float, done: int, total: int) -> str:
         """The line after `fresh` new points in `elapsed` seconds, when `done` of `total` are
         finished."""
         rate = fresh / elapsed if elapsed > 0 else 0.0
-        left = f"{_span((total - done) / rate)} left" if rate > 0 else "time left unknown"
-        return f"{done / total:4.0%}  {done:,} of {total:,} points, {rate:,.0f} a second, {left}"
+        eta = f"{_span((total - done) / rate)} left" if rate > 0 else "time left unknown"
+        return f"{done / total:4.0%}  {done:,} of {total:,} points, {rate:,.0f} a second, {eta}"
 
 
 def _span(value: float) -> str:

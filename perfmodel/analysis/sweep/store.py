@@ -39,10 +39,10 @@ def opened(sweep: Sweep, folder: Path) -> Iterator[list[int]]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
-        said = f"cannot make the folder {folder}: {reason(error)}"
-        raise OutputError(f"{said}; choose another") from None
+        fault = f"cannot make the folder {folder}: {reason(error)}"
+        raise OutputError(f"{fault}; choose another") from None
     _claim(sweep, folder)
-    with _locked(folder):
+    with _lock(folder):
         _claim(sweep, folder)
         if not (folder / MANIFEST).exists():
             with replacing(folder / MANIFEST) as partial:
@@ -55,25 +55,25 @@ def _claim(sweep: Sweep, folder: Path) -> None:
     if not (folder / MANIFEST).exists():
         others = [item.name for item in folder.iterdir() if not item.name.startswith(".")]
         if others:
-            said = f"{folder} holds other files ({sorted(others)[0]})"
-            raise OutputError(f"{said}; name a new or an empty folder")
+            fault = f"{folder} holds other files ({sorted(others)[0]})"
+            raise OutputError(f"{fault}; name a new or an empty folder")
         return
     try:
-        found = read_manifest(folder)
+        old = read_manifest(folder)
     except TableError as error:
         raise OutputError(str(error)) from None
-    ours = json.loads(json.dumps(sweep.manifest()))
-    if found != ours:
-        both = ((name, found.get(name, ...), ours.get(name, ...)) for name in {**ours, **found})
-        differs = next(name for name, theirs, mine in both if theirs != mine)
+    new = json.loads(json.dumps(sweep.manifest()))
+    if old != new:
+        pairs = ((name, old.get(name, ...), new.get(name, ...)) for name in {**new, **old})
+        field = next(name for name, a, b in pairs if a != b)
         raise OutputError(
-            f"{folder} holds another sweep: its {differs} differs; name another folder, or the "
+            f"{folder} holds another sweep: its {field} differs; name another folder, or the "
             "options that it was made with"
         )
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     """Lock the folder until the end; the system releases the lock if the process dies."""
     try:
         import fcntl
@@ -83,14 +83,14 @@ def _locked(folder: Path) -> Iterator[None]:
     try:
         file = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o666)
     except OSError as error:
-        said = f"cannot write to {folder}: {reason(error)}"
-        raise OutputError(f"{said}; choose another folder") from None
+        fault = f"cannot write to {folder}: {reason(error)}"
+        raise OutputError(f"{fault}; choose another folder") from None
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            said = "another run is writing to it"
-            raise OutputError(f"{folder} is in use: {said}; wait for its end") from None
+            fault = "another run is writing to it"
+            raise OutputError(f"{folder} is in use: {fault}; wait for its end") from None
         yield
     finally:
         os.close(file)
@@ -106,10 +106,10 @@ def _rows(path: Path) -> int | None:
     import pyarrow.parquet as pq
 
     try:
-        found: int = pq.read_metadata(path).num_rows
+        rows: int = pq.read_metadata(path).num_rows
     except (*_UNREADABLE, pa.ArrowException):
         return None
-    return found
+    return rows
 
 
 def write_part(sweep: Sweep, folder: Path, i: int) -> int:
@@ -126,20 +126,20 @@ def write_part(sweep: Sweep, folder: Path, i: int) -> int:
     try:
         path.parent.mkdir(exist_ok=True)
     except OSError as error:
-        said = f"cannot make the folder {path.parent}: {reason(error)}"
-        raise OutputError(f"{said}; choose another") from None
+        fault = f"cannot make the folder {path.parent}: {reason(error)}"
+        raise OutputError(f"{fault}; choose another") from None
     with replacing(path) as partial:
         pq.write_table(
             table,
             partial,
             compression="lz4",
-            use_dictionary=[field.name for field in table.schema if _coded(field.type)],
+            use_dictionary=[field.name for field in table.schema if _is_coded(field.type)],
             row_group_size=max(table.num_rows, 1),
         )
     return part.stop - part.start
 
 
-def _coded(kind: pa.DataType) -> bool:
+def _is_coded(kind: pa.DataType) -> bool:
     """Whether a column is dictionary-encoded: text is; numbers are smaller and faster without."""
     import pyarrow as pa
 
@@ -164,13 +164,13 @@ def parts(folder: str | Path) -> Iterator[pa.Table]:
             try:
                 table = _read(path, min(chunk, points - number * chunk))
             except FileNotFoundError:
-                said = f"{path.name} of {slug} is missing; run the same sweep again to finish it"
-                raise TableError(f"{folder} is not finished: {said}") from None
+                fault = f"{path.name} of {slug} is missing; run the same sweep again to finish it"
+                raise TableError(f"{folder} is not finished: {fault}") from None
             if schema is None:
                 check_columns(table.schema, manifest, path)
                 schema = table.schema
             elif not table.schema.equals(schema):
-                raise _unsound(path, "its columns are not those of the other files")
+                raise _error(path, "its columns are not those of the other files")
             yield with_device(table, slug)
 
 
@@ -188,14 +188,14 @@ def _read(path: Path, rows: int) -> pa.Table:
     except FileNotFoundError:
         raise
     except (*_UNREADABLE, pa.ArrowException) as error:
-        raise _unsound(path, str(error)) from None
+        raise _error(path, str(error)) from None
     if table.num_rows != rows:
-        raise _unsound(path, f"{table.num_rows} rows instead of {rows}")
+        raise _error(path, f"{table.num_rows} rows instead of {rows}")
     return table
 
 
-def _unsound(path: Path, said: str) -> TableError:
-    reason = " ".join(said.split())[:160]
+def _error(path: Path, text: str) -> TableError:
+    reason = " ".join(text.split())[:160]
     return TableError(
         f"{path}: not a sound Parquet file ({reason}); delete it and run the same sweep again"
     )
@@ -215,7 +215,7 @@ def unpredicted(folder: Path, sweep: Sweep) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    found = 0
+    count = 0
     for i in range(sweep.parts):
         path = folder / sweep.part(i).path
         try:
@@ -223,10 +223,10 @@ def unpredicted(folder: Path, sweep: Sweep) -> int:
             column = metadata.schema.names.index("reason")
             groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
         except (*_UNREADABLE, pa.ArrowException) as error:
-            raise _unsound(path, str(error)) from None
+            raise _error(path, str(error)) from None
         for rows in groups:
             statistics = rows.column(column).statistics
             if statistics is None or not statistics.has_null_count:
-                raise _unsound(path, "it counts no reasons")
-            found += rows.num_rows - statistics.null_count
-    return found
+                raise _error(path, "it counts no reasons")
+            count += rows.num_rows - statistics.null_count
+    return count

@@ -33,24 +33,24 @@ def graphs(document: Document, results: Results, source: str) -> None:
             results.add_case(node["prediction"], source, f"{graph['graph']}: {node['node']}")
         results.add_table(name, graph["nodes"])
         shares = sorted(graph["by_operator_us"].items(), key=lambda item: -item[1])
-        said = ", ".join(f"{operator} {time / total:.0%}" for operator, time in shares[:3])
-        results.sentences.append(f"{name} takes {total / 1e3:.3g} ms: {said}.")
+        parts = ", ".join(f"{operator} {time / total:.0%}" for operator, time in shares[:3])
+        results.sentences.append(f"{name} takes {total / 1e3:.3g} ms: {parts}.")
 
 
 def whatifs(document: Document, results: Results, source: str) -> None:
     """Output of `perfmodel whatif`: effects on cases; new cases are added."""
     checked(document["whatif"], source)
-    known = {case_key(case["device"], case["problem"]) for case in results.cases}
+    keys = {case_key(case["device"], case["problem"]) for case in results.cases}
     for row in document["whatif"]:
         key = case_key(row["device"], row["problem"])
         if row["quantity"] is not None:
-            found = results.effects.setdefault(key, {})
-            found[row["quantity"]] = [row["halved_us"], row["after_us"]]
+            effects = results.effects.setdefault(key, {})
+            effects[row["quantity"]] = [row["halved_us"], row["after_us"]]
             results.quantities.setdefault(row["quantity"], row["what_if"].removesuffix(" x2"))
-        if key not in known:
-            known.add(key)
-            plain = {name: row[name] for name in ("device", "problem", "time_us", "limiter")}
-            results.add_case({"algorithm": "", **plain}, source)
+        if key not in keys:
+            keys.add(key)
+            members = {name: row[name] for name in ("device", "problem", "time_us", "limiter")}
+            results.add_case({"algorithm": "", **members}, source)
     results.add_table(f"what-ifs ({source})", document["whatif"])
 
 
@@ -79,10 +79,10 @@ def swept(document: Document, results: Results, source: str) -> None:
         return
     checked(document["rows"], source, needed=("device", "time_us"))
     for row in document["rows"]:
-        results.add_case(_from_sweep(row, str(document.get("operator", ""))), source)
+        results.add_case(_prediction(row, str(document.get("operator", ""))), source)
 
 
-def _from_sweep(row: Document, operator: str) -> dict[str, Any]:
+def _prediction(row: Document, operator: str) -> dict[str, Any]:
     """A sweep's flat row as a prediction."""
     prefixes = ("bytes_", "flops_", "tile_")
     problem = {
@@ -90,7 +90,7 @@ def _from_sweep(row: Document, operator: str) -> dict[str, Any]:
         for name, value in row.items()
         if name not in _NO_PROBLEM and not name.startswith(prefixes)
     }
-    flops, moved = (
+    flops, traffic = (
         {name.removeprefix(prefix): row[name] for name in row if name.startswith(prefix)}
         for prefix in ("flops_", "bytes_")
     )
@@ -100,8 +100,8 @@ def _from_sweep(row: Document, operator: str) -> dict[str, Any]:
         "algorithm": operator,
         "problem": problem,
         "flops": flops,
-        "bytes": {name: value for name, value in moved.items() if value is not None},
-        "arithmetic_intensity": {name: work / value for name, value in moved.items() if value},
+        "bytes": {name: value for name, value in traffic.items() if value is not None},
+        "arithmetic_intensity": {name: work / value for name, value in traffic.items() if value},
     }
 
 

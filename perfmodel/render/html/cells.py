@@ -28,8 +28,8 @@ def check(
         for key in needed:
             value = row.get(key)
             if value is None or (has_unit(key) and _is_number(value) and not value > 0):
-                said = "empty" if value is None else f"{value!r}, not above zero"
-                raise _fault(source, i, key, said)
+                fault = "empty" if value is None else f"{value!r}, not above zero"
+                raise _fault(source, i, key, fault)
         for key, value in row.items():
             if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
                 check(value, f"{source}: row {i}, {key}", own=own)
@@ -44,5 +44,5 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _fault(source: str, row: int, column: str, said: str) -> TableError:
-    return TableError(f"{source}: row {row}, column {column}: {said}; mend that cell, or drop it")
+def _fault(source: str, row: int, column: str, fault: str) -> TableError:
+    return TableError(f"{source}: row {row}, column {column}: {fault}; mend that cell, or drop it")

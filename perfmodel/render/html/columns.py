@@ -49,8 +49,8 @@ class Column:
 
     def as_dict(self) -> dict[str, Any]:
         """The column in the page's data."""
-        found = {"key": self.key, "header": self.header, "kind": self.kind}
-        return {**found, "hidden": True} if self.hidden else found
+        members = {"key": self.key, "header": self.header, "kind": self.kind}
+        return {**members, "hidden": True} if self.hidden else members
 
 
 def has_unit(key: str) -> bool:
@@ -69,7 +69,7 @@ def header_of(key: str) -> str:
         return key.removesuffix("_gb_per_s").replace("_", " ") + " bandwidth"
     bare = key if "_per_s" in key else _UNIT.sub("", key)
     words = bare.replace("_per_", "/").replace("_", " ").strip() or key
-    return _SHORT.sub(lambda found: found[0].upper(), words)
+    return _SHORT.sub(lambda match: match[0].upper(), words)
 
 
 def column(key: str, values: Iterable[Any], header: str = "") -> Column:
@@ -95,24 +95,24 @@ def columns(
     """
     keys = dict.fromkeys(key for row in rows for key in row)
     order = [*(key for key in first if key in keys), *(key for key in keys if key not in first)]
-    found = []
+    fields = []
     for key in order:
         values = [row.get(key) for row in rows]
-        if (left_out and re.search(left_out, key)) or all(one in (None, "") for one in values):
+        if (left_out and re.search(left_out, key)) or all(v in (None, "") for v in values):
             continue
-        one = column(key, values, (headers or {}).get(key, ""))
-        alike = len(rows) >= _COMMON and len(set(map(str, values))) == 1
-        setting = one.kind == "text" or isinstance(values[0], int)
-        found.append(replace(one, hidden=alike and setting))
-    return found
+        field = column(key, values, (headers or {}).get(key, ""))
+        constant = len(rows) >= _COMMON and len(set(map(str, values))) == 1
+        setting = field.kind == "text" or isinstance(values[0], int)
+        fields.append(replace(field, hidden=constant and setting))
+    return fields
 
 
 def telling(rows: Sequence[Mapping[str, Any]], keys: Sequence[str], most: int = 60) -> list[str]:
     """Keys that distinguish rows, without redundant ones, up to `most` values."""
-    found: dict[tuple[int, ...], str] = {}
+    by_groups: dict[tuple[int, ...], str] = {}
     for key in keys:
-        seen: dict[str, int] = {}
-        groups = tuple(seen.setdefault(str(row.get(key) or ""), len(seen)) for row in rows)
-        if 1 < len(seen) <= most:
-            found.setdefault(groups, key)
-    return list(found.values())
+        indices: dict[str, int] = {}
+        groups = tuple(indices.setdefault(str(row.get(key) or ""), len(indices)) for row in rows)
+        if 1 < len(indices) <= most:
+            by_groups.setdefault(groups, key)
+    return list(by_groups.values())

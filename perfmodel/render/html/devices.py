@@ -33,25 +33,25 @@ def described(slug: str, types: Sequence[str]) -> dict[str, Any] | None:
         device = load(slug)
     except PerfmodelError:
         return None
-    known = [name for name in types if name in device.matrix_types]
+    names = [name for name in types if name in device.matrix_types]
     return {
         "name": device.name,
-        "facts": list(_facts(device, known)),
-        **_roofs(device, known),
+        "facts": list(_facts(device, names)),
+        **_roofs(device, names),
     }
 
 
 def _roofs(device: Device, types: Sequence[str]) -> dict[str, Any]:
-    there = [level for level in (*LEVELS, *LINKS) if device.level(level) is not None]
+    levels = [level for level in (*LEVELS, *LINKS) if device.level(level) is not None]
     try:
-        found = roofs(device, types or device.matrix_types[:1], there)
+        bounds = roofs(device, types or device.matrix_types[:1], levels)
     except PerfmodelError:
         return {"levels": {}, "matrix": [], "vector": [], "missing": []}
     return {
-        "levels": {level: _roof(roof) for level, roof in found.levels.items()},
-        "matrix": [_roof(roof) for roof in found.matrix],
-        "vector": [_roof(roof) for roof in found.vector],
-        "missing": list(found.missing),
+        "levels": {level: _roof(roof) for level, roof in bounds.levels.items()},
+        "matrix": [_roof(roof) for roof in bounds.matrix],
+        "vector": [_roof(roof) for roof in bounds.vector],
+        "missing": list(bounds.missing),
     }
 
 
@@ -66,14 +66,14 @@ def _roof(roof: Roof) -> dict[str, Any]:
 
 
 def _facts(device: Device, types: Sequence[str]) -> Iterator[dict[str, Any]]:
-    wanted = {
+    labels = {
         **_FACTS,
         **{f"compute.matrix.{name}": f"{name} matrix" for name in types},
         **{f"measured.matrix.{name}": f"{name} matrix, measured" for name in types},
         "compute.vector.fp32": "fp32 vector",
     }
     facts = {".".join(path): fact for path, fact in walk(device)}
-    for path, label in wanted.items():
+    for path, label in labels.items():
         fact = facts.get(path)
         if fact is not None:
             yield {

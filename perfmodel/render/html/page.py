@@ -45,7 +45,9 @@ def render(
 ) -> str:
     """The page as HTML; the same bytes for the same results."""
     style = _asset("style.css")
-    script = "\n".join(["(() => {", '"use strict";', *map(_script, SCRIPTS), "})();"])
+    script = "\n".join(
+        ["(() => {", '"use strict";', *(_asset(f"{name}.js") for name in SCRIPTS), "})();"]
+    )
     policy = "; ".join(
         [
             "default-src 'none'",
@@ -69,94 +71,94 @@ def data(
     results: Results, title: str, command: str, explorer: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Everything that the scripts show."""
-    every = replace(results, cases=[*results.cases, *results.derived()])
+    contents = replace(results, cases=[*results.cases, *results.derived()])
     sections, late = results.sections(late=False), results.sections(late=True)
     cases = [
         {
             **case,
             "key": case_key(case["device"], case["problem"]),
             "compute_type": _type(case),
-            **_counted(case),
+            **_work(case),
         }
-        for case in every.cases
+        for case in contents.cases
     ]
     types = list(dict.fromkeys(case["compute_type"] for case in cases if case["compute_type"]))
-    known = {slug: devices.described(slug, types) for slug in every.devices}
+    specs = {slug: devices.described(slug, types) for slug in contents.devices}
     for case in cases:  # rows of a sweep lack their device's names of levels
-        levels = (known[case["device"]] or {}).get("levels", {})
+        levels = (specs[case["device"]] or {}).get("levels", {})
         case["levels"] = {**{name: roof["name"] for name, roof in levels.items()},
                           **(case.get("levels") or {})}  # fmt: skip
-    sections, late = ([_named(one, known) for one in some] for some in (sections, late))
-    assumed = Counter(said for case in results.cases for said in case.get("assumptions") or ())
+    sections, late = ([_section(s, specs) for s in group] for group in (sections, late))
+    counts = Counter(text for case in results.cases for text in case.get("assumptions") or ())
     for section in (*sections, *late):
-        assumed.update(section.assumptions)
-    told = [said for section in (*sections, *late) for said in section.sentences]
+        counts.update(section.assumptions)
+    sentences = [text for section in (*sections, *late) for text in section.sentences]
     return {
         "title": title,
         "command": command,
         "sentences": [
             *summary.sentences([case for case in cases if not case.get("part_of")]),
-            *told,
+            *sentences,
             *results.sentences,
         ],
-        "devices": {slug: found for slug, found in known.items() if found is not None},
-        "unknown_devices": [slug for slug, found in known.items() if found is None],
+        "devices": {slug: spec for slug, spec in specs.items() if spec is not None},
+        "unknown_devices": [slug for slug, spec in specs.items() if spec is None],
         "cases": cases,
         "sections": [section.as_dict() for section in sections],
         "late_sections": [section.as_dict() for section in late],
         "tables": [section.as_dict() for section in results.tables],
         "effects": results.effects,
         "quantities": results.quantities,
-        "assumptions": [{"text": said, "count": count} for said, count in assumed.most_common()],
+        "assumptions": [{"text": text, "count": count} for text, count in counts.most_common()],
         "terms": ABOUT,
         "explorer": explorer,
     }
 
 
-def _counted(case: Mapping[str, Any]) -> dict[str, Any]:
+def _work(case: Mapping[str, Any]) -> dict[str, Any]:
     """The operations that a case's rate counts, and its intensities by the same operations."""
     work = counted_work(case.get("useful_flops"), case.get("flops") or {})
-    moved = case.get("bytes") or {}
-    intensity = {level: work / size for level, size in moved.items() if size and work}
+    traffic = case.get("bytes") or {}
+    intensity = {level: work / size for level, size in traffic.items() if size and work}
     return {"work": work, "arithmetic_intensity": intensity}
 
 
-def _named(section: Section, known: Mapping[str, Any]) -> Section:
+def _section(section: Section, specs: Mapping[str, Any]) -> Section:
     """The section with each row's limiter, if it is a memory level, by the device's name for it."""
     rows: list[Row] = []
     for row in section.rows:
-        levels = (known.get(str(row.get("device"))) or {}).get("levels", {})
+        levels = (specs.get(str(row.get("device"))) or {}).get("levels", {})
         level = levels.get(row.get("limiter"))
-        own = level is not None and row["limiter"] in OWN
-        rows.append({**row, "limiter": level["name"]} if own else row)
+        local = level is not None and row["limiter"] in OWN
+        rows.append({**row, "limiter": level["name"]} if local else row)
     return replace(section, rows=rows)
 
 
 def _type(case: Mapping[str, Any]) -> str | None:
     """The type whose matrix rate applies to a case, if its problem has one."""
-    found = ELEMENTS.get(str(case["problem"].get("dtype")))
-    return None if found is None else found.compute
+    element = ELEMENTS.get(str(case["problem"].get("dtype")))
+    return None if element is None else element.compute
 
 
 def as_json(value: Any) -> str:
     """JSON that contains neither `</script>` nor an HTML comment."""
-    text = json.dumps(_brief(value), allow_nan=False, separators=(",", ":"), ensure_ascii=True)
+    text = json.dumps(_json_value(value), allow_nan=False, separators=(",", ":"), ensure_ascii=True)
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
 
 
-def _brief(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """`value` without empty members, numbers to six digits, null for what is not finite."""
     if isinstance(value, Mapping):
-        return {str(key): _brief(item) for key, item in value.items() if item is not None}
+        return {str(key): _json_value(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):
-        return [_brief(item) for item in value]
+        return [_json_value(item) for item in value]
     if isinstance(value, float):
         if not math.isfinite(value):
             return None
-        short = float(f"{value:.6g}")
-        return int(short) if short.is_integer() and abs(short) < _WHOLE else short
+        number = float(f"{value:.6g}")
+        return int(number) if number.is_integer() and abs(number) < _WHOLE else number
     return value
 
 
@@ -167,7 +169,3 @@ def _hash(text: str) -> str:
 
 def _asset(name: str) -> str:
     return files("perfmodel.render.html").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _script(name: str) -> str:
-    return _asset(f"{name}.js")

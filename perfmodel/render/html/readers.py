@@ -77,25 +77,25 @@ def read(path: str, results: Results) -> None:
 
 def add(document: Json, results: Results, source: str) -> None:
     """Add the contents of a document. Raises `TableError` if it has no results."""
-    known = [member for member in READERS if member in document]
+    kinds = [member for member in READERS if member in document]
     try:
-        for member in known:
+        for member in kinds:
             READERS[member](document, results, source)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
-        said = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise TableError(f"{source}: {known[0]} are not as perfmodel writes them: {said}") from None
-    if known:
+        text = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise TableError(f"{source}: {kinds[0]} are not as perfmodel writes them: {text}") from None
+    if kinds:
         return
     tables = {name: rows for name, rows in document.items() if _is_table(rows)}
-    shown = [name for name, rows in tables.items() if _is_kind(name, rows)]
+    matches = [name for name, rows in tables.items() if _is_kind(name, rows)]
     if not tables:
         names = ", ".join(sorted({*READERS, *(name for name in KINDS if " " not in name)}))
         raise TableError(f"{source}: holds none of {names}, and no table; {_SAYS}")
-    for name in shown:
+    for name in matches:
         head = {key: value for key, value in document.items() if key != name}
         cells.check(tables[name], source, own=not KINDS[name].late)
         results.add_document(name, Document(source, tables[name], head))
-    for name in () if shown else tables:
+    for name in () if matches else tables:
         results.add_table(f"{name} ({source})", tables[name])
 
 
@@ -115,8 +115,8 @@ def _text(path: str) -> str:
         with opened(path) as file:
             return file.read().decode("utf-8")
     except (OSError, EOFError, zlib.error) as error:
-        said = reason(error) if isinstance(error, OSError) else "cut short"
-        raise TableError(f"cannot read {path}: {said}") from None
+        cause = reason(error) if isinstance(error, OSError) else "cut short"
+        raise TableError(f"cannot read {path}: {cause}") from None
     except UnicodeDecodeError:
         raise TableError(f"{path}: not UTF-8 text; {_SAYS}") from None
 
@@ -128,12 +128,12 @@ def _csv(text: str, results: Results, source: str) -> None:
         raise TableError(f"{source}: no row below the header, so there is nothing to report")
     header = rows[0].keys()
     values = [{name: _value(cell) for name, cell in row.items() if name} for row in rows]
-    found = of_header(header)
-    if found is not None:
-        cells.check(values, source, own=not KINDS[found].late)
-        results.add_document(found, Document(source, values))
+    kind = of_header(header)
+    if kind is not None:
+        cells.check(values, source, own=not KINDS[kind].late)
+        results.add_document(kind, Document(source, values))
     elif {"algorithm", "time_us", "device"} <= header:
-        cases = [{"problem": {}, **_nested(row)} for row in values]
+        cases = [{"problem": {}, **_prediction(row)} for row in values]
         casereaders.checked(cases, source)
         for case in cases:
             results.add_case(case, source)
@@ -141,18 +141,18 @@ def _csv(text: str, results: Results, source: str) -> None:
         results.add_table(source, values)
 
 
-def _nested(row: Mapping[str, Any]) -> dict[str, Any]:
+def _prediction(row: Mapping[str, Any]) -> dict[str, Any]:
     """A flat row with the members of predictions nested again."""
-    found: dict[str, Any] = {}
-    inside: dict[str, dict[str, Any]] = {}
+    members: dict[str, Any] = {}
+    groups: dict[str, dict[str, Any]] = {}
     for name, value in row.items():
-        outer = next((key for key in _NESTED if name.startswith(f"{key}_")), None)
-        if outer is None:
-            found[name] = value
+        group = next((key for key in _NESTED if name.startswith(f"{key}_")), None)
+        if group is None:
+            members[name] = value
         elif value is not None:
-            inside.setdefault(outer, {})[name.removeprefix(f"{outer}_")] = value
-    assumed = str(found.get("assumptions") or "")
-    return {**found, **inside, "assumptions": [said for said in assumed.split("; ") if said]}
+            groups.setdefault(group, {})[name.removeprefix(f"{group}_")] = value
+    text = str(members.get("assumptions") or "")
+    return {**members, **groups, "assumptions": [line for line in text.split("; ") if line]}
 
 
 def _value(cell: str | Iterable[str] | None) -> Any:

@@ -42,9 +42,9 @@ class Results:
 
     def add_document(self, kind: str, document: Document) -> None:
         """Add a document of a kind. Raises `ProblemError` beyond `MOST` rows of that kind."""
-        known = self.documents.setdefault(kind, [])
-        _room(sum(len(one.rows) for one in (*known, document)), f"rows of {kind}")
-        known.append(document)
+        documents = self.documents.setdefault(kind, [])
+        _room(sum(len(d.rows) for d in (*documents, document)), f"rows of {kind}")
+        documents.append(document)
 
     def add_run(self, row: Mapping[str, Any]) -> None:
         """Add a measured run of an operator with its prediction. Raises what `add_document`
@@ -58,13 +58,13 @@ class Results:
     @property
     def runs(self) -> list[Mapping[str, Any]]:
         """Measured runs of operators, as `compare --output` writes them."""
-        return [row for one in self.documents.get(RUNS, ()) for row in one.rows]
+        return [row for d in self.documents.get(RUNS, ()) for row in d.rows]
 
     @property
     def devices(self) -> list[str]:
         """Devices of cases and rows, each once."""
-        documents = (one for found in self.documents.values() for one in found)
-        rows = (*self.cases, *(row for one in documents for row in one.rows))
+        documents = (d for group in self.documents.values() for d in group)
+        rows = (*self.cases, *(row for d in documents for row in d.rows))
         return list(dict.fromkeys(str(row["device"]) for row in rows if row.get("device")))
 
     @property
@@ -81,7 +81,7 @@ class Results:
             section
             for name, documents in self.documents.items()
             if KINDS[name].late == late
-            for section in _made(name, documents, KINDS[name].sections)
+            for section in _output(name, documents, KINDS[name].sections)
         ]
 
     def derived(self) -> list[dict[str, Any]]:
@@ -89,11 +89,11 @@ class Results:
         return [
             case
             for name, documents in self.documents.items()
-            for case in _made(name, documents, KINDS[name].cases)
+            for case in _output(name, documents, KINDS[name].cases)
         ]
 
 
-def _made(
+def _output(
     name: str,
     documents: Sequence[Document],
     make: Callable[[Sequence[Document]], Iterable[Made]] | None,
@@ -102,9 +102,9 @@ def _made(
     try:
         return [] if make is None else list(make(documents))
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-        said = f"no {error}" if isinstance(error, KeyError) else str(error)
-        sources = ", ".join(dict.fromkeys(one.source for one in documents))
-        raise TableError(f"{sources}: {name} are not as perfmodel writes them: {said}") from None
+        fault = f"no {error}" if isinstance(error, KeyError) else str(error)
+        sources = ", ".join(dict.fromkeys(d.source for d in documents))
+        raise TableError(f"{sources}: {name} are not as perfmodel writes them: {fault}") from None
 
 
 def case_key(device: Any, problem: Mapping[str, Any]) -> str:

@@ -39,12 +39,12 @@ def headline(results: Results) -> str:
         spoken(operator, fields) for operator, fields in shared_problems(results.cases).items()
     ]
     for name, documents in results.documents.items():
-        networks = [row.get("network") for one in documents for row in one.rows]
-        of = listed(list(dict.fromkeys(str(name) for name in networks if name)), 40)
+        networks = [row.get("network") for d in documents for row in d.rows]
+        names = listed(list(dict.fromkeys(str(name) for name in networks if name)), 40)
         subject = _SUBJECTS.get(name, name)
-        subjects.append(f"{subject} of {of}" if of else subject)
-    on = listed(results.devices, 60)
-    return "; ".join(subjects[:3]) + (f" on {on}" if on else "") if subjects else ""
+        subjects.append(f"{subject} of {names}" if names else subject)
+    devices = listed(results.devices, 60)
+    return "; ".join(subjects[:3]) + (f" on {devices}" if devices else "") if subjects else ""
 
 
 def _count(number: int, what: str) -> str:
@@ -61,8 +61,8 @@ def _cases(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if times:
         low, high = (seconds(value / 1e6) for value in (min(times), max(times)))
         span = f", from {low} to {high}" if low != high else f", {low}"
-    of = f" of {names}" if names else ""
-    yield f"{_count(len(cases), 'prediction')}{of} on {_count(devices, 'device')}{span}."
+    suffix = f" of {names}" if names else ""
+    yield f"{_count(len(cases), 'prediction')}{suffix} on {_count(devices, 'device')}{span}."
 
 
 def shared_problems(cases: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -73,10 +73,10 @@ def shared_problems(cases: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, A
     return {
         operator: {
             name: value
-            for name, value in each[0].items()
-            if all(name in other and other[name] == value for other in each)
+            for name, value in group[0].items()
+            if all(name in p and p[name] == value for p in group)
         }
-        for operator, each in problems.items()
+        for operator, group in problems.items()
     }
 
 
@@ -97,12 +97,12 @@ def _word(value: Any) -> str:
 
 def _limiters(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for device in dict.fromkeys(case["device"] for case in cases):
-        mine = [case for case in cases if case["device"] == device and case.get("limiter")]
-        if not mine:
+        group = [case for case in cases if case["device"] == device and case.get("limiter")]
+        if not group:
             continue
-        counts = Counter(_limiter(case) for case in mine)
-        said = ", ".join(f"{name} {count}" for name, count in counts.most_common())
-        yield f"On {device}, cases are limited by: {said}."
+        counts = Counter(_limiter(case) for case in group)
+        text = ", ".join(f"{name} {count}" for name, count in counts.most_common())
+        yield f"On {device}, cases are limited by: {text}."
 
 
 def _limiter(case: Mapping[str, Any]) -> str:
@@ -117,16 +117,16 @@ def _faster(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Speed-up of the fastest device on the cases that all devices ran."""
     times: dict[str, dict[str, float]] = {}
     for case in cases:
-        same = f"{case['algorithm']} {case.get('schedule')} {sorted(case['problem'].items())}"
+        key = f"{case['algorithm']} {case.get('schedule')} {sorted(case['problem'].items())}"
         if case.get("time_us"):
-            times.setdefault(case["device"], {})[same] = case["time_us"]
+            times.setdefault(case["device"], {})[key] = case["time_us"]
     common = set.intersection(*map(set, times.values())) if len(times) > 1 else set()
     if not common:
         return
-    order = sorted(times, key=lambda device: sum(times[device][same] for same in common))
+    order = sorted(times, key=lambda device: sum(times[device][key] for key in common))
     first = times[order[0]]
     for device in order[1:]:
-        ratio = float(np.median([times[device][same] / first[same] for same in common]))
+        ratio = float(np.median([times[device][key] / first[key] for key in common]))
         yield (
             f"{order[0]} takes 1/{ratio:.2f} of the time of {device} "
             f"(median of {_count(len(common), 'case')} that both ran)."
@@ -134,7 +134,7 @@ def _faster(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _rooms(cases: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    beyond = sum(case.get("fits") is False for case in cases)
-    if beyond:
-        need = "needs" if beyond == 1 else "need"
-        yield f"{_count(beyond, 'case')} {need} more memory than the device has: not runnable."
+    count = sum(case.get("fits") is False for case in cases)
+    if count:
+        need = "needs" if count == 1 else "need"
+        yield f"{_count(count, 'case')} {need} more memory than the device has: not runnable."

@@ -39,25 +39,25 @@ def resolve(
     name gets the nearest kernel. A kernel that does not exist for the device falls back as its
     library does. Raises `PerfmodelError` where no kernel computes the operator.
     """
-    said: list[str] = []
-    chosen = _named(op, implementation, dtype, variant, said)
-    if chosen is None:
-        chosen = usual(op, dtype, machine)
+    assumptions: list[str] = []
+    kernel = _named_kernel(op, implementation, dtype, variant, assumptions)
+    if kernel is None:
+        kernel = usual(op, dtype, machine)
         if implementation and is_known(op, implementation):
-            said.append(f"{implementation!r}{_UNMET}{dtype}: {chosen.name} taken")
-    if isinstance(chosen, AttentionFacts) and machine.device.kind == "cpu":
+            assumptions.append(f"{implementation!r}{_UNMET}{dtype}: {kernel.name} taken")
+    if isinstance(kernel, AttentionFacts) and machine.device.kind == "cpu":
         # No library runs a GPU's tiles on a CPU.
-        chosen = chosen if chosen.schedule == "standard" else kernel_facts(_BLOCKED)
-    chosen = _running(chosen, machine, implementation, said)
-    others = chosen.other_dims if isinstance(chosen, AttentionFacts) else None
-    if others is not None and head_dim not in (0, *chosen.head_dims):
-        chosen = _running(kernel_facts(others), machine)
-    if batched and isinstance(chosen, GemmFacts) and chosen.batched is not None:
-        chosen = _running(kernel_facts(chosen.batched), machine)
-    if decode and isinstance(chosen, AttentionFacts) and chosen.decoder is not None:
-        chosen = _running(kernel_facts(chosen.decoder), machine)
+        kernel = kernel if kernel.schedule == "standard" else kernel_facts(_BLOCKED)
+    kernel = _device_kernel(kernel, machine, implementation, assumptions)
+    others = kernel.other_dims if isinstance(kernel, AttentionFacts) else None
+    if others is not None and head_dim not in (0, *kernel.head_dims):
+        kernel = _device_kernel(kernel_facts(others), machine)
+    if batched and isinstance(kernel, GemmFacts) and kernel.batched is not None:
+        kernel = _device_kernel(kernel_facts(kernel.batched), machine)
+    if decode and isinstance(kernel, AttentionFacts) and kernel.decoder is not None:
+        kernel = _device_kernel(kernel_facts(kernel.decoder), machine)
     caller = caller_of(op, implementation, dtype, machine.architecture.instruction)
-    return replace(chosen, caller=caller), tuple(said)
+    return replace(kernel, caller=caller), tuple(assumptions)
 
 
 def unmet(implementation: str | None, said: tuple[str, ...]) -> str | None:
@@ -65,8 +65,8 @@ def unmet(implementation: str | None, said: tuple[str, ...]) -> str | None:
     return next((line for line in said if line.startswith(f"{implementation!r}{_UNMET}")), None)
 
 
-def _named(
-    op: str, implementation: str | None, dtype: str, variant: str, said: list[str]
+def _named_kernel(
+    op: str, implementation: str | None, dtype: str, variant: str, assumptions: list[str]
 ) -> KernelFacts | None:
     """The kernel of the operator that a name means; None where there is none.
 
@@ -74,21 +74,21 @@ def _named(
     """
     if not implementation:
         return None
-    found = find(implementation)
-    if found is None or not found.computes(dtype, variant):
-        found = matching(op, implementation, dtype, variant) or found
-    if found is None:
+    kernel = find(implementation)
+    if kernel is None or not kernel.computes(dtype, variant):
+        kernel = matching(op, implementation, dtype, variant) or kernel
+    if kernel is None:
         return None
-    if found.name != implementation and is_known(op, implementation):
-        said.append(f"implementation {implementation!r} modelled as {found.name}")
-    return found if found.operator in computed_by(op) else None
+    if kernel.name != implementation and is_known(op, implementation):
+        assumptions.append(f"implementation {implementation!r} modelled as {kernel.name}")
+    return kernel if kernel.operator in computed_by(op) else None
 
 
-def _running(
+def _device_kernel(
     kernel: KernelFacts,
     machine: Machine,
     implementation: str | None = None,
-    said: list[str] | None = None,
+    assumptions: list[str] | None = None,
 ) -> Any:
     """The kernel, or its fallback where it does not exist for the device.
 
@@ -96,13 +96,13 @@ def _running(
     that does not quantise activations is given them by the kernel's quantiser: the caller's.
     """
     while not kernel.runs_on.allows(machine.architecture) and kernel.fallback is not None:
-        if said is not None and (kernel.name == implementation or not kernel.dispatches):
-            where = machine.device.slug
-            said.append(f"{kernel.name} does not run on {where}; {kernel.fallback} taken")
-        other = kernel_facts(kernel.fallback)
-        if isinstance(other, GemmFacts) and isinstance(kernel, GemmFacts) and not other.quantises:
-            other = replace(other, quantises=kernel.quantises, quantiser=kernel.quantiser)
-        kernel = other
+        if assumptions is not None and (kernel.name == implementation or not kernel.dispatches):
+            slug = machine.device.slug
+            assumptions.append(f"{kernel.name} does not run on {slug}; {kernel.fallback} taken")
+        spare = kernel_facts(kernel.fallback)
+        if isinstance(spare, GemmFacts) and isinstance(kernel, GemmFacts) and not spare.quantises:
+            spare = replace(spare, quantises=kernel.quantises, quantiser=kernel.quantiser)
+        kernel = spare
     return kernel
 
 
@@ -112,8 +112,8 @@ def usual(op: str, dtype: str, machine: Machine) -> Any:
     last = None
     for entry in usual_kernels():
         kernel = kernel_facts(entry.kernel)
-        asked = kernel.operator in computed_by(op) and dtype in (entry.formats or (dtype,))
-        if not asked:
+        serves = kernel.operator in computed_by(op) and dtype in (entry.formats or (dtype,))
+        if not serves:
             continue
         if kernel.runs_on.allows(machine.architecture):
             return kernel

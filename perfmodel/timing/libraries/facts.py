@@ -49,12 +49,12 @@ class RunsOn:
 
     def allows(self, architecture: Architecture) -> bool:
         """Whether the kernel exists for an architecture."""
-        asked = (
+        conditions = (
             (self.instruction, architecture.instruction),
             (self.copies, architecture.copies),
             (self.architecture, architecture.name),
         )
-        return all(not known or has in known for known, has in asked)
+        return all(not known or has in known for known, has in conditions)
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ class AttentionFacts(MatrixFacts):
         """
         names = ("tiles", "decode", "narrow", "windowed", "narrow_decode", "sliced")
         menus: dict[str, Any] = {name: getattr(self, name) for name in names}
-        halves: dict[str, Any] = {name: _halved(menu) for name, menu in menus.items() if menu}
+        halves: dict[str, Any] = {name: _longer_menus(menu) for name, menu in menus.items() if menu}
         return replace(self, **halves)
 
     def first_fitting(
@@ -322,19 +322,19 @@ class AttentionFacts(MatrixFacts):
         return next((tile for tile in menu if held(tile) <= capacity), menu[-1])
 
 
-def _halved(menus: Menus) -> Menus:
+def _longer_menus(menus: Menus) -> Menus:
     """Menus with one more tile: the last one with half the keys, or with half the rows if it has
     more rows."""
-    found = {}
+    halves = {}
     for dim, menu in menus.items():
         rows, keys, threads = menu[-1]
         if max(rows, keys) <= _LEAST:
-            found[dim] = menu
+            halves[dim] = menu
             continue
         taller = rows > keys
         half = (max(rows // 2, _LEAST), keys) if taller else (rows, max(keys // 2, _LEAST))
-        found[dim] = (*menu, (*half, max(threads // 2 if taller else threads, 64)))
-    return found
+        halves[dim] = (*menu, (*half, max(threads // 2 if taller else threads, 64)))
+    return halves
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,48 +52,48 @@ def load() -> Mapping[str, Document]:
     Raises `PerfmodelError` where one is missing or damaged.
     """
     try:
-        listed = sorted(item.name for item in FOLDER.iterdir() if item.name.endswith(".yaml"))
+        names = sorted(item.name for item in FOLDER.iterdir() if item.name.endswith(".yaml"))
     except OSError:
-        listed = []
-    found = {}
-    for name in listed:
+        names = []
+    documents = {}
+    for name in names:
         try:
             parts = yamltable.read(FOLDER / name)
         except (OSError, ValueError) as error:
             line = " ".join(str(error).split())
             raise PerfmodelError(f"{name}: cannot be read ({line}); reinstall perfmodel") from None
-        found[name.removesuffix(".yaml")] = Document(name.removesuffix(".yaml"), name, parts)
-    if NAMES not in found or len(found) == 1:
+        documents[name.removesuffix(".yaml")] = Document(name.removesuffix(".yaml"), name, parts)
+    if NAMES not in documents or len(documents) == 1:
         raise PerfmodelError(f"{FOLDER}: there are no files of facts; reinstall perfmodel")
-    return found
+    return documents
 
 
 @lru_cache(maxsize=1)
 def brought() -> tuple[Document, ...]:
     """The files of other packages and of the user's folders; broken ones are left out."""
-    found = []
+    files = []
     for point, path in plugins.brought(GROUP):
         try:
-            found.append(document(Path(os.fspath(path() if callable(path) else path)), point.name))
+            files.append(document(Path(os.fspath(path() if callable(path) else path)), point.name))
         except Exception as error:  # anything may go wrong in another package
             plugins.leave_out(point, error)
-    own = plugins.files(plugins.folders(GROUP))
-    return (*found, *plugins.readable(own, lambda path: document(path, path.stem)))
+    paths = plugins.files(plugins.folders(GROUP))
+    return (*files, *plugins.readable(paths, lambda path: document(path, path.stem)))
 
 
 def document(path: Path, name: str) -> Document:
     """A file of facts; raises `PerfmodelError` where it cannot be read or has no kernels."""
     try:
-        found = Document(name, str(path), yamltable.read(path))
+        file = Document(name, str(path), yamltable.read(path))
     except (OSError, ValueError) as error:
         line = " ".join(str(error).split())
         raise PerfmodelError(f"{path}: cannot be read ({line}); repair the file") from None
-    if not isinstance(found.parts, Mapping) or not isinstance(found.parts.get("kernels"), Mapping):
-        raise found.error("it has no kernels; add kernels: {name: {operator: ..., ...}}")
-    for key in found.parts:
+    if not isinstance(file.parts, Mapping) or not isinstance(file.parts.get("kernels"), Mapping):
+        raise file.error("it has no kernels; add kernels: {name: {operator: ..., ...}}")
+    for key in file.parts:
         if key not in _PARTS:
-            raise found.error(f"no such key as {key}", nearest(str(key), _PARTS))
-    return found
+            raise file.error(f"no such key as {key}", nearest(str(key), _PARTS))
+    return file
 
 
 @lru_cache(maxsize=1)
@@ -106,14 +106,14 @@ def shipped() -> Mapping[str, KernelFacts]:
 def kernels() -> Mapping[str, KernelFacts]:
     """All kernels by name, those of other packages included; packages with wrong facts are left
     out."""
-    others, known = brought(), entries(load().values())
+    others, bases = brought(), entries(load().values())
     try:
-        return {**shipped(), **facts_of(others, known)} if others else shipped()
+        return {**shipped(), **facts_of(others, bases)} if others else shipped()
     except PerfmodelError:
-        return {**shipped(), **dict(_one_by_one(others, known))}
+        return {**shipped(), **dict(_sound_kernels(others, bases))}
 
 
-def _one_by_one(
+def _sound_kernels(
     documents: Iterable[Document], others: Entries
 ) -> Iterator[tuple[str, KernelFacts]]:
     """The kernels of the files without wrong facts; a warning names each file that is left out."""
@@ -131,10 +131,10 @@ def find(name: str) -> KernelFacts | None:
 
 def kernel_facts(name: str) -> Any:
     """The facts of the kernel called `name`. Raises `UnknownName` with the nearest names."""
-    found = find(name)
-    if found is None:
+    kernel = find(name)
+    if kernel is None:
         raise UnknownName("implementation", name, kernels())
-    return found
+    return kernel
 
 
 Entries = Mapping[str, tuple[Document, Mapping[str, Any]]]
@@ -146,49 +146,49 @@ def facts_of(documents: Any, others: Entries) -> Mapping[str, KernelFacts]:
 
     Raises `PerfmodelError` with file, kernel and key where a fact is wrong.
     """
-    own = entries(documents, others)
-    known = {**others, **own}
-    found = {name: _facts(name, *own[name], known) for name in own}
-    every = {**{name: shipped()[name] for name in others}, **found}
-    for name, kernel in found.items():
+    additions = entries(documents, others)
+    table = {**others, **additions}
+    facts = {name: _facts(name, *additions[name], table) for name in additions}
+    pool = {**{name: shipped()[name] for name in others}, **facts}
+    for name, kernel in facts.items():
         try:
-            check_links(kernel, every)
+            check_links(kernel, pool)
         except Misfit as misfit:
-            raise own[name][0].error(name, misfit) from None
-    return found
+            raise additions[name][0].error(name, misfit) from None
+    return facts
 
 
 def entries(documents: Any, others: Entries | None = None) -> Entries:
     """Every kernel's entry; raises `PerfmodelError` for a name that is already taken."""
-    found: dict[str, tuple[Document, Mapping[str, Any]]] = {}
+    table: dict[str, tuple[Document, Mapping[str, Any]]] = {}
     for item in documents:
         for name, entry in item.parts.get("kernels", {}).items() if item.name != NAMES else ():
-            taken = found.get(name) or (others or {}).get(name)
-            if taken is not None:
-                raise item.error(name, f"the name is taken in {taken[0].place}; choose another")
+            holder = table.get(name) or (others or {}).get(name)
+            if holder is not None:
+                raise item.error(name, f"the name is taken in {holder[0].place}; choose another")
             if not isinstance(name, str) or not isinstance(entry, Mapping):
                 raise item.error(name, "it has no facts; write operator: ... and its facts")
-            found[name] = (item, entry)
-    return found
+            table[name] = (item, entry)
+    return table
 
 
-def _facts(name: str, home: Document, entry: Mapping[str, Any], known: Entries) -> KernelFacts:
-    whole = dict(_ancestry(name, home, entry, known))
-    operator = whole.get("operator")
+def _facts(name: str, home: Document, entry: Mapping[str, Any], table: Entries) -> KernelFacts:
+    mapping = dict(_ancestry(name, home, entry, table))
+    operator = mapping.get("operator")
     if not isinstance(operator, str) or operator not in KINDS:
         kinds = ", ".join(KINDS)
         raise home.error(
             name, "operator", f"no such operator as {operator!r}; write one of {kinds}"
         )
-    given = {"name": name, "library": home.name, "caller": KernelFacts.caller}
-    assert given.keys() == set(GIVEN)
+    identity = {"name": name, "library": home.name, "caller": KernelFacts.caller}
+    assert identity.keys() == set(GIVEN)
     try:
-        found = made(KINDS[operator], whole, given)
-        check(found)
+        facts = made(KINDS[operator], mapping, identity)
+        check(facts)
     except Misfit as misfit:
         raise home.error(name, misfit) from None
-    assert isinstance(found, KernelFacts)
-    return found
+    assert isinstance(facts, KernelFacts)
+    return facts
 
 
 def stated(name: str) -> Mapping[str, str]:
@@ -198,40 +198,40 @@ def stated(name: str) -> Mapping[str, str]:
     Facts are named by the key of their entry, those of a rule or a layout by `key.fact`. Raises
     `UnknownName` for an unknown kernel.
     """
-    known = entries((*load().values(), *brought()))
-    if name not in known:
-        raise UnknownName("implementation", name, known)
-    found: dict[str, str] = {}
-    for each, entry in reversed(_lineage(name, *known[name], known)):
+    table = entries((*load().values(), *brought()))
+    if name not in table:
+        raise UnknownName("implementation", name, table)
+    origins: dict[str, str] = {}
+    for owner, entry in reversed(_lineage(name, *table[name], table)):
         for key, value in entry.items():
-            found = {at: by for at, by in found.items() if not at.startswith(f"{key}.")}
+            origins = {at: by for at, by in origins.items() if not at.startswith(f"{key}.")}
             parts = value if isinstance(value, Mapping) else {}
-            found |= dict.fromkeys((key, *(f"{key}.{part}" for part in parts)), each)
-    found.pop("like", None)
-    return found
+            origins |= dict.fromkeys((key, *(f"{key}.{part}" for part in parts)), owner)
+    origins.pop("like", None)
+    return origins
 
 
 def _ancestry(
-    name: str, home: Document, entry: Mapping[str, Any], known: Entries
+    name: str, home: Document, entry: Mapping[str, Any], table: Entries
 ) -> Iterator[tuple[str, Any]]:
     """The keys of the kernel that an entry is `like`, then its own; sources are not inherited."""
-    for each, found in reversed(_lineage(name, home, entry, known)):
-        for key, value in found.items():
-            if key != "like" and (key != "source" or each == name):
+    for owner, facts in reversed(_lineage(name, home, entry, table)):
+        for key, value in facts.items():
+            if key != "like" and (key != "source" or owner == name):
                 yield key, value
 
 
 def _lineage(
-    name: str, home: Document, entry: Mapping[str, Any], known: Entries
+    name: str, home: Document, entry: Mapping[str, Any], table: Entries
 ) -> Sequence[tuple[str, Mapping[str, Any]]]:
     """A kernel and its entry, then the kernel that it is `like`, and so on."""
-    lineage, other = [(name, entry)], entry.get("like")
-    seen = {name}
-    while other is not None:
-        if not isinstance(other, str) or other not in known or other in seen:
-            said = nearest(str(other), known.keys() - seen)
-            raise home.error(name, "like", f"there is no kernel {other!r}; {said}")
-        seen.add(other)
-        lineage.append((other, known[other][1]))
-        other = known[other][1].get("like")
+    lineage, parent = [(name, entry)], entry.get("like")
+    names = {name}
+    while parent is not None:
+        if not isinstance(parent, str) or parent not in table or parent in names:
+            hint = nearest(str(parent), table.keys() - names)
+            raise home.error(name, "like", f"there is no kernel {parent!r}; {hint}")
+        names.add(parent)
+        lineage.append((parent, table[parent][1]))
+        parent = table[parent][1].get("like")
     return lineage

@@ -70,50 +70,50 @@ class Spelling:
 
 def known_as(item: Document) -> tuple[Named, ...]:
     """Names of kernels in a file. Raises `PerfmodelError` with file and entry."""
-    found = []
-    for i, entry in enumerate(_listed(item, "names")):
+    entries = []
+    for i, entry in enumerate(_part_entries(item, "names")):
         try:
-            found.append(_compiled(made(Named, entry)))
+            entries.append(_checked_entry(made(Named, entry)))
         except Misfit as misfit:
             raise item.error(f"names, entry {i + 1}", misfit) from None
-    return tuple(found)
+    return tuple(entries)
 
 
 def called_as(item: Document) -> tuple[Called, ...]:
     """How a file says that runs are called. Raises `PerfmodelError` with file and entry."""
-    found = []
-    for i, entry in enumerate(_listed(item, "callers")):
+    entries = []
+    for i, entry in enumerate(_part_entries(item, "callers")):
         try:
-            found.append(_compiled(_called(entry)))
+            entries.append(_checked_entry(_call(entry)))
         except Misfit as misfit:
             raise item.error(f"callers, entry {i + 1}", misfit) from None
-    return tuple(found)
+    return tuple(entries)
 
 
-def _called(entry: Mapping[str, Any]) -> Called:
+def _call(entry: Mapping[str, Any]) -> Called:
     """An entry with the fields of `Called` and of `Caller` in one mapping."""
-    which, circumstances = ({field.name for field in fields(kind)} for kind in (Called, Caller))
-    which.remove("changes")
+    call_keys, caller_keys = ({field.name for field in fields(kind)} for kind in (Called, Caller))
+    call_keys.remove("changes")
     for key in entry:
-        if key not in which | circumstances:
-            said = nearest(str(key), which | circumstances)
-            raise Misfit(str(key), f"there is no such key; {said}")
-    caller = made(Caller, {key: value for key, value in entry.items() if key in circumstances})
-    changes = {key: getattr(caller, key) for key in entry if key in circumstances}
-    rest = {key: value for key, value in entry.items() if key in which}
-    found = made(Called, rest, {"changes": changes})
-    assert isinstance(found, Called)
-    return found
+        if key not in call_keys | caller_keys:
+            hint = nearest(str(key), call_keys | caller_keys)
+            raise Misfit(str(key), f"there is no such key; {hint}")
+    caller = made(Caller, {key: value for key, value in entry.items() if key in caller_keys})
+    changes = {key: getattr(caller, key) for key in entry if key in caller_keys}
+    rest = {key: value for key, value in entry.items() if key in call_keys}
+    call = made(Called, rest, {"changes": changes})
+    assert isinstance(call, Called)
+    return call
 
 
-def _listed(item: Document, part: str) -> Sequence[Mapping[str, Any]]:
+def _part_entries(item: Document, part: str) -> Sequence[Mapping[str, Any]]:
     entries = item.parts.get(part, [])
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
         raise item.error(part, "must be a list of entries; write - {names: [...], ...}")
     return entries
 
 
-def _compiled(entry: Any) -> Any:
+def _checked_entry(entry: Any) -> Any:
     """The entry, after its patterns have been compiled as a check."""
     for pattern in entry.names:
         try:
@@ -131,8 +131,8 @@ def _shipped_names() -> tuple[Named, ...]:
 @lru_cache(maxsize=1)
 def names() -> tuple[Named, ...]:
     """Every entry on names, in the order of trial."""
-    own = [entry for item in brought() for entry in known_as(item)]
-    return (*own, *_shipped_names())
+    additions = [entry for item in brought() for entry in known_as(item)]
+    return (*additions, *_shipped_names())
 
 
 @lru_cache(maxsize=1)
@@ -167,8 +167,8 @@ def implementations(op: str) -> Mapping[str, KernelFacts]:
 def framework_of(name: str) -> str:
     """The framework in the name of a run (vllm in vllm-0.24.0:vllm_flash_attn); empty where
     none."""
-    found = re.fullmatch(load()[NAMES].parts["frameworks"], name)
-    return found[1] if found else ""
+    match = re.fullmatch(load()[NAMES].parts["frameworks"], name)
+    return match[1] if match else ""
 
 
 def is_known(op: str, name: str) -> bool:
@@ -176,7 +176,7 @@ def is_known(op: str, name: str) -> bool:
     kernel = find(name)
     if kernel is not None and kernel.operator in computed_by(op):
         return True
-    return any(_found(entry.names, name) for entry in _of(op))
+    return any(_matches(entry.names, name) for entry in _operator_entries(op))
 
 
 def matching(op: str, name: str, dtype: str, variant: str) -> KernelFacts | None:
@@ -186,7 +186,7 @@ def matching(op: str, name: str, dtype: str, variant: str) -> KernelFacts | None
         kernel = find(entry.kernel)
         if kernel is None or kernel.operator != op or not kernel.computes(dtype, variant):
             continue
-        if _found(entry.names, name):
+        if _matches(entry.names, name):
             return kernel
     return None
 
@@ -197,9 +197,9 @@ def caller_of(op: str, name: str | None, dtype: str, instruction: Instruction) -
         return Caller()
     changes: dict[str, Any] = {}
     for entry in callers():
-        meant = op in (entry.operators or (op,)) and dtype in (entry.formats or (dtype,))
-        here = instruction in (entry.instruction or (instruction,))
-        if meant and here and _found(entry.names, name):
+        serves = op in (entry.operators or (op,)) and dtype in (entry.formats or (dtype,))
+        runs = instruction in (entry.instruction or (instruction,))
+        if serves and runs and _matches(entry.names, name):
             changes |= entry.changes
     return replace(Caller(), **changes)
 
@@ -213,12 +213,12 @@ def asked_for(op: str, name: str) -> str | None:
     since the time of another kernel would be given.
     """
     for entry in spellings():
-        whole = re.fullmatch(entry.pattern, name.lower())
-        if whole and is_known(op, whole.expand(entry.kernel)):
-            return whole.expand(entry.kernel)
+        match = re.fullmatch(entry.pattern, name.lower())
+        if match and is_known(op, match.expand(entry.kernel)):
+            return match.expand(entry.kernel)
     for spelling in dict.fromkeys((name, name.lower())):
         kernel = find(spelling)
-        if (kernel is not None and kernel.operator in computed_by(op)) or _whole(op, spelling):
+        if (kernel is not None and kernel.operator in computed_by(op)) or _is_name(op, spelling):
             return spelling
     return None
 
@@ -231,23 +231,23 @@ def spelled(op: str, name: str) -> str:
 def plain_names(op: str) -> Iterator[str]:
     """Names of an operator's kernels, and the plain words among their patterns."""
     yield from implementations(op)
-    for entry in _of(op):
+    for entry in _operator_entries(op):
         yield from (pattern for pattern in entry.names if re.fullmatch(r"\w+", pattern))
 
 
-def _whole(op: str, name: str) -> bool:
+def _is_name(op: str, name: str) -> bool:
     """Whether a kernel has this name, rather than a pattern that is found in it."""
-    patterns = [pattern for entry in _of(op) for pattern in entry.names]
+    patterns = [pattern for entry in _operator_entries(op) for pattern in entry.names]
     if any(re.fullmatch(pattern, name) and not re.fullmatch(pattern, "") for pattern in patterns):
         return True
     framework = re.fullmatch(load()[NAMES].parts["frameworks"], name)
-    if framework is None or not _found(patterns, name):
+    if framework is None or not _matches(patterns, name):
         return False
-    own = framework["name"]
-    return any(framework[1] in pattern or re.fullmatch(pattern, own) for pattern in patterns)
+    stem = framework["name"]
+    return any(framework[1] in pattern or re.fullmatch(pattern, stem) for pattern in patterns)
 
 
-def _of(op: str) -> Iterator[Named]:
+def _operator_entries(op: str) -> Iterator[Named]:
     """The entries on names of an operator's kernels."""
     for entry in names():
         kernel = find(entry.kernel)
@@ -255,6 +255,6 @@ def _of(op: str) -> Iterator[Named]:
             yield entry
 
 
-def _found(patterns: Sequence[str], name: str) -> bool:
+def _matches(patterns: Sequence[str], name: str) -> bool:
     """Whether one of some regular expressions is found in a name."""
     return any(re.search(pattern, name) for pattern in patterns)

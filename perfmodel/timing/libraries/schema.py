@@ -36,7 +36,7 @@ def text() -> str:
                 "additionalProperties": {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in kinds]},
             },
             "names": array_of(object_of(Named), "What tables call them, tried in order."),
-            "callers": array_of(_called(), "How runs that go by a name are called."),
+            "callers": array_of(_caller(), "How runs that go by a name are called."),
         },
         "required": ["kernels"],
         "additionalProperties": False,
@@ -53,19 +53,19 @@ def write() -> None:
 def _kernel(kind: Any) -> dict[str, Any]:
     """The schema of a kernel's entry; an entry with `like` needs only what differs, and its
     source."""
-    found = object_of(kind, without=GIVEN)
-    found["properties"]["like"] = {
+    schema = object_of(kind, without=GIVEN)
+    schema["properties"]["like"] = {
         "type": "string",
         "description": "The kernel whose facts it has but for those stated.",
     }
-    needed = ["operator", *(name for name in found.pop("required") if name != "operator")]
-    found["anyOf"] = [{"required": ["like", "source"]}, {"required": needed}]
-    return found
+    keys = ["operator", *(name for name in schema.pop("required") if name != "operator")]
+    schema["anyOf"] = [{"required": ["like", "source"]}, {"required": keys}]
+    return schema
 
 
-def _called() -> dict[str, Any]:
+def _caller() -> dict[str, Any]:
     """The schema of an entry on callers: the runs it holds for, with fields of `Caller` in one
     mapping."""
-    found, circumstances = object_of(Called, without=("changes",)), object_of(Caller)
-    found["properties"] |= circumstances["properties"]
-    return found
+    schema, circumstances = object_of(Called, without=("changes",)), object_of(Caller)
+    schema["properties"] |= circumstances["properties"]
+    return schema

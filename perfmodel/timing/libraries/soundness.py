@@ -32,15 +32,15 @@ _LAYOUT = (
 
 def check(kernel: KernelFacts) -> None:
     """Raise `Misfit` with the key of the first fact that is impossible."""
-    for key, said in _faults(kernel):
-        raise Misfit(key, said)
+    for key, fault in _faults(kernel):
+        raise Misfit(key, fault)
 
 
 def _faults(kernel: KernelFacts) -> Iterator[tuple[str, str]]:
     for name in kernel.runs_on.architecture:
         if name not in architectures():
-            said = nearest(name, architectures())
-            yield "runs_on.architecture", f"there is no architecture {name!r}; {said}"
+            hint = nearest(name, architectures())
+            yield "runs_on.architecture", f"there is no architecture {name!r}; {hint}"
     if kernel.runs_on != type(kernel.runs_on)() and kernel.fallback is None:
         yield "fallback", "the kernel runs on some architectures only; name what runs elsewhere"
     if isinstance(kernel, MatrixFacts):
@@ -71,8 +71,8 @@ def _gemm_faults(kernel: GemmFacts) -> Iterator[tuple[str, str]]:
     for name in kernel.formats or ("",):
         if name not in FORMATS:
             yield "formats", f"there is no type {name!r} of products; {nearest(name, FORMATS)}"
-    rising = sorted(set(kernel.splits))
-    if kernel.splits[:1] != (1,) or list(kernel.splits) != rising:
+    order = sorted(set(kernel.splits))
+    if kernel.splits[:1] != (1,) or list(kernel.splits) != order:
         yield "splits", "numbers of slices must rise from 1; write [1, 2, 4]"
     if kernel.cluster == 0:
         yield "cluster", "0 is too few; write 1 or more"
@@ -85,8 +85,8 @@ def _row_faults(kernel: RowFacts) -> Iterator[tuple[str, str]]:
     for i, (*sides, _) in enumerate(kernel.chain.steps if kernel.chain is not None else ()):
         for name in "+".join(sides).split("+"):
             if name not in (*ELEMENTS, "data", "row"):
-                said = nearest(name, (*ELEMENTS, "data", "row"))
-                yield f"chain.steps.{i}", f"there is no type {name!r} of a step; {said}"
+                hint = nearest(name, (*ELEMENTS, "data", "row"))
+                yield f"chain.steps.{i}", f"there is no type {name!r} of a step; {hint}"
     if kernel.chain is not None and 0 in (kernel.chain.kernels, kernel.chain.streams):
         yield "chain", "a chain needs a kernel and a tensor; write 1 or more"
 
@@ -96,26 +96,26 @@ def check_links(kernel: KernelFacts, known: Mapping[str, KernelFacts]) -> None:
     cycle."""
     links = [(key, getattr(kernel, key, None)) for key in _LINKS]
     links += [("where", route.kernel) for route in getattr(kernel, "where", ())]
-    for key, other in links:
-        if other is None:
+    for key, target in links:
+        if target is None:
             continue
-        same = {n: each for n, each in known.items() if isinstance(each, type(kernel))}
-        if other not in same:
-            said = nearest(other, same)
-            raise Misfit(key, f"there is no kernel {other!r} of {kernel.operator}; {said}")
+        peers = {n: each for n, each in known.items() if isinstance(each, type(kernel))}
+        if target not in peers:
+            hint = nearest(target, peers)
+            raise Misfit(key, f"there is no kernel {target!r} of {kernel.operator}; {hint}")
     if isinstance(kernel, GemmFacts):
-        narrowing = {n: each for n, each in known.items() if each.operator == "quantise"}
-        if kernel.quantiser not in narrowing:
-            said = nearest(kernel.quantiser, narrowing)
+        quantisers = {n: each for n, each in known.items() if each.operator == "quantise"}
+        if kernel.quantiser not in quantisers:
+            hint = nearest(kernel.quantiser, quantisers)
             raise Misfit(
-                "quantiser", f"there is no kernel {kernel.quantiser!r} of quantise; {said}"
+                "quantiser", f"there is no kernel {kernel.quantiser!r} of quantise; {hint}"
             )
-    seen, other = [kernel.name], kernel.fallback
-    while other is not None:
-        if other in seen:
-            way = ", ".join([*seen, other])
+    chain, target = [kernel.name], kernel.fallback
+    while target is not None:
+        if target in chain:
+            way = ", ".join([*chain, target])
             raise Misfit(
                 "fallback", f"fallbacks form a cycle ({way}); end it at a kernel that runs"
             )
-        seen.append(other)
-        other = known[other].fallback
+        chain.append(target)
+        target = known[target].fallback

@@ -80,7 +80,7 @@ class Kind:
         places = np.where(mask, np.cumsum(mask) - 1, -1)  # of each row among the good ones
         # Column by column: a second whole table would not fit beside this one.
         frame = table.reset_index(drop=True)
-        for name in list(predicted):
+        for name in predicted.columns.to_list():
             column = predicted.pop(name)
             if name in frame and column.equals(frame[name][mask].reset_index(drop=True)):
                 continue

@@ -48,9 +48,9 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
 
 def _sentences(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     for series in list(dict.fromkeys(row["series"] for row in rows)):
-        mine = [row for row in rows if row["series"] == series]
-        first = min(mine, key=lambda row: row["problem_bytes"])
-        best = max(mine, key=lambda row: row["bus_gb_per_s"])
+        group = [row for row in rows if row["series"] == series]
+        first = min(group, key=lambda row: row["problem_bytes"])
+        best = max(group, key=lambda row: row["bus_gb_per_s"])
         yield (
             f"{series}: {seconds(first['time_us'] / 1e6)} for {binary(first['problem_bytes'])}, at "
             f"most {si(best['bus_gb_per_s'] * 1e9, 'B/s')} of bus bandwidth "

@@ -63,19 +63,19 @@ def operators(documents: Sequence[Document]) -> Iterator[Section]:
 @kind("training runs", keys=("metric", "value", "predicted", "global_batch"), late=True)
 def training(documents: Sequence[Document]) -> Iterator[Section]:
     """Training steps."""
-    yield _named(documents, "training")
+    yield _network_runs(documents, "training")
 
 
 @kind("serving runs", keys=("metric", "value", "predicted", "engine", "load"), late=True)
 def serving(documents: Sequence[Document]) -> Iterator[Section]:
     """Served networks."""
-    yield _named(documents, "serving")
+    yield _network_runs(documents, "serving")
 
 
-def _named(documents: Sequence[Document], what: str) -> Section:
+def _network_runs(documents: Sequence[Document], what: str) -> Section:
     """Runs of whole networks, whose rows name their metric."""
-    left_out = f"{_LEFT_OUT}|{_LAYERS}|^assumed$"
-    table = _Table(f"{what} runs", "value", "predicted", "low", "high", left_out, "assumed_of_plan")
+    pattern = f"{_LEFT_OUT}|{_LAYERS}|^assumed$"
+    table = _Table(f"{what} runs", "value", "predicted", "low", "high", pattern, "assumed_of_plan")
     return _section(documents, table, f"scatter-{what}", f"Predicted against measured: {what}")
 
 
@@ -89,22 +89,22 @@ def collectives(documents: Sequence[Document]) -> Iterator[Section]:
 
 
 def _section(documents: Sequence[Document], table: _Table, name: str, title: str) -> Section:
-    rows = [_judged(row, table) for document in documents for row in document.rows]
+    rows = [_run(row, table) for document in documents for row in document.rows]
     units = {row["unit"] for row in rows}
     unit = units.pop() if len(units) == 1 else "number"
-    own = {"measured", "predicted", "low", "high", "ratio", "unit"}
-    own |= {table.measured, table.predicted, table.low, table.high}
-    others = [one for one in columns(rows, _FIRST, table.left_out) if one.key not in own]
-    judged = [Column(key, key, unit) for key in ("measured", "predicted", "low", "high")]
-    judged.insert(2, Column("ratio", "predicted / measured", "number"))
-    first = [one for one in others if one.key in _FIRST]
-    there = {one.key for one in others}
+    keys = {"measured", "predicted", "low", "high", "ratio", "unit"}
+    keys |= {table.measured, table.predicted, table.low, table.high}
+    others = [c for c in columns(rows, _FIRST, table.left_out) if c.key not in keys]
+    values = [Column(key, key, unit) for key in ("measured", "predicted", "low", "high")]
+    values.insert(2, Column("ratio", "predicted / measured", "number"))
+    first = [c for c in others if c.key in _FIRST]
+    names = {c.key for c in others}
     filters = telling(rows, _FILTERS)
     dots = Dots(
         title,
         ["measured"],
         ["predicted"],
-        [key for key in _NAMED if key in there],
+        [key for key in _NAMED if key in names],
         filters=filters,
         by=filters,
         ranges={"predicted": ("low", "high")},
@@ -116,8 +116,8 @@ def _section(documents: Sequence[Document], table: _Table, name: str, title: str
         rows,
         [
             *first,
-            *judged,
-            *(one for one in others if one not in first),
+            *values,
+            *(c for c in others if c not in first),
             Column("unit", "unit", "text", hidden=True),
         ],
         [dots, Rows("Runs")],
@@ -127,10 +127,10 @@ def _section(documents: Sequence[Document], table: _Table, name: str, title: str
     )
 
 
-def _judged(row: Row, table: _Table) -> dict[str, Any]:
+def _run(row: Row, table: _Table) -> dict[str, Any]:
     """A run with the members that all kinds of tables share, under common names."""
     metric = str(row.get("metric") or table.measured)
-    found = {
+    run = {
         **row,
         "measured": row.get(table.measured),
         "predicted": row.get(table.predicted),
@@ -138,16 +138,16 @@ def _judged(row: Row, table: _Table) -> dict[str, Any]:
         "high": row.get(table.high),
         "unit": kind_of(metric),
     }
-    if found["measured"] and found["predicted"]:
-        found["ratio"] = found["predicted"] / found["measured"]
-    return found
+    if run["measured"] and run["predicted"]:
+        run["ratio"] = run["predicted"] / run["measured"]
+    return run
 
 
 def _sentences(rows: Sequence[Row], what: str) -> Iterator[str]:
-    said = what.removesuffix("s") if len(rows) == 1 else what
+    noun = what.removesuffix("s") if len(rows) == 1 else what
     scored = [row for row in rows if row.get("ratio")]
     if not scored:
-        yield f"{len(rows):,} {said}, none of which could be predicted."
+        yield f"{len(rows):,} {noun}, none of which could be predicted."
         return
     ratios = np.array([row["ratio"] for row in scored])
     inside = [
@@ -155,11 +155,11 @@ def _sentences(rows: Sequence[Row], what: str) -> Iterator[str]:
         for row in scored
         if row.get("low") is not None and row.get("high") is not None
     ]
-    covered = f", {sum(inside) / len(inside):.0%} inside the predicted range" if inside else ""
+    coverage = f", {sum(inside) / len(inside):.0%} inside the predicted range" if inside else ""
     missing = f"; {len(rows) - len(scored)} could not be predicted" * (len(scored) < len(rows))
     yield (
-        f"{len(rows):,} {said}: predictions are off by "
-        f"{float(np.median(np.abs(ratios - 1))):.1%} in the median{covered}{missing}."
+        f"{len(rows):,} {noun}: predictions are off by "
+        f"{float(np.median(np.abs(ratios - 1))):.1%} in the median{coverage}{missing}."
     )
     noisy = [row for row in scored if row.get("noise_ln")]
     if noisy:
@@ -167,7 +167,7 @@ def _sentences(rows: Sequence[Row], what: str) -> Iterator[str]:
         error = float(np.median([abs(np.log(row["ratio"])) for row in noisy]))
         within = sum(abs(np.log(row["ratio"])) <= row["noise_ln"] for row in noisy)
         yield (
-            f"Repeated measurements are known of {len(noisy):,} of the {said}: they scatter by "
+            f"Repeated measurements are known of {len(noisy):,} of the {noun}: they scatter by "
             f"{noise:.1%}, and predictions are off by {error:.1%}; {within:,} of {len(noisy):,} "
             "errors are within the noise."
         )

@@ -26,7 +26,7 @@ def policies(documents: Sequence[Document]) -> Iterator[Section]:
         Bar(name, {"prefill": row["prefill_s"], "decode": row["decode_s"]})
         for name, row in zip(names, rows, strict=True)
     ]
-    held = [
+    sizes = [
         Bar(name, {place: row[f"{place}_bytes"] for place in ("device", "host", "disk")})
         for name, row in zip(names, rows, strict=True)
     ]
@@ -37,7 +37,7 @@ def policies(documents: Sequence[Document]) -> Iterator[Section]:
         columns(rows),
         [
             Bars("Time", "seconds", {"": times}, ranked=False),
-            Bars("Memory by place", "binary", {"": held}),
+            Bars("Memory by place", "binary", {"": sizes}),
             Rows("Policies"),
         ],
         [
@@ -55,13 +55,13 @@ def _policy(row: Row) -> str:
     )
 
 
-def _over(
-    title: str, rows: Sequence[Row], x: Sequence[str], y: Sequence[str], said: str, **more: Any
+def _dots(
+    title: str, rows: Sequence[Row], x: Sequence[str], y: Sequence[str], text: str, **options: Any
 ) -> Section:
     """A section of dots over a size, and the table."""
     by = telling(rows, [key for key in ("batch", "context") if key != x[0]])
-    dots = Dots(f"Over the {x[0].replace('_', ' ')}", x, y, x, by=by, joined=x, **more)
-    return Section(title, rows, columns(rows), [dots, Rows()], [said])
+    dots = Dots(f"Over the {x[0].replace('_', ' ')}", x, y, x, by=by, joined=x, **options)
+    return Section(title, rows, columns(rows), [dots, Rows()], [text])
 
 
 @kind("recompute", keys=("split", "sent_us", "time_share"))
@@ -69,11 +69,11 @@ def recompute(documents: Sequence[Document]) -> Iterator[Section]:
     """Caches of which a part is recomputed."""
     rows = _rows(documents)
     best = min(rows, key=lambda row: row["time_share"])
-    said = (
+    text = (
         f"Computing {best['share']:.0%} of the cache anew takes {best['time_share']:.0%} of the "
         f"time of sending all of it (batch {best['batch']}, context {best['context']:,})."
     )
-    yield _over("Caches computed anew", rows, ["context", "batch"], ["time_us", "sent_us"], said)
+    yield _dots("Caches computed anew", rows, ["context", "batch"], ["time_us", "sent_us"], text)
 
 
 @kind("streaming", keys=("link_us", "work_us", "hiding_batch"))
@@ -81,11 +81,11 @@ def streaming(documents: Sequence[Document]) -> Iterator[Section]:
     """Weights that are streamed to the device in every step."""
     rows = _rows(documents)
     best = max(rows, key=lambda row: row["tokens_per_s"])
-    said = (
+    text = (
         f"Streamed weights: {best['tokens_per_s']:,.3g} tokens/s at batch {best['batch']}, limited "
         f"by {best['limiter']}; the work hides the link from batch {best['hiding_batch']} on."
     )
-    yield _over("Streamed weights", rows, ["batch", "context"], ["tokens_per_s", "time_us"], said)
+    yield _dots("Streamed weights", rows, ["batch", "context"], ["tokens_per_s", "time_us"], text)
 
 
 @kind("layers", keys=("on_device", "on_host", "time_us"))
@@ -93,12 +93,12 @@ def layers(documents: Sequence[Document]) -> Iterator[Section]:
     """Layers divided between device and host."""
     rows = _rows(documents)
     best = max((row for row in rows if row["fits"]), key=lambda row: row["tokens_per_s"])
-    said = (
+    text = (
         f"The most layers that pay on the device: {best['on_device']} of "
         f"{best['on_device'] + best['on_host']}, {best['tokens_per_s']:,.3g} tokens/s."
     )
-    yield _over(
-        "Layers on the device", rows, ["on_device"], ["time_us", "tokens_per_s"], said,
+    yield _dots(
+        "Layers on the device", rows, ["on_device"], ["time_us", "tokens_per_s"], text,
         log="", fits="fits",
     )  # fmt: skip
 
@@ -148,7 +148,7 @@ def placements(documents: Sequence[Document]) -> Iterator[Section]:
         for row in rows
     ]
     best = max((row for row in rows if row["fits"]), key=lambda r: r["samples_per_s"], default=None)
-    said = (
+    sentences = (
         []
         if best is None
         else [
@@ -162,5 +162,5 @@ def placements(documents: Sequence[Document]) -> Iterator[Section]:
         rows,
         columns(rows),
         [Bars("A batch", "time", {"": bars}), Rows("Placements")],
-        said,
+        sentences,
     )

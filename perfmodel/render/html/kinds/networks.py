@@ -14,10 +14,10 @@ from perfmodel.units import seconds
 Row = Mapping[str, Any]
 
 _VIEWS: dict[str, Callable[[Row], str]] = {
-    "class": lambda one: one["class"],
-    "layer": lambda one: f"{one['segment']}, {one['pass']}",
-    "kernel": lambda one: one["kernel"],
-    "limiter": lambda one: one["limiter"],
+    "class": lambda kernel: kernel["class"],
+    "layer": lambda kernel: f"{kernel['segment']}, {kernel['pass']}",
+    "kernel": lambda kernel: kernel["kernel"],
+    "limiter": lambda kernel: kernel["limiter"],
 }
 """The groupings of a network's kernels that bars can show."""
 _SETTING = ("stack", "dtype", "pass", "batch", "seq", "past")
@@ -27,107 +27,104 @@ _FIRST = ("kernel", *_SETTING, "class", "time_us", "share", "network", "device",
 def _cases(documents: Sequence[Document]) -> Iterator[dict[str, Any]]:
     """A case for each class with arithmetic: its operations and bytes over its time."""
     for document in documents:
-        for one in document.rows:
-            for name in dict.fromkeys(kernel["class"] for kernel in one["kernels"]):
-                kernels = [kernel for kernel in one["kernels"] if kernel["class"] == name]
+        for row in document.rows:
+            for name in dict.fromkeys(kernel["class"] for kernel in row["kernels"]):
+                kernels = [kernel for kernel in row["kernels"] if kernel["class"] == name]
                 if all("bytes" in kernel for kernel in kernels):
-                    yield {**_case(one, name, kernels), "source": document.source}
+                    yield {**_case(row, name, kernels), "source": document.source}
 
 
-def _case(one: Row, name: str, kernels: Sequence[Row]) -> dict[str, Any]:
+def _case(row: Row, name: str, kernels: Sequence[Row]) -> dict[str, Any]:
     times = [kernel["layers"] * kernel["time_us"] for kernel in kernels]
-    flops, moved = _summed(kernels, "flops"), _summed(kernels, "bytes")
-    matrix = [one for one in kernels if one["flops"].get("matrix")]
+    flops, traffic = _sums(kernels, "flops"), _sums(kernels, "bytes")
+    matrix = [k for k in kernels if k["flops"].get("matrix")]
     work = sum(
-        one["layers"] * counted_work(one.get("useful_flops"), one["flops"])
-        for one in matrix or kernels
+        k["layers"] * counted_work(k.get("useful_flops"), k["flops"]) for k in matrix or kernels
     )
     longest = max(zip(times, kernels, strict=True), key=lambda pair: pair[0])[1]
     return {
-        "device": str(one["device"]),
+        "device": str(row["device"]),
         "algorithm": name,
-        "label": f"{one['network']}: {name}",
-        "part_of": one["network"],
-        "problem": {key: one[key] for key in ("dtype", "pass", "batch", "seq", "past", "stack")},
+        "label": f"{row['network']}: {name}",
+        "part_of": row["network"],
+        "problem": {key: row[key] for key in ("dtype", "pass", "batch", "seq", "past", "stack")},
         "time_us": sum(times),
         "limiter": longest["limiter"],
         "flops": flops,
         "useful_flops": work,
-        "bytes": moved,
-        "arithmetic_intensity": {level: work / size for level, size in moved.items() if size},
+        "bytes": traffic,
+        "arithmetic_intensity": {level: work / size for level, size in traffic.items() if size},
     }
 
 
-def _summed(kernels: Sequence[Row], member: str) -> dict[str, float]:
+def _sums(kernels: Sequence[Row], member: str) -> dict[str, float]:
     """A member of the kernels, summed over all layers."""
-    found: dict[str, float] = {}
+    sums: dict[str, float] = {}
     for kernel in kernels:
         for key, value in kernel[member].items():
-            found[key] = found.get(key, 0.0) + kernel["layers"] * value
-    return found
+            sums[key] = sums.get(key, 0.0) + kernel["layers"] * value
+    return sums
 
 
 @kind("networks", keys=("by_class_us", "kernels"), cases=_cases)
 def sections(documents: Sequence[Document]) -> Iterator[Section]:
     """Bars of the networks side by side, and a table of their kernels."""
-    every = [one for document in documents for one in document.rows]
-    names = _names(every)
+    networks = [n for document in documents for n in document.rows]
+    names = _names(networks)
     views: dict[str, list[Bar]] = {
-        name: [_bar(one, called, key) for one, called in zip(every, names, strict=True)]
+        name: [_bar(n, label, key) for n, label in zip(networks, names, strict=True)]
         for name, key in _VIEWS.items()
     }
-    if any(one["backward_us"] for one in every):
-        views["pass"] = [_passes(one, called) for one, called in zip(every, names, strict=True)]
-    varied = [key for key in _varied(every) if key != "pass"]
-    rows = [{**{key: one[key] for key in varied}, **row} for one in every for row in _kernels(one)]
+    if any(n["backward_us"] for n in networks):
+        views["pass"] = [_passes(n, label) for n, label in zip(networks, names, strict=True)]
+    settings = [key for key in _settings(networks) if key != "pass"]
+    rows = [{**{key: n[key] for key in settings}, **row} for n in networks for row in _kernels(n)]
     yield Section(
         "Networks: where the time goes",
         rows,
         columns(rows, _FIRST, headers={"hbm_bytes": "memory traffic"}),
         [Bars("Time", "time", views), Rows("Kernels of all layers")],
-        [*map(_sentence, every, names), *first(_faster(every, names), "networks")],
+        [*map(_sentence, networks, names), *first(_faster(networks, names), "networks")],
         assumptions=assumptions(documents),
     )
 
 
-def _varied(every: Sequence[Row]) -> list[str]:
+def _settings(networks: Sequence[Row]) -> list[str]:
     """Settings that differ between the networks."""
-    return [key for key in _SETTING if len({one[key] for one in every}) > 1]
+    return [key for key in _SETTING if len({n[key] for n in networks}) > 1]
 
 
-def _names(every: Sequence[Row]) -> list[str]:
+def _names(networks: Sequence[Row]) -> list[str]:
     """Name of each network: its device and the settings that differ."""
-    varied = _varied(every)
+    settings = _settings(networks)
     return [
-        ", ".join(
-            [f"{one['network']} on {one['device']}", *(f"{key} {one[key]}" for key in varied)]
-        )
-        for one in every
+        ", ".join([f"{n['network']} on {n['device']}", *(f"{key} {n[key]}" for key in settings)])
+        for n in networks
     ]
 
 
-def _bar(one: Row, label: str, key: Callable[[Row], str]) -> Bar:
+def _bar(row: Row, label: str, key: Callable[[Row], str]) -> Bar:
     lengths: dict[str, float] = {}
-    for kernel in one["kernels"]:
+    for kernel in row["kernels"]:
         lengths[key(kernel)] = lengths.get(key(kernel), 0.0) + kernel["layers"] * kernel["time_us"]
-    lengths["host"] = max(one["time_us"] - sum(lengths.values()), 0.0)
-    return Bar(label, lengths, one["low_us"], one["high_us"])
+    lengths["host"] = max(row["time_us"] - sum(lengths.values()), 0.0)
+    return Bar(label, lengths, row["low_us"], row["high_us"])
 
 
-def _passes(one: Row, label: str) -> Bar:
-    lengths = {"forward": one["forward_us"], "backward": one["backward_us"]}
-    return Bar(label, lengths, one["low_us"], one["high_us"])
+def _passes(row: Row, label: str) -> Bar:
+    lengths = {"forward": row["forward_us"], "backward": row["backward_us"]}
+    return Bar(label, lengths, row["low_us"], row["high_us"])
 
 
-def _kernels(one: Row) -> Iterator[dict[str, Any]]:
-    for kernel in one["kernels"]:
+def _kernels(row: Row) -> Iterator[dict[str, Any]]:
+    for kernel in row["kernels"]:
         layers = kernel["layers"]
         yield {
-            "network": one["network"],
-            "device": one["device"],
+            "network": row["network"],
+            "device": row["device"],
             **{key: kernel[key] for key in ("segment", "pass", "layers", "kernel", "class")},
             "time_us": layers * kernel["time_us"],
-            "share": layers * kernel["time_us"] / one["time_us"],
+            "share": layers * kernel["time_us"] / row["time_us"],
             "low_us": layers * kernel["low_us"],
             "high_us": layers * kernel["high_us"],
             "limiter": kernel["limiter"],
@@ -139,33 +136,33 @@ def _kernels(one: Row) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def _sentence(one: Row, called: str) -> str:
-    total = one["time_us"]
-    longest = sorted(one["by_class_us"].items(), key=lambda item: -item[1])[:3]
+def _sentence(row: Row, label: str) -> str:
+    total = row["time_us"]
+    longest = sorted(row["by_class_us"].items(), key=lambda item: -item[1])[:3]
     classes = ", ".join(f"{name} {value / total:.0%}" for name, value in longest)
-    limiter, limited = max(one["limiters_us"].items(), key=lambda item: item[1])
+    limiter, limited = max(row["limiters_us"].items(), key=lambda item: item[1])
     split = (
-        f"; forward {seconds(one['forward_us'] / 1e6)}, backward "
-        f"{seconds(one['backward_us'] / 1e6)}"
-        if one["backward_us"]
+        f"; forward {seconds(row['forward_us'] / 1e6)}, backward "
+        f"{seconds(row['backward_us'] / 1e6)}"
+        if row["backward_us"]
         else ""
     )
     return (
-        f"{called} ({one['pass']} pass, batch {one['batch']}, {one['seq']:,} tokens) takes "
-        f"{seconds(total / 1e6)}, {seconds(one['low_us'] / 1e6)} to "
-        f"{seconds(one['high_us'] / 1e6)}{split}. Most of it is {classes}; {limiter} limits "
+        f"{label} ({row['pass']} pass, batch {row['batch']}, {row['seq']:,} tokens) takes "
+        f"{seconds(total / 1e6)}, {seconds(row['low_us'] / 1e6)} to "
+        f"{seconds(row['high_us'] / 1e6)}{split}. Most of it is {classes}; {limiter} limits "
         f"{limited / total:.0%} of it."
     )
 
 
-def _faster(every: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
+def _faster(networks: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
     """Time of the others relative to the fastest, for equal work."""
-    same = {(one["network"], one["pass"], one["batch"], one["seq"]) for one in every}
-    if len(every) < 2 or len(same) > 1:
+    problems = {(n["network"], n["pass"], n["batch"], n["seq"]) for n in networks}
+    if len(networks) < 2 or len(problems) > 1:
         return
-    order = sorted(range(len(every)), key=lambda i: every[i]["time_us"])
+    order = sorted(range(len(networks)), key=lambda i: networks[i]["time_us"])
     for i in order[1:]:
-        ratio = every[i]["time_us"] / every[order[0]]["time_us"]
+        ratio = networks[i]["time_us"] / networks[order[0]]["time_us"]
         yield f"{names[i]} takes {ratio:.2f} times as long as {names[order[0]]}."
 
 
@@ -178,10 +175,10 @@ def lines(documents: Sequence[Document]) -> Iterator[Section]:
         ways = ("class", "layer", "operator", "kernel")
         by = next((key for key in ways if key in document.rows[0]), "class")
         for network, device in dict.fromkeys((r["network"], r["device"]) for r in document.rows):
-            mine = [r for r in document.rows if (r["network"], r["device"]) == (network, device)]
-            lengths = {str(row[by]): row["time_us"] for row in mine if row[by] != "all"}
+            group = [r for r in document.rows if (r["network"], r["device"]) == (network, device)]
+            lengths = {str(row[by]): row["time_us"] for row in group if row[by] != "all"}
             bars.append(Bar(f"{network} on {device}, by {by}", lengths))
-            rows += mine
+            rows += group
     yield Section(
         "Networks: where the time goes",
         rows,

@@ -28,44 +28,42 @@ def profile(documents: Sequence[Document]) -> Iterator[Section]:
     for document in documents:
         rows = [flat(row) for row in document.rows]
         head = document.head
-        where = f"{head['tool']} on {head['device']}" if "tool" in head else document.source
-        parts: list[Bars | Rows] = [_coverage(rows, where)]
-        lost = [row for row in rows if row.get("predicted_us") and row.get("lost_us", 0) > 0]
-        if lost:
-            lost.sort(key=lambda row: -row["lost_us"])
-            bars = [_lost(row) for row in lost[:_DRAWN]]
-            of = f" (the largest {_DRAWN} of {len(lost)})" if len(lost) > _DRAWN else ""
-            title = f"Time lost against the model's{of}"
+        name = f"{head['tool']} on {head['device']}" if "tool" in head else document.source
+        parts: list[Bars | Rows] = [_coverage(rows, name)]
+        losses = [row for row in rows if row.get("predicted_us") and row.get("lost_us", 0) > 0]
+        if losses:
+            losses.sort(key=lambda row: -row["lost_us"])
+            bars = [_loss(row) for row in losses[:_DRAWN]]
+            suffix = f" (the largest {_DRAWN} of {len(losses)})" if len(losses) > _DRAWN else ""
+            title = f"Time lost against the model's{suffix}"
             parts.append(Bars(title, "time", {"": bars}, ranked=False))
         yield Section(
-            f"Profile: {where}",
+            f"Profile: {name}",
             rows,
             columns(rows, ("operator", "problem", "kernel")),
             [*parts, Rows("Kernels")],
-            [*_said(rows, head, where), *_worst(lost)],
+            [*_sentences(rows, head, name), *_worst(losses)],
         )
 
 
-def _coverage(rows: Sequence[Row], where: str) -> Bars:
+def _coverage(rows: Sequence[Row], name: str) -> Bars:
     lengths: dict[str, float] = {}
-    for how, said in _KNOWN.items():
-        lengths[said] = sum(row["measured_us"] for row in rows if row["known_by"] == how)
-    return Bars(
-        "Coverage: how the time is known", "time", {"": [Bar(where, lengths)]}, ranked=False
-    )
+    for key, label in _KNOWN.items():
+        lengths[label] = sum(row["measured_us"] for row in rows if row["known_by"] == key)
+    return Bars("Coverage: how the time is known", "time", {"": [Bar(name, lengths)]}, ranked=False)
 
 
-def _lost(row: Row) -> Bar:
+def _loss(row: Row) -> Bar:
     lengths = {"predicted": row["predicted_us"], "lost": row["lost_us"]}
     calls = f"{row['calls']} calls" if row["calls"] != 1 else "1 call"
     return Bar(f"{row['operator']} {row['problem']}, {calls}", lengths, note=f"×{row['ratio']:.2f}")
 
 
-def _said(rows: Sequence[Row], head: Row, where: str) -> Iterator[str]:
+def _sentences(rows: Sequence[Row], head: Row, name: str) -> Iterator[str]:
     total = head.get("total_us") or sum(row["measured_us"] for row in rows)
     predicted = sum(row["measured_us"] for row in rows if row.get("predicted_us"))
     yield (
-        f"{where}: {seconds(total / 1e6)} of kernels, of which {predicted / total:.0%} are "
+        f"{name}: {seconds(total / 1e6)} of kernels, of which {predicted / total:.0%} are "
         "predicted."
     )
     if head.get("idle_us"):
@@ -73,8 +71,8 @@ def _said(rows: Sequence[Row], head: Row, where: str) -> Iterator[str]:
     yield from map(str, head.get("notes", ()))
 
 
-def _worst(lost: Sequence[Row]) -> Iterator[str]:
-    for row in lost[:3]:
+def _worst(losses: Sequence[Row]) -> Iterator[str]:
+    for row in losses[:3]:
         advice = f": {row['advice']}" if row.get("advice") else ""
         yield (f"{row['operator']} {row['problem']} loses {seconds(row['lost_us'] / 1e6)}{advice}.")
 
@@ -85,12 +83,12 @@ def traced(documents: Sequence[Document]) -> Iterator[Section]:
     rows: list[dict[str, Any]] = []
     bars = []
     for document in documents:
-        named = str(document.head.get("module", document.source))
+        name = str(document.head.get("module", document.source))
         for device in dict.fromkeys(row["device"] for row in document.rows):
-            mine = [row for row in document.rows if row["device"] == device]
-            lengths = {row["line"]: row["time_us"] for row in mine if row["line"] != "all"}
-            bars.append(Bar(f"{named} on {device}", lengths))
-            rows += [{"module": named, **flat(row)} for row in mine]
+            group = [row for row in document.rows if row["device"] == device]
+            lengths = {row["line"]: row["time_us"] for row in group if row["line"] != "all"}
+            bars.append(Bar(f"{name} on {device}", lengths))
+            rows += [{"module": name, **flat(row)} for row in group]
     yield Section(
         "Traced modules: where the time goes",
         rows,

@@ -67,9 +67,9 @@ def kind(
 
 def of_header(header: Iterable[str]) -> str | None:
     """The kind of a table by its header; None if it matches none."""
-    there = set(header)
-    found = [name for name, one in KINDS.items() if one.keys and one.keys <= there]
-    return max(found, key=lambda name: len(KINDS[name].keys), default=None)
+    columns = set(header)
+    matches = [name for name, k in KINDS.items() if k.keys and k.keys <= columns]
+    return max(matches, key=lambda name: len(KINDS[name].keys), default=None)
 
 
 def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -77,27 +77,27 @@ def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
     Lists are omitted.
     """
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for key, value in row.items():
         if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{key}_")
+            members |= flat(value, f"{prefix}{key}_")
         elif not isinstance(value, list | tuple):
-            found[prefix + key] = value
-    return found
+            members[prefix + key] = value
+    return members
 
 
 def first(sentences: Iterable[str], what: str) -> Iterator[str]:
     """The first sentences of a summary, and how many more `what` there are."""
-    every = list(sentences)
-    yield from every[:TOLD]
-    if len(every) > TOLD:
-        yield f"And {len(every) - TOLD} more {what}, in the table."
+    lines = list(sentences)
+    yield from lines[:TOLD]
+    if len(lines) > TOLD:
+        yield f"And {len(lines) - TOLD} more {what}, in the table."
 
 
 def assumptions(documents: Sequence[Document]) -> list[str]:
     """The assumptions of the rows, each once a row."""
-    said: list[str] = []
-    for row in (row for one in documents for row in one.rows):
-        given = row.get("assumptions") or ()
-        said += given.split("; ") if isinstance(given, str) else given
-    return [str(each) for each in said]
+    lines: list[str] = []
+    for row in (row for d in documents for row in d.rows):
+        entry = row.get("assumptions") or ()
+        lines += entry.split("; ") if isinstance(entry, str) else entry
+    return [str(line) for line in lines]

@@ -33,16 +33,16 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
     rows = [_row(row) for document in documents for row in document.rows]
     for row, name in zip(rows, _names(rows), strict=True):
         row["system"] = name
-    over = [name for load, name in _SIZES.items() if any(row["load"] == load for row in rows)]
+    sizes = [name for load, name in _SIZES.items() if any(row["load"] == load for row in rows)]
     yield Section(
         "Served networks",
         rows,
-        columns(rows, _FIRST, r"^terms_us|^known", {"size": " or ".join(over)}),
-        [*_dots(rows, ", ".join(over)), *_classes(rows), Rows("Loads")],
+        columns(rows, _FIRST, r"^terms_us|^known", {"size": " or ".join(sizes)}),
+        [*_dots(rows, ", ".join(sizes)), *_classes(rows), Rows("Loads")],
         [*_sentences(rows)],
         assumptions=assumptions(documents),
     )
-    if _varied(rows, "system") and _varied(rows, "size"):
+    if _varies(rows, "system") and _varies(rows, "size"):
         plans = [*_plans(rows)]
         yield Section("Plans, best first", plans, columns(plans, _FIRST))
 
@@ -53,18 +53,18 @@ def _plans(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
     systems: dict[str, list[Row]] = {}
     for row in rows:
         systems.setdefault(row["system"], []).append(row)
-    made = "output_tokens_per_s_per_device"
-    best_of = {name: max(mine, key=lambda row: row[made]) for name, mine in systems.items()}
-    for name in sorted(systems, key=lambda name: -best_of[name][made]):
+    rate = "output_tokens_per_s_per_device"
+    best_of = {name: max(group, key=lambda row: row[rate]) for name, group in systems.items()}
+    for name in sorted(systems, key=lambda name: -best_of[name][rate]):
         best = best_of[name]
         yield {
             **{key: best.get(key) for key in (*_SYSTEM, *_AXES[:4])},
             "fastest_tpot_ms": min(row["tpot_ms"] for row in systems[name]),
-            **{key: best.get(key) for key in ("load", "size", "ttft_ms", "tpot_ms", made)},
+            **{key: best.get(key) for key in ("load", "size", "ttft_ms", "tpot_ms", rate)},
         }
 
 
-def _dots(rows: Sequence[Row], over: str) -> Iterator[Dots]:
+def _dots(rows: Sequence[Row], sizes: str) -> Iterator[Dots]:
     filters = telling(rows, ("system", *_SYSTEM, *_AXES))
     ranges = {key: (f"low_{key}", f"high_{key}") for key in _RANGED}
     yield Dots(
@@ -77,11 +77,11 @@ def _dots(rows: Sequence[Row], over: str) -> Iterator[Dots]:
         by=filters,
         ranges=ranges,
         joined=["system"],
-        labelled="size" if _varied(rows, "size") else "",
+        labelled="size" if _varies(rows, "size") else "",
     )
-    if _varied(rows, "size"):
+    if _varies(rows, "size"):
         yield Dots(
-            f"Over the load: {over}",
+            f"Over the load: {sizes}",
             ["size", "resident"],
             ["tpot_ms", "ttft_ms", "output_tokens_per_s", "e2e_ms"],
             ["system", "size"],
@@ -92,7 +92,7 @@ def _dots(rows: Sequence[Row], over: str) -> Iterator[Dots]:
         )
 
 
-def _varied(rows: Sequence[Row], key: str) -> bool:
+def _varies(rows: Sequence[Row], key: str) -> bool:
     return len({row.get(key) for row in rows}) > 1
 
 
@@ -103,21 +103,21 @@ def _row(row: Row) -> dict[str, Any]:
 
 def _names(rows: Sequence[Row]) -> list[str]:
     """Name of each system: network, device, engine, and the settings that differ."""
-    more = ("weights", "cache", *_AXES[:4], "isl", "osl")
-    varied = [key for key in more if _varied(rows, key)]
+    keys = ("weights", "cache", *_AXES[:4], "isl", "osl")
+    varying = [key for key in keys if _varies(rows, key)]
     return [
         ", ".join(
             [
                 f"{row['network']} on {row['devices']} x {row['device']}",
                 str(row["engine"]),
-                *(f"{key} {row[key]}" for key in varied),
+                *(f"{key} {row[key]}" for key in varying),
             ]
         )
         for row in rows
     ]
 
 
-def _sized(row: Row) -> str:
+def _size(row: Row) -> str:
     """A load in words."""
     if row["load"] == "full" or row.get("size") is None:
         return f"{row['resident']:,.0f} at a time"
@@ -127,19 +127,19 @@ def _sized(row: Row) -> str:
 def _classes(rows: Sequence[Row]) -> Iterator[Bars]:
     """The time between tokens by class, for loads that were predicted with their terms."""
     bars = []
-    several = _varied(rows, "system")
+    several = _varies(rows, "system")
     for row in rows[:_DRAWN]:
         lengths = {
             key.removeprefix("token_").removesuffix("_ms"): value
             for key, value in row.items()
             if key.startswith("token_") and key.endswith("_ms") and value
         }
-        label = f"{row['system']}, {_sized(row)}" if several else _sized(row)
+        label = f"{row['system']}, {_size(row)}" if several else _size(row)
         if lengths:
             bars.append(Bar(label, lengths, row["low_tpot_ms"], row["high_tpot_ms"]))
     if bars:
-        of = f" (the first {_DRAWN} of {len(rows)} loads)" if len(rows) > _DRAWN else ""
-        yield Bars(f"Time between tokens by class{of}", "ms", {"": bars})
+        suffix = f" (the first {_DRAWN} of {len(rows)} loads)" if len(rows) > _DRAWN else ""
+        yield Bars(f"Time between tokens by class{suffix}", "ms", {"": bars})
 
 
 def _sentences(rows: Sequence[Row]) -> Iterator[str]:
@@ -150,25 +150,25 @@ def _sentences(rows: Sequence[Row]) -> Iterator[str]:
         )
         for name in systems
     }
-    told = sorted(systems, key=lambda name: -best_of[name])[:TOLD]
-    for system in told:
-        mine = [row for row in rows if row["system"] == system]
-        first = min(mine, key=lambda row: row["tpot_ms"])
-        best = max(mine, key=lambda row: row["output_tokens_per_s"])
+    leaders = sorted(systems, key=lambda name: -best_of[name])[:TOLD]
+    for system in leaders:
+        group = [row for row in rows if row["system"] == system]
+        first = min(group, key=lambda row: row["tpot_ms"])
+        best = max(group, key=lambda row: row["output_tokens_per_s"])
         yield f"{system}: {_times(first)}."
         if best is not first:
             yield f"{system}: most tokens at {_times(best)}."
-    if len(systems) > len(told):
+    if len(systems) > len(leaders):
         yield (
-            f"And {len(systems) - len(told)} more systems, with fewer tokens/s of a device: "
-            f"{'; '.join(name for name in systems if name not in told)}."
+            f"And {len(systems) - len(leaders)} more systems, with fewer tokens/s of a device: "
+            f"{'; '.join(name for name in systems if name not in leaders)}."
         )
     limits = Counter(row["limiter"] for row in rows)
-    said = ", ".join(
+    text = ", ".join(
         f"{name} in {count} {'load' if count == 1 else 'loads'}"
         for name, count in limits.most_common()
     )
-    yield f"What takes longest between tokens: {said}."
+    yield f"What takes longest between tokens: {text}."
 
 
 def _times(row: Row) -> str:
@@ -177,33 +177,33 @@ def _times(row: Row) -> str:
         f"({_short(row[f'low_{key}'])} to {_short(row[f'high_{key}'])})"
         for name, key in (("TTFT", "ttft_ms"), ("TPOT", "tpot_ms"))
     )
-    return f"{_sized(row)}: {ttft}, {tpot}, {row['output_tokens_per_s']:,.0f} tokens/s"
+    return f"{_size(row)}: {ttft}, {tpot}, {row['output_tokens_per_s']:,.0f} tokens/s"
 
 
 def _short(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
 
 
-_HELD = ("weights", "context", "exchange_buffers", "graphs", "activations", "cache_room")
+_KINDS = ("weights", "context", "exchange_buffers", "graphs", "activations", "cache_room")
 
 
 @kind("fits", keys=("bytes_per_token", "cache_room_bytes", "total_bytes"))
 def fits(documents: Sequence[Document]) -> Iterator[Section]:
     """Capacity: memory by kind, and the table."""
     rows = [flat(row) for document in documents for row in document.rows]
-    bars, said = [], []
+    bars, lines = [], []
     for row in rows:
         answer = (
             f"{row['sequences']:,} sequences of {row['tokens']:,} tokens" if "sequences" in row
             else f"a batch of {row['batch']:,} with {row['context']:,} tokens each"
         )  # fmt: skip
-        where = f"{row['network']} on {row['device']} by {row['engine']}"
-        lengths = {name.replace("_", " "): row.get(f"{name}_bytes", 0.0) for name in _HELD}
-        bars.append(Bar(where, lengths, limit=row["total_bytes"], note=answer))
-        said.append(f"{where}: room for {answer}; a token takes {binary(row['bytes_per_token'])}.")
-    once = list({(bar.label, *bar.lengths.items()): bar for bar in bars}.values())
-    alone = (
-        once if len(once) == len(bars) else [Bar(b.label, b.lengths, limit=b.limit) for b in once]
+        label = f"{row['network']} on {row['device']} by {row['engine']}"
+        lengths = {name.replace("_", " "): row.get(f"{name}_bytes", 0.0) for name in _KINDS}
+        bars.append(Bar(label, lengths, limit=row["total_bytes"], note=answer))
+        lines.append(f"{label}: room for {answer}; a token takes {binary(row['bytes_per_token'])}.")
+    sets = list({(bar.label, *bar.lengths.items()): bar for bar in bars}.values())
+    memories = (
+        sets if len(sets) == len(bars) else [Bar(b.label, b.lengths, limit=b.limit) for b in sets]
     )
     yield Section(
         "What fits",
@@ -212,12 +212,12 @@ def fits(documents: Sequence[Document]) -> Iterator[Section]:
         [
             Bars(
                 "Memory by what holds it"
-                + (f" (the first {_DRAWN} of {len(alone)})" if len(alone) > _DRAWN else ""),
+                + (f" (the first {_DRAWN} of {len(memories)})" if len(memories) > _DRAWN else ""),
                 "binary",
-                {"": alone[:_DRAWN]},
+                {"": memories[:_DRAWN]},
                 "capacity",
             ),
             Rows(),
         ],
-        [*first(said, "answers")],
+        [*first(lines, "answers")],
     )

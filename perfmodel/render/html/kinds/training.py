@@ -33,16 +33,16 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
     """Bars of the best plans, all plans by memory and time, their table, and impossible plans."""
     steps = [row for document in documents for row in document.rows]
     rows = [_row(step) for step in steps]
-    named = _names(rows)
-    rows = [{"plan": name, **row} for name, row in zip(named, rows, strict=True)]
+    names = _names(rows)
+    rows = [{"plan": name, **row} for name, row in zip(names, rows, strict=True)]
     order = sorted(
         range(len(steps)),
         key=lambda i: (rows[i]["fits"] is False, -rows[i]["tokens_per_s_per_device"]),
     )[:_DRAWN]
-    of = f" (the best {_DRAWN} of {len(steps)} plans)" if len(steps) > _DRAWN else ""
+    note = f" (the best {_DRAWN} of {len(steps)} plans)" if len(steps) > _DRAWN else ""
     parts: list[Bars | Dots | Rows] = [
-        *_times([(named[i], steps[i]) for i in order], of),
-        *_memories([(named[i], steps[i]) for i in order], of),
+        *_times([(names[i], steps[i]) for i in order], note),
+        *_memories([(names[i], steps[i]) for i in order], note),
     ]
     if len(rows) > 1:
         parts.append(_tradeoff(rows))
@@ -62,32 +62,32 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
 def _row(step: Row) -> dict[str, Any]:
     """A plan as a flat row, with whether it fits, or the missing bytes."""
     row = {key.removeprefix("plan_"): value for key, value in flat(step).items()}
-    held = row.get("memory_total_bytes", row.get("memory_bytes"))
+    size = row.get("memory_total_bytes", row.get("memory_bytes"))
     capacity = row.get("capacity_bytes")
     fits = row["fits"]
     if isinstance(fits, str):  # table for people: "yes", or the missing bytes
         row["fits"] = fits == "yes"
-    if capacity and held and held > capacity:
-        row["lacking_bytes"] = held - capacity
-    return {**row, "memory_total_bytes": held}
+    if capacity and size and size > capacity:
+        row["lacking_bytes"] = size - capacity
+    return {**row, "memory_total_bytes": size}
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
     """Name of each plan: the settings that differ."""
     keys = ("network", "device", "devices", *_PLAN, "global_batch")
-    varied = telling(rows, keys)
-    said = [
+    varying = telling(rows, keys)
+    names = [
         " ".join(
             str(row[key]) if key in ("network", "device") else f"{key.replace('_', '-')}={row[key]}"
-            for key in varied
+            for key in varying
             if row.get(key) is not None
         )
         for row in rows
     ]
-    return [name or str(row.get("network", "step")) for name, row in zip(said, rows, strict=True)]
+    return [name or str(row.get("network", "step")) for name, row in zip(names, rows, strict=True)]
 
 
-def _times(steps: Sequence[tuple[str, Row]], of: str) -> Iterator[Bars]:
+def _times(steps: Sequence[tuple[str, Row]], note: str) -> Iterator[Bars]:
     bars = [
         Bar(
             name,
@@ -100,17 +100,17 @@ def _times(steps: Sequence[tuple[str, Row]], of: str) -> Iterator[Bars]:
         if isinstance(step.get("by_class_us"), Mapping)
     ]
     if bars:
-        yield Bars(f"Time of a step by class{of}", "time", {"": bars})
+        yield Bars(f"Time of a step by class{note}", "time", {"": bars})
 
 
-def _memories(steps: Sequence[tuple[str, Row]], of: str) -> Iterator[Bars]:
+def _memories(steps: Sequence[tuple[str, Row]], note: str) -> Iterator[Bars]:
     bars = [
         Bar(name, step["memory_bytes"], limit=step.get("capacity_bytes"), note=_fit(step))
         for name, step in steps
         if isinstance(step.get("memory_bytes"), Mapping)
     ]
     if bars:
-        yield Bars(f"Memory of the fullest device by kind{of}", "binary", {"": bars}, "capacity")
+        yield Bars(f"Memory of the fullest device by kind{note}", "binary", {"": bars}, "capacity")
 
 
 def _fit(step: Row) -> str:
@@ -124,7 +124,7 @@ def _fit(step: Row) -> str:
 def _tradeoff(rows: Sequence[Row]) -> Dots:
     capacities = {row["capacity_bytes"] for row in rows if row.get("capacity_bytes")}
     options = ("recompute", "devices", *_AXES, "network", "device")
-    varied = telling(rows, options)
+    varying = telling(rows, options)
     mfu = f"mfu_{USUAL}" if f"mfu_{USUAL}" in rows[0] else "mfu"
     return Dots(
         "Plans by memory and time",
@@ -132,8 +132,8 @@ def _tradeoff(rows: Sequence[Row]) -> Dots:
         ["step_us", "tokens_per_s_per_device", mfu],
         ["plan"],
         log="",
-        filters=varied,
-        by=varied,
+        filters=varying,
+        by=varying,
         ranges={"step_us": ("low_us", "high_us")},
         limits={"memory_total_bytes": capacities.pop()} if len(capacities) == 1 else {},
         fits="fits",
@@ -154,63 +154,63 @@ def _sentences(rows: Sequence[Row]) -> Iterator[str]:
                 default=None,
             )
             if best is not None:
-                yield f"{what}: {best['plan']}. {_said(best)}"
+                yield f"{what}: {best['plan']}. {_sentence(best)}"
         return
     for row in rows:
-        yield _said(row)
+        yield _sentence(row)
 
 
-def _said(row: Row) -> str:
-    where = (
+def _sentence(row: Row) -> str:
+    subject = (
         f"{row['network']} on {row['devices']:,} x {row['device']}: a step" if "network" in row
         else "A step"
     )  # fmt: skip
-    by = f" by {USUAL}" if f"mfu_{USUAL}" in row else ""
-    mfu = row[f"mfu_{USUAL}"] if by else row.get("mfu")
+    suffix = f" by {USUAL}" if f"mfu_{USUAL}" in row else ""
+    mfu = row[f"mfu_{USUAL}"] if suffix else row.get("mfu")
     limiter_us = row.get(f"by_class_us_{row['limiter']}")
     longest_part = (
         f"most of it is {row['limiter']}" if limiter_us is None
         else longest(row["limiter"], limiter_us / row["step_us"])
     )  # fmt: skip
-    said = (
-        f"{where} takes {seconds(row['step_us'] / 1e6)} ({seconds(row['low_us'] / 1e6)} to "
+    sentence = (
+        f"{subject} takes {seconds(row['step_us'] / 1e6)} ({seconds(row['low_us'] / 1e6)} to "
         f"{seconds(row['high_us'] / 1e6)}), {row['tokens_per_s_per_device']:,.0f} tokens/s a "
-        f"device, MFU {mfu:.1%}{by}; {longest_part}."
+        f"device, MFU {mfu:.1%}{suffix}; {longest_part}."
     )
     if row.get("bubble_us"):
         stages = f"{row['pipeline']} stages ({row.get('schedule', 'pipeline')})"
-        said += f" {stages} wait for each other {row['bubble_us'] / row['step_us']:.0%} of it."
-    held, capacity = row["memory_total_bytes"], row.get("capacity_bytes")
+        sentence += f" {stages} wait for each other {row['bubble_us'] / row['step_us']:.0%} of it."
+    size, capacity = row["memory_total_bytes"], row.get("capacity_bytes")
     if capacity:
-        room = capacity - held
+        room = capacity - size
         fit = "It fits" if room >= 0 else f"It does not fit by {binary(-room)}"
-        said += f" {fit}: {binary(held)} of {binary(capacity)}."
-    return said
+        sentence += f" {fit}: {binary(size)} of {binary(capacity)}."
+    return sentence
 
 
 @kind("step lines", keys=("part", "what", "time_us", "share", "bytes"))
 def lines(documents: Sequence[Document]) -> Iterator[Section]:
     """The CSV of `perfmodel train` for one step."""
     for document in documents:
-        found: dict[str, dict[str, float]] = {}
-        for part, key, whole in (("time", "time_us", "step"), ("memory", "bytes", "device")):
-            mine = [row for row in document.rows if row["part"] == part]
-            found[part] = {row["what"]: row[key] for row in mine if row["what"] != whole}
+        parts: dict[str, dict[str, float]] = {}
+        for part, key, total in (("time", "time_us", "step"), ("memory", "bytes", "device")):
+            rows = [row for row in document.rows if row["part"] == part]
+            parts[part] = {row["what"]: row[key] for row in rows if row["what"] != total}
         yield Section(
             f"Training step ({document.source})",
             document.rows,
             columns(document.rows),
             [
-                Bars("Time of a step by class", "time", {"": [Bar("step", found["time"])]}),
+                Bars("Time of a step by class", "time", {"": [Bar("step", parts["time"])]}),
                 Bars(
                     "Memory of the fullest device by kind",
                     "binary",
-                    {"": [Bar("device", found["memory"])]},
+                    {"": [Bar("device", parts["memory"])]},
                 ),
                 Rows("Lines"),
             ],
             [
-                f"{document.source}: a step takes {seconds(sum(found['time'].values()) / 1e6)} and "
-                f"holds {binary(sum(found['memory'].values()))}."
+                f"{document.source}: a step takes {seconds(sum(parts['time'].values()) / 1e6)} and "
+                f"holds {binary(sum(parts['memory'].values()))}."
             ],
         )

@@ -13,10 +13,10 @@ from perfmodel.units import seconds, si
 @kind("formats", keys=("format", "bits"))
 def sections(documents: Sequence[Document]) -> Iterator[Section]:
     """Rates by size and batch, and the table."""
-    every = [flat(row) for document in documents for row in document.rows]
-    rows = [row for row in every if row.get("time_us") is not None]
-    if len(rows) < len(every):  # the list of formats: `perfmodel compress` without a network
-        yield table("Weight formats", [row for row in every if row.get("time_us") is None])
+    flat_rows = [flat(row) for document in documents for row in document.rows]
+    rows = [row for row in flat_rows if row.get("time_us") is not None]
+    if len(rows) < len(flat_rows):  # the list of formats: `perfmodel compress` without a network
+        yield table("Weight formats", [row for row in flat_rows if row.get("time_us") is None])
     if not rows:
         return
     filters = telling(rows, ("format", "device", "batch"))
@@ -46,10 +46,10 @@ def _sentences(rows: Sequence[dict[str, object]]) -> Iterator[str]:
     groups: dict[tuple[object, object], list[dict[str, object]]] = {}
     for row in rows:
         groups.setdefault((row["device"], row["batch"]), []).append(row)
-    for (device, batch), mine in groups.items():
-        best = min(mine, key=lambda row: float(str(row["time_us"])))
+    for (device, batch), group in groups.items():
+        best = min(group, key=lambda row: float(str(row["time_us"])))
         yield (
-            f"{device}, batch {batch}: the fastest of {len(mine)} formats is {best['format']}, "
+            f"{device}, batch {batch}: the fastest of {len(group)} formats is {best['format']}, "
             f"{seconds(float(str(best['time_us'])) / 1e6)} a step with "
             f"{si(float(str(best['weight_bytes'])), 'B')} of weights."
         )
