@@ -165,14 +165,14 @@ def test_what_cannot_be_predicted_keeps_its_place_and_says_why(row, said):
 
 
 def test_one_bad_row_in_a_large_group_costs_no_other(monkeypatch):
-    ask = compare._ask
+    ask = compare._predict
 
     def picky(kind, sizes):
         if (sizes["m"] == 777).any():
             raise TableError("777 is a number I do not like")
         return ask(kind, sizes)
 
-    monkeypatch.setattr(compare, "_ask", picky)
+    monkeypatch.setattr(compare, "_predict", picky)
     rows = [{**GEMM, "m": m} for m in range(750, 850)]
     found = predict_table(table(*rows))
     assert found.index[found["reason"] != ""].tolist() == [27]

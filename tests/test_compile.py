@@ -312,7 +312,7 @@ def test_a_config_that_cannot_fit_says_by_how_much(small):
         compile_kernel(kernel, problem, config, target("gfx942"))
     assert "\n" not in str(error.value)
     held = replace(small["matmul", "sm_100"].launches[0], tensor_memory_columns=640)
-    assert "640 columns of tensor memory a block, 128 more" in compiled._unfit(held)
+    assert "640 columns of tensor memory a block, 128 more" in compiled._overflow(held)
     configs = (config, small["matmul", "gfx942"].config)
     menu = replace(kernel, configs=configs, menu_of=None)
     (made,) = first_fitting(menu, small["matmul", "gfx942"].problem, [target("gfx942")])

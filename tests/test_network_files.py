@@ -271,7 +271,7 @@ def package(tmp_path, monkeypatch):
 def forget():
     plugins.points.cache_clear()
     plugins.brought.cache_clear()
-    library._brought.cache_clear()
+    library._plugin_entries.cache_clear()
 
 
 @pytest.mark.usefixtures("package")

@@ -447,10 +447,10 @@ def test_prompts_wait_for_those_of_other_copies_as_a_scheduler_holds_them(share,
             waits += [step - at for at in first]
             ran, held = ran + bool(first), 0
     resident, shares = np.array([8.0]), np.array([share])
-    assert requests._held(of, resident, shares)[0] == pytest.approx(
+    assert requests._gate_steps(of, resident, shares)[0] == pytest.approx(
         np.mean(waits), rel=0.1, abs=0.1
     )
-    run = share * requests._stalled(of, resident, shares)[0]
+    run = share * requests._stall_factor(of, resident, shares)[0]
     assert run == pytest.approx(ran / steps_run, rel=0.2)
 
 

@@ -54,7 +54,7 @@ def counted(op: str, ranks: int) -> Counted:
     sizes = {"b": 1, "m": ranks, "n": ranks, "k": ranks}
     schedule = over(_PRODUCT, sizes, {axis: (ranks, "ranks")})
     byte = dict.fromkeys(_ROLES, element("int8"))
-    (found,) = exchanges(schedule, sizes, byte, {("C", "ranks"): lies})
+    (exchange,) = exchanges(schedule, sizes, byte, {("C", "ranks"): lies})
     # The bytes of an all-to-all are those of one rank.
-    whole = found.tensor_bytes / ranks if op == "all-to-all" else found.tensor_bytes
-    return Counted(Fraction(found.sent_bytes) / Fraction(whole), int(found.steps))
+    size = exchange.tensor_bytes / ranks if op == "all-to-all" else exchange.tensor_bytes
+    return Counted(Fraction(exchange.sent_bytes) / Fraction(size), int(exchange.steps))

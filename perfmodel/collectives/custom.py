@@ -39,11 +39,11 @@ def family(library: str) -> str:
 
 def spelt(name: str, version: str = "") -> str:
     """The library with this name in tables, at a version; without one, the oldest."""
-    asked = name.lower()
-    known = next((k for k, v in libraries().items() if asked in v.get("aliases", ())), asked)
-    since = {_order(v["since"]): k for k, v in libraries().items() if v.get("of") == known}
-    reached = [order for order in since if order <= _order(version)]
-    return since[max(reached)] if reached else known
+    word = name.lower()
+    library = next((k for k, v in libraries().items() if word in v.get("aliases", ())), word)
+    releases = {_order(v["since"]): k for k, v in libraries().items() if v.get("of") == library}
+    orders = [order for order in releases if order <= _order(version)]
+    return releases[max(orders)] if orders else library
 
 
 def _order(version: str) -> tuple[int, ...]:
@@ -54,17 +54,17 @@ def _order(version: str) -> tuple[int, ...]:
 def kernels(library: str, op: str, route: Route, architecture: str) -> list[tuple[Method, float]]:
     """The library's own kernels on these links in the order in which it asks, each with the number
     of bytes from which it does not run."""
-    sees = len(route.crossings) == 1 and route.inner.level.medium == "fabric"
-    if op != "all-reduce" or not sees:
+    on_fabric = len(route.crossings) == 1 and route.inner.level.medium == "fabric"
+    if op != "all-reduce" or not on_fabric:
         return []
-    chosen = []
+    pairs = []
     for entry in libraries()[library]["kernels"]:
-        below = entry.get("by", {}).get(architecture, entry["below"])
+        limits = entry.get("by", {}).get(architecture, entry["below"])
         if entry["algorithm"] != "multimem" or route.inner.level.reduces:
-            chosen.append(
-                (Method(entry["algorithm"], entry["protocol"]), below.get(route.ranks, 0))
+            pairs.append(
+                (Method(entry["algorithm"], entry["protocol"]), limits.get(route.ranks, 0))
             )
-    return chosen
+    return pairs
 
 
 def choice(limits: list[float], bytes_: np.ndarray) -> np.ndarray:

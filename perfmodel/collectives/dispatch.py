@@ -37,10 +37,10 @@ class Router:
         if nodes >= groups:
             present = 1 - (1 - groups / (nodes * limit)) ** self.chosen
             return float(nodes * limit / groups * present)
-        own = groups // nodes
+        local = groups // nodes
         absent = sum(
-            comb(own, j) * comb(groups - own, limit - j) * (1 - j / limit) ** self.chosen
-            for j in range(min(own, limit) + 1)
+            comb(local, j) * comb(groups - local, limit - j) * (1 - j / limit) ** self.chosen
+            for j in range(min(local, limit) + 1)
         ) / comb(groups, limit)
         return float(nodes * (1 - absent))
 

@@ -30,8 +30,8 @@ _PEER_TO_PEER = ("all-to-all", "send-receive")
 @lru_cache(maxsize=1)
 def table() -> Mapping[str, Any]:
     """`nccl.yaml`, parsed."""
-    found: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("nccl.yaml"))
-    return found
+    document: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("nccl.yaml"))
+    return document
 
 
 def methods(op: str, route: Route, dtype: str, architecture: str) -> list[Method]:
@@ -39,15 +39,15 @@ def methods(op: str, route: Route, dtype: str, architecture: str) -> list[Method
     if op in _PEER_TO_PEER:
         return [Method("pairwise", "LL"), Method("pairwise", "Simple")]
     protocols = [p for p in PROTOCOLS if p != "LL128" or route.inner.level.medium == "fabric"]
-    found = [Method("ring", p) for p in protocols]
+    choices = [Method("ring", p) for p in protocols]
     if op == "all-reduce" and not route.one_node:
-        found += [Method("tree", p) for p in protocols]
+        choices += [Method("tree", p) for p in protocols]
     if _switch_adds_up(route, dtype, architecture):
         if route.one_node and op in ("all-reduce", "all-gather", "reduce-scatter"):
-            found.append(Method("nvls", "Simple"))
+            choices.append(Method("nvls", "Simple"))
         elif not route.one_node and op == "all-reduce":
-            found.append(Method("nvls-tree", "Simple"))
-    return found
+            choices.append(Method("nvls-tree", "Simple"))
+    return choices
 
 
 def expected(
@@ -66,12 +66,12 @@ def expected(
 
 def _switch_adds_up(route: Route, dtype: str, architecture: str) -> bool:
     """Whether NVLS is available: more than two ranks on a switch that reduces this type."""
-    known = table()
+    facts = table()
     return (
         route.inner.level.reduces
         and route.inner.fan > 2
-        and dtype in known["nvls_types"]
-        and architecture in known["nvls_share"]
+        and dtype in facts["nvls_types"]
+        and architecture in facts["nvls_share"]
     )
 
 
@@ -82,7 +82,7 @@ def _steps(op: str, ranks: int) -> int:
     return ranks - 1 if op in ("reduce-scatter", "all-gather") else ranks
 
 
-def _reckoned(route: Route) -> float:
+def _assumed_rate(route: Route) -> float:
     """NCCL's assumed bytes a second of a rank: the least over the levels."""
     share = table()["bandwidth_share"]
     return min(
@@ -91,50 +91,50 @@ def _reckoned(route: Route) -> float:
 
 
 def _bus_bytes_per_s(method: Method, route: Route, architecture: str) -> float:
-    known = table()
-    shares = known["protocol_share" if method.algorithm == "ring" else "tree_share"]
-    rate = _reckoned(route) * float(shares[method.protocol])
+    facts = table()
+    shares = facts["protocol_share" if method.algorithm == "ring" else "tree_share"]
+    rate = _assumed_rate(route) * float(shares[method.protocol])
     if method.protocol != "LL":
         return rate
     if route.one_node:
-        most = float(known["ll_most"].get(architecture, math.inf))
+        limit = float(facts["ll_most"].get(architecture, math.inf))
     else:
         nodes = route.ranks // route.crossings[-1].inside
-        most = float(known["ll_most_network"]["two" if nodes == 2 else "more"])
-    return min(rate, most * _GIGA)
+        limit = float(facts["ll_most_network"]["two" if nodes == 2 else "more"])
+    return min(rate, limit * _GIGA)
 
 
 def _ring_us(method: Method, op: str, route: Route) -> float:
-    known = table()
+    facts = table()
     passes = 2 if op == "all-reduce" else 1
     hops = sum(
-        item.ring_hops * known["hop_us"][item.level.medium][method.protocol]
+        item.ring_hops * facts["hop_us"][item.level.medium][method.protocol]
         for item in route.crossings
     )
-    return float(known["base_us"][method.protocol] + passes * hops)
+    return float(facts["base_us"][method.protocol] + passes * hops)
 
 
 def _tree_us(method: Method, route: Route) -> float:
     """Latency of a tree: a chain inside a node, a binary tree between nodes, up and down."""
-    known = table()
+    facts = table()
     hops = sum(
         (item.fan - 1 if item.level.medium != "network" else math.log2(item.fan))
-        * known["tree_hop_us"][item.level.medium][method.protocol]
+        * facts["tree_hop_us"][item.level.medium][method.protocol]
         for item in route.crossings
     )
-    return float(known["tree_base_us"][method.protocol] + 2 * hops)
+    return float(facts["tree_base_us"][method.protocol] + 2 * hops)
 
 
 def _nvls(op: str, route: Route, bytes_: np.ndarray, architecture: str) -> np.ndarray:
-    known = table()
+    facts = table()
     inner = route.inner
-    rate = inner.bytes_per_s * known["bandwidth_share"]["fabric"]
-    rate *= known["nvls_share"][architecture]
-    latency = known["nvls_us"]
+    rate = inner.bytes_per_s * facts["bandwidth_share"]["fabric"]
+    rate *= facts["nvls_share"][architecture]
+    latency = facts["nvls_us"]
     if op != "all-reduce":
         rate *= (inner.fan - 1) / inner.fan
     for item in route.outer:
-        share = known["bandwidth_share"][item.level.medium]
+        share = facts["bandwidth_share"][item.level.medium]
         rate = min(rate, item.bytes_per_s * share * item.doors)
-        latency += 2 * math.log2(item.fan) * known["nvls_network_us"]
+        latency += 2 * math.log2(item.fan) * facts["nvls_network_us"]
     return np.asarray(latency * _MICRO + bytes_ / rate)

@@ -51,17 +51,17 @@ def predict_collective(
         raise UnknownName("library of collectives", library, libraries())
     spread_out = problem.spread()
     answers = _Answers(spread_out, system, library, constants or default(), eager)
-    for ranks, inside, index in _groups(spread_out):
-        answers.fill(index, ranks, inside)
+    for ranks, local, index in _groups(spread_out):
+        answers.fill(index, ranks, local)
     return answers.predictions()
 
 
 def _groups(problem: Collective) -> Iterator[tuple[int, int | None, np.ndarray]]:
     """Ranks, ranks of a node, and indices of collectives that cross the same links."""
     ranks = np.asarray(problem.ranks)
-    inside = np.zeros_like(ranks) if problem.ranks_per_node is None else problem.ranks_per_node
-    for pair in sorted(set(zip(ranks.tolist(), np.asarray(inside).tolist(), strict=True))):
-        index = np.flatnonzero((ranks == pair[0]) & (inside == pair[1]))
+    local = np.zeros_like(ranks) if problem.ranks_per_node is None else problem.ranks_per_node
+    for pair in sorted(set(zip(ranks.tolist(), np.asarray(local).tolist(), strict=True))):
+        index = np.flatnonzero((ranks == pair[0]) & (local == pair[1]))
         yield int(pair[0]), int(pair[1]) or None, index
 
 
@@ -80,39 +80,39 @@ class _Answers:
             np.full(n, _NONE, dtype=object) for _ in range(3)
         )
         self.terms: dict[str, np.ndarray] = {}
-        self.known = np.full(n, self._known(fitted=True), dtype=object)
+        self.known = np.full(n, self._knowledge(fitted=True), dtype=object)
         self.assumptions: dict[str, None] = dict.fromkeys(system.notes)
 
-    def fill(self, index: np.ndarray, ranks: int, inside: int | None) -> None:
+    def fill(self, index: np.ndarray, ranks: int, local: int | None) -> None:
         """Predict the collectives at `index`, which all have the same ranks."""
-        links = route(self.system, ranks, inside)
+        links = route(self.system, ranks, local)
         if ranks == 1:
             return
         bytes_ = np.asarray(self.problem.bytes, dtype=np.float64)[index]
         share = self.problem.network_share
         exchange = Exchange(self.problem.op, links, bytes_, share)
         self.sent[index] = exchange.sent_bytes
-        what = self._known(fitted=_fitted(links))
+        knowledge = self._knowledge(fitted=_is_fitted(links))
         self._assume(links)
-        methods, chosen = self._choose(exchange)
+        methods, choice = self._choose(exchange)
         for i, method in enumerate(methods):
-            mine = chosen == i
-            if mine.any():
-                part = Exchange(exchange.op, links, bytes_[mine], share)
+            mask = choice == i
+            if mask.any():
+                part = Exchange(exchange.op, links, bytes_[mask], share)
                 terms = times.terms(method, part, self.machine)
-                self._put(index[mine], method, self._called(terms, part.bytes), what)
+                self._put(index[mask], method, self._call_terms(terms, part.bytes), knowledge)
 
-    def _called(self, terms: times.Terms, bytes_: np.ndarray) -> times.Terms:
+    def _call_terms(self, terms: times.Terms, bytes_: np.ndarray) -> times.Terms:
         """The terms of an eager call: a copy of the buffer, and what the host takes beyond the
         device."""
         if not self.eager:
             return terms
         device = self.machine.device
-        copied = {**terms, "hbm": terms.get("hbm", 0.0) + 2 * bytes_ / device.hbm_bytes_per_s}
-        waited = custom.call_seconds(device) - times.total(copied)
-        return {**copied, "host": np.maximum(waited, 0.0)}
+        base = {**terms, "hbm": terms.get("hbm", 0.0) + 2 * bytes_ / device.hbm_bytes_per_s}
+        host = custom.call_seconds(device) - times.total(base)
+        return {**base, "host": np.maximum(host, 0.0)}
 
-    def _known(self, *, fitted: bool) -> CollectiveKnown:
+    def _knowledge(self, *, fitted: bool) -> CollectiveKnown:
         """The level of knowledge about links, which depends on whether the constants were fitted to
         them."""
         device = self.machine.device
@@ -126,34 +126,34 @@ class _Answers:
         links, bytes_ = exchange.route, exchange.bytes
         methods = nccl.methods(op, links, self.problem.dtype, architecture)
         if methods[0].algorithm == "pairwise":  # messages use the faster protocol
-            found = [times.total(times.terms(m, exchange, self.machine)) for m in methods]
+            costs = [times.total(times.terms(m, exchange, self.machine)) for m in methods]
         else:
-            found = [nccl.expected(m, op, links, bytes_, architecture) for m in methods]
-        chosen = np.argmin(found, axis=0)
+            costs = [nccl.expected(m, op, links, bytes_, architecture) for m in methods]
+        choice = np.argmin(costs, axis=0)
         if self.library == NCCL:
-            return methods, chosen
-        own = custom.kernels(self.library, op, links, architecture)
-        if own:
-            index = custom.choice([limit for _, limit in own], bytes_)
-            chosen = np.where(index < 0, chosen, len(methods) + index)
-        return [*methods, *(method for method, _ in own)], chosen
+            return methods, choice
+        kernels = custom.kernels(self.library, op, links, architecture)
+        if kernels:
+            index = custom.choice([limit for _, limit in kernels], bytes_)
+            choice = np.where(index < 0, choice, len(methods) + index)
+        return [*methods, *(method for method, _ in kernels)], choice
 
     def _put(
-        self, index: np.ndarray, method: Method, found: times.Terms, what: CollectiveKnown
+        self, index: np.ndarray, method: Method, terms: times.Terms, knowledge: CollectiveKnown
     ) -> None:
         """Store the results of the collectives at `index`, which all use one method."""
-        names = list(found)
-        seconds = times.total(found)
+        names = list(terms)
+        seconds = times.total(terms)
         self.seconds[index] = seconds
         self.algorithm[index], self.protocol[index] = method.algorithm, method.protocol
-        largest = np.argmax([found[name] for name in names], axis=0)
+        largest = np.argmax([terms[name] for name in names], axis=0)
         self.limiter[index] = np.array(names, dtype=object)[largest]
-        for name, values in found.items():
+        for name, values in terms.items():
             self.terms.setdefault(name, np.zeros(len(self.seconds)))[index] = values
-        low, high = spread.ends(what, method)
+        low, high = spread.ends(knowledge, method)
         self.low[index], self.high[index] = seconds * np.exp(low), seconds * np.exp(high)
         for i in index:
-            self.known[i] = what
+            self.known[i] = knowledge
 
     def _assume(self, links: Route) -> None:
         """Record assumptions for links without measured runs."""
@@ -164,8 +164,8 @@ class _Answers:
                     "measured run was compared with"
                 ] = None
         if self.machine.device.vendor != _MAKER:
-            said = "NCCL's algorithms and latencies are taken for those of this maker's library"
-            self.assumptions[said] = None
+            note = "NCCL's algorithms and latencies are taken for those of this maker's library"
+            self.assumptions[note] = None
 
     def predictions(self) -> CollectivePredictions:
         """The results so far."""
@@ -191,6 +191,6 @@ class _Answers:
         )
 
 
-def _fitted(links: Route) -> bool:
+def _is_fitted(links: Route) -> bool:
     """Whether the constants were fitted to collectives over links of this kind."""
     return len(links.crossings) == 1 and links.inner.level.medium == "fabric"

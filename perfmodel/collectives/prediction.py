@@ -135,19 +135,19 @@ class CollectivePredictions:
     def one(self, i: int) -> CollectivePrediction:
         """The i-th prediction."""
         problem = self.problem
-        said: dict[str, Any] = {
+        sizes: dict[str, Any] = {
             "bytes": np.asarray(problem.bytes)[i].item(),
             "ranks": np.asarray(problem.ranks)[i].item(),
             "dtype": problem.dtype,
         }
         if problem.ranks_per_node is not None:
-            said["ranks_per_node"] = np.asarray(problem.ranks_per_node)[i].item()
+            sizes["ranks_per_node"] = np.asarray(problem.ranks_per_node)[i].item()
         return CollectivePrediction(
             system=self.system.slug,
             device=self.system.device,
             library=self.library,
             op=problem.op,
-            problem=said,
+            problem=sizes,
             algorithm=str(self.algorithm[i]),
             protocol=str(self.protocol[i]),
             seconds=float(self.seconds[i]),

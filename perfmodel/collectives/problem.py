@@ -53,10 +53,10 @@ class Collective:
             raise ProblemError(
                 f"network share is {self.network_share}; it is above 0 and at most 1"
             )
-        _at_least("bytes", self.bytes, 0)
-        _at_least("ranks", self.ranks, 1)
+        _check_least("bytes", self.bytes, 0)
+        _check_least("ranks", self.ranks, 1)
         if self.ranks_per_node is not None:
-            _at_least("ranks per node", self.ranks_per_node, 1)
+            _check_least("ranks per node", self.ranks_per_node, 1)
         if np.any(np.asarray(self.ranks) > MOST_RANKS):
             raise ProblemError(f"{np.max(self.ranks)} ranks are more than {MOST_RANKS:,}")
         if self.op == "send-receive" and np.any(np.asarray(self.ranks) > 2):
@@ -66,7 +66,7 @@ class Collective:
             )
 
     def __len__(self) -> int:
-        return max(np.size(value) for value in self._given())
+        return max(np.size(value) for value in self._values())
 
     @property
     def sums(self) -> bool:
@@ -78,20 +78,18 @@ class Collective:
 
         Raises `ProblemError` for arrays of different lengths.
         """
-        n, given = len(self), self._given()
-        if any(np.size(value) not in (1, n) for value in given):
+        n, values = len(self), self._values()
+        if any(np.size(value) not in (1, n) for value in values):
             raise ProblemError("bytes, ranks and ranks per node are arrays of one length, or plain")
-        bytes_, ranks, *inside = (
-            np.broadcast_to(np.asarray(value).reshape(-1), (n,)) for value in given
+        bytes_, ranks, *local = (
+            np.broadcast_to(np.asarray(value).reshape(-1), (n,)) for value in values
         )
-        return replace(
-            self, bytes=bytes_, ranks=ranks, ranks_per_node=inside[0] if inside else None
-        )
+        return replace(self, bytes=bytes_, ranks=ranks, ranks_per_node=local[0] if local else None)
 
-    def _given(self) -> list[int | np.ndarray]:
+    def _values(self) -> list[int | np.ndarray]:
         """Bytes, ranks and, if given, ranks of a node."""
-        inside = () if self.ranks_per_node is None else (self.ranks_per_node,)
-        return [self.bytes, self.ranks, *inside]
+        local = () if self.ranks_per_node is None else (self.ranks_per_node,)
+        return [self.bytes, self.ranks, *local]
 
 
 def bus_factor(op: str, ranks: Number) -> Number:
@@ -105,11 +103,11 @@ def bus_factor(op: str, ranks: Number) -> Number:
     return (ranks - 1) / ranks if op in ("reduce-scatter", "all-gather", "all-to-all") else 1.0
 
 
-def _at_least(what: str, value: object, least: int) -> None:
-    found = np.asarray(value)
-    if found.size == 0 or found.dtype.kind not in "iuf" or not np.all(np.isfinite(found)):
-        raise ProblemError(f"{what} must be numbers, not {value!r}")
-    if np.any(found < least):
-        raise ProblemError(f"{what} must be at least {least}, not {found.min()}; raise it")
-    if what != "bytes" and np.any(found != np.floor(found)):
-        raise ProblemError(f"{what} must be whole numbers, not {value!r}")
+def _check_least(name: str, value: object, least: int) -> None:
+    array = np.asarray(value)
+    if array.size == 0 or array.dtype.kind not in "iuf" or not np.all(np.isfinite(array)):
+        raise ProblemError(f"{name} must be numbers, not {value!r}")
+    if np.any(array < least):
+        raise ProblemError(f"{name} must be at least {least}, not {array.min()}; raise it")
+    if name != "bytes" and np.any(array != np.floor(array)):
+        raise ProblemError(f"{name} must be whole numbers, not {value!r}")

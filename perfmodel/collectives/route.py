@@ -46,10 +46,10 @@ class Crossing:
         where the ranks are only a part of it, a chain. Bytes through host memory are written and
         then read.
         """
-        rate, joined = self.level.bytes_per_s, self.level.devices.value
+        rate, devices = self.level.bytes_per_s, self.level.devices.value
         if self.level.topology == "mesh":
-            rate *= min((self.fan - 1) / (joined - 1), 1.0)
-        if self.level.topology == "ring" and self.fan < joined:
+            rate *= min((self.fan - 1) / (devices - 1), 1.0)
+        if self.level.topology == "ring" and self.fan < devices:
             rate /= 2
         return rate / 2 if self.level.staged else rate
 
@@ -100,20 +100,20 @@ def route(system: System, ranks: int, ranks_per_node: int | None = None) -> Rout
 
 def _route(system: System, ranks: int, ranks_per_node: int | None) -> Route:
     if ranks > system.devices:
-        inside = ranks_per_node or 1
+        span = ranks_per_node or 1
         raise SizeError(
             f"{system.slug} joins {system.devices:,} devices, not {ranks:,}",
-            {"ranks": [system.devices // inside * inside]},
+            {"ranks": [system.devices // span * span]},
         )
     groups = _groups(system, ranks, ranks_per_node)
-    found: list[Crossing] = []
-    inside = 1
+    crossings: list[Crossing] = []
+    span = 1
     for level, size in zip(system.levels, groups, strict=True):
-        if size > inside:
-            hops = ranks // inside - ranks // size
-            found.append(Crossing(level, size // inside, inside, hops))
-            inside = size
-    return Route(ranks, tuple(found))
+        if size > span:
+            hops = ranks // span - ranks // size
+            crossings.append(Crossing(level, size // span, span, hops))
+            span = size
+    return Route(ranks, tuple(crossings))
 
 
 def _groups(system: System, ranks: int, ranks_per_node: int | None) -> list[int]:
@@ -138,11 +138,11 @@ def _groups(system: System, ranks: int, ranks_per_node: int | None) -> list[int]
         )
     for smaller, larger in zip(sizes, [*sizes[1:], ranks], strict=True):
         if larger % smaller:
-            below = larger - larger % smaller
+            floor = larger - larger % smaller
             raise SizeError(
                 f"{larger} ranks do not fill groups of {smaller} of {system.slug}",
                 {
-                    "ranks": (below, below + smaller),
+                    "ranks": (floor, floor + smaller),
                     "ranks_per_node": [n for n in range(1, smaller) if larger % n == 0],
                 },
             )

@@ -22,16 +22,16 @@ _GUESS = 0.7
 @lru_cache(maxsize=1)
 def table() -> Mapping[str, Any]:
     """The shipped table."""
-    found: Mapping[str, Any] = yamltable.read(PATH)
-    return found
+    document: Mapping[str, Any] = yamltable.read(PATH)
+    return document
 
 
 def known(device: str, architecture: str, library: str, *, link_fitted: bool) -> CollectiveKnown:
     """How much is known of a library's collectives on a device of an architecture."""
-    found = table()
-    level: DeviceKnown = "sibling" if architecture in found["architectures"] else "unseen"
+    facts = table()
+    level: DeviceKnown = "sibling" if architecture in facts["architectures"] else "unseen"
     return CollectiveKnown(
-        "fitted" if device in found["devices"] else level,
+        "fitted" if device in facts["devices"] else level,
         "fitted" if library in table()["libraries"] else "assumed",
         "fitted" if link_fitted else "unseen",
     )
@@ -45,8 +45,8 @@ def families(algorithms: Iterable[str], protocols: Iterable[str]) -> np.ndarray:
 def ends(what: CollectiveKnown, method: Method) -> tuple[float, float]:
     """Low and high end over the prediction, as natural logarithms."""
     (family,) = families([method.algorithm], [method.protocol])
-    seen = "unseen" if what.device == "unseen" else "fitted"
-    low, high = table()[seen].get(family, (-_GUESS, _GUESS))
+    key = "unseen" if what.device == "unseen" else "fitted"
+    low, high = table()[key].get(family, (-_GUESS, _GUESS))
     if what.link == "unseen" or what.library == "assumed":
         return min(low, -_GUESS), max(high, _GUESS)
     return min(low, 0.0), max(high, 0.0)

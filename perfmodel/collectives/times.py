@@ -18,7 +18,7 @@ with the clock, and the latency of the level, as often as a hop crosses it (`Mac
 
 An all-to-all passes every byte through its blocks, the rank's own message too, so that it takes n/C
 at least. β is a store's hop for a kernel that pushes; for one that pulls two barriers and a load,
-with few bytes in flight for each peer (`_pulled`).
+with few bytes in flight for each peer (`_load_rate`).
 """
 
 from __future__ import annotations
@@ -97,14 +97,14 @@ class Machine:
         hop and NVLink's in NCCL's table, and a level of another latency than its medium's the
         difference for each crossing. No hop is shorter than the latency.
         """
-        known, medium = nccl.table(), crossing.level.medium
+        facts, medium = nccl.table(), crossing.level.medium
         row = "LL" if protocol in ("push", "pull") else protocol
-        over_nvlink = known["hop_us"]["fabric"]
-        own = self.values["hop" if row == "LL" else "simple_hop"] * self.pace
-        own *= over_nvlink[row] / over_nvlink["LL" if row == "LL" else "Simple"]
-        own += (known[table][medium][row] - over_nvlink[row]) * _MICRO
-        own += CROSSINGS[protocol] * beyond_usual(crossing)
-        return max(float(own), crossing.level.latency.si)
+        over_nvlink = facts["hop_us"]["fabric"]
+        seconds = self.values["hop" if row == "LL" else "simple_hop"] * self.pace
+        seconds *= over_nvlink[row] / over_nvlink["LL" if row == "LL" else "Simple"]
+        seconds += (facts[table][medium][row] - over_nvlink[row]) * _MICRO
+        seconds += CROSSINGS[protocol] * beyond_usual(crossing)
+        return max(float(seconds), crossing.level.latency.si)
 
     def rate(self, crossing: Crossing) -> float:
         """Achieved bytes a second of a rank's links at a level."""
@@ -112,8 +112,8 @@ class Machine:
 
     def switch_bytes_per_s(self, crossing: Crossing) -> float:
         """Achieved bytes a second of a rank through a switch that adds up."""
-        known = nccl.table()
-        share = known["bandwidth_share"]["fabric"] * known["nvls_share"][self.architecture]
+        facts = nccl.table()
+        share = facts["bandwidth_share"]["fabric"] * facts["nvls_share"][self.architecture]
         return float(crossing.bytes_per_s * share * self.values["switch_share"])
 
     def slowest(self, route: Route) -> tuple[str, float]:
@@ -125,8 +125,8 @@ class Machine:
 
 def beyond_usual(crossing: Crossing) -> float:
     """Seconds of a level's latency beyond the usual one of its medium, which the constants hold."""
-    usual = nccl.table()["hop_us"][crossing.level.medium]["LL"] * _MICRO
-    return float(crossing.level.latency.si - usual)
+    base = nccl.table()["hop_us"][crossing.level.medium]["LL"] * _MICRO
+    return float(crossing.level.latency.si - base)
 
 
 @dataclass(frozen=True)
@@ -156,15 +156,15 @@ class Exchange:
     def message_bytes(self) -> np.ndarray:
         """Bytes of one message of a ring: a rank's share, or the whole in a one-to-all
         collective."""
-        whole = self.op in ("broadcast", "reduce", "send-receive")
-        return self.bytes / (1 if whole else self.route.ranks)
+        is_whole = self.op in ("broadcast", "reduce", "send-receive")
+        return self.bytes / (1 if is_whole else self.route.ranks)
 
 
 def terms(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     """Seconds of a method by resource, each of shape (n,)."""
-    found = _METHODS[method.algorithm](method, exchange, machine)
+    parts = _METHODS[method.algorithm](method, exchange, machine)
     zero = np.zeros(exchange.bytes.shape)
-    return {name: zero + value for name, value in found.items()}
+    return {name: zero + value for name, value in parts.items()}
 
 
 def total(found: Terms) -> np.ndarray:
@@ -176,13 +176,13 @@ def _ring(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     passes = 2 if exchange.op == "all-reduce" else 1
     hops = [(passes * item.ring_hops, item) for item in exchange.route.crossings]
     message = exchange.message_bytes
-    found = _waits(method.protocol, exchange.route, hops, message, machine)
+    waits = _hop_terms(method.protocol, exchange.route, hops, message, machine)
     level, rate = machine.slowest(exchange.route)
     rate *= nccl.table()["protocol_share"][method.protocol]
     if method.protocol == "LL":
-        return {**found, level: (exchange.sent_bytes + message) / rate}
-    copied = message / machine.copy_bytes_per_s
-    return {**found, level: exchange.sent_bytes / rate, "hbm": copied}
+        return {**waits, level: (exchange.sent_bytes + message) / rate}
+    copy = message / machine.copy_bytes_per_s
+    return {**waits, level: exchange.sent_bytes / rate, "hbm": copy}
 
 
 def _tree(method: Method, exchange: Exchange, machine: Machine) -> Terms:
@@ -192,13 +192,13 @@ def _tree(method: Method, exchange: Exchange, machine: Machine) -> Terms:
         for item in exchange.route.crossings
     ]
     route = exchange.route
-    found = _waits(method.protocol, route, hops, exchange.message_bytes, machine, "tree_hop_us")
+    waits = _hop_terms(method.protocol, route, hops, exchange.message_bytes, machine, "tree_hop_us")
     level, rate = machine.slowest(route)
     rate *= nccl.table()["protocol_share"][method.protocol]
-    return {**found, level: 2 * exchange.bytes / rate}
+    return {**waits, level: 2 * exchange.bytes / rate}
 
 
-def _waits(
+def _hop_terms(
     protocol: Protocol,
     route: Route,
     hops: Sequence[tuple[float, Crossing]],
@@ -255,25 +255,25 @@ def _pairwise(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     times = {}
     for item in route.crossings:
         peers = item.inside * item.fan - item.inside
-        sent = exchange.sent_bytes * peers / (ranks - 1)
+        volume = exchange.sent_bytes * peers / (ranks - 1)
         if item.level.medium == "network":
-            sent = sent * exchange.network_share
+            volume = volume * exchange.network_share
         elif exchange.network_share < 1.0:  # rows from other nodes are forwarded, too
-            sent = exchange.bytes * (item.fan - 1) / item.fan
-        times[item.level.name] = sent / machine.rate(item)
+            volume = exchange.bytes * (item.fan - 1) / item.fan
+        times[item.level.name] = volume / machine.rate(item)
     level = max(times, key=lambda name: float(np.max(times[name])))
     if method.protocol == "LL":
         return {"start": np.asarray(start), "hops": hops, level: times[level]}
     # A rank that only receives copies a chunk out while the next one arrives.
     if exchange.op != "all-to-all":
         return {"start": np.asarray(start), "hops": hops, level: times[level]}
-    copied = message / machine.copy_bytes_per_s
+    copy = message / machine.copy_bytes_per_s
     blocks = exchange.bytes / machine.copy_bytes_per_s - times[level]
     return {
         "start": np.asarray(start),
         "hops": hops,
         level: times[level],
-        "hbm": np.maximum(copied, blocks),
+        "hbm": np.maximum(copy, blocks),
     }
 
 
@@ -282,8 +282,8 @@ def _one_shot(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     peers = exchange.route.ranks - 1
     rate *= machine.values["direct_share"]
     if method.protocol == "pull":
-        rate = min(rate, peers * _pulled(exchange.route, machine))
-    return {**_met(method, exchange.route, machine), level: peers * exchange.bytes / rate}
+        rate = min(rate, peers * _load_rate(exchange.route, machine))
+    return {**_handshake(method, exchange.route, machine), level: peers * exchange.bytes / rate}
 
 
 def _two_shot(method: Method, exchange: Exchange, machine: Machine) -> Terms:
@@ -294,15 +294,15 @@ def _two_shot(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     """
     route = exchange.route
     level, link = machine.slowest(route)
-    summed = gathered = link * machine.values["direct_share"]
+    reduction = gather = link * machine.values["direct_share"]
     if method.protocol == "pull":
-        one_peer = _pulled(route, machine)
-        summed, gathered = min(summed, (route.ranks - 1) * one_peer), min(gathered, one_peer)
-    found = _met(method, route, machine)
+        one_peer = _load_rate(route, machine)
+        reduction, gather = min(reduction, (route.ranks - 1) * one_peer), min(gather, one_peer)
+    handshake = _handshake(method, route, machine)
     return {
-        "start": found["start"],
-        "hops": found["hops"] + machine.hop("Simple", route.crossings[-1]),
-        level: exchange.sent_bytes / 2 * (1 / summed + 1 / gathered),
+        "start": handshake["start"],
+        "hops": handshake["hops"] + machine.hop("Simple", route.crossings[-1]),
+        level: exchange.sent_bytes / 2 * (1 / reduction + 1 / gather),
         "hbm": exchange.message_bytes / machine.copy_bytes_per_s,
     }
 
@@ -311,15 +311,15 @@ def _multimem(method: Method, exchange: Exchange, machine: Machine) -> Terms:
     """Loads that the switch adds up, and stores that it sends to all."""
     route = exchange.route
     rate = machine.switch_bytes_per_s(route.inner) * machine.values["direct_share"]
-    found = _met(method, route, machine)
+    handshake = _handshake(method, route, machine)
     return {
-        "start": found["start"],
-        "hops": found["hops"] + machine.hop("Simple", route.inner),
+        "start": handshake["start"],
+        "hops": handshake["hops"] + machine.hop("Simple", route.inner),
         route.inner.level.name: exchange.bytes / rate,
     }
 
 
-def _met(method: Method, route: Route, machine: Machine) -> Terms:
+def _handshake(method: Method, route: Route, machine: Machine) -> Terms:
     """Start of a framework's kernel, which does not depend on the clock, and its hops: a store, or
     a load between two barriers."""
     outermost = route.crossings[-1]
@@ -330,7 +330,7 @@ def _met(method: Method, route: Route, machine: Machine) -> Terms:
     return {"start": np.asarray(start), "hops": np.asarray(hops)}
 
 
-def _pulled(route: Route, machine: Machine) -> float:
+def _load_rate(route: Route, machine: Machine) -> float:
     """Bytes a second of loads from one peer: those in flight over a load's latency (Little's
     law)."""
     in_flight: float = custom.table()["in_flight_bytes"]

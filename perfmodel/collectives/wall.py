@@ -103,36 +103,36 @@ def wall(system: System, layer: Layer | None = None) -> list[Ridge]:
 
     Raises `ProblemError` where the device has no rate for the layer's type.
     """
-    chosen = layer or Layer()
-    flops = load_device(system.device).matrix_flops(chosen.dtype)
-    return [ridge for level in system.levels for ridge in _ridges(level, flops, chosen)]
+    shape = layer or Layer()
+    flops = load_device(system.device).matrix_flops(shape.dtype)
+    return [ridge for level in system.levels for ridge in _ridges(level, flops, shape)]
 
 
 def _ridges(level: SystemLevel, flops: float, layer: Layer) -> Iterator[Ridge]:
     ridge = flops / level.bytes_per_s
     types = (layer.dtype, layer.gradient_dtype, layer.dispatch_dtype)
-    wide, gradient, dispatched = (float(element(name).bits) / 8 for name in types)
-    summed, gathered, dealt = (
+    width, gradient, dispatch = (float(element(name).bits) / 8 for name in types)
+    reduction, gather, shuffle = (
         float(counted(op, _MANY).sent) for op in ("all-reduce", "all-gather", "all-to-all")
     )
-    yield Ridge("tensor", level.name, ridge, "devices", True, _tensor(ridge, layer.hidden, wide))
+    yield Ridge("tensor", level.name, ridge, "devices", True, _tensor(ridge, layer.hidden, width))
     tokens = {
-        "data": summed * gradient / 4,
-        "fsdp": gathered * wide / 2,
-        "ring": 2 * wide * layer.kv_heads / (4 * layer.heads),
+        "data": reduction * gradient / 4,
+        "fsdp": gather * width / 2,
+        "ring": 2 * width * layer.kv_heads / (4 * layer.heads),
     }
     for name, bytes_per_flop in tokens.items():
         yield Ridge(name, level.name, ridge, "tokens a device", False, bytes_per_flop * ridge)
-    inner = dealt * (dispatched + wide) / 6 * ridge
+    inner = shuffle * (dispatch + width) / 6 * ridge
     yield Ridge("expert", level.name, ridge, "inner size", False, inner)
 
 
-def _tensor(ridge: float, hidden: int, wide: float) -> float:
+def _tensor(ridge: float, hidden: int, width: float) -> float:
     """The most devices for which a layer's intensity reaches the ridge point.
 
     Operations fall with 1/t and bytes rise with (t − 1)/t, so the intensity is c/(t − 1). c is the
     intensity of two devices.
     """
-    sent = _ALL_REDUCES * float(counted("all-reduce", 2).sent) * wide
-    of_two = 72 * hidden / 2 / sent
+    volume = _ALL_REDUCES * float(counted("all-reduce", 2).sent) * width
+    of_two = 72 * hidden / 2 / volume
     return 1.0 + floor(of_two / ridge)

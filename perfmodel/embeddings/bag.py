@@ -99,7 +99,7 @@ class Bags:
         """Popularity of all rows of all tables."""
         kinds = Counter(self.tables)
         return mixed(
-            [(zipf(one.rows, self.exponent), one.lookups, many) for one, many in kinds.items()]
+            [(zipf(table.rows, self.exponent), table.lookups, n) for table, n in kinds.items()]
         )
 
 
@@ -144,10 +144,10 @@ def bag_time(bags: Bags, device: Device, share: float = 1.0) -> BagTime:
     The cache is the device's last level, with LRU replacement; misses pass through it too.
     """
     hit = cache_hit(bags, device)
-    found = [_terms(bags, device, share, hit, opening) for opening in _OPENING_BYTES]
+    cases = [_terms(bags, device, share, hit, opening) for opening in _OPENING_BYTES]
     start = _START_SECONDS if device.kind == "gpu" else 0.0
-    low, middle, high = (start + max(terms.values()) for terms in found)
-    return BagTime(middle, low, high, hit, found[1])
+    low, middle, high = (start + max(terms.values()) for terms in cases)
+    return BagTime(middle, low, high, hit, cases[1])
 
 
 def cache_hit(bags: Bags, device: Device) -> float:
@@ -165,29 +165,29 @@ def random_rate(bags: Bags, device: Device, opening: float = _OPENING_BYTES[1]) 
 def _terms(
     bags: Bags, device: Device, share: float, hit: float, opening: float
 ) -> dict[str, float]:
-    here, constants = machine(device), default()
+    chip, constants = machine(device), default()
     row = fetched_bytes(bags.row_bytes, line_of(device))
     lookups = share * bags.lookups
-    beside = share * (bags.pooled_bytes + _INDEX_BYTES * bags.lookups)
-    missed = lookups * (1.0 - hit)
+    extra = share * (bags.pooled_bytes + _INDEX_BYTES * bags.lookups)
+    misses = lookups * (1.0 - hit)
     wait, in_flight = _in_flight(device, row)
     return {
-        "memory": missed * row / random_rate(bags, device, opening)
-        + beside / hbm_rate(here, constants),
-        "cache": lookups * row / (here.l2_bytes_per_s * constants["l2_share"]),
-        "latency": wait * max(missed / in_flight, 1.0),
-        "vector": share * bags.operations / (here.vector_ops_per_unit * here.units),
+        "memory": misses * row / random_rate(bags, device, opening)
+        + extra / hbm_rate(chip, constants),
+        "cache": lookups * row / (chip.l2_bytes_per_s * constants["l2_share"]),
+        "latency": wait * max(misses / in_flight, 1.0),
+        "vector": share * bags.operations / (chip.vector_ops_per_unit * chip.units),
     }
 
 
 def _in_flight(device: Device, row: int) -> tuple[float, float]:
     """Latency of a row in seconds, and rows in flight (Little's law): one a warp, or as many as a
     core's fill buffers hold."""
-    here = machine(device)
+    chip = machine(device)
     if device.kind == "cpu":
         wait = device.latency_seconds("hbm") or _DRAM_SECONDS
-        return wait, here.units * _FILL_BUFFERS / (row / LINE_BYTES)
-    return here.hbm_latency, float(here.units * (device.max_warps or _WARPS))
+        return wait, chip.units * _FILL_BUFFERS / (row / LINE_BYTES)
+    return chip.hbm_latency, float(chip.units * (device.max_warps or _WARPS))
 
 
 def equal_tables(count: int, rows: int, lookups: float) -> tuple[Table, ...]:
@@ -199,4 +199,4 @@ def equal_tables(count: int, rows: int, lookups: float) -> tuple[Table, ...]:
 
 def of_sizes(rows: Sequence[int], lookups: Sequence[float]) -> tuple[Table, ...]:
     """A table for each pair of rows and look-ups."""
-    return tuple(Table(size, many) for size, many in zip(rows, lookups, strict=True))
+    return tuple(Table(size, count) for size, count in zip(rows, lookups, strict=True))

@@ -52,10 +52,10 @@ class Recommender:
 
 def load(name: str) -> Recommender:
     """The recommender with this name. Raises `UnknownName`."""
-    found = _table().get(name)
-    if found is None:
+    entry = _table().get(name)
+    if entry is None:
         raise UnknownName("recommender", name, _table())
-    return found
+    return entry
 
 
 def names() -> tuple[str, ...]:

@@ -61,9 +61,9 @@ class Placed:
 
 def in_memory(bags: Bags, device: Device) -> Placed:
     """All tables in one device's memory."""
-    found = bag_time(bags, device)
+    time = bag_time(bags, device)
     fits = bags.table_bytes <= device.memory_bytes
-    return _placed("memory", device, 1, found, found.hit, fits)
+    return _prediction("memory", device, 1, time, time.hit, fits)
 
 
 def cached(bags: Bags, device: Device, host: Device, rows: float, *, pinned: bool = True) -> Placed:
@@ -75,12 +75,12 @@ def cached(bags: Bags, device: Device, host: Device, rows: float, *, pinned: boo
     """
     popularity = bags.popularity
     hit = popularity.static_hit(rows) if pinned else popularity.lru_hit(rows)
-    found = bag_time(bags, device)
+    time = bag_time(bags, device)
     link = link_seconds(bags, device, host, 1.0 - hit)
-    over = (link, link * _LINK_ENDS[0], link * _LINK_ENDS[1])
-    held = rows * bags.row_bytes
-    fits = held <= device.memory_bytes and bags.table_bytes <= host.memory_bytes
-    return _placed("cached", device, 1, found, hit, fits, over=over)
+    transfer = (link, link * _LINK_ENDS[0], link * _LINK_ENDS[1])
+    size = rows * bags.row_bytes
+    fits = size <= device.memory_bytes and bags.table_bytes <= host.memory_bytes
+    return _prediction("cached", device, 1, time, hit, fits, transfer=transfer)
 
 
 def link_seconds(bags: Bags, device: Device, host: Device, missed: float) -> float:
@@ -98,16 +98,16 @@ def sharded(bags: Bags, device: Device, system: System, devices: int) -> Placed:
     """
     if devices < 2:
         raise ProblemError(f"tables are sharded over {devices} device; give 2 or more")
-    found = bag_time(bags, device, 1.0 / devices)
-    sent = Collective("all-to-all", round(bags.pooled_bytes / devices), devices, dtype=bags.dtype)
-    exchange = predict_collective(sent, system)
-    then = (
+    time = bag_time(bags, device, 1.0 / devices)
+    sums = Collective("all-to-all", round(bags.pooled_bytes / devices), devices, dtype=bags.dtype)
+    exchange = predict_collective(sums, system)
+    tail = (
         float(exchange.seconds[0]),
         float(exchange.low_seconds[0]),
         float(exchange.high_seconds[0]),
     )
     fits = bags.table_bytes <= devices * device.memory_bytes
-    return _placed("sharded", device, devices, found, found.hit, fits, then=then)
+    return _prediction("sharded", device, devices, time, time.hit, fits, tail=tail)
 
 
 def break_even_hit(bags: Bags, device: Device, host: Device) -> float:
@@ -115,9 +115,9 @@ def break_even_hit(bags: Bags, device: Device, host: Device) -> float:
 
     BW is the host's rate for random rows, hits of its cache included.
     """
-    whole = bag_time(bags, host).seconds
-    over = link_seconds(bags, device, host, 1.0)
-    return max(1.0 - whole / over, 0.0)
+    host_s = bag_time(bags, host).seconds
+    link = link_seconds(bags, device, host, 1.0)
+    return max(1.0 - host_s / link, 0.0)
 
 
 Seconds = tuple[float, float, float]
@@ -126,22 +126,22 @@ Seconds = tuple[float, float, float]
 _NONE = (0.0, 0.0, 0.0)
 
 
-def _placed(
+def _prediction(
     placement: str,
     device: Device,
     devices: int,
-    found: BagTime,
+    time: BagTime,
     hit: float,
     fits: bool,
     *,
-    over: Seconds = _NONE,
-    then: Seconds = _NONE,
+    transfer: Seconds = _NONE,
+    tail: Seconds = _NONE,
 ) -> Placed:
     """Look-ups concurrent with transfers over a link, and the steps that follow both."""
-    own = (found.seconds, found.low_seconds, found.high_seconds)
+    lookup = (time.seconds, time.low_seconds, time.high_seconds)
     seconds, low, high = (
-        max(one, other) + last for one, other, last in zip(own, over, then, strict=True)
+        max(a, b) + last for a, b, last in zip(lookup, transfer, tail, strict=True)
     )
-    longest = {found.limiter: found.seconds, "link": over[0], "sums": then[0]}
+    longest = {time.limiter: time.seconds, "link": transfer[0], "sums": tail[0]}
     limiter = max(longest, key=longest.__getitem__)
     return Placed(placement, device.slug, devices, seconds, low, high, hit, limiter, fits)

@@ -39,34 +39,34 @@ class Popularity:
 
     def static_hit(self, cached: float) -> float:
         """Hit rate of `cached` pinned rows, the most popular ones."""
-        _not_negative(cached)
+        _check_rows(cached)
         order = np.argsort(-self.rates, kind="stable")
         rates, counts = self.rates[order], self.counts[order]
-        before = np.cumsum(counts) - counts
-        held = np.clip(cached - before, 0.0, counts)
-        return min(float(np.sum(held * rates)), 1.0)
+        offset = np.cumsum(counts) - counts
+        hits = np.clip(cached - offset, 0.0, counts)
+        return min(float(np.sum(hits * rates)), 1.0)
 
     def lru_hit(self, cached: float) -> float:
         """Hit rate of an LRU cache of `cached` rows."""
-        _not_negative(cached)
+        _check_rows(cached)
         if cached >= self.rows:
             return 1.0
         if cached == 0.0:
             return 0.0
-        there = -np.expm1(-self.rates * self.characteristic(cached))
-        return float(np.sum(self.counts * self.rates * there))
+        presence = -np.expm1(-self.rates * self.characteristic(cached))
+        return float(np.sum(self.counts * self.rates * presence))
 
     def characteristic(self, cached: float) -> float:
         """τ, by bisection: look-ups after which a row that is not looked up again is evicted."""
         low, high = cached, cached
-        while self._different(high) < cached and np.isfinite(high):
+        while self._distinct_rows(high) < cached and np.isfinite(high):
             low, high = high, 2.0 * high
         while high - low > _PRECISION * high and np.isfinite(high):
             middle = (low + high) / 2.0
-            low, high = (middle, high) if self._different(middle) < cached else (low, middle)
+            low, high = (middle, high) if self._distinct_rows(middle) < cached else (low, middle)
         return high
 
-    def _different(self, lookups: float) -> float:
+    def _distinct_rows(self, lookups: float) -> float:
         """Expected number of distinct rows in `lookups` look-ups."""
         return float(np.sum(self.counts * -np.expm1(-self.rates * lookups)))
 
@@ -86,20 +86,20 @@ def zipf(rows: int, exponent: float) -> Popularity:
     if rows > _EXACT:
         steps = int(np.ceil(np.log2(rows / _EXACT) * _GROUPS_A_DOUBLING))
         edges = np.unique(np.round(np.geomspace(_EXACT, rows, steps + 1)))
-        many = np.diff(edges)
+        sizes = np.diff(edges)
         mass = _integral(edges[1:] + 0.5, exponent) - _integral(edges[:-1] + 0.5, exponent)
-        weights, counts = np.append(weights, mass / many), np.append(counts, many)
+        weights, counts = np.append(weights, mass / sizes), np.append(counts, sizes)
     return Popularity(weights / np.sum(weights * counts), counts)
 
 
 def mixed(parts: Sequence[tuple[Popularity, float, int]]) -> Popularity:
     """Several kinds of tables: the look-ups of one table and the number of such tables."""
-    total = sum(lookups * many for _, lookups, many in parts)
+    total = sum(lookups * n for _, lookups, n in parts)
     if not total > 0.0:
         raise ProblemError("no table is looked up; give look-ups of 1 or more")
     return Popularity(
         np.concatenate([part.rates * (lookups / total) for part, lookups, _ in parts]),
-        np.concatenate([part.counts * many for part, _, many in parts]),
+        np.concatenate([part.counts * n for part, _, n in parts]),
     )
 
 
@@ -110,6 +110,6 @@ def _integral(x: np.ndarray, exponent: float) -> np.ndarray:
     return np.asarray(x ** (1.0 - exponent) / (1.0 - exponent))
 
 
-def _not_negative(cached: float) -> None:
+def _check_rows(cached: float) -> None:
     if not cached >= 0.0:
         raise ProblemError(f"a cache of {cached:g} rows; give 0 or more")

@@ -46,31 +46,31 @@ def read(path: str | Path) -> list[Listed]:
     header = [name.strip() for name in lines[0][1]] if lines else []
     if not set(NEEDED) <= set(header) or len(lines) < 2:
         raise TableError(f"{path}: not {_WANTED} and a row for each case")
-    return list(_listed(header, lines[1:], str(path)))
+    return list(_entries(header, lines[1:], str(path)))
 
 
-def _listed(header: list[str], lines: list[tuple[int, list[str]]], path: str) -> Iterator[Listed]:
+def _entries(header: list[str], lines: list[tuple[int, list[str]]], path: str) -> Iterator[Listed]:
     for line, row in lines:
-        where = f"{path}:{line}"
+        place = f"{path}:{line}"
         if len(row) != len(header):
-            raise TableError(f"{where}: {len(row)} cells where the header has {len(header)}")
+            raise TableError(f"{place}: {len(row)} cells where the header has {len(header)}")
         cells = {name: text.strip() for name, text in zip(header, row, strict=True)}
         yield Listed(
-            _case(cells, where),
+            _case(cells, place),
             cells.get("implementation", ""),
-            _launches(cells.get("kernels", ""), where),
+            _launches(cells.get("kernels", ""), place),
             cells.get("kernel", ""),
-            where,
+            place,
         )
 
 
-def _case(cells: dict[str, str], where: str) -> Case:
+def _case(cells: dict[str, str], place: str) -> Case:
     words = [
         f"{item.name}={cells[item.name].removesuffix('.0')}"
         for item in fields(Case)
         if cells.get(item.name)
     ]
-    return case("|".join(("perfmodel", *words)), where)
+    return case("|".join(("perfmodel", *words)), place)
 
 
 def case(label: str, where: str) -> Case:
@@ -78,13 +78,13 @@ def case(label: str, where: str) -> Case:
     try:
         return from_label(label)
     except (PerfmodelError, ValueError) as error:
-        said = " ".join(str(error).split())
-        raise TableError(f"{where}: {said[:_LONGEST]}") from None
+        text = " ".join(str(error).split())
+        raise TableError(f"{where}: {text[:_LONGEST]}") from None
 
 
-def _launches(text: str, where: str) -> int:
+def _launches(text: str, place: str) -> int:
     if not text:
         return 1
     if text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= _MOST_LAUNCHES:
         return int(text)
-    raise TableError(f"{where}: kernels is {documents.shown(text)}, not a number of launches")
+    raise TableError(f"{place}: kernels is {documents.shown(text)}, not a number of launches")

@@ -145,28 +145,28 @@ class Case:
         if self.op != "attention":
             return 0.0
         pairs = self.scores_bytes / self.item_bytes
-        seen = 0.5 if self.causal and self.size("seq_q") > 1 else 1.0
+        share = 0.5 if self.causal and self.size("seq_q") > 1 else 1.0
         passes = 4.0 if self.direction == "fwd" else 10.0
-        return passes * pairs * seen * self.size("head_dim")
+        return passes * pairs * share * self.size("head_dim")
 
 
 def from_label(label: str) -> Case:
     """The case of a text that `Case.label` wrote; raises `ProblemError` for any other text."""
     word, *cells = label.split("|")
     names = {item.name: item.type for item in fields(Case)}
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for cell in cells:
         name, equals, text = cell.partition("=")
         if name == _IMPLEMENTATION:
             continue
         if not equals or name not in names:
             raise ProblemError(f"label {label!r}: {cell!r} is not a column=value of a case")
-        found[name] = _typed(names[name], text, label)
-    if word != _LABEL or "op" not in found or "dtype" not in found:
+        values[name] = _cell_value(names[name], text, label)
+    if word != _LABEL or "op" not in values or "dtype" not in values:
         raise ProblemError(
             f"label {label!r} does not name a case; write perfmodel|op=...|dtype=..."
         )
-    return Case(**found)
+    return Case(**values)
 
 
 def implementation_of(label: str) -> str:
@@ -180,12 +180,12 @@ def is_label(text: str) -> bool:
     return text.startswith(f"{_LABEL}|")
 
 
-def _typed(kind: Any, text: str, where: str) -> Any:
+def _cell_value(kind: Any, text: str, label: str) -> Any:
     """A cell's text as what its column holds."""
     if str(kind).startswith("int"):
         if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
             raise ProblemError(
-                f"label {where!r}: {text!r} is not a whole number of at most {_DIGITS} digits"
+                f"label {label!r}: {text!r} is not a whole number of at most {_DIGITS} digits"
             )
         return int(text)
     if str(kind).startswith("bool"):

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         if options.profiled is not None:
-            return _profiled(options)
+            return _profile(options)
         if options.stage:
             return _stage(options)
         if options.plan_for:
@@ -97,26 +97,26 @@ def _day(options: argparse.Namespace) -> int:
     if options.resume_from:
         take_over(Path(options.resume_from), folder)
     begin = time.monotonic()
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     for name in stages:
-        left = _left(options.limit_seconds, begin)
-        if left is not None and left <= 0:
+        rest = _seconds_left(options.limit_seconds, begin)
+        if rest is not None and rest <= 0:
             print(f"{name}: not started, the time is up")
             continue
         print(f"== {name} ({time.monotonic() - begin:.0f} s)", flush=True)
-        limit = _limit(name, left)
-        found[name] = supervise(
+        limit = _limit(name, rest)
+        outcomes[name] = supervise(
             _command(options, name, limit), pulse.folder_of(folder), limit_s=limit,
             silence_s=options.silence_seconds or SILENCES_S.get(name, SILENCE_S),
         )  # fmt: skip
-        if found[name].lost_at_limit:  # its row is written now: the next day may be elsewhere
+        if outcomes[name].lost_at_limit:  # its row is written now: the next day may be elsewhere
             run_group(_command(options, name, 0.0), _RECORDING_S)
-        if found[name].code == NO_DEVICE:  # said by the stage; no other will find one
+        if outcomes[name].code == NO_DEVICE:  # said by the stage; no other will find one
             return CANNOT
-        print(f"   {name}: {found[name].said} ({time.monotonic() - begin:.0f} s)", flush=True)
+        print(f"   {name}: {outcomes[name].said} ({time.monotonic() - begin:.0f} s)", flush=True)
     _tidy(folder)
-    _summary(folder, found)
-    return SOME_FAILED if any(outcome.failed for outcome in found.values()) else DONE
+    _summary(folder, outcomes)
+    return SOME_FAILED if any(outcome.failed for outcome in outcomes.values()) else DONE
 
 
 def take_over(source: Path, folder: Path) -> None:
@@ -128,14 +128,14 @@ def take_over(source: Path, folder: Path) -> None:
             shutil.copy2(item, folder / item.name)
 
 
-def _left(limit_s: float | None, begin: float) -> float | None:
+def _seconds_left(limit_s: float | None, begin: float) -> float | None:
     return None if limit_s is None else limit_s - (time.monotonic() - begin)
 
 
-def _limit(name: str, left: float | None) -> float | None:
-    own = BUDGETS_S.get(name)
-    known = [seconds for seconds in (own, left) if seconds is not None]
-    return min(known) if known else None
+def _limit(name: str, rest: float | None) -> float | None:
+    budget = BUDGETS_S.get(name)
+    limits = [seconds for seconds in (budget, rest) if seconds is not None]
+    return min(limits) if limits else None
 
 
 def _command(options: argparse.Namespace, name: str, limit_s: float | None) -> list[str]:
@@ -160,11 +160,11 @@ def _tidy(folder: Path) -> None:
             item.unlink(missing_ok=True)
 
 
-def _summary(folder: Path, found: dict[str, Outcome]) -> None:
+def _summary(folder: Path, outcomes: dict[str, Outcome]) -> None:
     from perfmodel.evidence.day import summary
 
     print("\n".join(summary.lines(folder / "runs.csv")))
-    for name, outcome in found.items():
+    for name, outcome in outcomes.items():
         print(f"{name:12} {outcome.said}")
 
 
@@ -177,16 +177,16 @@ def _stage(options: argparse.Namespace) -> int:
     from perfmodel.evidence.measured.environment import NoDevice
     from perfmodel.evidence.measured.measure import DeviceLost
 
-    here = bed("rehearsal" if options.rehearse else "gpu", _faults(options.fault))
+    test_bed = bed("rehearsal" if options.rehearse else "gpu", _faults(options.fault))
     try:
-        here.environment()
+        test_bed.environment()
     except NoDevice as absent:
         print("gpu_day:", absent, file=sys.stderr)
         return NO_DEVICE
     try:
-        return stage(options.stage, Path(options.output), here, options.limit_seconds)
-    except DeviceLost as lost:
-        print(f"  {lost}", flush=True)
+        return stage(options.stage, Path(options.output), test_bed, options.limit_seconds)
+    except DeviceLost as error:
+        print(f"  {error}", flush=True)
         return DEVICE_LOST
 
 
@@ -194,14 +194,14 @@ def _plan_for(options: argparse.Namespace) -> int:
     from perfmodel.evidence.day import forecast, precompile, stages
     from perfmodel.evidence.day.planned import Planned
 
-    here = Planned(options.plan_for)
+    bed = Planned(options.plan_for)
     folder = Path(options.output)
     folder.mkdir(parents=True, exist_ok=True)
-    code = stages.stage("plan", folder, here, None)
-    known = forecast.read(folder / forecast.NAME)
-    proof = precompile.binaries(stages.raced(here, known), here.launcher().target)
-    every = precompile.binaries(stages.compiled_first(here, known), here.launcher().target)
-    print(f"  {len(proof)} binaries for the proof set, {len(every)} with those of the checks")
+    code = stages.stage("plan", folder, bed, None)
+    plan = forecast.read(folder / forecast.NAME)
+    proof = precompile.binaries(stages.raced(bed, plan), bed.launcher().target)
+    checks = precompile.binaries(stages.compiled_first(bed, plan), bed.launcher().target)
+    print(f"  {len(proof)} binaries for the proof set, {len(checks)} with those of the checks")
     return code
 
 
@@ -209,7 +209,7 @@ def _faults(texts: Sequence[str]) -> dict[str, str]:
     return {kernel: fault for kernel, _, fault in (text.partition("=") for text in texts)}
 
 
-def _profiled(options: argparse.Namespace) -> int:
+def _profile(options: argparse.Namespace) -> int:
     from perfmodel.evidence.day import profile
     from perfmodel.evidence.day.bed import bed
 

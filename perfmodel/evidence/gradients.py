@@ -37,10 +37,10 @@ def attention_gradients(backend: str, given: Mapping[str, Any]) -> Gradients:
         "grad_out_": given["grad_out"], "grad_input_mask": [True, True, True, False],
     }  # fmt: skip
     names = [item.name for item in forward._schema.returns]
-    results = dict(zip(names, forward(**_matched(forward, settings)), strict=True))
-    renamed = {_BACKWARD_NAMES[name]: results[name] for name in results.keys() & _BACKWARD_NAMES}
-    known = {**renamed, **results, **settings}
-    arguments = _matched(backward, known)
+    results = dict(zip(names, forward(**_arguments(forward, settings)), strict=True))
+    outputs = {_BACKWARD_NAMES[name]: results[name] for name in results.keys() & _BACKWARD_NAMES}
+    values = {**outputs, **results, **settings}
+    arguments = _arguments(backward, values)
     return lambda: backward(**arguments)[:3]
 
 
@@ -67,12 +67,12 @@ def _operator(name: str) -> Any:
     return getattr(torch.ops.aten, name).default
 
 
-def _matched(operator: Any, known: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(operator: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     """The operator's arguments; raises `TypeError` where one without a default is not known."""
-    found = {}
+    arguments = {}
     for argument in operator._schema.arguments:
-        if argument.name in known:
-            found[argument.name] = known[argument.name]
+        if argument.name in values:
+            arguments[argument.name] = values[argument.name]
         elif not argument.has_default_value():
             raise TypeError(f"{operator} wants {argument.name}, which its forward does not give")
-    return found
+    return arguments

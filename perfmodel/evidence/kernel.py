@@ -252,21 +252,21 @@ class BundledKernel:
         out. Raises `ProblemError` with the first config's reason if none is left.
         """
         if not self.takes(target):
-            written = ", ".join(self.targets)
-            raise ProblemError(f"{self.name} is written for {written}, not for {target}")
-        every = self.configs if self.menu_of is None else self.menu_of(problem, target, units)
-        able: list[Any] = []
+            names = ", ".join(self.targets)
+            raise ProblemError(f"{self.name} is written for {names}, not for {target}")
+        configs = self.configs if self.menu_of is None else self.menu_of(problem, target, units)
+        choices: list[Any] = []
         reason = f"{self.name} has no config for {target}"
-        for config in every:
+        for config in configs:
             try:
                 self.launches(problem, config)
-            except ProblemError as refused:
-                reason = reason if able else str(refused)
+            except ProblemError as error:
+                reason = reason if choices else str(error)
                 continue
-            able.append(config)
-        if not able:
+            choices.append(config)
+        if not choices:
             raise ProblemError(reason)
-        return tuple(able)
+        return tuple(choices)
 
     def launches(self, problem: Any, config: Any) -> tuple[Launch, ...]:
         """Launches in order, with the type of every parameter.
@@ -282,9 +282,9 @@ class BundledKernel:
         for launch in launches:
             for value in launch.arguments.values():
                 if isinstance(value, Descriptor):
-                    wrong = value.misalignment(arrays[value.array].item_bytes)
-                    if wrong:
-                        raise ProblemError(f"{self.name} with {config}: {wrong}")
+                    fault = value.misalignment(arrays[value.array].item_bytes)
+                    if fault:
+                        raise ProblemError(f"{self.name} with {config}: {fault}")
         types = {name: _STORAGE[array.dtype][1] for name, array in arrays.items()}
         return tuple(replace(each, signature=_signature(each, types)) for each in launches)
 
@@ -306,7 +306,7 @@ class BundledKernel:
         """Outputs and scratch, filled with NaN so that an unwritten element cannot pass as a
         result."""
         return {
-            array.name: array.laid_out(_poisoned(array, device))
+            array.name: array.laid_out(_poison(array, device))
             for array in self.arrays(problem, config)
             if array.role != "input"
         }
@@ -337,10 +337,10 @@ class BundledKernel:
     def run(self, inputs: Inputs, config: Any) -> Tensors:
         """Poisoned outputs, then every launch; returns the outputs by name."""
         device = str(next(iter(inputs.tensors.values())).device)
-        made = self.allocate(inputs.problem, config, device)
-        self.execute(inputs.problem, config, {**inputs.tensors, **made})
+        tensors = self.allocate(inputs.problem, config, device)
+        self.execute(inputs.problem, config, {**inputs.tensors, **tensors})
         outputs = [a for a in self.arrays(inputs.problem, config) if a.role == "output"]
-        return {array.name: made[array.name] for array in outputs}
+        return {array.name: tensors[array.name] for array in outputs}
 
     def reference(self, inputs: Inputs) -> Tensors:
         """The outputs in float64."""
@@ -400,24 +400,24 @@ def torch_type(dtype: str) -> Any:
 
 
 def _draw(array: Array, generator: Any) -> Any:
-    return array.laid_out(_random(array, generator))
+    return array.laid_out(_random_tensor(array, generator))
 
 
-def _random(array: Array, generator: Any) -> Any:
+def _random_tensor(array: Array, generator: Any) -> Any:
     import torch
 
     kind = torch_type(array.dtype)
     if array.fill == "zero":
         return torch.zeros(array.shape, dtype=kind)
     if array.fill == "derived":
-        return _poisoned(array, "cpu")
+        return _poison(array, "cpu")
     if array.dtype in ("int8", "uint8", "int32"):
         low, high = {"int8": (-127, 128), "uint8": (0, 256)}.get(array.dtype, (-1000, 1000))
         return torch.randint(low, high, array.shape, dtype=kind, generator=generator)
     return torch.randn(array.shape, dtype=torch.float32, generator=generator).to(kind)
 
 
-def _poisoned(array: Array, device: str) -> Any:
+def _poison(array: Array, device: str) -> Any:
     import torch
 
     kind = torch_type(array.dtype)

@@ -37,17 +37,17 @@ def rates(places: Sequence[int | None], limit_s: float) -> tuple[dict[str, float
         return sum(together(work, places))
 
     n, count = _PRODUCT, 2**14
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     try:
         for name, make in _products(torch, n):
-            found[f"matrix.{name}"] = 2.0 * n**3 * fastest(make)
+            values[f"matrix.{name}"] = 2.0 * n**3 * fastest(make)
         launches = fastest(lambda: partial(torch.zeros(1).add_, 1))
-        found["launch.stream"] = cores / launches
-        each = cores / fastest(lambda: _exponential(torch, count)) - found["launch.stream"]
-        found["special"] = cores * count / max(each, 1e-7)
+        values["launch.stream"] = cores / launches
+        seconds = cores / fastest(lambda: _exponential(torch, count)) - values["launch.stream"]
+        values["special"] = cores * count / max(seconds, 1e-7)
     finally:
         torch.set_num_threads(threads)
-    return found, {
+    return values, {
         "matrix": f"torch products of {n} x {n} matrices, one a core, best of samples",
         "special": f"torch.exp of {count} numbers, one call a core, best of samples",
         "launch.stream": "torch add of one number, best of samples",
@@ -86,15 +86,15 @@ def sustained(
     torch = needs_torch()
     a, b = (torch.randn(1024, 1024) for _ in range(2))
     out = torch.empty_like(a)
-    found = []
+    points = []
     begin = time.perf_counter()
     while (start := time.perf_counter()) - begin < seconds:
-        done = 0
+        calls = 0
         while time.perf_counter() - start < seconds / 10:
             torch.matmul(a, b, out=out)
-            done += 1
-        spent = time.perf_counter() - start
+            calls += 1
+        elapsed = time.perf_counter() - start
         state = where.gauge.read()
-        rate = done * 2.0 * 1024**3 / spent
-        found.append((time.perf_counter() - begin, rate, state.clock_mhz, state.power_w))
-    return tuple(found)
+        rate = calls * 2.0 * 1024**3 / elapsed
+        points.append((time.perf_counter() - begin, rate, state.clock_mhz, state.power_w))
+    return tuple(points)

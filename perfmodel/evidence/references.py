@@ -51,8 +51,8 @@ def random(shape: tuple[int, ...], dtype: str, generator: Any) -> Any:
     if kind == torch.int8:
         return torch.randint(-127, 128, shape, dtype=kind, generator=generator, device=device)
     if kind == torch.float8_e4m3fn:
-        wide = torch.randn(shape, dtype=torch.float16, generator=generator, device=device)
-        return wide.to(kind)
+        values = torch.randn(shape, dtype=torch.float16, generator=generator, device=device)
+        return values.to(kind)
     if device.type == "cpu" and kind in (torch.bfloat16, torch.float16):
         return torch.randn(shape, generator=generator).to(kind)
     return torch.randn(shape, dtype=kind, generator=generator, device=device)
@@ -83,11 +83,11 @@ def input_shapes(case: Case) -> dict[str, tuple[int, ...]]:
     if case.op == "pointwise":
         return {"X": (case.inputs or 1, math.prod(shape))}
     weights = {"layernorm": ("gamma", "beta"), "rmsnorm": ("gamma",)}.get(case.op, ())
-    found: dict[str, tuple[int, ...]] = {"X": shape}
-    found |= dict.fromkeys(weights, shape[1:])
+    inputs: dict[str, tuple[int, ...]] = {"X": shape}
+    inputs |= dict.fromkeys(weights, shape[1:])
     if case.direction == "bwd":
-        found = {name: found[name] for name in found if name != "beta"} | {"dY": shape}
-    return found
+        inputs = {name: inputs[name] for name in inputs if name != "beta"} | {"dY": shape}
+    return inputs
 
 
 def error(case: Case, inputs: Tensors, outputs: Tensors, seed: int = 0) -> float:
@@ -95,21 +95,21 @@ def error(case: Case, inputs: Tensors, outputs: Tensors, seed: int = 0) -> float
     import torch
 
     with torch.no_grad():
-        if any(bool(torch.isnan(_readable(value)).any()) for value in outputs.values()):
+        if any(bool(torch.isnan(_fp16_value(value)).any()) for value in outputs.values()):
             return math.inf
     generator = torch.Generator().manual_seed(seed)
     pairs = _EXPECTED[case.op](case, inputs, outputs, generator)
-    return max(_relative(case, out, ref) for out, ref in pairs)
+    return max(_relative_error(case, out, ref) for out, ref in pairs)
 
 
-def _readable(value: Any) -> Any:
+def _fp16_value(value: Any) -> Any:
     """8-bit floats as 16-bit ones, which torch can test."""
     import torch
 
     return value.to(torch.float16) if value.dtype == torch.float8_e4m3fn else value
 
 
-def _relative(case: Case, out: Any, ref: Any) -> float:
+def _relative_error(case: Case, out: Any, ref: Any) -> float:
     import torch
 
     out, ref = out.to(ref.dtype).reshape(-1), ref.reshape(-1)
@@ -121,20 +121,20 @@ def _relative(case: Case, out: Any, ref: Any) -> float:
     return difference / norm if norm else difference
 
 
-def _wide(case: Case, value: Any) -> Any:
+def _cast(case: Case, value: Any) -> Any:
     """A tensor in the reference's precision: float64 for fp32 and integers, else float32."""
     import torch
 
-    exact = case.dtype in ("fp32", "fp64", "int8", "w8a8_int8")
-    return value.detach().to(torch.float64 if exact else torch.float32)
+    is_exact = case.dtype in ("fp32", "fp64", "int8", "w8a8_int8")
+    return value.detach().to(torch.float64 if is_exact else torch.float32)
 
 
-def _sample(count: int, most: int, generator: Any) -> Any:
+def _sample(count: int, limit: int, generator: Any) -> Any:
     import torch
 
-    if count <= most:
+    if count <= limit:
         return torch.arange(count)
-    return torch.sort(torch.randperm(count, generator=generator)[:most]).values
+    return torch.sort(torch.randperm(count, generator=generator)[:limit]).values
 
 
 Pairs = Iterator[tuple[Any, Any]]
@@ -143,8 +143,8 @@ Pairs = Iterator[tuple[Any, Any]]
 def _matmul(case: Case, inputs: Tensors, outputs: Tensors, generator: Any) -> Pairs:
     rows = _sample(case.size("m"), _ROWS, generator).to(inputs["A"].device)
     for batch in _sample(case.batch or 1, _WHOLE_HEADS, generator).tolist():
-        a = _wide(case, inputs["A"][batch][rows])
-        yield outputs["C"][batch][rows], a @ _wide(case, inputs["B"][batch])
+        a = _cast(case, inputs["A"][batch][rows])
+        yield outputs["C"][batch][rows], a @ _cast(case, inputs["B"][batch])
 
 
 def _attention(case: Case, inputs: Tensors, outputs: Tensors, generator: Any) -> Pairs:
@@ -154,12 +154,12 @@ def _attention(case: Case, inputs: Tensors, outputs: Tensors, generator: Any) ->
         batch, head = divmod(pair, kv_heads)
         group = case.size("heads_q") // kv_heads
         heads = slice(head * group, (head + 1) * group)
-        q = _wide(case, inputs["Q"][batch, heads])
-        k, v = (_wide(case, inputs[name][batch, head]) for name in "KV")
+        q = _cast(case, inputs["Q"][batch, heads])
+        k, v = (_cast(case, inputs[name][batch, head]) for name in "KV")
         if case.direction == "fwd":
             yield outputs["O"][batch, heads], attend(case, q, k, v)[0]
             continue
-        gradients = _gradients(case, q, k, v, _wide(case, inputs["dO"][batch, heads]))
+        gradients = _gradients(case, q, k, v, _cast(case, inputs["dO"][batch, heads]))
         for name, place, ref in zip(
             ("dQ", "dK", "dV"), (heads, head, head), gradients, strict=True
         ):
@@ -209,7 +209,7 @@ def _rows(case: Case, inputs: Tensors, outputs: Tensors, generator: Any) -> Pair
     import torch
 
     rows = _sample(case.size("rows"), _ROWS, generator).to(inputs["X"].device)
-    x = _wide(case, inputs["X"][rows])
+    x = _cast(case, inputs["X"][rows])
     if case.direction == "bwd":
         yield from _row_gradients(case, inputs, outputs, rows)
     elif case.op == "softmax":
@@ -217,8 +217,8 @@ def _rows(case: Case, inputs: Tensors, outputs: Tensors, generator: Any) -> Pair
     else:
         yield (
             outputs["Y"][rows],
-            _normal(case, x) * _wide(case, inputs["gamma"])
-            + (_wide(case, inputs["beta"]) if "beta" in inputs else 0.0),
+            _normal(case, x) * _cast(case, inputs["gamma"])
+            + (_cast(case, inputs["beta"]) if "beta" in inputs else 0.0),
         )
 
 
@@ -239,17 +239,17 @@ def statistics(case: Case, x: Any) -> tuple[Any, Any]:
 def _row_gradients(case: Case, inputs: Tensors, outputs: Tensors, rows: Any) -> Pairs:
     import torch
 
-    x, dy = (_wide(case, inputs[name][rows]) for name in ("X", "dY"))
+    x, dy = (_cast(case, inputs[name][rows]) for name in ("X", "dY"))
     normal = _normal(case, x)
-    g = dy * _wide(case, inputs["gamma"])
+    g = dy * _cast(case, inputs["gamma"])
     dx = g - normal * (g * normal).mean(1, keepdim=True)
     if case.op == "layernorm":
         dx = dx - g.mean(1, keepdim=True)
     yield outputs["dX"][rows], dx * statistics(case, x)[1][:, None]
-    dgamma = torch.zeros_like(_wide(case, inputs["gamma"]), dtype=torch.float64)
+    dgamma = torch.zeros_like(_cast(case, inputs["gamma"]), dtype=torch.float64)
     for start in range(0, case.size("rows"), 4096):
-        part = _wide(case, inputs["X"][start : start + 4096])
-        dgamma += (_wide(case, inputs["dY"][start : start + 4096]) * _normal(case, part)).sum(0)
+        part = _cast(case, inputs["X"][start : start + 4096])
+        dgamma += (_cast(case, inputs["dY"][start : start + 4096]) * _normal(case, part)).sum(0)
     yield outputs["dgamma"], dgamma
 
 
@@ -263,11 +263,11 @@ def _elements(case: Case, inputs: Tensors, outputs: Tensors, generator: Any) -> 
     count = inputs["X"].shape[1]
     start = int(torch.randint(max(count - 2**20, 0) + 1, (1,), generator=generator))
     for first in {0, start, max(count - 2**20, 0)}:
-        x = _wide(case, inputs["X"][:, first : first + 2**20])
-        yield outputs["Y"].reshape(-1)[first : first + 2**20], _mapped(case.variant, x)
+        x = _cast(case, inputs["X"][:, first : first + 2**20])
+        yield outputs["Y"].reshape(-1)[first : first + 2**20], _map_output(case.variant, x)
 
 
-def _mapped(variant: str, x: Any) -> Any:
+def _map_output(variant: str, x: Any) -> Any:
     import torch
 
     forms = {

@@ -43,12 +43,12 @@ def kernel(name: str) -> BundledKernel:
 
     Raises `UnknownName` with the nearest names, and `KernelError` for a file that has none.
     """
-    found, skipped = _load()
+    table, notes = _load()
     if path := _FILE.fullmatch(name):
-        return _of_file(path[1], path[2] or "")
-    if name not in found:
-        raise UnknownName("kernel", name, found, hint="; ".join(skipped))
-    return found[name]
+        return _file_kernel(path[1], path[2] or "")
+    if name not in table:
+        raise UnknownName("kernel", name, table, hint="; ".join(notes))
+    return table[name]
 
 
 def refresh() -> None:
@@ -61,19 +61,19 @@ def _load() -> tuple[dict[str, BundledKernel], tuple[str, ...]]:
     if importlib.util.find_spec("triton") is None or importlib.util.find_spec("torch") is None:
         raise KernelError("kernels need torch and triton: pip install 'perfmodel[gpu]'")
     _import_torch()
-    found: dict[str, BundledKernel] = {}
-    skipped: list[str] = []
+    table: dict[str, BundledKernel] = {}
+    notes: list[str] = []
     for source, load in _sources():
         try:
-            for item in _as_kernels(load()):
-                if item.name in found:
-                    skipped.append(f"{source}: a kernel named {item.name!r} is already there")
+            for item in _kernel_tuple(load()):
+                if item.name in table:
+                    notes.append(f"{source}: a kernel named {item.name!r} is already there")
                 else:
-                    found[item.name] = item
+                    table[item.name] = item
         except Exception as error:  # an error in a user's module must not stop the others
             reason = " ".join(str(error).split()) or "no reason given"
-            skipped.append(f"{source}: not loaded: {type(error).__name__}: {reason}")
-    return found, tuple(skipped)
+            notes.append(f"{source}: not loaded: {type(error).__name__}: {reason}")
+    return table, tuple(notes)
 
 
 def _import_torch() -> None:
@@ -90,13 +90,13 @@ def _sources() -> Iterator[tuple[str, Callable[[], Any]]]:
     if bundled:
         yield from ((f"entry point {point.name}", point.load) for point in bundled)
     else:
-        yield from _from_folder()
+        yield from _folder_sources()
     for point in points:
         if point not in bundled:
             yield f"entry point {point.name} ({point.value})", point.load
 
 
-def _from_folder() -> Iterator[tuple[str, Callable[[], Any]]]:
+def _folder_sources() -> Iterator[tuple[str, Callable[[], Any]]]:
     """The bundled kernels of a checkout, loaded under the package name they have when installed."""
     folder = Path(__file__).resolve().parents[2] / "kernels"
     if importlib.util.find_spec(PACKAGE) is None:
@@ -109,34 +109,34 @@ def _from_folder() -> Iterator[tuple[str, Callable[[], Any]]]:
         sys.modules[PACKAGE] = package
         spec.loader.exec_module(package)
     for name in import_module(PACKAGE).MODULES:
-        yield f"kernels/{name}.py", partial(_bundled, name)
+        yield f"kernels/{name}.py", partial(_module_kernels, name)
 
 
-def _bundled(name: str) -> Any:
+def _module_kernels(name: str) -> Any:
     return import_module(f"{PACKAGE}.{name}").KERNELS
 
 
 @cache
-def _of_file(path: str, attribute: str) -> BundledKernel:
+def _file_kernel(path: str, attribute: str) -> BundledKernel:
     """The kernel of a file by its variable's or its own name; without a name, the file's only
     one."""
-    named: dict[str, BundledKernel] = {}
-    for variable, value in vars(_imported(path)).items():
-        listed = value if isinstance(value, tuple) else (value,)
-        own = [item for item in listed if isinstance(item, BundledKernel)]
-        named |= {item.name: item for item in own}
-        named |= {variable: own[0]} if len(own) == 1 else {}
-    every = {item.name: item for item in named.values()}
-    if not attribute and len(every) == 1:
-        return next(iter(every.values()))
-    if attribute not in named:
-        said = f"it has {', '.join(every)}" if every else "it has none"
-        example = next(iter(every), "KERNEL")
-        raise KernelError(f"{path}: name a kernel of the file, as {path}:{example}; {said}")
-    return named[attribute]
+    by_name: dict[str, BundledKernel] = {}
+    for variable, value in vars(_file_module(path)).items():
+        values = value if isinstance(value, tuple) else (value,)
+        kernels = [item for item in values if isinstance(item, BundledKernel)]
+        by_name |= {item.name: item for item in kernels}
+        by_name |= {variable: kernels[0]} if len(kernels) == 1 else {}
+    unique = {item.name: item for item in by_name.values()}
+    if not attribute and len(unique) == 1:
+        return next(iter(unique.values()))
+    if attribute not in by_name:
+        contents = f"it has {', '.join(unique)}" if unique else "it has none"
+        example = next(iter(unique), "KERNEL")
+        raise KernelError(f"{path}: name a kernel of the file, as {path}:{example}; {contents}")
+    return by_name[attribute]
 
 
-def _imported(path: str) -> ModuleType:
+def _file_module(path: str) -> ModuleType:
     """A file as a module, under a name that no package has."""
     name = f"perfmodel_file_{Path(path).stem}"
     spec = importlib.util.spec_from_file_location(name, Path(path).resolve())
@@ -153,7 +153,7 @@ def _imported(path: str) -> ModuleType:
     return module
 
 
-def _as_kernels(loaded: Any) -> Iterable[BundledKernel]:
+def _kernel_tuple(loaded: Any) -> Iterable[BundledKernel]:
     items = (loaded,) if isinstance(loaded, BundledKernel) else tuple(loaded)
     for item in items:
         if not isinstance(item, BundledKernel):

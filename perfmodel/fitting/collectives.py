@@ -86,8 +86,8 @@ def weights(table: pd.DataFrame) -> np.ndarray:
 
 def errors(table: pd.DataFrame, values: Mapping[str, float]) -> np.ndarray:
     """ln(predicted / measured) of every row."""
-    found = predict_table(table, constants=dict(values))
-    predicted, measured = (found[name].to_numpy(float) for name in (FIELDS.predicted, "latency_us"))
+    frame = predict_table(table, constants=dict(values))
+    predicted, measured = (frame[name].to_numpy(float) for name in (FIELDS.predicted, "latency_us"))
     return np.asarray(np.log(predicted / measured))
 
 
@@ -105,8 +105,8 @@ def fit(table: pd.DataFrame, constants: Sequence[Constant]) -> list[Fitted]:
     start = {item.name: item.prior if item.fitted else item.value for item in constants}
 
     def residuals(x: np.ndarray) -> np.ndarray:
-        moved = {c.name: float(np.exp(v)) for c, v in zip(free, x, strict=True)}
-        return np.concatenate([weight * errors(table, {**start, **moved}), pull @ (x - x0)])
+        values = {c.name: float(np.exp(v)) for c, v in zip(free, x, strict=True)}
+        return np.concatenate([weight * errors(table, {**start, **values}), pull @ (x - x0)])
 
     solution = least_squares(
         residuals,
@@ -117,8 +117,8 @@ def fit(table: pd.DataFrame, constants: Sequence[Constant]) -> list[Fitted]:
         diff_step=np.full(len(free), 1e-3),
         max_nfev=_STEPS,
     )
-    slopes, left = np.asarray(solution.jac), np.asarray(solution.fun)
-    return intervals(constants, free, solution.x, slopes, left, np.diag(pull))
+    slopes, misfit = np.asarray(solution.jac), np.asarray(solution.fun)
+    return intervals(constants, free, solution.x, slopes, misfit, np.diag(pull))
 
 
 def folds(table: pd.DataFrame, constants: Sequence[Constant]) -> Iterator[Fold]:
@@ -129,8 +129,8 @@ def folds(table: pd.DataFrame, constants: Sequence[Constant]) -> Iterator[Fold]:
             rest = table.drop(table.index[rows]).reset_index(drop=True)
             if rest.empty:
                 continue
-            found = {item.constant.name: item.constant.value for item in fit(rest, constants)}
-            yield Fold(axis, str(value), errors(table.iloc[rows], found), rows)
+            values = {item.constant.name: item.constant.value for item in fit(rest, constants)}
+            yield Fold(axis, str(value), errors(table.iloc[rows], values), rows)
 
 
 def report(folds_: Sequence[Fold]) -> str:
@@ -138,10 +138,10 @@ def report(folds_: Sequence[Fold]) -> str:
     lines = ["| left out | rows | median | p90 | bias |", "|---|---:|---:|---:|---:|"]
     for fold in folds_:
         size = np.abs(fold.errors)
-        middle, far = np.median(size), np.quantile(size, 0.9)
+        middle, tail = np.median(size), np.quantile(size, 0.9)
         name = f"{fold.axis} {fold.value}".strip()
         bias = np.exp(np.mean(fold.errors))
-        lines.append(f"| {name} | {len(size)} | {middle:.3f} | {far:.3f} | {bias:.2f} |")
+        lines.append(f"| {name} | {len(size)} | {middle:.3f} | {tail:.3f} | {bias:.2f} |")
     return "\n".join(lines)
 
 
@@ -151,43 +151,43 @@ def spread_of(
     """The table of ranges: devices and libraries seen, percentiles by algorithm and protocol."""
     labels = spread.families(predicted["chosen"], predicted["protocol"])
     weight = np.square(weights(table))
-    known = _ends(labels, weight, [f for f in found if f.axis not in ("device", "source")])
+    ends = _ends(labels, weight, [f for f in found if f.axis not in ("device", "source")])
     unseen = _ends(labels, weight, [f for f in found if f.axis == "device"])
-    both = [name for name in known if name in unseen]
-    wider = float(np.median([np.ptp(unseen[name]) / np.ptp(known[name]) for name in both]))
-    for name in known.keys() - unseen.keys():  # only one device has them, so none can be left out
-        unseen[name] = known[name] * max(wider, 1.0)
+    common = [name for name in ends if name in unseen]
+    wider = float(np.median([np.ptp(unseen[name]) / np.ptp(ends[name]) for name in common]))
+    for name in ends.keys() - unseen.keys():  # only one device has them, so none can be left out
+        unseen[name] = ends[name] * max(wider, 1.0)
     return {
         "version": 1,
         "devices": sorted(table["device"].unique()),
         "architectures": sorted({architecture_of(load(d)).name for d in table["device"].unique()}),
         "libraries": sorted(table["library"].unique()),
-        "fitted": _plain(known),
-        "unseen": _plain(unseen),
+        "fitted": _lists(ends),
+        "unseen": _lists(unseen),
     }
 
 
-def _ends(labels: np.ndarray, weight: np.ndarray, found: Sequence[Fold]) -> dict[str, np.ndarray]:
+def _ends(labels: np.ndarray, weight: np.ndarray, folds_: Sequence[Fold]) -> dict[str, np.ndarray]:
     """10th and 90th percentile of ln(measured / predicted) by family, over folds.
 
     A fold does not count for a family if it leaves out more than 3/4 of its rows.
     """
     result = {}
     for label in sorted(set(labels)):
-        missed: list[np.ndarray] = []
+        misses: list[np.ndarray] = []
         weights_: list[np.ndarray] = []
-        for fold in found:
-            mine = labels[fold.rows] == label
-            if 0 < 2 * mine.sum() <= _MOST_OUT * (labels == label).sum():
-                missed.append(-fold.errors[mine])
-                weights_.append(weight[fold.rows[mine]])
-        if missed:
-            ends = _quantiles(np.concatenate(missed), np.concatenate(weights_), (0.1, 0.9))
+        for fold in folds_:
+            mask = labels[fold.rows] == label
+            if 0 < 2 * mask.sum() <= _MOST_OUT * (labels == label).sum():
+                misses.append(-fold.errors[mask])
+                weights_.append(weight[fold.rows[mask]])
+        if misses:
+            ends = _quantiles(np.concatenate(misses), np.concatenate(weights_), (0.1, 0.9))
             result[str(label)] = np.array(ends)
     return result
 
 
-def _plain(ends: Mapping[str, np.ndarray]) -> dict[str, list[float]]:
+def _lists(ends: Mapping[str, np.ndarray]) -> dict[str, list[float]]:
     return {name: [float(f"{end:.3f}") for end in ends[name]] for name in sorted(ends)}
 
 
@@ -213,21 +213,21 @@ def coverage(table: pd.DataFrame, predicted: pd.DataFrame, found: Sequence[Fold]
     lines = []
     for fold in devices:
         ends = _ends(labels, weight, [f for f in devices if f is not fold])
-        known = np.array([label in ends for label in labels[fold.rows]])
+        mask = np.array([label in ends for label in labels[fold.rows]])
         low, high = (
-            np.array([ends[label][side] for label in labels[fold.rows[known]]]) for side in (0, 1)
+            np.array([ends[label][side] for label in labels[fold.rows[mask]]]) for side in (0, 1)
         )
-        missed = -fold.errors[known]
-        held = np.mean((np.minimum(low, 0) <= missed) & (missed <= np.maximum(high, 0)))
-        lines.append(f"{held:.0%} of {known.sum()} on {fold.value}")
+        misses = -fold.errors[mask]
+        share = np.mean((np.minimum(low, 0) <= misses) & (misses <= np.maximum(high, 0)))
+        lines.append(f"{share:.0%} of {mask.sum()} on {fold.value}")
     return f"Ranges made of the other device's errors alone hold {', '.join(lines)}."
 
 
-def _quantiles(values: np.ndarray, weight: np.ndarray, at: Sequence[float]) -> list[float]:
+def _quantiles(values: np.ndarray, weight: np.ndarray, shares: Sequence[float]) -> list[float]:
     """Quantiles of weighted values."""
     order = np.argsort(values)
-    reached = np.cumsum(weight[order]) / np.sum(weight)
-    places = np.minimum(np.searchsorted(reached, np.asarray(at)), len(order) - 1)
+    mass = np.cumsum(weight[order]) / np.sum(weight)
+    places = np.minimum(np.searchsorted(mass, np.asarray(shares)), len(order) - 1)
     return [float(value) for value in values[order][places]]
 
 
@@ -253,26 +253,26 @@ def _main(arguments: Sequence[str] | None) -> None:
     parser.add_argument("table", nargs="+", help="collective tables (CSV, CSV.gz, Parquet)")
     parser.add_argument("--output", default=str(PATH.parent), help="folder")
     parser.add_argument("--page", help="document whose table between markers is written anew, too")
-    chosen = parser.parse_args(arguments)
-    folder = Path(chosen.output)
+    args = parser.parse_args(arguments)
+    folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
-    table = usable(read(chosen.table))
-    fitted = fit(table, shipped())
-    values = {item.constant.name: item.constant.value for item in fitted}
-    found = [*folds(table, shipped())]
-    inside = Fold("nothing", "", errors(table, values), np.arange(len(table)))
+    table = usable(read(args.table))
+    constants = fit(table, shipped())
+    values = {item.constant.name: item.constant.value for item in constants}
+    folds_ = [*folds(table, shipped())]
+    in_sample = Fold("nothing", "", errors(table, values), np.arange(len(table)))
     predicted = predict_table(table, constants=values)
-    said = [report([inside, *found]), groups(predicted), coverage(table, predicted, found)]
-    print("\n\n".join(said))
-    ranges = spread_of(table, predicted, found)
+    parts = [report([in_sample, *folds_]), groups(predicted), coverage(table, predicted, folds_)]
+    print("\n\n".join(parts))
+    ranges = spread_of(table, predicted, folds_)
     texts = {
-        folder / "constants.yaml": constants_text(fitted, _HEAD),
+        folder / "constants.yaml": constants_text(constants, _HEAD),
         folder / "spread.yaml": spread_text(ranges),
     }
-    if chosen.page:
-        page = Path(chosen.page)
-        old = page.read_text(encoding="utf-8")
-        texts[page] = between(old, "\n\n".join([_INTRODUCTION, *said]), chosen.page, "collectives")
+    if args.page:
+        page = Path(args.page)
+        doc = page.read_text(encoding="utf-8")
+        texts[page] = between(doc, "\n\n".join([_INTRODUCTION, *parts]), args.page, "collectives")
     for path, text in texts.items():
         with replacing(str(path)) as partial:
             partial.write_text(text, encoding="utf-8")
@@ -284,14 +284,14 @@ def usable(table: pd.DataFrame) -> pd.DataFrame:
 
     Raises `TableError` if none is left.
     """
-    kept = table[table["flag"] == ""].reset_index(drop=True)
-    reasons = predict_table(kept)["reason"]
+    rows = table[table["flag"] == ""].reset_index(drop=True)
+    reasons = predict_table(rows)["reason"]
     if (reasons != "").any():
         print(f"left out {int((reasons != '').sum())} rows: {reasons[reasons != ''].iloc[0]}")
-    kept = kept[(reasons == "").to_numpy()].reset_index(drop=True)
-    if kept.empty:
+    rows = rows[(reasons == "").to_numpy()].reset_index(drop=True)
+    if rows.empty:
         raise TableError("no collective is left to fit to; give ones that can be predicted")
-    return kept
+    return rows
 
 
 if __name__ == "__main__":

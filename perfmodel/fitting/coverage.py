@@ -41,18 +41,18 @@ def held_against_others(
 
     parts = []
     for value in sorted(groups.unique()):
-        mine = groups == value
-        widths = ranges.spread_of(usual[~usual.index.isin(groups.index[mine])])
-        others = predicted[~mine]
-        down, up = ranges.Missed(widths).add(others).factors() if widened else (1.0, 1.0)
-        rows = predicted[mine]
+        mask = groups == value
+        widths = ranges.spread_of(usual[~usual.index.isin(groups.index[mask])])
+        rest = predicted[~mask]
+        down, up = ranges.Missed(widths).add(rest).factors() if widened else (1.0, 1.0)
+        rows = predicted[mask]
         low, high = _ends(rows, widths, down, up)
         predicted_us = rows["predicted_us"]
         parts.append(
             rows.assign(low_us=predicted_us * np.exp(low), high_us=predicted_us * np.exp(high))
         )
-    found: pd.DataFrame = pd.concat(parts).sort_index()
-    return found
+    frame: pd.DataFrame = pd.concat(parts).sort_index()
+    return frame
 
 
 def _ends(
@@ -62,10 +62,10 @@ def _ends(
     low, high = np.full(len(rows), -_GUESS), np.full(len(rows), _GUESS)
     family, time = families(rows), rows["predicted_us"].to_numpy(float)
     for name, entry in widths.items():
-        mine = family == name
-        bins = np.searchsorted(np.asarray(entry["edges_us"]), time[mine])
-        low[mine] = np.asarray(entry["low"])[bins] * down
-        high[mine] = np.asarray(entry["high"])[bins] * up
+        mask = family == name
+        bins = np.searchsorted(np.asarray(entry["edges_us"]), time[mask])
+        low[mask] = np.asarray(entry["low"])[bins] * down
+        high[mask] = np.asarray(entry["high"])[bins] * up
     return low, high
 
 
@@ -78,30 +78,30 @@ def categories(
     out.
     """
     table, values = fit.table, values_of(fit.constants, fit.runs)
-    usual = predict_table(table, constants=values)
+    predictions = predict_table(table, constants=values)
     group = table["source"] + " " + table["device"] + " " + table["implementation"]
-    yield "all known", held_against_others(usual, group, usual, widened=False)
-    for name, predicted, groups in _lacking(fit, by):
+    yield "all known", held_against_others(predictions, group, predictions, widened=False)
+    for name, predicted, groups in _ablations(fit, by):
         if len(predicted):
-            yield name, held_against_others(predicted, groups, usual, widened=True)
+            yield name, held_against_others(predicted, groups, predictions, widened=True)
 
 
-def _lacking(
-    fit: Linearised, by: Mapping[str, Sequence[Fold]]
+def _ablations(
+    fit: Linearised, folds_: Mapping[str, Sequence[Fold]]
 ) -> Iterator[tuple[str, pd.DataFrame, pd.Series]]:
     """Runs predicted without some knowledge, and the groups by which they are held out."""
     table, architecture = fit.table, labels(fit.table, "architecture")
-    near = table.groupby([families(table), architecture])["device"].transform("nunique") > 1
-    found = left_out(fit, "device", known=by["device"])
-    yield "device: sibling", found[near], table["device"][near]
-    calibrated = {name for name in set(table["device"]) if is_calibrated(load(str(name)))}
-    measured = table["device"].isin(calibrated)
-    found = left_out(fit, "architecture", known=by["architecture"])
-    yield "device: calibrated", found[measured], architecture[measured]
-    found = left_out(fit, "architecture", known=by["architecture"], device=ranges.sheet)
-    yield "device: generation", found, architecture
+    mask = table.groupby([families(table), architecture])["device"].transform("nunique") > 1
+    runs = left_out(fit, "device", known=folds_["device"])
+    yield "device: sibling", runs[mask], table["device"][mask]
+    slugs = {name for name in set(table["device"]) if is_calibrated(load(str(name)))}
+    measured = table["device"].isin(slugs)
+    runs = left_out(fit, "architecture", known=folds_["architecture"])
+    yield "device: calibrated", runs[measured], architecture[measured]
+    runs = left_out(fit, "architecture", known=folds_["architecture"], device=ranges.sheet)
+    yield "device: generation", runs, architecture
     framework = labels(table, "framework")
-    yield "implementation: named", left_out(fit, "framework", known=by["framework"]), framework
+    yield "implementation: named", left_out(fit, "framework", known=folds_["framework"]), framework
     values = values_of(fit.constants, fit.runs)
     for column in ("implementation", "harness"):
         blank = predict_table(unnamed(table, column), constants=values)
@@ -115,37 +115,37 @@ def first_met(
 
     Ranges have today's widths; each group is tested with factors from the others.
     """
-    found = []
-    keys = sorted({(one["device"], one["implementation"]) for one in ranges.first_met()})
+    rows = []
+    keys = sorted({(group["device"], group["implementation"]) for group in ranges.first_met()})
     for device, implementation in keys:
-        mine = ranges.met(device=device, implementation=implementation)
-        inside, weight, deciles, wide = [], [], [], []
-        for one in mine:
-            entry = widths.get(one["family"])
+        groups = ranges.met(device=device, implementation=implementation)
+        hits, weight, deciles, spans = [], [], [], []
+        for group in groups:
+            entry = widths.get(group["family"])
             if entry is None:
                 continue
             levels = {"device": device, "implementation": implementation}
             pairs = [factors[axis][level] for axis, level in levels.items()]
             down, up = (together(max(pair[side], 1.0) for pair in pairs) for side in (0, 1))
-            bins = int(np.searchsorted(np.asarray(entry["edges_us"]), one["time_us"]))
+            bins = int(np.searchsorted(np.asarray(entry["edges_us"]), group["time_us"]))
             low, high = entry["low"][bins] * down, entry["high"][bins] * up
-            errors = np.asarray(one["deciles"], dtype=float)
-            inside.append(float(np.mean((errors >= low) & (errors <= high))))
-            wide.append(high - low)
-            weight.append(min(one["n"] / 8, 1.0))
+            errors = np.asarray(group["deciles"], dtype=float)
+            hits.append(float(np.mean((errors >= low) & (errors <= high))))
+            spans.append(high - low)
+            weight.append(min(group["n"] / 8, 1.0))
             deciles.append(errors)
-        if not inside:
+        if not hits:
             continue
-        every = np.abs(np.concatenate(deciles))
-        each = np.repeat(weight, [len(part) for part in deciles])
-        found.append(
+        errors_ = np.abs(np.concatenate(deciles))
+        weights = np.repeat(weight, [len(part) for part in deciles])
+        rows.append(
             {
-                "device": device, "implementation": implementation, "groups": len(inside),
-                "n": sum(one["n"] for one in mine),
-                "median": ranges.quantile(every, each, 0.5),
-                "p90": ranges.quantile(every, each, 0.9),
-                "coverage": float(np.average(inside, weights=weight)),
-                "width": float(np.median(wide)),
+                "device": device, "implementation": implementation, "groups": len(hits),
+                "n": sum(group["n"] for group in groups),
+                "median": ranges.quantile(errors_, weights, 0.5),
+                "p90": ranges.quantile(errors_, weights, 0.9),
+                "coverage": float(np.average(hits, weights=weight)),
+                "width": float(np.median(spans)),
             }
         )  # fmt: skip
-    return found
+    return rows

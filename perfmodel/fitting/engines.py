@@ -48,29 +48,29 @@ class Rows:
 
     def at(self, kept: np.ndarray) -> Rows:
         """Some of the rows."""
-        some = tuple(one for one, keep in zip(self.asked, kept, strict=True) if keep)
-        return Rows(self.table[kept], some, self.answers)
+        subset = tuple(a for a, keep in zip(self.asked, kept, strict=True) if keep)
+        return Rows(self.table[kept], subset, self.answers)
 
     def errors(self, constants: Mapping[str, float]) -> np.ndarray:
         """ln(predicted / published) of each row with given constants; NaN if not predicted."""
-        changed: dict[Engine, Engine] = {}
+        variants: dict[Engine, Engine] = {}
         rows = []
-        for one in self.asked:
-            engine = one.deployment.engine
-            changed.setdefault(engine, engine.having(constants))
-            rows.append(replace(one, deployment=replace(one.deployment, engine=changed[engine])))
-        found = [np.nan if isinstance(v, str) else v.value for v in self.answers.values(rows)]
-        return np.asarray(np.log(np.array(found) / self.table["value"].to_numpy(float)))
+        for row in self.asked:
+            engine = row.deployment.engine
+            variants.setdefault(engine, engine.having(constants))
+            rows.append(replace(row, deployment=replace(row.deployment, engine=variants[engine])))
+        values = [np.nan if isinstance(v, str) else v.value for v in self.answers.values(rows)]
+        return np.asarray(np.log(np.array(values) / self.table["value"].to_numpy(float)))
 
 
 def fitting_rows(table: pd.DataFrame, engine: str) -> Rows:
     """The rows that an engine is fitted to."""
-    kept = table[
+    rows = table[
         table["source"].isin(SOURCES) & table["metric"].isin(METRICS) & (table["flag"] == "")
     ]
-    pairs = [(i, one) for i, one in enumerate(asked_of(kept)) if not isinstance(one, str)]
-    mine = [(i, one) for i, one in pairs if one.deployment.engine.name == engine]
-    return Rows(kept.iloc[[i for i, _ in mine]], tuple(one for _, one in mine), Answers())
+    pairs = [(i, a) for i, a in enumerate(asked_of(rows)) if not isinstance(a, str)]
+    matches = [(i, a) for i, a in pairs if a.deployment.engine.name == engine]
+    return Rows(rows.iloc[[i for i, _ in matches]], tuple(a for _, a in matches), Answers())
 
 
 def names_of(engine: Engine) -> tuple[str, ...]:
@@ -93,31 +93,31 @@ def fitted(rows: Rows, engine: Engine) -> dict[str, float]:
     def loss(point: np.ndarray) -> float:
         return float(np.nanmean(np.abs(rows.errors(constants(point)))))
 
-    found = minimize(
+    solution = minimize(
         loss, np.ones(len(names)), method="Nelder-Mead",
         options={"maxfev": _MOST_CALLS, "xatol": 0.01, "fatol": 1e-5},
     )  # fmt: skip
-    return constants(found.x)
+    return constants(solution.x)
 
 
 def left_out(rows: Rows, engine: Engine, column: str) -> np.ndarray:
     """Errors of each row with constants fitted without its value of `column`; NaN if the rows have
     one value only."""
     values = rows.table[column].astype("str").to_numpy()
-    found = np.full(len(values), np.nan)
+    errors = np.full(len(values), np.nan)
     for value in sorted(set(values)):
-        mine = values == value
-        if not mine.all():
-            found[mine] = rows.at(mine).errors(fitted(rows.at(~mine), engine))
-    return found
+        mask = values == value
+        if not mask.all():
+            errors[mask] = rows.at(mask).errors(fitted(rows.at(~mask), engine))
+    return errors
 
 
-def _line(what: str, errors: np.ndarray) -> str:
+def _line(label: str, errors: np.ndarray) -> str:
     e = errors[~np.isnan(errors)]
     if not len(e):
-        return f"  {what}: nothing to hold out"
+        return f"  {label}: nothing to hold out"
     return (
-        f"  {what}: {len(e)} rows, median |ln| {np.median(np.abs(e)):.3f}, p90 "
+        f"  {label}: {len(e)} rows, median |ln| {np.median(np.abs(e)):.3f}, p90 "
         f"{np.quantile(np.abs(e), 0.9):.3f}, bias {np.exp(e.mean()):.3f}"
     )
 

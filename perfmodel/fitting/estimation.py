@@ -48,15 +48,15 @@ def sample(
 
     Of a kind with n rows, max(`per_kind`, `per_root` · √n) are taken.
     """
-    kept = table[~table["flag"].isin(LEFT_OUT)] if "flag" in table.columns else table
-    kept = kept[kept["measured_us"] > 0]
-    picked: list[int] = []
-    for _, rows in kept.groupby(list(_KIND), dropna=False, sort=True):
+    runs = table[~table["flag"].isin(LEFT_OUT)] if "flag" in table.columns else table
+    runs = runs[runs["measured_us"] > 0]
+    index: list[int] = []
+    for _, rows in runs.groupby(list(_KIND), dropna=False, sort=True):
         order = rows.sort_values("measured_us", kind="stable").index
-        most = min(len(order), max(per_kind, int(per_root * np.sqrt(len(order)))))
-        where = np.unique(np.linspace(0, len(order) - 1, most).astype(int))
-        picked += list(order[where])
-    return kept.loc[sorted(picked)].reset_index(drop=True)
+        count = min(len(order), max(per_kind, int(per_root * np.sqrt(len(order)))))
+        places = np.unique(np.linspace(0, len(order) - 1, count).astype(int))
+        index += list(order[places])
+    return runs.loc[sorted(index)].reset_index(drop=True)
 
 
 def weights(table: pd.DataFrame) -> np.ndarray:
@@ -78,8 +78,8 @@ def bounds(free: Sequence[Constant]) -> tuple[np.ndarray, np.ndarray]:
 
 def pulls(free: Sequence[Constant]) -> np.ndarray:
     """Weight of a constant's deviation from its prior, per unit of ln."""
-    least = [max(constant.low, constant.prior / 10) for constant in free]
-    deviation = np.log([c.high / low for c, low in zip(free, least, strict=True)]) / 4
+    floors = [max(constant.low, constant.prior / 10) for constant in free]
+    deviation = np.log([c.high / low for c, low in zip(free, floors, strict=True)]) / 4
     return np.asarray(ROBUST_SCALE * np.sqrt(_PRIOR_ROWS) / deviation)
 
 
@@ -126,13 +126,13 @@ class _Problem:
 
     def _readers(self) -> list[np.ndarray]:
         """For each constant the rows of the kinds whose prediction reads it."""
-        asked = []
+        queries = []
         for kind in range(self.kinds.max() + 1):
-            watched = _Watched(self.start)
-            predict_table(self.table[self.kinds == kind], constants=watched)
-            asked.append(watched.asked)
-        reads = [np.array([c.name in names for names in asked]) for c in self.free]
-        return [np.flatnonzero(read[self.kinds]) for read in reads]
+            probe = _Watched(self.start)
+            predict_table(self.table[self.kinds == kind], constants=probe)
+            queries.append(probe.asked)
+        reads = [np.array([c.name in names for names in queries]) for c in self.free]
+        return [np.flatnonzero(r[self.kinds]) for r in reads]
 
     def _values(self, x: np.ndarray) -> Constants:
         return self.start.with_values(
@@ -140,8 +140,8 @@ class _Problem:
         )
 
     def _errors(self, x: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        found = predict_table(self.table.iloc[rows], constants=self._values(x))
-        error = np.log(found["predicted_us"].to_numpy(float)) - self.measured[rows]
+        predictions = predict_table(self.table.iloc[rows], constants=self._values(x))
+        error = np.log(predictions["predicted_us"].to_numpy(float)) - self.measured[rows]
         return np.where(np.isfinite(error), error, 0.0)
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
@@ -150,23 +150,23 @@ class _Problem:
         return np.concatenate([self.weight * self.latest[1], self.pull @ (x - self.x0)])
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
-        at, base = self.latest
-        if not np.array_equal(at, x):
+        point, base = self.latest
+        if not np.array_equal(point, x):
             base = self._errors(x)
         now = np.concatenate([self.weight * base, self.pull @ (x - self.x0)])
         before, self.known = self.known, (x.copy(), now)
         self.asked += 1
         if before is None:
-            found = self.sensitivity(x, base) if self.first is None else self.first
-            self.slopes = np.concatenate([self.weight[:, None] * found, self.pull])
+            slopes = self.sensitivity(x, base) if self.first is None else self.first
+            self.slopes = np.concatenate([self.weight[:, None] * slopes, self.pull])
             self.found_at = x.copy()
             return self.slopes
         self._learn(x - before[0], now - before[1])
         if self.asked % _EXACT == 0:
-            moved = np.flatnonzero(np.abs(x - self.found_at) > _MOVED)
-            found = self.sensitivity(x, base, moved)[:, moved]
-            self.slopes[: len(base), moved] = self.weight[:, None] * found
-            self.found_at[moved] = x[moved]
+            columns = np.flatnonzero(np.abs(x - self.found_at) > _MOVED)
+            slopes = self.sensitivity(x, base, columns)[:, columns]
+            self.slopes[: len(base), columns] = self.weight[:, None] * slopes
+            self.found_at[columns] = x[columns]
         return self.slopes
 
     def _learn(self, step: np.ndarray, change: np.ndarray) -> None:
@@ -177,11 +177,11 @@ class _Problem:
         row reads are changed. The priors' terms are linear and stay the same.
         """
         rows = len(self.reads)
-        felt = self.reads * step
-        gone = (change - self.slopes @ step)[:rows]
+        effect = self.reads * step
+        miss = (change - self.slopes @ step)[:rows]
         self.slopes = self.slopes.copy()
-        length = np.maximum(np.square(felt).sum(axis=1), 1e-30)
-        self.slopes[:rows] += felt * (gone / length)[:, None]
+        length = np.maximum(np.square(effect).sum(axis=1), 1e-30)
+        self.slopes[:rows] += effect * (miss / length)[:, None]
 
     def sensitivity(
         self,
@@ -197,11 +197,11 @@ class _Problem:
         base = self._errors(x) if base is None else base
         result = np.zeros((len(base), len(x)))
         for j in range(len(x)) if columns is None else columns:
-            moved = x.copy()
-            moved[j] += _STEP if x[j] + _STEP <= np.log(self.free[j].high) else -_STEP
+            point = x.copy()
+            point[j] += _STEP if x[j] + _STEP <= np.log(self.free[j].high) else -_STEP
             rows = self.touches[j]
             if rows.size:
-                result[rows, j] = (self._errors(moved, rows) - base[rows]) / (moved[j] - x[j])
+                result[rows, j] = (self._errors(point, rows) - base[rows]) / (point[j] - x[j])
         return result
 
 
@@ -221,8 +221,8 @@ def values_of(
     constants: Sequence[Constant], runs: Mapping[str, Run] | None = None, *, prior: bool = False
 ) -> Constants:
     """Values of constants (or their priors), with the harnesses' runs."""
-    found = Constants({item.name: item.prior if prior else item.value for item in constants})
-    return found if runs is None else found.with_runs(runs)
+    values = Constants({item.name: item.prior if prior else item.value for item in constants})
+    return values if runs is None else values.with_runs(runs)
 
 
 def movable(constants: Sequence[Constant], only: Sequence[str] = ()) -> list[Constant]:
@@ -309,8 +309,8 @@ def fit(
     )
     residuals = np.asarray(solution.fun)
     # The weight of each residual under the loss.
-    kept = loss(np.square(residuals / ROBUST_SCALE))[1]
-    jacobian = problem.slopes * np.sqrt(kept)[:, None]
+    weight = loss(np.square(residuals / ROBUST_SCALE))[1]
+    jacobian = problem.slopes * np.sqrt(weight)[:, None]
     return intervals(constants, free, solution.x, jacobian, residuals, np.diag(problem.pull))
 
 
@@ -331,17 +331,17 @@ def intervals(
 
     deviation = np.median(np.abs(residuals)) / np.sqrt(0.455)
     spread = 1.96 * deviation * np.sqrt(np.diag(np.linalg.pinv(jacobian.T @ jacobian)))
-    alone = 1.96 * deviation / pull
-    found: Mapping[str, tuple[float, float, bool]] = {
+    prior = 1.96 * deviation / pull
+    estimates: Mapping[str, tuple[float, float, bool]] = {
         constant.name: (float(v), float(s), bool(s < p / np.sqrt(2)))
-        for constant, v, s, p in zip(free, x, spread, alone, strict=True)
+        for constant, v, s, p in zip(free, x, spread, prior, strict=True)
     }
     result = []
     for constant in constants:
-        if constant.name not in found:
+        if constant.name not in estimates:
             result.append(Fitted(constant, constant.value, constant.value, False))
             continue
-        value, width, identified = found[constant.name]
+        value, width, identified = estimates[constant.name]
         width = min(width, _WIDEST)
         best = replace(constant, value=float(np.clip(np.exp(value), constant.low, constant.high)))
         bounds = float(np.exp(value - width)), float(np.exp(value + width))

@@ -28,19 +28,19 @@ def possible(table: pd.DataFrame) -> pd.DataFrame:
 
     Raises `TableError` if none is left.
     """
-    found = predict_table(table)
-    unknown = found["predicted_us"].isna().to_numpy()
+    predictions = predict_table(table)
+    unknown = predictions["predicted_us"].isna().to_numpy()
     if unknown.any():
-        first = found["reason"][unknown].iloc[0]
+        first = predictions["reason"][unknown].iloc[0]
         print(f"left out {int(unknown.sum())} rows that cannot be predicted ({first})")
-    faster = beats_floor(found)
+    faster = beats_floor(predictions)
     if faster.any():
-        first = diagnoses(found)[0]
+        first = diagnoses(predictions)[0]
         print(f"left out {int(faster.sum())} rows faster than their device can be ({first})")
-    kept: np.ndarray = ~(unknown | faster)
-    if not kept.any():
+    mask: np.ndarray = ~(unknown | faster)
+    if not mask.any():
         raise TableError("no row can be fitted to; give runs that can be predicted")
-    return table[kept].reset_index(drop=True)
+    return table[mask].reset_index(drop=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,19 +61,19 @@ def _main(arguments: Sequence[str] | None) -> None:
     parser.add_argument("table", nargs="+", help="measured-run tables (CSV, CSV.gz, Parquet)")
     parser.add_argument("--output", default=str(Path(known.__file__).parent), help="folder")
     parser.add_argument("--steps", type=int, default=STEPS)
-    chosen = parser.parse_args(arguments)
-    folder = Path(chosen.output)
+    args = parser.parse_args(arguments)
+    folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)  # so that a bad path fails before the fit
-    table = possible(tidy(read_table(chosen.table)))
+    table = possible(tidy(read_table(args.table)))
     rows = sample(table)
     folds(rows, "device")  # ranges need folds by device; fails early as well
-    fitted, found = fitted_to(
-        rows, sample(table.replace({"flag": {"timer_floor": ""}})), chosen.steps
+    constants, linear = fitted_to(
+        rows, sample(table.replace({"flag": {"timer_floor": ""}})), args.steps
     )
     texts = {
-        "constants.yaml": constants_text(fitted),
-        "runs.yaml": timed.text(replace(timed.table(), runs=found.runs)),
-        "spread.yaml": ranges.text(ranges.table_of(found, table)),
+        "constants.yaml": constants_text(constants),
+        "runs.yaml": timed.text(replace(timed.table(), runs=linear.runs)),
+        "spread.yaml": ranges.text(ranges.table_of(linear, table)),
     }
     for name, text in texts.items():
         with replacing(str(folder / name)) as partial:
@@ -94,11 +94,11 @@ def fitted_to(
     start = shipped()
     runs = measured_runs(short, values_of(start, prior=True))
     first = slopes(rows, start, runs, prior=True)
-    fitted = fit(rows, start, steps=steps, first=first, runs=runs, verbose=1)
-    found = [item.constant for item in fitted]
-    values = values_of(found, runs)
-    seen = shown(short, values)
-    return fitted, linearised(rows, found, runs_of(seen, values), seen)
+    fits = fit(rows, start, steps=steps, first=first, runs=runs, verbose=1)
+    constants = [item.constant for item in fits]
+    values = values_of(constants, runs)
+    starts = shown(short, values)
+    return fits, linearised(rows, constants, runs_of(starts, values), starts)
 
 
 if __name__ == "__main__":

@@ -77,11 +77,11 @@ def as_it_is(rows: pd.DataFrame, residual: np.ndarray, others: pd.DataFrame) -> 
 def bias(column: str) -> Learner:
     """The mean residual of each value of `column`; for a new value the mean of these means."""
 
-    def learn(rows: pd.DataFrame, residual: np.ndarray, others: pd.DataFrame) -> np.ndarray:
+    def learn(rows: pd.DataFrame, residual: np.ndarray, targets: pd.DataFrame) -> np.ndarray:
         import pandas as pd
 
         means = pd.Series(residual, rows.index).groupby(rows[column]).mean()
-        return others[column].map(means).fillna(means.mean()).to_numpy(float)
+        return targets[column].map(means).fillna(means.mean()).to_numpy(float)
 
     return learn
 
@@ -89,14 +89,14 @@ def bias(column: str) -> Learner:
 def ridge(features: Sequence[str]) -> Learner:
     """Ridge regression on standardised features (Hoerl and Kennard, 1970)."""
 
-    def learn(rows: pd.DataFrame, residual: np.ndarray, others: pd.DataFrame) -> np.ndarray:
+    def learn(rows: pd.DataFrame, residual: np.ndarray, targets: pd.DataFrame) -> np.ndarray:
         from sklearn.linear_model import Ridge
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        made = make_pipeline(StandardScaler(), Ridge(alpha=_RIDGE))
-        made.fit(rows[list(features)].to_numpy(), residual)
-        return np.asarray(made.predict(others[list(features)].to_numpy()))
+        model = make_pipeline(StandardScaler(), Ridge(alpha=_RIDGE))
+        model.fit(rows[list(features)].to_numpy(), residual)
+        return np.asarray(model.predict(targets[list(features)].to_numpy()))
 
     return learn
 
@@ -104,28 +104,28 @@ def ridge(features: Sequence[str]) -> Learner:
 def trees(features: Sequence[str]) -> Learner:
     """Gradient-boosted trees (Friedman, 2001) with scikit-learn's own settings."""
 
-    def learn(rows: pd.DataFrame, residual: np.ndarray, others: pd.DataFrame) -> np.ndarray:
+    def learn(rows: pd.DataFrame, residual: np.ndarray, targets: pd.DataFrame) -> np.ndarray:
         from sklearn.ensemble import HistGradientBoostingRegressor
 
-        made = HistGradientBoostingRegressor(random_state=_SEED, early_stopping=False)
-        made.fit(rows[list(features)].to_numpy(), residual)
-        return np.asarray(made.predict(others[list(features)].to_numpy()))
+        model = HistGradientBoostingRegressor(random_state=_SEED, early_stopping=False)
+        model.fit(rows[list(features)].to_numpy(), residual)
+        return np.asarray(model.predict(targets[list(features)].to_numpy()))
 
     return learn
 
 
-def _from(start: str, shares: Sequence[str]) -> Iterator[Foil]:
-    seen = (*shares, *LOADS)
+def _foils(start: str, shares: Sequence[str]) -> Iterator[Foil]:
+    features = (*shares, *LOADS)
     yield Foil("as it is", start, as_it_is)
     yield Foil("one bias a device", start, bias("device"))
     yield Foil("one bias an engine", start, bias("engine"))
-    yield Foil("ridge", start, ridge(seen))
-    yield Foil("trees", start, trees(seen))
+    yield Foil("ridge", start, ridge(features))
+    yield Foil("trees", start, trees(features))
 
 
 FOILS = (
-    *_from(MODEL, SHARES),
-    *_from(UNFITTED, UNFITTED_SHARES),
+    *_foils(MODEL, SHARES),
+    *_foils(UNFITTED, UNFITTED_SHARES),
     Foil("ridge", NOTHING, ridge((*HARDWARE, *LOADS))),
     Foil("trees", NOTHING, trees((*HARDWARE, *LOADS))),
 )
@@ -140,42 +140,42 @@ def rows_of(table: pd.DataFrame) -> pd.DataFrame:
     each start, features. Raises `TableError` where there are none."""
     import pandas as pd
 
-    kept = table[(table["flag"] == "") & (table["metric"] != MEMORY)]
-    wanted = asked_of(kept)
-    kept = kept[[isinstance(row, Asked) for row in wanted]]
-    asked = [row for row in wanted if isinstance(row, Asked)]
+    frame = table[(table["flag"] == "") & (table["metric"] != MEMORY)]
+    requests = asked_of(frame)
+    frame = frame[[isinstance(row, Asked) for row in requests]]
+    queries = [row for row in requests if isinstance(row, Asked)]
     answers = Answers(Spread.none())
-    fitted, bare = answers.served(asked), answers.served([_unfitted(row) for row in asked])
-    values = kept["value"].to_numpy(float)
-    found = {
+    fitted, base = answers.served(queries), answers.served([_unfitted_row(row) for row in queries])
+    values = frame["value"].to_numpy(float)
+    rows = {
         i: _row(row, value, a, b)
-        for i, row, value, a, b in zip(kept.index, asked, values, fitted, bare, strict=True)
+        for i, row, value, a, b in zip(frame.index, queries, values, fitted, base, strict=True)
         if isinstance(a, Served) and isinstance(b, Served)
     }
-    if not found:
+    if not rows:
         raise TableError("no row is predicted; perfmodel compare --kind serving says why")
-    named = kept.loc[list(found), list(HELD_OUT)].astype(str)
-    return named.join(pd.DataFrame.from_dict(found, orient="index"))
+    labels = frame.loc[list(rows), list(HELD_OUT)].astype(str)
+    return labels.join(pd.DataFrame.from_dict(rows, orient="index"))
 
 
-def _unfitted(row: Asked) -> Asked:
+def _unfitted_row(row: Asked) -> Asked:
     """The row with its engine's searched constants set to 0."""
-    of = row.deployment
-    bare = of.engine.having(dict.fromkeys(names_of(of.engine), 0.0))
-    return replace(row, deployment=replace(of, engine=bare))
+    deployment = row.deployment
+    engine = deployment.engine.having(dict.fromkeys(names_of(deployment.engine), 0.0))
+    return replace(row, deployment=replace(deployment, engine=engine))
 
 
-def _row(row: Asked, value: float, fitted: Served, bare: Served) -> dict[str, float]:
-    of = row.deployment
-    whole = value * of.devices if row.per_device and _is_rate(row) else value
+def _row(row: Asked, value: float, fitted: Served, base: Served) -> dict[str, float]:
+    deployment = row.deployment
+    total = value * deployment.devices if row.per_device and _is_rate(row) else value
     return {
-        "measured": _ln_seconds(row, whole),
+        "measured": _ln_seconds(row, total),
         MODEL: _ln_seconds(row, fitted.metric(row.metric).value),
-        UNFITTED: _ln_seconds(row, bare.metric(row.metric).value),
+        UNFITTED: _ln_seconds(row, base.metric(row.metric).value),
         NOTHING: 0.0,
         **dict(zip(SHARES, _shares(row.metric, fitted), strict=True)),
-        **dict(zip(UNFITTED_SHARES, _shares(row.metric, bare), strict=True)),
-        **dict(zip(HARDWARE, map(math.log, _hardware(of)), strict=True)),
+        **dict(zip(UNFITTED_SHARES, _shares(row.metric, base), strict=True)),
+        **dict(zip(HARDWARE, map(math.log, _hardware(deployment)), strict=True)),
         **dict(zip(LOADS, _load(row), strict=True)),
     }
 
@@ -206,12 +206,12 @@ def _shares(metric: str, served: Served) -> list[float]:
     return [*by_class.values(), 1.0 - sum(by_class.values())]
 
 
-def _hardware(of: Deployment) -> tuple[float, float, float]:
+def _hardware(deployment: Deployment) -> tuple[float, float, float]:
     """Bytes of weights on a device, its bandwidth, and the peak rate of its products."""
-    device, dtype = of.device, matmul_format(of.product).compute
-    has = dtype in device.matrix_types
-    flops = device.matrix_flops(dtype) if has else device.vector_flops(dtype)
-    return weight_bytes(of), device.hbm_bytes_per_s, flops
+    device, dtype = deployment.device, matmul_format(deployment.product).compute
+    supported = dtype in device.matrix_types
+    flops = device.matrix_flops(dtype) if supported else device.vector_flops(dtype)
+    return weight_bytes(deployment), device.hbm_bytes_per_s, flops
 
 
 def _load(row: Asked) -> list[float]:
@@ -232,16 +232,16 @@ def predictions(rows: pd.DataFrame, foil: Foil, column: str) -> np.ndarray:
 
     Raises `TableError` for rows of one value.
     """
-    found = rows[foil.start].to_numpy(float).copy()
-    residual = rows["measured"].to_numpy(float) - found
+    logs = rows[foil.start].to_numpy(float).copy()
+    residual = rows["measured"].to_numpy(float) - logs
     values = rows[column].to_numpy()
     names = sorted(set(values))
     if len(names) < 2:
         raise TableError(f"nothing to leave out: give rows of more than one {column}")
     for name in names:
-        mine = values == name
-        found[mine] += foil.learner(rows[~mine], residual[~mine], rows[mine])
-    return found
+        mask = values == name
+        logs[mask] += foil.learner(rows[~mask], residual[~mask], rows[mask])
+    return logs
 
 
 def scores(rows: pd.DataFrame, column: str, foils: Sequence[Foil] = FOILS) -> pd.DataFrame:

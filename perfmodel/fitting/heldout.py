@@ -61,8 +61,8 @@ _STEPS, _NEAR = 30, 1e-3
 def labels(table: pd.DataFrame, column: str) -> pd.Series:
     """Each row's value of one of `COLUMNS`."""
     if column == "architecture":
-        found = {str(name): architecture_of(load(str(name))).name for name in set(table["device"])}
-        return table["device"].map(found).rename(column)
+        kinds = {str(name): architecture_of(load(str(name))).name for name in set(table["device"])}
+        return table["device"].map(kinds).rename(column)
     if column == "framework":
         names = {name: framework_of(name) or name for name in set(table["implementation"])}
         return table["implementation"].map(names).rename(column)
@@ -75,11 +75,11 @@ def folds(table: pd.DataFrame, column: str) -> list[tuple[str, np.ndarray]]:
     Raises `TableError` for a table with only one value.
     """
     values = labels(table, column)
-    found = [(str(value), (values == value).to_numpy()) for value in sorted(values.unique())]
-    found = [(value, mine) for value, mine in found if not mine.all()]
-    if not found:
+    groups = [(str(value), (values == value).to_numpy()) for value in sorted(values.unique())]
+    groups = [(value, mask) for value, mask in groups if not mask.all()]
+    if not groups:
         raise TableError(f"nothing to leave out: give runs of more than one {column}")
-    return found
+    return groups
 
 
 @dataclass(frozen=True)
@@ -104,29 +104,29 @@ class Linearised:
     def without(self, mine: np.ndarray) -> tuple[Constant, ...]:
         """The constants fitted to all rows except `mine`."""
         free = movable(self.constants)
-        at = np.log([constant.value for constant in free])
+        x = np.log([constant.value for constant in free])
         pull, prior = np.diag(pulls(free)), np.log([constant.prior for constant in free])
         weight = weights(self.table[~mine])
         slope = np.concatenate([weight[:, None] * self.slopes[~mine], pull])
-        offset = np.concatenate([weight * self.errors[~mine], pull @ (at - prior)])
+        offset = np.concatenate([weight * self.errors[~mine], pull @ (x - prior)])
         low, high = bounds(free)
-        moved = at + _reweighted(slope, offset, low - at, high - at)
-        found = dict(zip([c.name for c in free], np.exp(moved), strict=True))
+        solution = x + _robust_step(slope, offset, low - x, high - x)
+        values = dict(zip([c.name for c in free], np.exp(solution), strict=True))
         return tuple(
-            replace(c, value=float(np.clip(found.get(c.name, c.value), c.low, c.high)))
+            replace(c, value=float(np.clip(values.get(c.name, c.value), c.low, c.high)))
             for c in self.constants
         )
 
     def values_without(self, column: str, value: str) -> Constants:
         """Constants and starts fitted without the rows with `value` in `column`."""
-        mine = (labels(self.table, column) == value).to_numpy()
-        others = (labels(self.seen, column) != value).to_numpy()
-        usual = values_of(self.constants, self.runs)
-        runs = runs_of(self.seen[others], usual, forget=True)
-        return values_of(self.without(mine), runs)
+        mask = (labels(self.table, column) == value).to_numpy()
+        rest = (labels(self.seen, column) != value).to_numpy()
+        values = values_of(self.constants, self.runs)
+        runs = runs_of(self.seen[rest], values, forget=True)
+        return values_of(self.without(mask), runs)
 
 
-def _reweighted(
+def _robust_step(
     slope: np.ndarray, offset: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> np.ndarray:
     """The d that minimises the robust loss of offset + slope d, within bounds.
@@ -136,17 +136,17 @@ def _reweighted(
     from scipy.linalg import cholesky, solve_triangular
     from scipy.optimize import lsq_linear
 
-    found = np.zeros(slope.shape[1])
+    step = np.zeros(slope.shape[1])
     for _ in range(_STEPS):
-        residual = (offset + slope @ found) / ROBUST_SCALE
-        left = robust(np.square(residual), lets_go=True)[1]
-        weighed = slope * left[:, None]
-        root = cholesky(weighed.T @ slope)  # root.T @ root d = -weighed.T @ offset
-        aim = solve_triangular(root, -weighed.T @ offset, trans="T")
-        before, found = found, lsq_linear(root, aim, (low - 1e-9, high + 1e-9)).x
-        if np.max(np.abs(found - before)) < _NEAR:
+        residual = (offset + slope @ step) / ROBUST_SCALE
+        weight = robust(np.square(residual), lets_go=True)[1]
+        matrix = slope * weight[:, None]
+        root = cholesky(matrix.T @ slope)  # root.T @ root d = -weighed.T @ offset
+        aim = solve_triangular(root, -matrix.T @ offset, trans="T")
+        previous, step = step, lsq_linear(root, aim, (low - 1e-9, high + 1e-9)).x
+        if np.max(np.abs(step - previous)) < _NEAR:
             break
-    return found
+    return step
 
 
 def linearised(
@@ -157,11 +157,11 @@ def linearised(
 ) -> Linearised:
     """A fit's errors and slopes. `constants` have its values; `seen` are the rows behind its
     starts."""
-    found = predict_table(table, constants=values_of(constants, runs))
-    error = np.log(found["predicted_us"].to_numpy(float) / table["measured_us"].to_numpy(float))
+    frame = predict_table(table, constants=values_of(constants, runs))
+    error = np.log(frame["predicted_us"].to_numpy(float) / table["measured_us"].to_numpy(float))
     slope = slopes(table, constants, runs)
     finite = np.where(np.isfinite(error), error, 0.0)
-    return Linearised(table, tuple(constants), runs, seen, finite, slope, found["kernel"])
+    return Linearised(table, tuple(constants), runs, seen, finite, slope, frame["kernel"])
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,8 @@ class Fold:
 def without_each(fit: Linearised, column: str) -> list[Fold]:
     """A fold for each value of a column; raises `TableError` for a table of one value."""
     return [
-        Fold(value, mine, fit.values_without(column, value))
-        for value, mine in folds(fit.table, column)
+        Fold(value, mask, fit.values_without(column, value))
+        for value, mask in folds(fit.table, column)
     ]
 
 
@@ -203,8 +203,8 @@ def left_out(
     parts: list[pd.DataFrame] = []
     for fold in without_each(fit, column) if known is None else known:
         values = fold.constants if change is None else change(fold.constants)
-        found = predict_table(fit.table[fold.mine], constants=values, device=device)
+        predictions = predict_table(fit.table[fold.mine], constants=values, device=device)
         index = fit.table.index[fold.mine]
-        parts.append(found.set_axis(index, axis="index").assign(held_out=fold.value))
-    together: pd.DataFrame = pd.concat(parts).sort_index()
-    return together
+        parts.append(predictions.set_axis(index, axis="index").assign(held_out=fold.value))
+    frame: pd.DataFrame = pd.concat(parts).sort_index()
+    return frame

@@ -37,29 +37,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("table", help="a table of training runs")
     parser.add_argument("--source", default="vtrain", help="whose rows (default: %(default)s)")
     parser.add_argument("--host", default="megatron", help="which host (default: %(default)s)")
-    chosen = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
     needs("scipy", "fitting")
     from perfmodel.validation.kinds.training import read
 
-    table = read([chosen.table])
-    runs = _Runs(table[table["source"] == chosen.source], hosts.load(chosen.host))
-    everything = np.arange(len(runs))
-    found = runs.fit(everything)
-    print(f"{chosen.host}: {_said(found)}: {runs.error(found, everything):.1%} MAPE in sample")
+    table = read([args.table])
+    runs = _Runs(table[table["source"] == args.source], hosts.load(args.host))
+    index = np.arange(len(runs))
+    numbers = runs.fit(index)
+    print(f"{args.host}: {_text(numbers)}: {runs.error(numbers, index):.1%} MAPE in sample")
     for width in sorted(set(runs.widths.tolist())):
-        own = np.flatnonzero(runs.widths == width)
-        others = np.flatnonzero(runs.widths != width)
-        if len(others):
-            fitted = runs.fit(own)
-            missed = runs.error(fitted, others)
-            print(f"fitted to width {width}: {_said(fitted)}: {missed:.1%} MAPE on the others")
+        rows = np.flatnonzero(runs.widths == width)
+        rest = np.flatnonzero(runs.widths != width)
+        if len(rest):
+            values = runs.fit(rows)
+            error = runs.error(values, rest)
+            print(f"fitted to width {width}: {_text(values)}: {error:.1%} MAPE on the others")
 
 
-def _said(found: np.ndarray) -> str:
-    forward, backward, between = found
+def _text(numbers: np.ndarray) -> str:
+    forward, backward, pause = numbers
     return (
         f"{forward * 1e6:.0f} us forward, {backward * 1e6:.0f} us backward, "
-        f"{between * 1e3:.1f} ms a micro-batch"
+        f"{pause * 1e3:.1f} ms a micro-batch"
     )
 
 
@@ -74,38 +74,38 @@ class _Runs:
         self.asked: list[Asked] = [plan_of(row) for row in rows]
         self.devices = [load_device(str(row["device"])) for row in rows]
         self.seconds = np.array([float(row["value"]) / 1e3 for row in rows])
-        self.widths = np.array([one.network.hidden for one in self.asked])
+        self.widths = np.array([a.network.hidden for a in self.asked])
 
     def __len__(self) -> int:
         return len(self.asked)
 
     def logs(self, values: np.ndarray, index: np.ndarray) -> np.ndarray:
         """ln(predicted / measured) of the runs `index` with these numbers."""
-        forward, backward, between = (float(value) for value in values)
+        forward, backward, pause = (float(value) for value in values)
         host = replace(
             self.host,
             forward_seconds=forward,
             backward_seconds=backward,
-            micro_batch_seconds=between,
+            micro_batch_seconds=pause,
         )
-        found = [
+        seconds = [
             predict_step(
                 self.asked[i].network, self.asked[i].plan, self.devices[i], host=host
             ).seconds
             for i in index
         ]
-        return np.asarray(np.log(np.array(found) / self.seconds[index]))
+        return np.asarray(np.log(np.array(seconds) / self.seconds[index]))
 
     def fit(self, index: np.ndarray) -> np.ndarray:
         """The numbers fitted to the runs `index`."""
         from scipy.optimize import least_squares
 
-        some = index[:: max(len(index) // _MOST, 1)]
+        subset = index[:: max(len(index) // _MOST, 1)]
 
         def missed(values: np.ndarray) -> np.ndarray:
-            return self.logs(values, some)
+            return self.logs(values, subset)
 
-        found = least_squares(
+        solution = least_squares(
             missed,
             _START,
             bounds=(0.0, np.inf),
@@ -115,7 +115,7 @@ class _Runs:
             f_scale=_SOFT,
             max_nfev=12,
         )
-        return np.asarray(found.x)
+        return np.asarray(solution.x)
 
     def error(self, values: np.ndarray, index: np.ndarray) -> float:
         """Mean of |predicted / measured − 1|."""

@@ -70,13 +70,13 @@ _SHAPE = (
 
 def waits_for_host(table: pd.DataFrame) -> np.ndarray:
     """Whether a run takes as long as its framework's own call keeps the host busy."""
-    ran = ["device", "op", "implementation", "dtype"]
-    found = np.zeros(len(table))
-    groups: Any = table.groupby(ran).indices
+    keys = ["device", "op", "implementation", "dtype"]
+    seconds = np.zeros(len(table))
+    groups: Any = table.groupby(keys).indices
     for (device, op, name, dtype), rows in groups.items():
         instruction = architecture_of(load(str(device))).instruction
-        found[rows] = caller_of(str(op), str(name), str(dtype), instruction).host_seconds or 0.0
-    return np.asarray(table["measured_us"].to_numpy(float) * 1e-6 < _CALL_SPREAD * found)
+        seconds[rows] = caller_of(str(op), str(name), str(dtype), instruction).host_seconds or 0.0
+    return np.asarray(table["measured_us"].to_numpy(float) * 1e-6 < _CALL_SPREAD * seconds)
 
 
 def errors(predicted: pd.DataFrame) -> pd.DataFrame:
@@ -86,20 +86,20 @@ def errors(predicted: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    kept = predicted[predicted["predicted_us"].notna() & ~predicted["flag"].isin(LEFT_OUT)]
+    rows = predicted[predicted["predicted_us"].notna() & ~predicted["flag"].isin(LEFT_OUT)]
     group = ["source", "device", "implementation"]
-    group = [name for name in group if name in kept.columns]
-    found = pd.DataFrame(
+    group = [name for name in group if name in rows.columns]
+    frame = pd.DataFrame(
         {
-            "error": np.log(kept["measured_us"] / kept["predicted_us"]),
-            "family": families(kept),
-            "time_us": kept["predicted_us"].astype(float),
+            "error": np.log(rows["measured_us"] / rows["predicted_us"]),
+            "family": families(rows),
+            "time_us": rows["predicted_us"].astype(float),
         },
-        index=kept.index,
-    ).join(kept[[*group, *(["architecture"] if "architecture" in kept else [])]])
-    found["group"] = found.groupby(["family", *group], dropna=False).ngroup()
-    size = found.groupby("group")["error"].transform("size")
-    return found.assign(weight=np.minimum(size / _WHOLE, 1.0) / size)
+        index=rows.index,
+    ).join(rows[[*group, *(["architecture"] if "architecture" in rows else [])]])
+    frame["group"] = frame.groupby(["family", *group], dropna=False).ngroup()
+    size = frame.groupby("group")["error"].transform("size")
+    return frame.assign(weight=np.minimum(size / _WHOLE, 1.0) / size)
 
 
 def quantile(values: np.ndarray, weight: np.ndarray, share: float) -> float:
@@ -118,27 +118,27 @@ def spread_of(
     A bin with few rows or groups uses the whole family's percentiles. `least` is the minimum
     half-width of each family; a family that is not in it gets the median of the others.
     """
-    usual = float(np.median(list(least.values()))) if least else 0.0
-    found: dict[str, dict[str, Any]] = {}
+    default = float(np.median(list(least.values()))) if least else 0.0
+    entries: dict[str, dict[str, Any]] = {}
     for name, rows in errors(predicted).groupby("family"):
         bins = np.searchsorted(_EDGES_US, rows["time_us"].to_numpy())
         sides: tuple[list[float], list[float]] = [], []
-        half = (least or {}).get(str(name), usual)
+        half = (least or {}).get(str(name), default)
         for i in range(len(_EDGES_US) + 1):
-            mine = rows[bins == i]
-            mine = mine if _enough(mine, rows) else rows
-            error, weight = mine["error"].to_numpy(), mine["weight"].to_numpy()
+            part = rows[bins == i]
+            part = part if _has_enough(part, rows) else rows
+            error, weight = part["error"].to_numpy(), part["weight"].to_numpy()
             low, high = (quantile(error, weight, share) for share in TAILS)
             sides[0].append(round(min(low, -half), 4))
             sides[1].append(round(max(high, half), 4))
-        found[str(name)] = {
+        entries[str(name)] = {
             "n": len(rows), "groups": int(rows["group"].nunique()),
             "edges_us": list(_EDGES_US), "low": sides[0], "high": sides[1],
         }  # fmt: skip
-    return found
+    return entries
 
 
-def _enough(rows: pd.DataFrame, family: pd.DataFrame) -> bool:
+def _has_enough(rows: pd.DataFrame, family: pd.DataFrame) -> bool:
     """Whether a bin has enough rows and groups of its own."""
     groups = min(_FEWEST_GROUPS, family["group"].nunique())
     return len(rows) >= _FEWEST and rows["group"].nunique() >= groups
@@ -151,16 +151,16 @@ def between_frameworks(table: pd.DataFrame, predicted: pd.DataFrame) -> dict[str
     closer to both. `predicted` has the kernel of each implementation.
     """
     rows = table[~table["flag"].isin(LEFT_OUT)]
-    ran = ["device", "op", "dtype", "phase", "implementation"]
-    kernel = predicted.groupby(ran)["kernel"].first().rename("kernel")
-    rows = rows.join(kernel, on=ran).assign(framework=labels(rows, "framework"))
+    keys = ["device", "op", "dtype", "phase", "implementation"]
+    kernel = predicted.groupby(keys)["kernel"].first().rename("kernel")
+    rows = rows.join(kernel, on=keys).assign(framework=labels(rows, "framework"))
     shape = [*(name for name in _SHAPE if name in rows.columns), "kernel"]
     time = np.log(rows["measured_us"]).groupby(
         [rows[name] for name in [*shape, "framework"]], dropna=False
     )
-    each = time.median().groupby(level=list(range(len(shape))), dropna=False)
-    apart = (each.max() - each.min())[each.size() > 1].rename("apart").reset_index()
-    halves = apart["apart"].groupby(families(apart)).median() / 2
+    medians = time.median().groupby(level=list(range(len(shape))), dropna=False)
+    gaps = (medians.max() - medians.min())[medians.size() > 1].rename("apart").reset_index()
+    halves = gaps["apart"].groupby(families(gaps)).median() / 2
     return {str(name): float(half) for name, half in halves.items()}
 
 
@@ -168,21 +168,21 @@ def kernels_of(predicted: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
     """Devices, architectures and named kernels of the runs in the fit, by family."""
     rows = predicted[predicted["predicted_us"].notna()]
     family = families(rows)
-    ran = [
+    signatures = [
         signature(framework_of(str(name)), str(kernel))
-        if name and known != "assumed" else ""
-        for name, kernel, known in zip(
+        if name and level != "assumed" else ""
+        for name, kernel, level in zip(
             rows["implementation"], rows["kernel"], rows["known_implementation"], strict=True
         )
     ]  # fmt: skip
-    of = rows.assign(family=family, ran=ran, architecture=labels(rows, "architecture"))
+    runs = rows.assign(family=family, ran=signatures, architecture=labels(rows, "architecture"))
     return {
         str(name): {
-            "devices": sorted(set(mine["device"])),
-            "architectures": sorted(set(mine["architecture"]) - {"other"}),
-            "kernels": sorted(set(mine["ran"]) - {""}),
+            "devices": sorted(set(group["device"])),
+            "architectures": sorted(set(group["architecture"]) - {"other"}),
+            "kernels": sorted(set(group["ran"]) - {""}),
         }
-        for name, mine in of.groupby("family")
+        for name, group in runs.groupby("family")
     }
 
 
@@ -220,8 +220,8 @@ class Missed:
                 deciles = np.asarray(group["deciles"], dtype=float)
                 time = np.full(len(deciles), float(group["time_us"]))
                 self.values.append(relative(deciles, entry, time))
-                whole = min(group["n"] / _WHOLE, 1.0)
-                self.weights.append(np.full(len(deciles), whole / len(deciles)))
+                weight = min(group["n"] / _WHOLE, 1.0)
+                self.weights.append(np.full(len(deciles), weight / len(deciles)))
         return self
 
     def factors(self) -> list[float]:
@@ -241,15 +241,15 @@ def wider(*factors: Sequence[float]) -> list[float]:
 @lru_cache(maxsize=1)
 def first_met() -> Sequence[Mapping[str, Any]]:
     """Groups of runs that arrived after the model was fitted: what was known, and their errors."""
-    found: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("first_met.yaml"))
-    groups: Sequence[Mapping[str, Any]] = found["groups"]
+    document: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("first_met.yaml"))
+    groups: Sequence[Mapping[str, Any]] = document["groups"]
     return groups
 
 
 def met(**levels: str) -> list[Mapping[str, Any]]:
     """The groups with the given levels of knowledge, and full knowledge otherwise."""
-    wanted = {axis: each[0] for axis, each in LEVELS.items() if axis != "harness"} | levels
-    return [one for one in first_met() if all(one[axis] == level for axis, level in wanted.items())]
+    filters = {axis: v[0] for axis, v in LEVELS.items() if axis != "harness"} | levels
+    return [g for g in first_met() if all(g[axis] == level for axis, level in filters.items())]
 
 
 def table_of(fit: Linearised, runs: pd.DataFrame) -> dict[str, Any]:
@@ -257,39 +257,39 @@ def table_of(fit: Linearised, runs: pd.DataFrame) -> dict[str, Any]:
     from perfmodel.fitting.estimation import values_of
 
     values = values_of(fit.constants, fit.runs)
-    fit, runs = _of_kernels(fit), runs[~waits_for_host(runs)]
-    seen = predict_table(fit.table, constants=values)
-    widths = spread_of(seen, between_frameworks(runs, seen))
-    others = Missed(widths).add(left_out(fit, "framework")).factors()
-    named = wider(others, Missed(widths).add_met(met(implementation="named")).factors())
+    fit, runs = _kernel_fit(fit), runs[~waits_for_host(runs)]
+    predicted = predict_table(fit.table, constants=values)
+    widths = spread_of(predicted, between_frameworks(runs, predicted))
+    frameworks = Missed(widths).add(left_out(fit, "framework")).factors()
+    names = wider(frameworks, Missed(widths).add_met(met(implementation="named")).factors())
     factors = {
         "device": {"fitted": [1.0, 1.0], **_device_factors(fit, widths)},
         "implementation": {
             "fitted": [1.0, 1.0],
-            "named": named,
-            "assumed": _blanked(fit, "implementation", values, widths),
+            "named": names,
+            "assumed": _factors(fit, "implementation", values, widths),
         },
-        "harness": {"known": [1.0, 1.0], "assumed": _blanked(fit, "harness", values, widths)},
+        "harness": {"known": [1.0, 1.0], "assumed": _factors(fit, "harness", values, widths)},
     }
-    fitted, alone = kernels_of(seen), _assumed_by_family(fit, values, widths)
+    facts, extra = kernels_of(predicted), _assumed_by_family(fit, values, widths)
     return {
         "version": VERSION,
         "factors": factors,
         "families": {
-            name: {**entry, **alone.get(name, {}), **fitted[name]} for name, entry in widths.items()
+            name: {**entry, **extra.get(name, {}), **facts[name]} for name, entry in widths.items()
         },
     }
 
 
-def _of_kernels(fit: Linearised) -> Linearised:
+def _kernel_fit(fit: Linearised) -> Linearised:
     """The fit without the runs that wait for their host, which no constant moves."""
-    kept = ~waits_for_host(fit.table)
+    mask = ~waits_for_host(fit.table)
     return replace(
         fit,
-        table=fit.table[kept].reset_index(drop=True),
-        errors=fit.errors[kept],
-        slopes=fit.slopes[kept],
-        kernel=fit.kernel[kept].reset_index(drop=True),
+        table=fit.table[mask].reset_index(drop=True),
+        errors=fit.errors[mask],
+        slopes=fit.slopes[mask],
+        kernel=fit.kernel[mask].reset_index(drop=True),
     )
 
 
@@ -301,11 +301,11 @@ def _assumed_by_family(
     The result has both percentiles of ln(measured / predicted) with names removed. Kernels of a
     different algorithm are left out: unfused attention, which writes scores to memory.
     """
-    found, own = _blank(fit, "implementation", values), fit.kernel
-    rows = errors(found[~own.isin(unfused())])
+    runs, kernel = _unnamed_runs(fit, "implementation", values), fit.kernel
+    rows = errors(runs[~kernel.isin(unfused())])
     return {
-        str(name): {"assumed": [round(_at(mine, share), 3) for share in TAILS]}
-        for name, mine in rows.groupby("family")
+        str(name): {"assumed": [round(_tail(group, share), 3) for share in TAILS]}
+        for name, group in rows.groupby("family")
         if widths[str(name)]["groups"] >= _FEWEST_GROUPS
     }
 
@@ -319,15 +319,15 @@ def unfused() -> set[str]:
     }
 
 
-def _at(rows: pd.DataFrame, share: float) -> float:
+def _tail(rows: pd.DataFrame, share: float) -> float:
     return quantile(rows["error"].to_numpy(), rows["weight"].to_numpy(), share)
 
 
-def _blank(fit: Linearised, column: str, values: Constants) -> pd.DataFrame:
+def _unnamed_runs(fit: Linearised, column: str, values: Constants) -> pd.DataFrame:
     """The runs predicted with the names of a column removed; the names are restored in the
     result."""
-    found = predict_table(unnamed(fit.table, column), constants=values)
-    return found.assign(**{column: fit.table[column]})
+    predictions = predict_table(unnamed(fit.table, column), constants=values)
+    return predictions.assign(**{column: fit.table[column]})
 
 
 def _device_factors(
@@ -339,15 +339,15 @@ def _device_factors(
     siblings = fit.table.groupby(kind)["device"].transform("nunique") > 1
     slugs = {str(name) for name in fit.table["device"]}
     measured = fit.table["device"].isin([name for name in slugs if is_calibrated(load(name))])
-    near = left_out(fit, "device")[siblings]
+    sibling = left_out(fit, "device")[siblings]
     calibrated = left_out(fit, "architecture")[measured]
-    far = left_out(fit, "architecture", device=sheet)
-    new = [one for level in ("calibrated", "generation") for one in met(device=level)]
+    sheets = left_out(fit, "architecture", device=sheet)
+    met_groups = [g for level in ("calibrated", "generation") for g in met(device=level)]
     levels = {
-        "sibling": (near, met(device="sibling")),
-        "calibrated": (calibrated, new),
-        "generation": (far, new),
-        "none": (far, new),
+        "sibling": (sibling, met(device="sibling")),
+        "calibrated": (calibrated, met_groups),
+        "generation": (sheets, met_groups),
+        "none": (sheets, met_groups),
     }
     return {
         level: wider(Missed(widths).add(runs).factors(), Missed(widths).add_met(groups).factors())
@@ -361,11 +361,11 @@ def sheet(name: str) -> Device:
     return datasheet(load(name))
 
 
-def _blanked(
+def _factors(
     fit: Linearised, column: str, values: Constants, widths: Mapping[str, Mapping[str, Any]]
 ) -> list[float]:
     """Factors for names that are not known."""
-    return Missed(widths).add(_blank(fit, column, values)).factors()
+    return Missed(widths).add(_unnamed_runs(fit, column, values)).factors()
 
 
 def text(table: Mapping[str, Any]) -> str:

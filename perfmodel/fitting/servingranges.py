@@ -60,36 +60,36 @@ def errors(table: pd.DataFrame) -> pd.DataFrame:
     """Unflagged predicted rows with `group`, `off` (ln(predicted / published), held out for fitted
     metrics) and `operators`, the half-width in ln of the operators' range on the side of the
     error."""
-    bare = predict_table(table, spread=Spread.none())
-    kept = bare[(bare["flag"] == "") & (bare["reason"] == "") & (bare["metric"] != "memory_gb")]
-    off = (kept["predicted"] / kept["value"]).map(math.log)
+    runs = predict_table(table, spread=Spread.none())
+    frame = runs[(runs["flag"] == "") & (runs["reason"] == "") & (runs["metric"] != "memory_gb")]
+    off = (frame["predicted"] / frame["value"]).map(math.log)
     for engine in engines().values():
         if names_of(engine):
             rows = fitting_rows(table, engine.name)
-            several = rows.table["device"].nunique() > 1
-            held = left_out(rows, engine, "device" if several else "network")
-            known = ~np.isnan(held)
-            off.loc[rows.table.index[known]] = held[known]
-    down = (kept["predicted"] / kept["low"]).map(math.log)
-    up = (kept["high"] / kept["predicted"]).map(math.log)
+            by_device = rows.table["device"].nunique() > 1
+            misses = left_out(rows, engine, "device" if by_device else "network")
+            mask = ~np.isnan(misses)
+            off.loc[rows.table.index[mask]] = misses[mask]
+    down = (frame["predicted"] / frame["low"]).map(math.log)
+    up = (frame["high"] / frame["predicted"]).map(math.log)
     group = [
         group_of(metric, fitted=engine == "fitted")
-        for metric, engine in zip(kept["metric"], kept["known_engine"], strict=True)
+        for metric, engine in zip(frame["metric"], frame["known_engine"], strict=True)
     ]
-    return kept.assign(off=off, group=group, operators=down.where(off > 0, up))
+    return frame.assign(off=off, group=group, operators=down.where(off > 0, up))
 
 
 def _lines(table: pd.DataFrame) -> Iterator[str]:
-    found = widths(table)
-    yield ", ".join(f"{name} {width:.3f}" for name, width in found.items())
-    yield f"inside: {inside(table, found).mean():.1%} of {len(table):,} rows"
+    spans = widths(table)
+    yield ", ".join(f"{name} {width:.3f}" for name, width in spans.items())
+    yield f"inside: {inside(table, spans).mean():.1%} of {len(table):,} rows"
     for column in _HELD_OUT:
-        held = [
-            inside(table[mine], {**found, **widths(table[~mine])})
+        hits = [
+            inside(table[mask], {**spans, **widths(table[~mask])})
             for value in table[column].unique()
-            for mine in (table[column] == value,)
+            for mask in (table[column] == value,)
         ]
-        yield f"inside without their {column}: {np.concatenate(held).mean():.1%}"
+        yield f"inside without their {column}: {np.concatenate(hits).mean():.1%}"
 
 
 def _main() -> None:

@@ -50,7 +50,7 @@ _READ = "smallest problems timed so"
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Start:
     """Start and call times of one operator under a harness, read from rows."""
 
     start: float
@@ -70,7 +70,7 @@ def called(rows: pd.DataFrame, constants: Constants) -> np.ndarray:
     names = sorted({name for run in table().runs.values() for name in run.starts} - {ANY})
     names = [*dict.fromkeys([*names, *table().among]), ANY]
     marks = {name: _MARK * 2.0**i for i, name in enumerate(names)}
-    marked = constants.with_runs(
+    probe = constants.with_runs(
         {
             name: replace(
                 run, starts=marks, calls={}, calls_as=None, by_clock=(), library_start=False
@@ -78,12 +78,12 @@ def called(rows: pd.DataFrame, constants: Constants) -> np.ndarray:
             for name, run in constants.runs.items()
         }
     )
-    shown = predict_table(rows, constants=marked)["predicted_us"].to_numpy(float) * _MICRO
-    place = np.log2(np.where(shown > 0, shown, np.nan) / _MARK)
-    found = np.full(len(rows), "", dtype=object)
+    seconds = predict_table(rows, constants=probe)["predicted_us"].to_numpy(float) * _MICRO
+    place = np.log2(np.where(seconds > 0, seconds, np.nan) / _MARK)
+    operators = np.full(len(rows), "", dtype=object)
     for i, name in enumerate(names):
-        found[np.abs(place - i) < 0.01] = name
-    return found
+        operators[np.abs(place - i) < 0.01] = name
+    return operators
 
 
 def measured_runs(rows: pd.DataFrame, constants: Constants) -> dict[str, Run]:
@@ -97,18 +97,18 @@ def shown(rows: pd.DataFrame, constants: Constants) -> pd.DataFrame:
     Rows flagged as mostly launch are included. Rows of kernels whose library has its own start
     (`callers` in names.yaml) are not, since they do not show the harness's start.
     """
-    kept = rows[~rows["flag"].isin(set(LEFT_OUT) - {"timer_floor"})]
-    bare, timed = (
-        predict_table(kept, constants=constants.with_runs(_without_starts(constants, library)))
+    runs = rows[~rows["flag"].isin(set(LEFT_OUT) - {"timer_floor"})]
+    base, full = (
+        predict_table(runs, constants=constants.with_runs(_without_starts(constants, library)))
         for library in (False, True)
     )
-    device = bare["predicted_us"].to_numpy(float)
-    usual = device == timed["predicted_us"].to_numpy(float)
-    kept = kept.assign(harness=as_ran(kept)["harness"])
-    known = kept.assign(device_s=device * _MICRO, taken_s=kept["measured_us"] * _MICRO)
-    seen = known.assign(called=called(kept, constants))[usual]
-    said: pd.DataFrame = seen[seen["called"] != ""]
-    return said
+    device = base["predicted_us"].to_numpy(float)
+    mask = device == full["predicted_us"].to_numpy(float)
+    runs = runs.assign(harness=as_ran(runs)["harness"])
+    timings = runs.assign(device_s=device * _MICRO, taken_s=runs["measured_us"] * _MICRO)
+    part = timings.assign(called=called(runs, constants))[mask]
+    frame: pd.DataFrame = part[part["called"] != ""]
+    return frame
 
 
 def runs_of(seen: pd.DataFrame, constants: Constants, *, forget: bool = False) -> dict[str, Run]:
@@ -117,26 +117,26 @@ def runs_of(seen: pd.DataFrame, constants: Constants, *, forget: bool = False) -
     With `forget`, values that were read from rows for single operators are dropped first; such an
     operator then has its group's value.
     """
-    found = {}
+    runs = {}
     for name, run in constants.runs.items():
-        mine = seen[seen["harness"] == name]
-        here = {
-            str(operator): shown
-            for operator, group in mine.groupby("called", sort=True)
-            if (shown := _seen(group, run, str(operator), constants)) is not None
+        rows = seen[seen["harness"] == name]
+        values = {
+            str(operator): start
+            for operator, group in rows.groupby("called", sort=True)
+            if (start := _start(group, run, str(operator), constants)) is not None
         }
-        found[name] = _updated(_forgotten(run) if forget else run, here)
-    return found
+        runs[name] = _run_with(_unread_run(run) if forget else run, values)
+    return runs
 
 
-def _forgotten(run: Run) -> Run:
+def _unread_run(run: Run) -> Run:
     """A harness without the values that were read from rows for single operators."""
 
-    def kept(told: str, values: Mapping[str, float]) -> dict[str, float]:
-        read = {op for op in values if _READ in run.sources.get(f"{told}.{op}", "")}
-        return {op: value for op, value in values.items() if op == ANY or op not in read}
+    def remainder(part: str, values: Mapping[str, float]) -> dict[str, float]:
+        names = {op for op in values if _READ in run.sources.get(f"{part}.{op}", "")}
+        return {op: value for op, value in values.items() if op == ANY or op not in names}
 
-    return replace(run, starts=kept("starts", run.starts), calls=kept("calls", run.calls))
+    return replace(run, starts=remainder("starts", run.starts), calls=remainder("calls", run.calls))
 
 
 def _without_starts(constants: Constants, library_start: bool) -> dict[str, Run]:
@@ -148,68 +148,68 @@ def _without_starts(constants: Constants, library_start: bool) -> dict[str, Run]
     }
 
 
-def _seen(rows: pd.DataFrame, run: Run, operator: str, constants: Constants) -> _Seen | None:
+def _start(rows: pd.DataFrame, run: Run, operator: str, constants: Constants) -> _Start | None:
     """Start and call of one operator from its rows; None if they cannot be read.
 
     The values are normalised as `floors.pace` expects: to the constants' clock and a host of its
     year.
     """
-    beside = bool(run.calls)
+    has_calls = bool(run.calls)
     starts, calls, number = [], [], 0
     for (_, device_name), group in rows.groupby(["source", "device"], sort=True):
-        device, taken = group["device_s"].to_numpy(), group["taken_s"].to_numpy()
-        least = device <= np.quantile(device, _SMALLEST)
-        share = np.median(device[least]) / np.median(taken[least])
-        if len(group) < _FEWEST or share > (_MOST_FOR_CALL if beside else _MOST_FOR_START):
+        device, total = group["device_s"].to_numpy(), group["taken_s"].to_numpy()
+        mask = device <= np.quantile(device, _SMALLEST)
+        share = np.median(device[mask]) / np.median(total[mask])
+        if len(group) < _FEWEST or share > (_MOST_FOR_CALL if has_calls else _MOST_FOR_START):
             continue
-        number += int(least.sum())
+        number += int(mask.sum())
         slower = pace(run, operator, machine(load(str(device_name))), constants)
-        launch = taken - device
-        if beside:
-            call = float(np.median(taken[least]))
+        launch = total - device
+        if has_calls:
+            call = float(np.median(total[mask]))
             calls.append(call / slower)
-            least = (device >= _BESIDE[0] * call) & (device <= _BESIDE[1] * call)
+            mask = (device >= _BESIDE[0] * call) & (device <= _BESIDE[1] * call)
             launch = np.minimum(launch, call)
-        if least.any():
-            starts.append(max(float(np.median(launch[least])) / slower, 0.0))
+        if mask.any():
+            starts.append(max(float(np.median(launch[mask])) / slower, 0.0))
     if len(starts) < _FEWEST_GROUPS:
         return None
-    return _Seen(float(np.median(starts)), float(np.median(calls)) if beside else None, number)
+    return _Start(float(np.median(starts)), float(np.median(calls)) if has_calls else None, number)
 
 
-def _updated(run: Run, seen: Mapping[str, _Seen]) -> Run:
+def _run_with(run: Run, readings: Mapping[str, _Start]) -> Run:
     """A harness with the values read, the group values from them, and other values unchanged."""
-    if not seen:
+    if not readings:
         return run
     starts, calls, sources = dict(run.starts), dict(run.calls), dict(run.sources)
-    for name, values in _standing(seen):
-        starts[name] = _rounded(np.median([value.start for value in values]))
+    for name, values in _operator_values(readings):
+        starts[name] = _round(np.median([value.start for value in values]))
         rows = sum(value.rows for value in values)
-        said = f"the {rows} {_READ}" + (
-            "" if name in seen else f", by the median of {len(values)} operators"
+        source = f"the {rows} {_READ}" + (
+            "" if name in readings else f", by the median of {len(values)} operators"
         )
-        sources[f"starts.{name}"] = said
-        whole = [value.call for value in values if value.call is not None]
-        if whole:
-            calls[name] = _rounded(np.median(whole))
-            sources[f"calls.{name}"] = said
+        sources[f"starts.{name}"] = source
+        durations = [value.call for value in values if value.call is not None]
+        if durations:
+            calls[name] = _round(np.median(durations))
+            sources[f"calls.{name}"] = source
     return replace(run, starts=starts, calls=calls, sources=sources)
 
 
-def _standing(seen: Mapping[str, _Seen]) -> Iterator[tuple[str, list[_Seen]]]:
+def _operator_values(readings: Mapping[str, _Start]) -> Iterator[tuple[str, list[_Start]]]:
     """Each operator with values, each group of operators, and `any`, with the values behind it."""
-    for name in dict.fromkeys([ANY, *table().among.values(), *seen]):
-        if name in seen:
-            yield name, [seen[name]]
+    for name in dict.fromkeys([ANY, *table().among.values(), *readings]):
+        if name in readings:
+            yield name, [readings[name]]
         elif name == ANY:
-            yield name, list(seen.values())
+            yield name, list(readings.values())
         else:
-            members = [value for other, value in seen.items() if _stands(other, name)]
+            members = [value for operator, value in readings.items() if _belongs(operator, name)]
             if members:
                 yield name, members
 
 
-def _stands(operator: str, name: str) -> bool:
+def _belongs(operator: str, name: str) -> bool:
     """Whether an operator belongs to the group of a name."""
     among = table().among
     while operator in among and operator != name:
@@ -217,6 +217,6 @@ def _stands(operator: str, name: str) -> bool:
     return operator == name
 
 
-def _rounded(seconds: float) -> float:
+def _round(seconds: float) -> float:
     """Seconds rounded to three digits, the accuracy of a start."""
     return float(f"{seconds:.3g}")

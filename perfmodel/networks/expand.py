@@ -30,10 +30,10 @@ def expand(network: Network, setting: Setting) -> tuple[Segment, ...]:
     tokens than learned positions.
     """
     try:
-        return _expanded(network, setting)
+        return _segments(network, setting)
     except SizeError as error:
         raise error.those(
-            lambda axis, ranks: _expanded(
+            lambda axis, ranks: _segments(
                 network,
                 replace(setting, shards=replace(setting.shards, **{axis: ranks})),  # type: ignore[arg-type]
             )
@@ -41,29 +41,29 @@ def expand(network: Network, setting: Setting) -> tuple[Segment, ...]:
 
 
 @lru_cache(maxsize=256)
-def _expanded(network: Network, setting: Setting) -> tuple[Segment, ...]:
+def _segments(network: Network, setting: Setting) -> tuple[Segment, ...]:
     if network.positions and setting.past + setting.seq > network.positions:
         raise ProblemError(
             f"{network.name} has {network.positions:,} learned positions, fewer than the "
             f"{setting.past + setting.seq:,} tokens of a sequence; give a shorter seq"
         )
-    found = []
+    segments = []
     if network.encoder:
-        found.append(_embedding(network, setting, network.encoder, "embedding"))
-        found += _blocks(network, setting, network.encoder, "encoder block")
+        segments.append(_embedding(network, setting, network.encoder, "embedding"))
+        segments += _blocks(network, setting, network.encoder, "encoder block")
         layer = Layer(network, setting)
         layer.norm("encoder norm", layer.x)
-        found.append(Segment("encoder norm", 1, tuple(layer.operations)))
+        segments.append(Segment("encoder norm", 1, tuple(layer.operations)))
     name = "decoder embedding" if network.encoder else "embedding"
-    found.append(_embedding(network, setting, network.blocks, name))
-    found += _blocks(network, setting, network.blocks, "block")
+    segments.append(_embedding(network, setting, network.blocks, name))
+    segments += _blocks(network, setting, network.blocks, "block")
     if not setting.ends:
-        return tuple(one for one in found if one.block)
+        return tuple(segment for segment in segments if segment.block)
     layer = Layer(network, setting)
     head(layer)
     if layer.operations:
-        found.append(Segment("head", 1, tuple(layer.operations)))
-    return tuple(found)
+        segments.append(Segment("head", 1, tuple(layer.operations)))
+    return tuple(segments)
 
 
 def parameters(network: Network, setting: Setting | None = None) -> tuple[tuple[Weight, int], ...]:
@@ -86,33 +86,33 @@ def parameter_count(network: Network) -> int:
 def active_count(network: Network, *, input_embedding: bool = True) -> int:
     """Parameters that one token uses: of the experts, the `chosen` ones; of the input embedding,
     the whole table, or nothing without `input_embedding`."""
-    found = sum(weight.active * repeat for weight, repeat in parameters(network))
+    count = sum(weight.active * repeat for weight, repeat in parameters(network))
     if input_embedding:
-        return found
+        return count
     tables = sum(
         weight.elements * repeat
         for weight, repeat in parameters(network)
         if weight.name == "embedding.weight"
     )
-    return found - (0 if network.tied else tables)
+    return count - (0 if network.tied else tables)
 
 
-def _embedding(network: Network, setting: Setting, before: Sequence[Block], name: str) -> Segment:
+def _embedding(network: Network, setting: Setting, blocks: Sequence[Block], name: str) -> Segment:
     """The embedding segment: tables, their sum, a norm, dropout. The decoder of an encoder-decoder
     shares the encoder's table."""
     layer = Layer(network, setting)
-    embedding(layer, before[0].attention, shared=name != "embedding")
+    embedding(layer, blocks[0].attention, shared=name != "embedding")
     return Segment(name, 1, tuple(layer.operations))
 
 
 def _blocks(
-    network: Network, setting: Setting, blocks: Sequence[Block], called: str
+    network: Network, setting: Setting, blocks: Sequence[Block], label: str
 ) -> list[Segment]:
     """One segment for each entry of the list of blocks."""
-    found = []
-    for i, one in enumerate(blocks):
-        name = called if len(blocks) == 1 else f"{called} {i + 1}"
+    segments = []
+    for i, entry in enumerate(blocks):
+        name = label if len(blocks) == 1 else f"{label} {i + 1}"
         layer = Layer(network, setting)
-        block(layer, one)
-        found.append(Segment(name, one.repeat, tuple(layer.operations), block=True))
-    return found
+        block(layer, entry)
+        segments.append(Segment(name, entry.repeat, tuple(layer.operations), block=True))
+    return segments

@@ -46,7 +46,7 @@ def flops_per_token(network: Network, seq: int, convention: str = USUAL) -> floa
     weights = {
         "palm": lambda: active_count(network, input_embedding=False),
         "palm-all": lambda: active_count(network),
-    }.get(convention, lambda: _multiplied(network))()
+    }.get(convention, lambda: _product_weights(network))()
     scores = sum(
         block.repeat * _scores(attention, seq, causal=convention == "causal")
         for block in (*network.encoder, *network.blocks)
@@ -59,7 +59,7 @@ def flops_per_token(network: Network, seq: int, convention: str = USUAL) -> floa
     return 6.0 * weights + 6.0 * scores
 
 
-def _multiplied(network: Network) -> int:
+def _product_weights(network: Network) -> int:
     """Weights of products that one token uses: matrices, and the head's table."""
     matrices = sum(
         weight.active * repeat
@@ -74,16 +74,16 @@ def _head(network: Network) -> int:
     return network.vocabulary * network.hidden * (network.head in ("language", "pretraining"))
 
 
-def _scores(of: SelfAttention, seq: int, *, causal: bool) -> float:
+def _scores(attn: SelfAttention, seq: int, *, causal: bool) -> float:
     """Multiply-adds of both attention products for one token: keys·a·(k + v)."""
-    keys = min(of.window or of.chunk or seq, seq)
-    seen = _seen(of, seq, keys) if causal and of.causal else keys
-    return seen * of.heads * (of.score_width + of.value_width)
+    keys = min(attn.window or attn.chunk or seq, seq)
+    mean_keys = _mean_keys(attn, seq, keys) if causal and attn.causal else keys
+    return mean_keys * attn.heads * (attn.score_width + attn.value_width)
 
 
-def _seen(of: SelfAttention, seq: int, keys: int) -> float:
+def _mean_keys(attn: SelfAttention, seq: int, keys: int) -> float:
     """Keys that a causal mask leaves a token, on average over a sequence."""
-    if of.chunk:
+    if attn.chunk:
         full, rest = divmod(seq, keys)
         return (full * keys * (keys + 1) + rest * (rest + 1)) / (2 * seq)
     return keys - keys * (keys - 1) / (2 * seq)

@@ -43,23 +43,23 @@ def load(name_or_path: str | Path) -> Network:
     """
     text = str(name_or_path)
     if "/" in text or os.sep in text or text.endswith((".yaml", ".yml", ".json")):
-        return _single(text)
-    wanted = normalise(text)
-    for place in _places(wanted):
+        return _only_network(text)
+    slug = normalise(text)
+    for place in _places(slug):
         for entry in place:
-            if wanted in spellings(entry):
+            if slug in spellings(entry):
                 return entry.network
-    known = [name for entry in entries() for name in spellings(entry)]
-    raise UnknownName("network", text, known, "(perfmodel network list)")
+    names = [name for entry in entries() for name in spellings(entry)]
+    raise UnknownName("network", text, names, "(perfmodel network list)")
 
 
 def entries() -> list[Entry]:
     """Every network with its aliases. A user's network replaces a shipped one of the same name."""
-    found: dict[str, Entry] = {}
+    by_name: dict[str, Entry] = {}
     for place in _places():
         for entry in place:
-            found.setdefault(normalise(entry.network.name), entry)
-    return list(found.values())
+            by_name.setdefault(normalise(entry.network.name), entry)
+    return list(by_name.values())
 
 
 def spellings(entry: Entry) -> tuple[str, ...]:
@@ -67,26 +67,26 @@ def spellings(entry: Entry) -> tuple[str, ...]:
     return tuple(normalise(name) for name in (entry.network.name, *entry.aliases))
 
 
-def _single(path: str) -> Network:
+def _only_network(path: str) -> Network:
     """The one network of a file."""
     if path.endswith(".json"):
         raise SpecError(
             f"{path}: a config.json is no network yet; write one with perfmodel network import "
             f"{path} -o my.yaml"
         )
-    found = read(path)
-    if len(found) > 1:
-        listed = ", ".join(entry.network.name for entry in found[:12])
-        raise SpecError(f"{path}: holds {len(found)} networks ({listed}); keep the one meant")
-    return found[0].network
+    networks = read(path)
+    if len(networks) > 1:
+        names = ", ".join(entry.network.name for entry in networks[:12])
+        raise SpecError(f"{path}: holds {len(networks)} networks ({names}); keep the one meant")
+    return networks[0].network
 
 
-def _places(wanted: str = "") -> Iterator[Sequence[Entry]]:
+def _places(name: str = "") -> Iterator[Sequence[Entry]]:
     """The groups of networks to search, in order; of the shipped files the likeliest first."""
-    yield _own(tuple(plugins.files(plugins.folders(GROUP))))
-    for path in sorted(_files(), key=lambda path: not wanted.startswith(path.stem)):
-        yield _shipped(path)
-    yield _brought(plugins.points(GROUP))
+    yield _user_entries(tuple(plugins.files(plugins.folders(GROUP))))
+    for path in sorted(_files(), key=lambda path: not name.startswith(path.stem)):
+        yield _read_file(path)
+    yield _plugin_entries(plugins.points(GROUP))
 
 
 def _files() -> list[Path]:
@@ -95,38 +95,38 @@ def _files() -> list[Path]:
 
 
 @lru_cache(maxsize=4)
-def _own(paths: tuple[Path, ...]) -> Sequence[Entry]:
-    return [entry for found in plugins.readable(paths, read) for entry in found]
+def _user_entries(paths: tuple[Path, ...]) -> Sequence[Entry]:
+    return [entry for group in plugins.readable(paths, read) for entry in group]
 
 
 @lru_cache(maxsize=128)
-def _shipped(path: Path) -> Sequence[Entry]:
+def _read_file(path: Path) -> Sequence[Entry]:
     return read(path)
 
 
 @lru_cache(maxsize=4)
-def _brought(points: tuple[EntryPoint, ...]) -> Sequence[Entry]:
+def _plugin_entries(points: tuple[EntryPoint, ...]) -> Sequence[Entry]:
     """Networks of other packages whose names are not taken."""
-    taken = {name for path in _files() for entry in _shipped(path) for name in spellings(entry)}
-    found: list[Entry] = []
+    names = {name for path in _files() for entry in _read_file(path) for name in spellings(entry)}
+    extras: list[Entry] = []
     for point, loaded in plugins.brought(GROUP):
         try:
-            for entry in _of_package(loaded):
-                clash = taken.intersection(spellings(entry))
+            for entry in _package_entries(loaded):
+                clash = names.intersection(spellings(entry))
                 if clash:
                     raise ValueError(f"a network named {min(clash)} exists already")
-                found.append(entry)
-                taken.update(spellings(entry))
+                extras.append(entry)
+                names.update(spellings(entry))
         except Exception as error:  # an exception in one package must not stop the others
             plugins.leave_out(point, error)
-    return found
+    return extras
 
 
-def _of_package(loaded: Any) -> tuple[Entry, ...]:
+def _package_entries(loaded: Any) -> tuple[Entry, ...]:
     """The networks under an entry point."""
-    found = loaded() if callable(loaded) else loaded
-    if isinstance(found, Network):
-        return (Entry(found),)
-    if isinstance(found, str | os.PathLike):
-        return read(os.fspath(found))
-    raise TypeError(f"{type(found).__name__} is neither a Network nor the path of a file")
+    source = loaded() if callable(loaded) else loaded
+    if isinstance(source, Network):
+        return (Entry(source),)
+    if isinstance(source, str | os.PathLike):
+        return read(os.fspath(source))
+    raise TypeError(f"{type(source).__name__} is neither a Network nor the path of a file")

@@ -67,14 +67,14 @@ class SelfAttention:
 
     def __post_init__(self) -> None:
         for name in ("heads", "kv_heads", "head_size"):
-            _at_least_one(f"attention: {name}", getattr(self, name))
+            _check_positive(f"attention: {name}", getattr(self, name))
         if self.heads % self.kv_heads:
             raise ProblemError(
                 f"heads must be a multiple of kv_heads, but {self.heads} heads are not one of "
                 f"{self.kv_heads}; {_divisors(self.heads)} divide them"
             )
-        _not_negative("attention: window", self.window)
-        _not_negative("attention: chunk", self.chunk)
+        _check_not_negative("attention: window", self.window)
+        _check_not_negative("attention: chunk", self.chunk)
         if self.window and self.chunk:
             raise ProblemError("attention has a window or chunks, not both; drop one")
 
@@ -123,12 +123,12 @@ class Mlp:
     """Groups that a token's experts are in at most (DeepSeek-V3, 2412.19437, section 2.1.2)."""
 
     def __post_init__(self) -> None:
-        _at_least_one("mlp: inner", self.inner)
+        _check_positive("mlp: inner", self.inner)
         if self.activation not in ACTIVATIONS:
             from perfmodel.errors import UnknownName
 
             raise UnknownName("activation", self.activation, ACTIVATIONS)
-        _not_negative("mlp: experts", self.experts)
+        _check_not_negative("mlp: experts", self.experts)
         if self.experts and not 1 <= self.chosen <= self.experts:
             raise ProblemError(
                 f"a token goes to {self.chosen} of {self.experts} experts; "
@@ -167,7 +167,7 @@ class Block:
     """Cross-attention to the encoder's output, between the two parts of a decoder layer."""
 
     def __post_init__(self) -> None:
-        _at_least_one("block: repeat", self.repeat)
+        _check_positive("block: repeat", self.repeat)
         if self.own_norm and not self.parallel:
             raise ProblemError("block: own_norm goes with parallel; give both, or drop it")
 
@@ -219,9 +219,9 @@ class Network:
     """Published totals to check against: `parameters`, `active`."""
 
     def __post_init__(self) -> None:
-        _at_least_one("hidden", self.hidden)
-        _at_least_one("vocabulary", self.vocabulary)
-        _not_negative("positions", self.positions)
+        _check_positive("hidden", self.hidden)
+        _check_positive("vocabulary", self.vocabulary)
+        _check_not_negative("positions", self.positions)
         if not self.blocks:
             raise ProblemError(f"network {self.name} has no blocks; add one")
         if not 0.0 <= self.dropout < 1.0:
@@ -239,17 +239,17 @@ class Network:
         return sum(block.repeat for block in self.blocks)
 
 
-def _at_least_one(name: str, value: int) -> None:
+def _check_positive(name: str, value: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ProblemError(f"{name} is {value}; give a whole number of 1 or more")
 
 
-def _not_negative(name: str, value: int) -> None:
+def _check_not_negative(name: str, value: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ProblemError(f"{name} is {value}; give a whole number of 0 or more")
 
 
 def _divisors(number: int) -> str:
     """The divisors of a count of heads, for error messages."""
-    found = [str(one) for one in range(1, number + 1) if number % one == 0]
-    return ", ".join(found[-12:])
+    divisors = [str(n) for n in range(1, number + 1) if number % n == 0]
+    return ", ".join(divisors[-12:])

@@ -53,7 +53,7 @@ def weights() -> str:
 def _kind(axis: str, tensor: str, lies: str | None) -> str:
     """The collective of a tensor in a product over a mesh along `axis`. The tensor lies whole, or
     in shards along another axis. Empty where nothing moves."""
-    stored = {(tensor, axis): lies}
+    layout = {(tensor, axis): lies}
     product = Matmul(_SIDE, _SIDE, _SIDE)
-    found = [one.kind for one in crossing(product, {axis: _RANKS}, stored) if one.tensor == tensor]
-    return found[0] if found else ""
+    kinds = [e.kind for e in crossing(product, {axis: _RANKS}, layout) if e.tensor == tensor]
+    return kinds[0] if kinds else ""

@@ -34,8 +34,8 @@ def predict_network(
     `perfmodel.predict.predict` raise.
     """
     if constants is None:
-        return _by_default(network, setting, Held(device))
-    return _predicted(network, setting, device, constants)
+        return _default_prediction(network, setting, Held(device))
+    return _prediction(network, setting, device, constants)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,26 +53,26 @@ class Held:
 
 
 @lru_cache(maxsize=512)
-def _by_default(network: Network, setting: Setting, held: Held) -> NetworkPrediction:
-    return _predicted(network, setting, held.device, default())
+def _default_prediction(network: Network, setting: Setting, key: Held) -> NetworkPrediction:
+    return _prediction(network, setting, key.device, default())
 
 
-def _predicted(
+def _prediction(
     network: Network, setting: Setting, device: Device, constants: Constants
 ) -> NetworkPrediction:
     values = sustained(constants, device)
     passes = _passes(expand(network, setting), setting)
-    asked = [one for _, _, _, graph in passes for one in _asks(graph.graph, device)]
-    found = iter(answers(asked, device, harness=_HARNESS, constants=values))
+    questions = [q for _, _, _, graph in passes for q in _questions(graph.graph, device)]
+    replies = iter(answers(questions, device, harness=_HARNESS, constants=values))
     gap = float(machine(device).at_clock(values["kernel_gap"]))
-    made = []
+    times = []
     for segment, repeat, way, graph in passes:
         kernels = tuple(
-            _kernel(node.name, kind, next(found), node)
+            _kernel(node.name, kind, next(replies), node)
             for node, kind in zip(graph.graph.nodes, graph.kinds, strict=True)
         )
-        made.append(PassTime(segment.name, way, repeat, kernels, gap, graph.exchanges))
-    return NetworkPrediction(network, setting, device.slug, tuple(made))
+        times.append(PassTime(segment.name, way, repeat, kernels, gap, graph.exchanges))
+    return NetworkPrediction(network, setting, device.slug, tuple(times))
 
 
 _Entry = tuple[Segment, int, str, PassGraph]
@@ -80,28 +80,28 @@ _Entry = tuple[Segment, int, str, PassGraph]
 
 def _passes(segments: Sequence[Segment], setting: Setting) -> list[_Entry]:
     """Forward passes in order, then backward ones from the last."""
-    found: list[_Entry] = [(one, one.repeat, "forward", one.forward) for one in segments]
+    entries: list[_Entry] = [(s, s.repeat, "forward", s.forward) for s in segments]
     if setting.training:
-        back = ((one, one.repeat, "backward", one.backward) for one in reversed(segments))
-        found += [entry for entry in back if entry[3].recorder.nodes]
-    return found
+        back = ((s, s.repeat, "backward", s.backward) for s in reversed(segments))
+        entries += [entry for entry in back if entry[3].recorder.nodes]
+    return entries
 
 
-def _asks(graph: Graph, device: Device) -> list[Ask]:
+def _questions(graph: Graph, device: Device) -> list[Ask]:
     """The question for each node: its problem, and what earlier kernels of its pass left in the
     caches."""
-    found = touches.reuses(graph, [0.0] * len(graph.nodes), device, again=False)
-    return [ask(node, {}, left) for node, left in zip(graph.nodes, found, strict=True)]
+    reuses = touches.reuses(graph, [0.0] * len(graph.nodes), device, again=False)
+    return [ask(node, {}, reuse) for node, reuse in zip(graph.nodes, reuses, strict=True)]
 
 
-def _kernel(name: str, kind: str, found: Prediction, node: Node) -> KernelTime:
+def _kernel(name: str, kind: str, prediction: Prediction, node: Node) -> KernelTime:
     """A node's time and range, without a benchmark harness's start-up."""
-    seconds = node.repeat * (found.seconds - found.terms["launch"])
-    share = seconds / found.seconds
+    seconds = node.repeat * (prediction.seconds - prediction.terms["launch"])
+    share = seconds / prediction.seconds
     spread = Spread(
         operator_of(node.problem).family(node.problem),
         seconds,
-        found.low_seconds * share,
-        found.high_seconds * share,
+        prediction.low_seconds * share,
+        prediction.high_seconds * share,
     )
-    return KernelTime(name, kind, spread, found, node.repeat)
+    return KernelTime(name, kind, spread, prediction, node.repeat)

@@ -46,17 +46,17 @@ class KernelTime:
 
     def stretch(self, gap_seconds: float, launch_seconds: float) -> Stretch:
         """Its launches, with the gap before each."""
-        each = Stretch.of(self.seconds / self.launches + gap_seconds, launch_seconds)
-        return each.times(self.launches)
+        launch = Stretch.of(self.seconds / self.launches + gap_seconds, launch_seconds)
+        return launch.times(self.launches)
 
     @cached_property
     def limiter(self) -> str:
         """The limiting resource, named as on the device; the harness's start does not count."""
-        one = self.prediction
-        terms = {name: np.array([value]) for name, value in one.terms.items()}
+        prediction = self.prediction
+        terms = {name: np.array([value]) for name, value in prediction.terms.items()}
         terms["launch"] = np.zeros(1)
         first = str(rank(terms, np.array([self.seconds / self.launches]))[0][0])
-        return one.levels.get(first, first)
+        return prediction.levels.get(first, first)
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class PassTime:
     @cached_property
     def kernel_seconds(self) -> float:
         """Seconds of one layer's kernels."""
-        return sum(one.seconds for one in self.kernels)
+        return sum(kernel.seconds for kernel in self.kernels)
 
     def stretch(self, host: Host) -> Stretch:
         """All layers as launches, on device and host."""
         launch = host.forward_seconds if self.way == "forward" else host.backward_seconds
-        layer = joined(one.stretch(self.gap_seconds, launch) for one in self.kernels)
+        layer = joined(kernel.stretch(self.gap_seconds, launch) for kernel in self.kernels)
         return layer.times(self.repeat)
 
 
@@ -108,7 +108,7 @@ class NetworkPrediction:
 
     def stretch(self, way: str = "") -> Stretch:
         """The forward passes, the backward passes, or all, as launches."""
-        return joined(one.stretch(self.host) for one in self.passes if way in ("", one.way))
+        return joined(p.stretch(self.host) for p in self.passes if way in ("", p.way))
 
     @property
     def seconds(self) -> float:
@@ -130,13 +130,13 @@ class NetworkPrediction:
         """Low and high end of the kernels' time, as factors of it."""
         return together(
             Spread(
-                one.spread.family,
-                each.repeat * one.seconds,
-                each.repeat * one.spread.low_seconds,
-                each.repeat * one.spread.high_seconds,
+                kernel.spread.family,
+                part.repeat * kernel.seconds,
+                part.repeat * kernel.spread.low_seconds,
+                part.repeat * kernel.spread.high_seconds,
             )
-            for each in self.passes
-            for one in each.kernels
+            for part in self.passes
+            for kernel in part.kernels
         )
 
     @property
@@ -152,14 +152,14 @@ class NetworkPrediction:
     @property
     def launches(self) -> int:
         """Kernel launches of all layers."""
-        return sum(each.repeat * one.launches for each in self.passes for one in each.kernels)
+        return sum(part.repeat * kernel.launches for part in self.passes for kernel in part.kernels)
 
     def total(self, of: Callable[[Prediction], float]) -> float:
         """Sum of a count over all kernels of all layers."""
         return sum(
-            each.repeat * one.launches * of(one.prediction)
-            for each in self.passes
-            for one in each.kernels
+            part.repeat * kernel.launches * of(kernel.prediction)
+            for part in self.passes
+            for kernel in part.kernels
         )
 
     @cached_property
@@ -172,29 +172,29 @@ class NetworkPrediction:
     def bytes(self) -> Mapping[str, float]:
         """Bytes through each memory level."""
         levels = dict.fromkeys(
-            name for each in self.passes for one in each.kernels for name in one.prediction.bytes
+            name for p in self.passes for k in p.kernels for name in k.prediction.bytes
         )
-        return {level: self.total(partial(_moved, level)) for level in levels}
+        return {level: self.total(partial(_level_bytes, level)) for level in levels}
 
     @property
     def intensity(self) -> Mapping[str, float]:
         """Arithmetic intensity: operations of kernels with matrix products, as their rates count
         them, over the bytes of each level."""
-        work = self.total(lambda one: one.work if one.flops["matrix"] else 0.0)
-        return {name: work / moved for name, moved in self.bytes.items() if moved}
+        work = self.total(lambda p: p.work if p.flops["matrix"] else 0.0)
+        return {name: work / volume for name, volume in self.bytes.items() if volume}
 
     @cached_property
     def limiters(self) -> Mapping[str, float]:
         """Seconds of kernels by their limiting resource, longest first."""
-        found = self.by(lambda _, one: one.limiter)
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+        seconds = self.by(lambda _, kernel: kernel.limiter)
+        return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
     @property
     def known_device(self) -> str:
         """The level of knowledge about the device (`perfmodel.timing.knowledge`) that most of the
         time has."""
-        found = self.by(lambda _, one: one.prediction.known.device)
-        return max(found, key=found.__getitem__)
+        seconds = self.by(lambda _, kernel: kernel.prediction.known.device)
+        return max(seconds, key=seconds.__getitem__)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -203,19 +203,19 @@ class NetworkPrediction:
         Library names of a stack that mean the usual kernels are not listed as assumptions.
         """
         stack = self.setting.stack
-        usual = tuple(
+        defaults = tuple(
             f"implementation '{name}'" for name in (*_OWN, stack.library, stack.flash_kernel)
         )
-        said = (
+        lines = (
             line
-            for each in self.passes
-            for one in each.kernels
-            for line in one.prediction.assumptions
-            if not line.startswith(usual)
+            for part in self.passes
+            for kernel in part.kernels
+            for line in kernel.prediction.assumptions
+            if not line.startswith(defaults)
         )
-        return tuple(dict.fromkeys((*self._expanded(), *said)))
+        return tuple(dict.fromkeys((*self._latent_note(), *lines)))
 
-    def _expanded(self) -> Iterator[str]:
+    def _latent_note(self) -> Iterator[str]:
         """That a cache of latents is read as keys and values, where there is one."""
         latent = any(block.attention.latent is not None for block in self.network.blocks)
         if self.setting.past and latent:
@@ -226,17 +226,17 @@ class NetworkPrediction:
 
     def by(self, label: Callable[[PassTime, KernelTime], str]) -> dict[str, float]:
         """Seconds of kernels, grouped by `label`."""
-        found: dict[str, float] = defaultdict(float)
-        for each in self.passes:
-            for one in each.kernels:
-                found[label(each, one)] += each.repeat * one.seconds
-        return dict(found)
+        seconds: dict[str, float] = defaultdict(float)
+        for part in self.passes:
+            for kernel in part.kernels:
+                seconds[label(part, kernel)] += part.repeat * kernel.seconds
+        return dict(seconds)
 
     def by_class(self) -> Mapping[str, float]:
         """Seconds by class; gaps and waits for the host are `host`."""
-        found = self.by(lambda _, one: one.kind)
-        rest = self.seconds - sum(found.values())
-        return {kind: found[kind] for kind in KINDS if kind in found} | {"host": rest}
+        seconds = self.by(lambda _, kernel: kernel.kind)
+        rest = self.seconds - sum(seconds.values())
+        return {kind: seconds[kind] for kind in KINDS if kind in seconds} | {"host": rest}
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: microseconds and bytes, the unit in every name that needs one."""
@@ -261,35 +261,35 @@ class NetworkPrediction:
             "flops": dict(self.flops),
             "bytes": dict(self.bytes),
             "arithmetic_intensity": dict(self.intensity),
-            "kernels": [_plain(each, one) for each in self.passes for one in each.kernels],
+            "kernels": [_kernel_dict(p, k) for p in self.passes for k in p.kernels],
             "assumptions": list(self.assumptions),
         }
 
 
-def _flops(unit: str, one: Prediction) -> float:
-    return one.flops[unit]
+def _flops(unit: str, prediction: Prediction) -> float:
+    return prediction.flops[unit]
 
 
-def _moved(level: str, one: Prediction) -> float:
-    return one.bytes.get(level, 0.0)
+def _level_bytes(level: str, prediction: Prediction) -> float:
+    return prediction.bytes.get(level, 0.0)
 
 
-def _plain(each: PassTime, one: KernelTime) -> dict[str, Any]:
+def _kernel_dict(part: PassTime, kernel: KernelTime) -> dict[str, Any]:
     """The JSON form of a kernel: all its launches in a layer together."""
-    launch = one.prediction
+    launch = kernel.prediction
     return {
-        "segment": each.segment,
-        "pass": each.way,
-        "layers": each.repeat,
-        "kernel": one.name,
-        "class": one.kind,
-        "operator": one.prediction.algorithm,
-        "time_us": one.seconds * 1e6,
-        "low_us": one.spread.low_seconds * 1e6,
-        "high_us": one.spread.high_seconds * 1e6,
-        "launches": one.launches,
-        "flops": {unit: one.launches * count for unit, count in launch.flops.items()},
-        "useful_flops": one.launches * launch.work,
-        "bytes": {level: one.launches * moved for level, moved in launch.bytes.items()},
-        "limiter": one.limiter,
+        "segment": part.segment,
+        "pass": part.way,
+        "layers": part.repeat,
+        "kernel": kernel.name,
+        "class": kernel.kind,
+        "operator": kernel.prediction.algorithm,
+        "time_us": kernel.seconds * 1e6,
+        "low_us": kernel.spread.low_seconds * 1e6,
+        "high_us": kernel.spread.high_seconds * 1e6,
+        "launches": kernel.launches,
+        "flops": {unit: kernel.launches * count for unit, count in launch.flops.items()},
+        "useful_flops": kernel.launches * launch.work,
+        "bytes": {level: kernel.launches * size for level, size in launch.bytes.items()},
+        "limiter": kernel.limiter,
     }

@@ -54,13 +54,13 @@ class Entry:
 
 def read(path: str | Path) -> tuple[Entry, ...]:
     """The networks of a YAML file. Raises `SpecError`: one line, "file:line: message"."""
-    file, where = Path(path), str(path)
+    file, place = Path(path), str(path)
     text = yamlfile.read(file)
-    data = yamltable.kept(file, text, lambda: yamlfile.parse(text, where).data)
+    data = yamltable.kept(file, text, lambda: yamlfile.parse(text, place).data)
     try:
         return _networks(data)
     except _Wrong:
-        return parse(text, where)  # says the line
+        return parse(text, place)  # says the line
 
 
 def parse(text: str, where: str = "<text>") -> tuple[Entry, ...]:
@@ -68,16 +68,16 @@ def parse(text: str, where: str = "<text>") -> tuple[Entry, ...]:
     document = yamlfile.parse(text, where)
     try:
         return _networks(document.data)
-    except _Wrong as wrong:
-        raise SpecError(document.error(wrong.path, wrong.said)) from None
+    except _Wrong as error:
+        raise SpecError(document.error(error.path, error.message)) from None
 
 
 def made_of(data: Mapping[str, Any]) -> Network:
     """The network in plain data, with keys as in YAML. Raises `SpecError`."""
     try:
         return _entry((), data).network
-    except _Wrong as wrong:
-        raise SpecError(f"network {quoted(str(data.get('name', '')))}: {wrong.said}") from None
+    except _Wrong as error:
+        raise SpecError(f"network {quoted(str(data.get('name', '')))}: {error.message}") from None
 
 
 def text(network: Network) -> str:
@@ -102,20 +102,20 @@ def text(network: Network) -> str:
 
 def plain(network: Network) -> dict[str, Any]:
     """A network as the plain data of a file; defaults are left out."""
-    found = written(network, without=_STACKS)
-    first = {key: found.pop(key) for key in _FIRST if key in found}
+    entry = written(network, without=_STACKS)
+    first = {key: entry.pop(key) for key in _FIRST if key in entry}
     if "sizes" in first:
         first["sizes"] = _Flow(first["sizes"])
-    stacks = {key: _shortened(getattr(network, key)) for key in _STACKS if getattr(network, key)}
-    return {**first, **found, **stacks}
+    stacks = {key: _entries(getattr(network, key)) for key in _STACKS if getattr(network, key)}
+    return {**first, **entry, **stacks}
 
 
 class _Wrong(Exception):
     """A fault in a document, and its place."""
 
-    def __init__(self, path: Sequence[str | int], said: str) -> None:
-        super().__init__(path, said)
-        self.path, self.said = tuple(path), said
+    def __init__(self, path: Sequence[str | int], message: str) -> None:
+        super().__init__(path, message)
+        self.path, self.message = tuple(path), message
 
 
 class _Flow(dict[str, Any]):
@@ -132,27 +132,27 @@ def _networks(data: Mapping[str, Any]) -> tuple[Entry, ...]:
     table = data[SEVERAL]
     if not isinstance(table, Mapping) or not table:
         raise _Wrong((SEVERAL,), f"{SEVERAL} is a mapping, such as {{name: {{hidden: ...}}}}")
-    return tuple(_entry((SEVERAL, name), said, name) for name, said in table.items())
+    return tuple(_entry((SEVERAL, name), entry, name) for name, entry in table.items())
 
 
-def _entry(path: tuple[str, ...], said: Any, name: str | None = None) -> Entry:
+def _entry(path: tuple[str, ...], entry: Any, name: str | None = None) -> Entry:
     """The network at a place of a document; its name may be the key above it."""
     try:
-        if not isinstance(said, Mapping):
-            raise Misfit("", f"{quoted(str(said))} is no mapping; write hidden: 4096 and so on")
-        aliases = () if name is None else _aliases(said.get("aliases", []))
-        stacks = {key: _blocks(key, said[key]) for key in _STACKS if key in said}
-        apart = {*stacks, *(("aliases",) if name is not None else ())}
-        rest = {key: value for key, value in said.items() if key not in apart}
-        given = stacks if name is None else {"name": name, **stacks}
-        return Entry(_checked(made(Network, rest, given)), aliases)
+        if not isinstance(entry, Mapping):
+            raise Misfit("", f"{quoted(str(entry))} is no mapping; write hidden: 4096 and so on")
+        aliases = () if name is None else _aliases(entry.get("aliases", []))
+        stacks = {key: _blocks(key, entry[key]) for key in _STACKS if key in entry}
+        reserved = {*stacks, *(("aliases",) if name is not None else ())}
+        rest = {key: value for key, value in entry.items() if key not in reserved}
+        parts = stacks if name is None else {"name": name, **stacks}
+        return Entry(_valid_network(made(Network, rest, parts)), aliases)
     except Misfit as misfit:
-        here = [int(key) if key.isdecimal() else key for key in misfit.key.split(".") if key]
-        named = f"{name}: " if name is not None else ""
-        raise _Wrong((*path, *here), f"{named}{misfit}") from None
+        keys = [int(key) if key.isdecimal() else key for key in misfit.key.split(".") if key]
+        prefix = f"{name}: " if name is not None else ""
+        raise _Wrong((*path, *keys), f"{prefix}{misfit}") from None
 
 
-def _checked(network: Network) -> Network:
+def _valid_network(network: Network) -> Network:
     """The network, if its texts are single lines and its totals known keys."""
     for key in _LINES:
         if not getattr(network, key).isprintable():
@@ -163,54 +163,54 @@ def _checked(network: Network) -> Network:
     return network
 
 
-def _aliases(said: Any) -> tuple[str, ...]:
-    if not isinstance(said, list) or not all(isinstance(item, str) for item in said):
+def _aliases(names: Any) -> tuple[str, ...]:
+    if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
         raise Misfit("aliases", "is a list of further names, such as [llama3]")
-    return tuple(said)
+    return tuple(names)
 
 
-def _blocks(key: str, said: Any) -> tuple[Block, ...]:
+def _blocks(key: str, entries: Any) -> tuple[Block, ...]:
     """The blocks of a list, with `{repeat: 12, blocks: [...]}` expanded."""
-    if not isinstance(said, list) or not said:
+    if not isinstance(entries, list) or not entries:
         raise Misfit(key, "is a list of blocks; write - {attention: {...}, mlp: {...}}")
-    found: list[Block] = []
-    for place, item in enumerate(said):
+    blocks: list[Block] = []
+    for place, item in enumerate(entries):
         try:
-            found += (
-                _several(item)
+            blocks += (
+                _repeated_blocks(item)
                 if isinstance(item, Mapping) and "blocks" in item
                 else [made(Block, item)]
             )
         except Misfit as misfit:
             raise misfit.under(str(place)).under(key) from None
-        if len(found) > MOST_BLOCKS:
+        if len(blocks) > MOST_BLOCKS:
             raise Misfit(key, f"more than {MOST_BLOCKS:,} blocks; join equal ones by repeat")
-    return tuple(found)
+    return tuple(blocks)
 
 
-def _several(said: Mapping[str, Any]) -> list[Block]:
-    for key in said:
+def _repeated_blocks(entry: Mapping[str, Any]) -> list[Block]:
+    for key in entry:
         if key not in ("repeat", "blocks"):
             raise Misfit(key, "blocks that alternate are {repeat: 12, blocks: [one, other]}")
-    times = said.get("repeat")
+    times = entry.get("repeat")
     if isinstance(times, bool) or not isinstance(times, int) or not 1 <= times <= MOST_BLOCKS:
         raise Misfit("repeat", f"{times!r} is no whole number from 1 to {MOST_BLOCKS:,}")
-    inner = _blocks("blocks", said["blocks"])
+    inner = _blocks("blocks", entry["blocks"])
     if len(inner) * times > MOST_BLOCKS:
         raise Misfit("repeat", f"{times:,} times {len(inner):,} blocks are too many")
     return [*inner] * times
 
 
-def _shortened(blocks: tuple[Block, ...]) -> list[Any]:
+def _entries(blocks: tuple[Block, ...]) -> list[Any]:
     """Blocks as entries; a repeating sequence is written once."""
-    found: list[Any] = []
+    entries: list[Any] = []
     place = 0
     while place < len(blocks):
         length, times = _period(blocks, place)
         inner = [_block(block) for block in blocks[place : place + length]]
-        found += inner if times == 1 else [{"repeat": times, "blocks": inner}]
+        entries += inner if times == 1 else [{"repeat": times, "blocks": inner}]
         place += length * times
-    return found
+    return entries
 
 
 def _period(blocks: tuple[Block, ...], place: int) -> tuple[int, int]:
@@ -218,8 +218,8 @@ def _period(blocks: tuple[Block, ...], place: int) -> tuple[int, int]:
     wins."""
     best = (1, 1)
     for length in range(1, min((len(blocks) - place) // 2, _LONGEST) + 1):
-        once, times = blocks[place : place + length], 1
-        while blocks[place + length * times :][:length] == once:
+        sequence, times = blocks[place : place + length], 1
+        while blocks[place + length * times :][:length] == sequence:
             times += 1
         if times > 1 and length * times > best[0] * best[1]:
             best = (length, times)
@@ -228,10 +228,10 @@ def _period(blocks: tuple[Block, ...], place: int) -> tuple[int, int]:
 
 def _block(block: Block) -> dict[str, Any]:
     """A block as an entry: `repeat` first, each part on one line."""
-    found = written(block)
-    times = {"repeat": found.pop("repeat")} if "repeat" in found else {}
-    return times | {key: _flat(value) for key, value in found.items()}
+    entry = written(block)
+    times = {"repeat": entry.pop("repeat")} if "repeat" in entry else {}
+    return times | {key: _flow(value) for key, value in entry.items()}
 
 
-def _flat(value: Any) -> Any:
-    return _Flow({k: _flat(v) for k, v in value.items()}) if isinstance(value, dict) else value
+def _flow(value: Any) -> Any:
+    return _Flow({k: _flow(v) for k, v in value.items()}) if isinstance(value, dict) else value

@@ -94,10 +94,10 @@ class Recorder:
         for value in _values(reads):
             if value.name not in self.written and value.name not in self.weights:
                 self.given[value.name] = None
-            self._keep(value)
+            self._add_tensor(value)
             self.read.add(value.name)
         for value in _values(writes):
-            self._keep(value)
+            self._add_tensor(value)
             self.written.add(value.name)
         self.nodes.append(
             Node(
@@ -123,8 +123,8 @@ class Recorder:
         out: bool = False,
     ) -> None:
         """Record an exchange of x between kernels; its output counts as an input of the pass."""
-        before = len(self.nodes)
-        self.exchanges.append(Exchanged(name, kind, axis, tensor_bytes, before, router, out))
+        index = len(self.nodes)
+        self.exchanges.append(Exchanged(name, kind, axis, tensor_bytes, index, router, out))
         if x.name in self.written:
             self.read.add(x.name)
             self.sent.add(x.name)
@@ -150,22 +150,22 @@ class Recorder:
             outputs=tuple(sorted(outputs & self.tensors.keys())),
         )
 
-    def _keep(self, value: Value) -> None:
+    def _add_tensor(self, value: Value) -> None:
         if value.name not in self.tensors:
             self.tensors[value.name] = value.tensor()
 
 
 def _values(operands: Operands) -> Iterable[Value]:
-    for found in operands.values():
-        yield from (found if isinstance(found, tuple) else (found,))
+    for operand in operands.values():
+        yield from (operand if isinstance(operand, tuple) else (operand,))
 
 
 def _edges(operands: Operands, parts: tuple[str, ...]) -> tuple[Edge, ...]:
     return tuple(
         Edge(
             operand,
-            tuple(v.name for v in (found if isinstance(found, tuple) else (found,))),
+            tuple(v.name for v in (group if isinstance(group, tuple) else (group,))),
             operand in parts,
         )
-        for operand, found in operands.items()
+        for operand, group in operands.items()
     )

@@ -48,19 +48,19 @@ def kept(segment: Segment, by: Mode) -> tuple[Value, ...]:
     entry = segment.operations[0].inputs
     if by == "full":
         return entry
-    found = {value.name: value for one in _stored(segment) for value in one.outputs}
-    return (*entry, *found.values())
+    outputs = {value.name: value for op in _stored_operations(segment) for value in op.outputs}
+    return (*entry, *outputs.values())
 
 
 def kept_bytes(segment: Segment, by: Mode) -> float:
     """Bytes of the kept tensors, and of the saved statistics of their rows."""
-    whole = sum(value.bytes for value in kept(segment, by))
+    total = sum(value.bytes for value in kept(segment, by))
     if by in ("none", "selective") or not segment.block:
-        return whole + segment.statistics_bytes
+        return total + segment.statistics_bytes
     if by == "selective-op":
-        stored = _stored(segment)
-        return whole + sum(value.bytes for one in stored for value in one.statistics)
-    return whole
+        operations = _stored_operations(segment)
+        return total + sum(value.bytes for op in operations for value in op.statistics)
+    return total
 
 
 def again(segment: Segment, by: Mode) -> tuple[int, ...]:
@@ -71,25 +71,25 @@ def again(segment: Segment, by: Mode) -> tuple[int, ...]:
     if by == "full":
         return tuple(range(len(names)))
     if by == "selective":
-        cores = tuple(f"{one.name}." for one in _unfused(segment))
+        cores = tuple(f"{op.name}." for op in _unfused_attentions(segment))
         return tuple(i for i, name in enumerate(names) if name.startswith(cores or "\0"))
-    done = {one.name for one in _stored(segment)}
-    return tuple(i for i, name in enumerate(names) if name not in done)
+    skips = {op.name for op in _stored_operations(segment)}
+    return tuple(i for i, name in enumerate(names) if name not in skips)
 
 
-def _unfused(segment: Segment) -> list[UnfusedAttention]:
-    return [one for one in segment.operations if isinstance(one, UnfusedAttention)]
+def _unfused_attentions(segment: Segment) -> list[UnfusedAttention]:
+    return [op for op in segment.operations if isinstance(op, UnfusedAttention)]
 
 
 def _cores(segment: Segment) -> Iterable[Value]:
     """Scores, softmax and masks that unfused attention saves."""
-    for one in _unfused(segment):
-        yield from (value for value in one.saves if value.rows == one.score_rows
-                    and value.cols == one.seq_kv)  # fmt: skip
+    for op in _unfused_attentions(segment):
+        yield from (value for value in op.saves if value.rows == op.score_rows
+                    and value.cols == op.seq_kv)  # fmt: skip
 
 
-def _stored(segment: Segment) -> list[Operation]:
+def _stored_operations(segment: Segment) -> list[Operation]:
     """Operations whose outputs `selective-op` keeps: attention, and every second product."""
-    products = [one for one in segment.operations if isinstance(one, Linear)]
-    attention = [one for one in segment.operations if isinstance(one, AttentionOperation)]
+    products = [op for op in segment.operations if isinstance(op, Linear)]
+    attention = [op for op in segment.operations if isinstance(op, AttentionOperation)]
     return [*attention, *products[0::2]]

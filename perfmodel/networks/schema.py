@@ -21,18 +21,18 @@ PATH = Path(__file__).with_name("network.schema.json")
 def text() -> str:
     """The schema, as in the committed file."""
     network = _network()
-    named = {**network, "properties": dict(network["properties"])}
-    named["properties"]["aliases"] = array_of({"type": "string"}, "Further names of the network.")
-    del named["properties"]["name"]
-    named["required"] = [key for key in network["required"] if key != "name"]
-    several = {
+    entry = {**network, "properties": dict(network["properties"])}
+    entry["properties"]["aliases"] = array_of({"type": "string"}, "Further names of the network.")
+    del entry["properties"]["name"]
+    entry["required"] = [key for key in network["required"] if key != "name"]
+    networks = {
         "type": "object",
         "properties": {
             SEVERAL: {
                 "type": "object",
                 "description": "Networks by name.",
                 "minProperties": 1,
-                "additionalProperties": named,
+                "additionalProperties": entry,
             }
         },
         "required": [SEVERAL],
@@ -42,7 +42,7 @@ def text() -> str:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A network, or several",
         "if": {"required": [SEVERAL]},
-        "then": several,
+        "then": networks,
         "else": network,
         "$defs": {"block": _block(), "blocks": _blocks()},
     }
@@ -55,24 +55,24 @@ def write() -> None:
 
 
 def _network() -> dict[str, Any]:
-    found = object_of(Network)
+    schema = object_of(Network)
     for key in ("blocks", "encoder"):
-        said = found["properties"][key]["description"]
-        found["properties"][key] = {"$ref": "#/$defs/blocks", "description": said}
+        description = schema["properties"][key]["description"]
+        schema["properties"][key] = {"$ref": "#/$defs/blocks", "description": description}
     totals = {key: {"type": "integer", "minimum": 0} for key in TOTALS}
-    found["properties"]["sizes"] |= {"properties": totals, "additionalProperties": False}
-    return found
+    schema["properties"]["sizes"] |= {"properties": totals, "additionalProperties": False}
+    return schema
 
 
 def _block() -> dict[str, Any]:
-    found = object_of(Block)
-    found["properties"]["mlp"]["properties"]["activation"]["enum"] = list(ACTIVATIONS)
-    return found
+    schema = object_of(Block)
+    schema["properties"]["mlp"]["properties"]["activation"]["enum"] = list(ACTIVATIONS)
+    return schema
 
 
 def _blocks() -> dict[str, Any]:
     """Schema of a list of blocks, single or alternating."""
-    several = {
+    sequence = {
         "type": "object",
         "description": "Blocks that alternate, and how many times.",
         "properties": {
@@ -87,7 +87,7 @@ def _blocks() -> dict[str, Any]:
         "minItems": 1,
         "items": {
             "if": {"required": ["blocks"]},
-            "then": several,
+            "then": sequence,
             "else": {"$ref": "#/$defs/block"},
         },
     }

@@ -56,10 +56,10 @@ class Segment:
     @cached_property
     def forward(self) -> PassGraph:
         """The forward pass of one layer."""
-        to = Recorder(f"{self.name}, forward")
+        tape = Recorder(f"{self.name}, forward")
         for operation in self.operations:
-            operation.forward(to)
-        return PassGraph(to)
+            operation.forward(tape)
+        return PassGraph(tape)
 
     @cached_property
     def backward(self) -> PassGraph:
@@ -68,63 +68,63 @@ class Segment:
         The gradients of a tensor that several operations read are summed. The gradient of a tensor
         that no operation of the layer reads comes from the next layer.
         """
-        to = Recorder(f"{self.name}, backward")
-        whole: set[str] = set()  # inputs that were gathered again
-        found: dict[str, list[Value]] = defaultdict(list)
-        read = {x.name for operation in self.operations for x in operation.inputs}
+        tape = Recorder(f"{self.name}, backward")
+        gathers: set[str] = set()  # inputs that were gathered again
+        gradients: dict[str, list[Value]] = defaultdict(list)
+        inputs = {x.name for operation in self.operations for x in operation.inputs}
         for y in (y for operation in self.operations for y in operation.outputs):
-            if y.name not in read:
-                found[y.name].append(replace(y, name=f"d({y.name})"))
+            if y.name not in inputs:
+                gradients[y.name].append(replace(y, name=f"d({y.name})"))
         for operation in reversed(self.operations):
-            behind = [self._sum(to, y, found.pop(y.name)) for y in operation.outputs]
-            self._gather_again(to, operation, whole)
-            made = operation.backward(to, behind)
-            for x, dx in zip(operation.inputs, made, strict=True):
-                found[x.name].append(dx)
+            dys = [self._sum(tape, y, gradients.pop(y.name)) for y in operation.outputs]
+            self._gather_again(tape, operation, gathers)
+            dxs = operation.backward(tape, dys)
+            for x, dx in zip(operation.inputs, dxs, strict=True):
+                gradients[x.name].append(dx)
         for x in self.operations[0].inputs:
-            self._sum(to, x, found[x.name])
-        return PassGraph(to)
+            self._sum(tape, x, gradients[x.name])
+        return PassGraph(tape)
 
-    def _sum(self, to: Recorder, of: Value, parts: Sequence[Value]) -> Value:
+    def _sum(self, tape: Recorder, value: Value, parts: Sequence[Value]) -> Value:
         """The sum of several gradients: a pass for each after the first."""
         total = parts[0]
         for part in parts[1:]:
-            name = f"sum {len(to.nodes)} of d({of.name})"
+            name = f"sum {len(tape.nodes)} of d({value.name})"
             setting = self.operations[0].setting
             add = Map(name, setting, (total, part), (Pass("add", reads=2),), ())
-            add.forward(to)
+            add.forward(tape)
             total = add.outputs[0]
         return total
 
-    def _gather_again(self, to: Recorder, operation: Operation, whole: set[str]) -> None:
+    def _gather_again(self, tape: Recorder, operation: Operation, gathers: set[str]) -> None:
         """Gather sharded inputs of products again, for the gradients of their weights."""
         source = self._sources.get(operation.inputs[0].name) if operation.inputs else None
-        if isinstance(operation, Linear) and source is not None and source.name not in whole:
-            whole.add(source.name)
-            moved = source.whole_bytes
+        if isinstance(operation, Linear) and source is not None and source.name not in gathers:
+            gathers.add(source.name)
+            size_bytes = source.whole_bytes
             name = f"{operation.name}.input again"
-            to.exchange(name, "all-gather", source.axis, moved, source.x)
+            tape.exchange(name, "all-gather", source.axis, size_bytes, source.x)
 
     @cached_property
     def _sources(self) -> dict[str, Exchange]:
         """Gathers by the tensor that they make."""
         return {
-            one.outputs[0].name: one
-            for one in self.operations
-            if isinstance(one, Exchange) and one.way == "gather"
+            op.outputs[0].name: op
+            for op in self.operations
+            if isinstance(op, Exchange) and op.way == "gather"
         }
 
     @cached_property
     def saved(self) -> tuple[Value, ...]:
         """Tensors of one layer that its backward pass reads, each once; gathered ones as their
         shards."""
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for operation in self.operations:
             for value in operation.saves:
                 source = self._sources.get(value.name)
-                kept = value if source is None else source.x
-                found[kept.name] = kept
-        return tuple(found.values())
+                tensor = value if source is None else source.x
+                values[tensor.name] = tensor
+        return tuple(values.values())
 
     @cached_property
     def saved_bytes(self) -> float:
@@ -135,9 +135,9 @@ class Segment:
     def statistics_bytes(self) -> float:
         """Bytes of the statistics of rows that norms and attention save, one or two numbers a
         row."""
-        return sum(value.bytes for one in self.operations for value in one.statistics)
+        return sum(value.bytes for op in self.operations for value in op.statistics)
 
     @cached_property
     def weights(self) -> tuple[Weight, ...]:
         """Parameters of one layer."""
-        return tuple(weight for one in self.operations for weight in one.weights)
+        return tuple(weight for op in self.operations for weight in op.weights)

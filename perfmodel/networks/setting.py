@@ -97,10 +97,10 @@ class Setting:
     @property
     def fused_attention(self) -> str:
         """The fused attention kernel; empty where attention is unfused."""
-        said = self.attention or self.stack.attention
-        if said == "unfused":
+        choice = self.attention or self.stack.attention
+        if choice == "unfused":
             return ""
-        return self.stack.flash_kernel or "flash" if said == "flash" else said
+        return self.stack.flash_kernel or "flash" if choice == "flash" else choice
 
     def flash_kernel(self) -> str | None:
         """The kernel's name for the time model; None: a generic good library."""

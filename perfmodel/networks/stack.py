@@ -109,21 +109,21 @@ class Stack:
 
 def load(name: str) -> Stack:
     """The stack `name`. Raises `UnknownName` with the nearest names."""
-    found = _table().get(name.lower())
-    if found is None:
+    stack = _table().get(name.lower())
+    if stack is None:
         raise UnknownName("stack", name, names())
-    return found
+    return stack
 
 
 def of_program(software: str, stack: str = "") -> str:
     """The stack of the program that `software` names, if it is like `stack`; else `stack`."""
-    named = {
+    programs = {
         word: entry.name
         for entry in _table().values()
         for word in entry.software
         if word in software.lower() and stack in ("", entry.like)
     }
-    return named[max(named, key=len)] if named else stack
+    return programs[max(programs, key=len)] if programs else stack
 
 
 def names() -> tuple[str, ...]:
@@ -142,8 +142,8 @@ def _table() -> Mapping[str, Stack]:
 
 
 def _stack(name: str, entry: Mapping[str, Any]) -> Stack:
-    known = {item.name for item in fields(Stack)}
+    facts = {item.name for item in fields(Stack)}
     for key in entry:
-        if key not in known:
-            raise SpecError(f"stacks.yaml: {name}: {UnknownName('fact of a stack', key, known)}")
+        if key not in facts:
+            raise SpecError(f"stacks.yaml: {name}: {UnknownName('fact of a stack', key, facts)}")
     return Stack(**{**entry, "name": name, "software": tuple(entry.get("software", ()))})

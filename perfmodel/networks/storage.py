@@ -29,6 +29,6 @@ def part(weight: Weight, network: Network) -> Part:
 def narrowed(weight: Weight, network: Network, *, experts_only: bool) -> bool:
     """Whether a format stores a parameter of the layers; one of experts alone stores no other
     matrix of a network that has experts."""
-    stored = part(weight, network)
-    others = not (experts_only and any(block.mlp.experts for block in network.blocks))
-    return stored == "expert" or (stored == "layer" and others)
+    role = part(weight, network)
+    stores_layers = not (experts_only and any(block.mlp.experts for block in network.blocks))
+    return role == "expert" or (role == "layer" and stores_layers)

@@ -40,12 +40,12 @@ class Part:
 
 def parts(network: Network) -> tuple[Part, ...]:
     """Parameters by part, without empty parts; they add up to the network's."""
-    whole, met = dict.fromkeys(PARTS, 0), dict.fromkeys(PARTS, 0)
+    total, active = dict.fromkeys(PARTS, 0), dict.fromkeys(PARTS, 0)
     for weight, repeat in parameters(network):
         part = _part(weight.name)
-        whole[part] += weight.elements * repeat
-        met[part] += weight.active * repeat
-    return tuple(Part(name, whole[name], met[name]) for name in PARTS if whole[name])
+        total[part] += weight.elements * repeat
+        active[part] += weight.active * repeat
+    return tuple(Part(name, total[name], active[name]) for name in PARTS if total[name])
 
 
 def cached_elements(of: SelfAttention) -> int:
@@ -63,8 +63,8 @@ def cache_bytes(network: Network, tokens: int, dtype: str = "bf16") -> float:
     are not included.
     """
     return element(dtype).bytes * sum(
-        repeat * cached_elements(of) * min(tokens, of.window or of.chunk or tokens)
-        for of, repeat in _cached(network)
+        repeat * cached_elements(attn) * min(tokens, attn.window or attn.chunk or tokens)
+        for attn, repeat in _causal_attentions(network)
     )
 
 
@@ -73,7 +73,7 @@ def cache_bytes_per_token(network: Network, dtype: str = "bf16") -> float:
     return cache_bytes(network, 1, dtype)
 
 
-def _cached(network: Network) -> Iterable[tuple[SelfAttention, int]]:
+def _causal_attentions(network: Network) -> Iterable[tuple[SelfAttention, int]]:
     """Causal attentions, each with its number of layers."""
     return ((block.attention, block.repeat) for block in network.blocks if block.attention.causal)
 

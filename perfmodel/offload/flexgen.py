@@ -38,9 +38,9 @@ class Small:
 
     def factor(self, part: int, hidden: int) -> float:
         """The factor of the host's rate."""
-        few = max(0.0, math.log2(64.0 / part))
+        shortfall = max(0.0, math.log2(64.0 / part))
         narrow = max(0.0, math.log2(4096.0 / hidden))
-        loss = self.part * few + self.width * narrow - self.both * few * narrow
+        loss = self.part * shortfall + self.width * narrow - self.both * shortfall * narrow
         return max(self.least, 1.0 - loss)
 
 
@@ -88,11 +88,11 @@ class Fitted:
         s, batch = request.prompt, policy.batch
         cache = shape.cache_bytes * (s + 1) * batch
         activations = shape.activation_bytes * s * batch
-        away, (_, _, on_disk) = 1.0 - policy.activations[0], policy.activations
-        weights_away, cache_away = 1.0 - policy.weights[0], 1.0 - policy.cache[0]
+        rest, (_, _, on_disk) = 1.0 - policy.activations[0], policy.activations
+        weights_rest, cache_rest = 1.0 - policy.weights[0], 1.0 - policy.cache[0]
         return LayerTimes(
-            (shape.weight_bytes * weights_away + activations * away) / self.to_device,
-            cache * cache_away / self.cache_to_host + activations * away / self.activations_to_host,
+            (shape.weight_bytes * weights_rest + activations * rest) / self.to_device,
+            cache * cache_rest / self.cache_to_host + activations * rest / self.activations_to_host,
             (shape.weight_bytes * policy.weights[2] + activations * on_disk) / self.from_disk,
             cache * policy.cache[2] / self.cache_to_disk
             + activations * on_disk / self.activations_to_disk,
@@ -105,13 +105,13 @@ class Fitted:
         batch = policy.batch
         cache = shape.cache_bytes * request.middle * batch
         activations = shape.activation_bytes * batch
-        away, on_disk = 1.0 - policy.activations[0], policy.activations[2]
+        rest, on_disk = 1.0 - policy.activations[0], policy.activations[2]
         weights = shape.weight_bytes * policy.weights[2]
         pairs = batch * request.middle * shape.pair_flops
         host = self.host_attention * self.small.factor(policy.part, shape.hidden)
         return LayerTimes(
-            (shape.weight_bytes * (1.0 - policy.weights[0]) + activations * away) / self.to_device,
-            activations * away / self.activations_to_host,
+            (shape.weight_bytes * (1.0 - policy.weights[0]) + activations * rest) / self.to_device,
+            activations * rest / self.activations_to_host,
             (
                 cache * policy.cache[2]
                 + activations * on_disk
@@ -128,10 +128,10 @@ class Fitted:
 
 def load(name: str) -> Fitted:
     """The rates with this name. Raises `UnknownName`."""
-    found = _table().get(name)
-    if found is None:
+    entry = _table().get(name)
+    if entry is None:
         raise UnknownName("machine that FlexGen's model was fitted to", name, _table())
-    return found
+    return entry
 
 
 def names() -> tuple[str, ...]:
@@ -142,10 +142,10 @@ def names() -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def _table() -> Mapping[str, Fitted]:
     document = yamltable.read(Path(__file__).with_name("flexgen.yaml"))
-    return {name: _fitted(entry) for name, entry in document["machines"].items()}
+    return {name: _rates(entry) for name, entry in document["machines"].items()}
 
 
-def _fitted(entry: Mapping[str, Any]) -> Fitted:
-    known = {item.name for item in fields(Fitted)}
-    given = {key: value for key, value in entry.items() if key in known}
-    return Fitted(**{**given, "small": Small(**entry["small"])})
+def _rates(entry: Mapping[str, Any]) -> Fitted:
+    names = {item.name for item in fields(Fitted)}
+    values = {key: value for key, value in entry.items() if key in names}
+    return Fitted(**{**values, "small": Small(**entry["small"])})

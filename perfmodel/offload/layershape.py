@@ -97,8 +97,8 @@ def four_projections(layers: int, hidden: int, inner: int, heads: int) -> LayerS
     """FlexGen's layer, OPT without its biases: four projections, two products of the inner layer,
     and 4h bytes of cache a token."""
     weights = 4.0 * hidden**2 + 2.0 * hidden * inner
-    cached = 2.0 * _BYTES * hidden
-    return LayerShape(layers, hidden, inner, heads, _BYTES * weights, cached, weights)
+    cache = 2.0 * _BYTES * hidden
+    return LayerShape(layers, hidden, inner, heads, _BYTES * weights, cache, weights)
 
 
 def of_network(stored: Stored) -> LayerShape:
@@ -111,13 +111,13 @@ def of_network(stored: Stored) -> LayerShape:
         if isinstance(stored, Compressed)
         else _BYTES * count
     )
-    cached = sum(block.repeat * cached_elements(block.attention) for block in network.blocks)
+    cache = sum(block.repeat * cached_elements(block.attention) for block in network.blocks)
     return LayerShape(
         network.layers,
         network.hidden,
         max(block.mlp.inner * max(block.mlp.chosen, 1) for block in network.blocks),
         max(block.attention.heads for block in network.blocks),
         stored_bytes / network.layers,
-        _BYTES * cached / network.layers,
+        _BYTES * cache / network.layers,
         count / network.layers,
     )

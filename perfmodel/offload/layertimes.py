@@ -35,23 +35,23 @@ class LayerTimes:
 
     def prefill_seconds(self) -> Number:
         """max(in, out, work)."""
-        return _longest(self.to_device + self.from_disk, self.to_host + self.to_disk, self.work)
+        return _maximum(self.to_device + self.from_disk, self.to_host + self.to_disk, self.work)
 
     def decode_seconds(self, *, first_comes: bool) -> Number:
         """in + max(others) where transfers to the device come first; otherwise the max of all."""
-        others = _longest(self.to_host, self.from_disk, self.to_disk, self.work)
-        return self.to_device + others if first_comes else _longest(self.to_device, others)
+        rest = _maximum(self.to_host, self.from_disk, self.to_disk, self.work)
+        return self.to_device + rest if first_comes else _maximum(self.to_device, rest)
 
     def limiter(self) -> str:
         """The resource with the longest time; for plain numbers."""
-        named = {
+        seconds = {
             "link to device": self.to_device,
             "link to host": self.to_host,
             "disk read": self.from_disk,
             "disk write": self.to_disk,
             "work": self.work,
         }
-        return max(named, key=lambda name: float(np.asarray(named[name])))
+        return max(seconds, key=lambda name: float(np.asarray(seconds[name])))
 
 
 class Rates(Protocol):
@@ -98,17 +98,17 @@ class Answer:
 
 def answer(shape: LayerShape, request: Request, policy: Policy, rates: Rates) -> Answer:
     """T = l·T_pre + (n − 1)·l·T_gen (FlexGen, section 4.3)."""
-    before, after = rates.prefill(shape, request, policy), rates.decode(shape, request, policy)
-    each = after.decode_seconds(first_comes=rates.first_comes)
+    prefill, decode = rates.prefill(shape, request, policy), rates.decode(shape, request, policy)
+    step = decode.decode_seconds(first_comes=rates.first_comes)
     return Answer(
         policy,
         request,
-        before,
-        after,
-        shape.layers * before.prefill_seconds(),
-        shape.layers * (request.generated - 1) * each,
+        prefill,
+        decode,
+        shape.layers * prefill.prefill_seconds(),
+        shape.layers * (request.generated - 1) * step,
     )
 
 
-def _longest(*times: Number) -> Number:
+def _maximum(*times: Number) -> Number:
     return reduce(np.maximum, times)

@@ -21,7 +21,7 @@ def host_bytes_per_s(device: Device, host: Device | None = None) -> float:
             f"the spec of {device.slug} has no link to a host; add links.host with its "
             "bandwidth_per_direction"
         )
-    reached = level.measured_bytes_per_s or _PINNED_SHARE * level.bytes_per_s
+    rate = level.measured_bytes_per_s or _PINNED_SHARE * level.bytes_per_s
     if host is None:
-        return reached
-    return min(reached, host.measured_hbm_bytes_per_s or host.hbm_bytes_per_s)
+        return rate
+    return min(rate, host.measured_hbm_bytes_per_s or host.hbm_bytes_per_s)

@@ -34,12 +34,12 @@ def held(shape: LayerShape, request: Request, policy: Policy) -> Held:
     prompt = request.prompt
     return Held(
         np.maximum(
-            _home(shape, request, policy, _DEVICE, prompt) + _prefilling(shape, request, policy),
-            _home(shape, request, policy, _DEVICE, 1) + _decoding(shape, request, policy),
+            _home(shape, request, policy, _DEVICE, prompt) + _prefill(shape, request, policy),
+            _home(shape, request, policy, _DEVICE, 1) + _decode(shape, request, policy),
         ),
         np.maximum(
-            _home(shape, request, policy, _HOST, prompt) + _arriving(shape, policy, prompt),
-            _home(shape, request, policy, _HOST, 1) + _delegated(shape, request, policy),
+            _home(shape, request, policy, _HOST, prompt) + _host_prefill(shape, policy, prompt),
+            _home(shape, request, policy, _HOST, 1) + _host_decode(shape, request, policy),
         ),
         _home(shape, request, policy, _DISK, prompt),
     )
@@ -52,7 +52,7 @@ def _home(shape: LayerShape, request: Request, policy: Policy, place: int, token
     return shape.layers * (shape.weight_bytes * policy.weights[place] + cache) + activations
 
 
-def _prefilling(shape: LayerShape, request: Request, policy: Policy) -> Number:
+def _prefill(shape: LayerShape, request: Request, policy: Policy) -> Number:
     """Buffers on the device in prefill: weights of two layers, activations of a part, and
     temporaries.
 
@@ -65,29 +65,29 @@ def _prefilling(shape: LayerShape, request: Request, policy: Policy) -> Number:
         + _SCORE_BYTES * s * shape.inner
         + _SCORE_BYTES * shape.heads * s**2
     )
-    return _on_the_way(shape, policy, s) + tensors
+    return _transit(shape, policy, s) + tensors
 
 
-def _decoding(shape: LayerShape, request: Request, policy: Policy) -> Number:
+def _decode(shape: LayerShape, request: Request, policy: Policy) -> Number:
     """The same in decoding, with two copies of a part's cache if it is on the device."""
     total, part, on_device = request.tokens, policy.part, policy.cache[_DEVICE]
     tensors = part * (7.0 * shape.activation_bytes + _SCORE_BYTES * shape.inner)
-    attended = part * (
+    attention = part * (
         2.0 * shape.cache_bytes * total
         + 2.0 * shape.activation_bytes
         + _SCORE_BYTES * shape.heads * total
     )
-    return _on_the_way(shape, policy, 1) + tensors + attended * on_device
+    return _transit(shape, policy, 1) + tensors + attention * on_device
 
 
-def _on_the_way(shape: LayerShape, policy: Policy, tokens: int) -> Number:
+def _transit(shape: LayerShape, policy: Policy, tokens: int) -> Number:
     """Weights of two layers and activations of a part that are not stored on the device."""
     weights = 2.0 * shape.weight_bytes * (1.0 - policy.weights[_DEVICE])
     activations = shape.activation_bytes * tokens * policy.part
     return weights + activations * (1.0 - policy.activations[_DEVICE])
 
 
-def _arriving(shape: LayerShape, policy: Policy, tokens: int) -> Number:
+def _host_prefill(shape: LayerShape, policy: Policy, tokens: int) -> Number:
     """Buffers in host memory in prefill: a layer's weights and a part's activations in transit."""
     activations = shape.activation_bytes * tokens * policy.part
     return shape.weight_bytes * (1.0 - policy.weights[_DEVICE]) + activations * (
@@ -95,7 +95,7 @@ def _arriving(shape: LayerShape, policy: Policy, tokens: int) -> Number:
     )
 
 
-def _delegated(shape: LayerShape, request: Request, policy: Policy) -> Number:
+def _host_decode(shape: LayerShape, request: Request, policy: Policy) -> Number:
     """Buffers in host memory in decoding: data from disk, and scores of a part whose attention runs
     on the host."""
     part, total = policy.part, request.tokens

@@ -53,15 +53,15 @@ class Modelled:
         batch, link = policy.batch, host_bytes_per_s(self.device, self.host)
         cache = shape.cache_bytes * request.prompt * batch
         activations = shape.activation_bytes * request.prompt * batch
-        away, weights_away = 1.0 - policy.activations[0], 1.0 - policy.weights[0]
+        rest, weights_rest = 1.0 - policy.activations[0], 1.0 - policy.weights[0]
         on_disk = activations * policy.activations[2]
         tokens = prompt(policy.part, request.prompt, ends=False)
         work = predicted(self.network, tokens, self.device).seconds
         return LayerTimes(
-            (shape.weight_bytes * weights_away + activations * away) / link,
-            (cache * (1.0 - policy.cache[0]) + activations * away) / link,
-            self._from_disk(shape.weight_bytes * policy.weights[2] + on_disk),
-            self._from_disk(cache * policy.cache[2] + on_disk),
+            (shape.weight_bytes * weights_rest + activations * rest) / link,
+            (cache * (1.0 - policy.cache[0]) + activations * rest) / link,
+            self._disk_seconds(shape.weight_bytes * policy.weights[2] + on_disk),
+            self._disk_seconds(cache * policy.cache[2] + on_disk),
             policy.blocks * work / shape.layers,
         )
 
@@ -81,23 +81,23 @@ class Modelled:
         return LayerTimes(
             (shape.weight_bytes * (1.0 - policy.weights[0]) + crossing) / link,
             crossing / link,
-            self._from_disk(cache * policy.cache[2] + weights + on_disk),
-            self._from_disk(shape.cache_bytes * batch * policy.cache[2] + on_disk),
+            self._disk_seconds(cache * policy.cache[2] + weights + on_disk),
+            self._disk_seconds(shape.cache_bytes * batch * policy.cache[2] + on_disk),
             policy.blocks * self._decoding(request, policy) / shape.layers,
         )
 
     def _decoding(self, request: Request, policy: Policy) -> Number:
         """Work of a part over all layers."""
         setting = step(policy.part, round(request.middle), ends=False)
-        here, there = (predicted(self.network, setting, each) for each in (self.device, self.host))
-        attended, elsewhere = (one.by_class().get("attention", 0.0) for one in (here, there))
+        gpu, cpu = (predicted(self.network, setting, d) for d in (self.device, self.host))
+        attention, host_attention = (p.by_class().get("attention", 0.0) for p in (gpu, cpu))
         share = policy.cache[0]
-        return here.seconds - attended + share * attended + (1.0 - share) * elsewhere
+        return gpu.seconds - attention + share * attention + (1.0 - share) * host_attention
 
-    def _from_disk(self, moved: Number) -> Number:
+    def _disk_seconds(self, volume: Number) -> Number:
         """Seconds on the disk. Raises `ProblemError` where data is on disk and there is none."""
         if self.disk is not None:
-            return self.disk.seconds(moved)
-        if np.any(np.asarray(moved) > 0.5):
+            return self.disk.seconds(volume)
+        if np.any(np.asarray(volume) > 0.5):
             raise ProblemError(NO_DISK)
-        return 0.0 * moved
+        return 0.0 * volume

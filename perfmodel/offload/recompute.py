@@ -65,11 +65,11 @@ class Recompute:
 
     def _parts(self, computed: int) -> tuple[float, float, float]:
         """Seconds of activations on the link, of products, and of the rest on the link."""
-        rows, others = self.batch * computed, self.batch * (self.tokens - computed)
+        rows, remainder = self.batch * computed, self.batch * (self.tokens - computed)
         link = self.link_bytes_per_s
         first = formula.activation_seconds(rows, self.hidden, self.activation_width, link)
         product = formula.product_seconds(rows, self.hidden, self.columns, self.flops_per_s)
-        rest = formula.cache_seconds(others, self.columns, self.cache_width, link)
+        rest = formula.cache_seconds(remainder, self.columns, self.cache_width, link)
         return float(first), float(product), float(rest) + self.weight_bytes / link
 
     @property
@@ -89,16 +89,16 @@ class Recompute:
         share = formula.meeting_share(
             self.hidden, self.cache_width, self.flops_per_s, self.link_bytes_per_s
         )
-        cached = 2.0 * self.batch * self.columns * self.cache_width
-        return min(float(share) * (self.tokens + self.weight_bytes / cached), float(self.tokens))
+        entry = 2.0 * self.batch * self.columns * self.cache_width
+        return min(float(share) * (self.tokens + self.weight_bytes / entry), float(self.tokens))
 
     @property
     def split(self) -> int:
         """Tokens to recompute: the better whole number next to `meeting`, or none."""
         if not self.gains:
             return 0
-        below = int(self.meeting)
-        return min((below, min(below + 1, self.tokens)), key=self.seconds)
+        floor = int(self.meeting)
+        return min((floor, min(floor + 1, self.tokens)), key=self.seconds)
 
     @property
     def time_share(self) -> float:
@@ -114,12 +114,12 @@ class Recompute:
         first, product, rest = self._parts(computed)
         tasks: list[Task] = []
         for _ in range(layers):
-            at = len(tasks)
+            start = len(tasks)
             tasks += [
                 Task("link", first),
-                Task("gpu", product, (at,)),
+                Task("gpu", product, (start,)),
                 Task("link", rest),
-                Task("gpu", other_seconds, (at + 1, at + 2)),
+                Task("gpu", other_seconds, (start + 1, start + 2)),
             ]
         return makespan(tasks)
 
@@ -132,12 +132,12 @@ class Recompute:
         """
         if not self.gains:
             return 0
-        sent = 2.0 * self.batch * self.columns * self.cache_width / self.link_bytes_per_s
-        spared = sent - self.batch * self.hidden * self.activation_width / self.link_bytes_per_s
-        computed = 4.0 * self.batch * self.hidden * self.columns / self.flops_per_s
+        transfer = 2.0 * self.batch * self.columns * self.cache_width / self.link_bytes_per_s
+        saving = transfer - self.batch * self.hidden * self.activation_width / self.link_bytes_per_s
+        product = 4.0 * self.batch * self.hidden * self.columns / self.flops_per_s
         weights = self.weight_bytes / self.link_bytes_per_s
-        found = (sent * self.tokens + weights - other_seconds) / (spared + computed)
-        return int(min(max(found, 0.0), self.tokens))
+        optimum = (transfer * self.tokens + weights - other_seconds) / (saving + product)
+        return int(min(max(optimum, 0.0), self.tokens))
 
 
 def of_network(
@@ -162,14 +162,14 @@ def of_network(
     attention = max(causal, key=cached_elements)
     columns = cached_elements(attention) / 2.0
     product = Matmul(batch * tokens, int(2 * columns), network.hidden, dtype="fp16")
-    found = predict(product, device)
+    time = predict(product, device)
     weights = _layer_bytes(network) if streamed else 0.0
     return Recompute(
         batch,
         tokens,
         network.hidden,
         columns,
-        float(product.flops()) / found.seconds,
+        float(product.flops()) / time.seconds,
         host_bytes_per_s(device),
         element(kv_dtype).bytes,
         weight_bytes=weights,
@@ -178,5 +178,5 @@ def of_network(
 
 def _layer_bytes(network: Network) -> float:
     """Bytes of a mean layer's weights at 16 bits."""
-    found = parameters(network, Setting(1, 1, ends=False))
-    return 2.0 * sum(weight.elements * repeat for weight, repeat in found) / network.layers
+    weights = parameters(network, Setting(1, 1, ends=False))
+    return 2.0 * sum(weight.elements * repeat for weight, repeat in weights) / network.layers

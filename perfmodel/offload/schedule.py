@@ -22,13 +22,13 @@ class Task:
 def ends(tasks: Sequence[Task]) -> list[float]:
     """End of each task, in seconds."""
     free: dict[str, float] = {}
-    found: list[float] = []
+    times: list[float] = []
     for task in tasks:
-        ready = max((found[i] for i in task.after), default=0.0)
+        ready = max((times[i] for i in task.after), default=0.0)
         end = max(ready, free.get(task.resource, 0.0)) + task.seconds
         free[task.resource] = end
-        found.append(end)
-    return found
+        times.append(end)
+    return times
 
 
 def makespan(tasks: Sequence[Task]) -> float:

@@ -39,9 +39,9 @@ class Room:
 
     def holds(self, shape: LayerShape, request: Request, policy: Policy) -> np.ndarray:
         """Whether each policy fits."""
-        needs = held(shape, request, policy)
+        demand = held(shape, request, policy)
         return np.asarray(
-            (needs.device <= self.device) & (needs.host <= self.host) & (needs.disk <= self.disk)
+            (demand.device <= self.device) & (demand.host <= self.host) & (demand.disk <= self.disk)
         )
 
 
@@ -54,32 +54,32 @@ def best(
     blocks: Sequence[int] = BLOCKS,
 ) -> Answer:
     """The fastest policy on the grid that fits. Raises `ProblemError` where none does."""
-    found: Answer | None = None
+    top: Answer | None = None
     for policies in _grid(parts, blocks, with_disk=room.disk > 0.0):
         fits = room.holds(shape, request, policies)
         if not fits.any():
             continue
-        every = answer(shape, request, policies, rates)
-        rate = np.where(fits, every.tokens_per_s, -1.0)
+        answers = answer(shape, request, policies, rates)
+        rate = np.where(fits, answers.tokens_per_s, -1.0)
         i = int(np.argmax(rate))
-        if found is None or rate[i] > float(found.tokens_per_s):
-            found = answer(shape, request, _one(policies, i), rates)
-    if found is None:
-        raise ProblemError(_none_fits(shape, request, room))
-    return found
+        if top is None or rate[i] > float(top.tokens_per_s):
+            top = answer(shape, request, _policy_at(policies, i), rates)
+    if top is None:
+        raise ProblemError(_refusal(shape, request, room))
+    return top
 
 
 def _grid(parts: Sequence[int], blocks: Sequence[int], *, with_disk: bool) -> Iterator[Policy]:
     """All policies for each part and number of blocks, as arrays; activations are never on disk."""
     weights = _simplex(with_disk)
-    here, there = np.meshgrid(np.arange(len(weights)), np.arange(len(weights)), indexing="ij")
-    w, c = weights[np.ravel(here)], weights[np.ravel(there)]
+    i, j = np.meshgrid(np.arange(len(weights)), np.arange(len(weights)), indexing="ij")
+    w, c = weights[np.ravel(i)], weights[np.ravel(j)]
     w, c = np.concatenate([w, w]), np.concatenate([c, c])
     x = np.repeat([1.0, 0.0], len(w) // 2)
     shares = (tuple(w.T), tuple(c.T), (x, 1.0 - x, np.zeros_like(x)))
     for part in parts:
-        for many in blocks:
-            yield Policy(part, many, *shares)
+        for count in blocks:
+            yield Policy(part, count, *shares)
 
 
 def _simplex(with_disk: bool) -> np.ndarray:
@@ -88,26 +88,26 @@ def _simplex(with_disk: bool) -> np.ndarray:
     ticks = np.round(np.arange(0.0, 1.0 + step / 2, step), 6)
     if not with_disk:
         return np.stack([ticks, 1.0 - ticks, np.zeros_like(ticks)], axis=1)
-    here, there = (each.ravel() for each in np.meshgrid(ticks, ticks, indexing="ij"))
-    kept = here + there <= 1.0 + 1e-9
-    here, there = here[kept], there[kept]
-    return np.stack([here, there, np.maximum(1.0 - here - there, 0.0)], axis=1)
+    device, host = (a.ravel() for a in np.meshgrid(ticks, ticks, indexing="ij"))
+    mask = device + host <= 1.0 + 1e-9
+    device, host = device[mask], host[mask]
+    return np.stack([device, host, np.maximum(1.0 - device - host, 0.0)], axis=1)
 
 
-def _one(policies: Policy, i: int) -> Policy:
+def _policy_at(policies: Policy, i: int) -> Policy:
     """The i-th policy of arrays of policies."""
     weights, cache, activations = (
-        (float(np.asarray(here)[i]), float(np.asarray(there)[i]), float(np.asarray(far)[i]))
-        for here, there, far in (policies.weights, policies.cache, policies.activations)
+        (float(np.asarray(d)[i]), float(np.asarray(h)[i]), float(np.asarray(s)[i]))
+        for d, h, s in (policies.weights, policies.cache, policies.activations)
     )
     return Policy(policies.part, policies.blocks, weights, cache, activations)
 
 
-def _none_fits(shape: LayerShape, request: Request, room: Room) -> str:
-    whole = shape.layers * (shape.weight_bytes + shape.cache_bytes * request.tokens)
-    there = binary(room.device + room.host + room.disk)
+def _refusal(shape: LayerShape, request: Request, room: Room) -> str:
+    need = shape.layers * (shape.weight_bytes + shape.cache_bytes * request.tokens)
+    supply = binary(room.device + room.host + room.disk)
     return (
-        f"no policy fits: weights and one sequence's cache take {binary(whole)}, device, host and "
-        f"disk offer {there}, and two layers have to be on the device at once; give more host "
+        f"no policy fits: weights and one sequence's cache take {binary(need)}, device, host and "
+        f"disk offer {supply}, and two layers have to be on the device at once; give more host "
         "memory, a disk, or shorter requests"
     )

@@ -39,9 +39,9 @@ def rows(device_seconds: float, host_seconds: float, transfer_seconds: float = 0
     if not device_seconds > 0.0 or not host_seconds > 0.0:
         raise ProblemError("both machines need a time above 0 for all rows")
     share = host_seconds / (device_seconds + host_seconds)
-    both = Shared(share, share * device_seconds + transfer_seconds)
-    alone = (Shared(1.0, device_seconds), Shared(0.0, host_seconds))
-    return min(both, *alone, key=lambda one: one.seconds)
+    split = Shared(share, share * device_seconds + transfer_seconds)
+    single = (Shared(1.0, device_seconds), Shared(0.0, host_seconds))
+    return min(split, *single, key=lambda s: s.seconds)
 
 
 def experts_touched(experts: int, chosen: int, tokens: int) -> float:
@@ -79,8 +79,8 @@ def layers(
         )
     shape, share = of_network(stored), on_device / network.layers
     last = device if on_device else host
-    times = {one.slug: _step(stored, one, batch, context) for one in (device, host)}
-    inner = {one.slug: _step(stored, one, batch, context, ends=False) for one in (device, host)}
+    times = {m.slug: _step(stored, m, batch, context) for m in (device, host)}
+    inner = {m.slug: _step(stored, m, batch, context, ends=False) for m in (device, host)}
     seconds = share * inner[device.slug] + (1.0 - share) * inner[host.slug]
     seconds += times[last.slug] - inner[last.slug]
     if 0 < on_device < network.layers:

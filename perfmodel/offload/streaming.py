@@ -34,8 +34,8 @@ class Streaming:
     def link_seconds(self) -> float:
         """Seconds of the weights on the link, the lower bound of every step."""
         shape = of_network(self.network)
-        moved = self.away * shape.layers * shape.weight_bytes
-        return moved / host_bytes_per_s(self.device)
+        volume = self.away * shape.layers * shape.weight_bytes
+        return volume / host_bytes_per_s(self.device)
 
     def work_seconds(self, batch: int) -> float:
         """Seconds of the step with resident weights."""

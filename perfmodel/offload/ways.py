@@ -21,11 +21,11 @@ Row = Mapping[str, Any]
 def policy_row(shape: LayerShape, request: Request, found: Answer, costs: str) -> Row:
     """A policy: its placement, the time of a block, and the limiting resource."""
     policy = found.policy
-    needs = held(shape, request, policy)
+    demand = held(shape, request, policy)
     shares = {
-        f"{what}_{place}": float(np.asarray(share))
-        for what in ("weights", "cache", "activations")
-        for place, share in zip(("device", "host", "disk"), getattr(policy, what), strict=True)
+        f"{part}_{place}": float(np.asarray(share))
+        for part in ("weights", "cache", "activations")
+        for place, share in zip(("device", "host", "disk"), getattr(policy, part), strict=True)
     }
     return {
         "costs": costs,
@@ -37,9 +37,9 @@ def policy_row(shape: LayerShape, request: Request, found: Answer, costs: str) -
         "tokens_per_s": float(found.tokens_per_s),
         "prefill_limiter": found.prefill.limiter(),
         "decode_limiter": found.decode.limiter(),
-        "device_bytes": float(needs.device),
-        "host_bytes": float(needs.host),
-        "disk_bytes": float(needs.disk),
+        "device_bytes": float(demand.device),
+        "host_bytes": float(demand.host),
+        "disk_bytes": float(demand.disk),
     }
 
 
@@ -49,16 +49,16 @@ def recompute_rows(
     """KVPR: how much of a cache in host memory to recompute, for one layer."""
     for batch in batches:
         for tokens in contexts:
-            made = recompute.of_network(network, device, batch, tokens)
+            plan = recompute.of_network(network, device, batch, tokens)
             yield {
                 "batch": batch,
                 "context": tokens,
-                "gains": made.gains,
-                "split": made.split,
-                "share": made.split / tokens,
-                "sent_us": made.seconds(0) * 1e6,
-                "time_us": made.seconds(made.split) * 1e6,
-                "time_share": made.time_share,
+                "gains": plan.gains,
+                "split": plan.split,
+                "share": plan.split / tokens,
+                "sent_us": plan.seconds(0) * 1e6,
+                "time_us": plan.seconds(plan.split) * 1e6,
+                "time_share": plan.time_share,
             }
 
 
@@ -67,18 +67,18 @@ def streaming_rows(
 ) -> Iterator[Row]:
     """Weights streamed over the link in every step."""
     for tokens in contexts:
-        made = Streaming(network, device, tokens)
+        plan = Streaming(network, device, tokens)
         for batch in batches:
-            seconds, work = made.seconds(batch), made.work_seconds(batch)
+            seconds, work = plan.seconds(batch), plan.work_seconds(batch)
             yield {
                 "batch": batch,
                 "context": tokens,
-                "link_us": made.link_seconds * 1e6,
+                "link_us": plan.link_seconds * 1e6,
                 "work_us": work * 1e6,
                 "time_us": seconds * 1e6,
                 "tokens_per_s": batch / seconds,
-                "limiter": "link" if made.link_seconds >= work else "work",
-                "hiding_batch": made.hiding_batch,
+                "limiter": "link" if plan.link_seconds >= work else "work",
+                "hiding_batch": plan.hiding_batch,
             }
 
 
@@ -88,12 +88,12 @@ def layer_rows(
     """Every number of layers on the device, and whether they fit."""
     layers = network_of(network).layers
     for count in range(layers + 1):
-        found = sharing.layers(network, device, host, count, batch, context)
+        split = sharing.layers(network, device, host, count, batch, context)
         yield {
             "on_device": count,
             "on_host": layers - count,
-            "time_us": found.seconds * 1e6,
-            "tokens_per_s": batch / found.seconds,
-            "device_bytes": found.device_bytes,
-            "fits": found.device_bytes <= device.memory_bytes,
+            "time_us": split.seconds * 1e6,
+            "tokens_per_s": batch / split.seconds,
+            "device_bytes": split.device_bytes,
+            "fits": split.device_bytes <= device.memory_bytes,
         }

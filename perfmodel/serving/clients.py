@@ -96,8 +96,8 @@ class Round:
     @property
     def alike(self) -> np.ndarray:
         """Share of clients in phase, where prompts run first."""
-        own = self.prompt.total
-        return np.asarray(0.0 if self.batching.mixed else own / (own + self.window))
+        prompt = self.prompt.total
+        return np.asarray(0.0 if self.batching.mixed else prompt / (prompt + self.window))
 
     @property
     def queue(self) -> np.ndarray:
@@ -107,12 +107,12 @@ class Round:
     @property
     def wait(self) -> np.ndarray:
         """Seconds for the host, for other copies, and for the steps that run or are scheduled."""
-        own = self.prompt.total
-        beside = self.clients * self.together - 1.0
+        run = self.prompt.total
+        rivals = self.clients * self.together - 1.0
         queued = 0.0 if self.batching.mixed else self.clients - 1.0  # of its own copy
-        others = (beside - queued) * own
-        chance = others / (others + self.window + 1e-12) / self.every
-        step = (chance * own + (1.0 - chance) * self.decode) * (self.clients * self.together > 1.0)
+        load = (rivals - queued) * run
+        chance = load / (load + self.window + 1e-12) / self.every
+        step = (chance * run + (1.0 - chance) * self.decode) * (self.clients * self.together > 1.0)
         boundary = np.maximum(step, self.host + self.batching.poll * step / 2.0)
         drifted = boundary + self.batching.ahead * step
         in_phase = (self.alike > 0.0) & (self.window == 0.0)
@@ -135,21 +135,21 @@ class Round:
         The wait of a queue with load ρ falls off as exp(−2 (1 − ρ) t / S) (heavy traffic). Of the
         first burst, a share of the prompts has run after that share of its time.
         """
-        own = self.prompt.total
-        load = self.clients * own / (self.clients * own + self.window)
-        tail = np.log(np.maximum(load / (1.0 - share), 1.0)) * own / 2.0
-        tail = np.minimum(tail / np.maximum(1.0 - load, 1e-9), self.burst.total - own)
+        prompt = self.prompt.total
+        load = self.clients * prompt / (self.clients * prompt + self.window)
+        tail = np.log(np.maximum(load / (1.0 - share), 1.0)) * prompt / 2.0
+        tail = np.minimum(tail / np.maximum(1.0 - load, 1e-9), self.burst.total - prompt)
         in_burst = np.where(self.window == 0.0, share, 1.0 - (1.0 - share) * ROUNDS)
         burst = np.maximum(in_burst, 0.0) * self.burst.total + self.host
         if self.batching.mixed:
             tail, burst = 0.0 * tail, (1.0 - (1.0 - share) * ROUNDS) * self.burst.total
-        held = 2.0 * (share - 0.5) * self.gate  # evenly spread, up to twice the mean
-        return np.asarray(np.maximum(self.usual + held + np.maximum(tail - self.queue, 0.0), burst))
+        gate = 2.0 * (share - 0.5) * self.gate  # evenly spread, up to twice the mean
+        return np.asarray(np.maximum(self.usual + gate + np.maximum(tail - self.queue, 0.0), burst))
 
     def quantiles(self) -> dict[str, np.ndarray]:
         """First tokens by the name of their statistic, without the mean."""
-        above = {name: self.quantile(share) for name, share in STATISTICS.items() if share > 0.5}
-        return {"p50": self.usual, **above}
+        tails = {name: self.quantile(share) for name, share in STATISTICS.items() if share > 0.5}
+        return {"p50": self.usual, **tails}
 
 
 def window(vary: np.ndarray | float, osl: np.ndarray, decode: np.ndarray) -> np.ndarray:

@@ -83,12 +83,12 @@ class Deployment:
             self._check_system()
 
     def _check_system(self) -> None:
-        most = self.fabric.devices
-        joined = self.tensor * self.pipeline * self.together
-        if joined > most:
+        limit = self.fabric.devices
+        devices = self.tensor * self.pipeline * self.together
+        if devices > limit:
             raise ProblemError(
-                f"{joined:,} devices are more than the "
-                f"{most:,} of {self.fabric.slug}; name a larger --system, or take fewer"
+                f"{devices:,} devices are more than the "
+                f"{limit:,} of {self.fabric.slug}; name a larger --system, or take fewer"
             )
 
     @property
@@ -119,9 +119,9 @@ class Deployment:
     @cached_property
     def product(self) -> str:
         """Format of the layers' products."""
-        found = self.format
-        runs = matmul_format(found.product).compute in self.device.matrix_types
-        return found.product if runs or not found.widened else found.widened
+        storage = self.format
+        runs = matmul_format(storage.product).compute in self.device.matrix_types
+        return storage.product if runs or not storage.widened else storage.widened
 
     @property
     def dtype(self) -> str:
@@ -132,8 +132,8 @@ class Deployment:
     def dispatch_width(self) -> float:
         """Bytes of a row on its way to experts over those of its activations: dispatchers send the
         operands of narrow products (DeepEP, use_fp8)."""
-        sent = matmul_format(self.product).compute if self.product in _NARROW else self.dtype
-        return float(element(sent).bytes / element(self.dtype).bytes)
+        dtype = matmul_format(self.product).compute if self.product in _NARROW else self.dtype
+        return float(element(dtype).bytes / element(self.dtype).bytes)
 
     @property
     def cache_type(self) -> str:

@@ -50,15 +50,15 @@ def pools(prefill: Steps, decode: Steps, isl: int, osl: int) -> Pools:
     prompt = float(prefill.prefill(np.array([1]), np.array([isl])).total[0])
     resident = max(fitting_batch(decode.of, isl + osl // 2), 1)
     group = resident / decode.of.pipeline  # stages work at the same time
-    one = (np.array([group]), np.array([float(isl)]), np.array([float(osl)]))
-    step = float(decoding(decode, *one).total[0])
-    sent = predict_collective(
+    sizes = (np.array([group]), np.array([float(isl)]), np.array([float(osl)]))
+    step = float(decoding(decode, *sizes).total[0])
+    transfer = predict_collective(
         Collective("send-receive", round(token_bytes(decode.of) * isl), 2, 1), decode.of.fabric
     )
-    moved = float(sent.seconds[0])
-    made = 1.0 / max(prompt / prefill.of.pipeline, moved)
-    used = resident / (osl * step)
-    share = used / (made + used)
-    rate = share * made
+    transfer_s = float(transfer.seconds[0])
+    prefill_rate = 1.0 / max(prompt / prefill.of.pipeline, transfer_s)
+    decode_rate = resident / (osl * step)
+    share = decode_rate / (prefill_rate + decode_rate)
+    rate = share * prefill_rate
     devices = share * prefill.of.devices + (1.0 - share) * decode.of.devices
-    return Pools(share, prompt, step, resident, moved, rate, rate * osl / devices)
+    return Pools(share, prompt, step, resident, transfer_s, rate, rate * osl / devices)

@@ -170,8 +170,8 @@ class Engine:
         """Seconds that the device waits for the host in a step of `sequences`; `shared` by several
         devices."""
         host = self.host
-        more = host.sharing_us if shared else 0.0
-        return (host.step_us + more + host.sequence_us * sequences) * _MICRO
+        sharing = host.sharing_us if shared else 0.0
+        return (host.step_us + sharing + host.sequence_us * sequences) * _MICRO
 
     def client_seconds(self, clients: Any) -> Any:
         """Minimum seconds of a step whose tokens are streamed to `clients`."""
@@ -187,20 +187,20 @@ class Engine:
 
     def having(self, values: Mapping[str, float]) -> Engine:
         """A copy with other numbers, by dotted names."""
-        found = self
+        engine = self
         for name, value in values.items():
             part, _, key = name.partition(".")
-            found = replace(found, **{part: replace(getattr(found, part), **{key: value})})
-        return found
+            engine = replace(engine, **{part: replace(getattr(engine, part), **{key: value})})
+        return engine
 
     def overlapping(self) -> Engine:
         """The engine with exchanges with experts beside computing. Raises `ProblemError` where it
         has no such option."""
         if self.batching.overlap == "never":
-            others = [one.name for one in engines().values() if one.batching.overlap != "never"]
+            names = [e.name for e in engines().values() if e.batching.overlap != "never"]
             raise ProblemError(
                 f"{self.name} runs no two halves of a step in turn; drop --overlap, or take "
-                f"{', '.join(others)}"
+                f"{', '.join(names)}"
             )
         return replace(self, batching=replace(self.batching, overlap="always"))
 
@@ -215,44 +215,44 @@ def load(name: str) -> Engine:
 
     Raises `UnknownName` with the nearest names.
     """
-    wanted = normalise(name)
-    for one in every():
-        if wanted in _spellings(one):
-            return one
+    slug = normalise(name)
+    for engine in every():
+        if slug in _spellings(engine):
+            return engine
     raise UnknownName("engine", name, names())
 
 
 def names() -> list[str]:
     """Every engine that `load` knows, without aliases."""
-    return list(dict.fromkeys(one.name for one in every()))
+    return list(dict.fromkeys(engine.name for engine in every()))
 
 
 def every() -> Iterator[Engine]:
     """Every engine in the order in which `load` searches; the first of a name is used."""
-    yield from _others(tuple(plugins.files(plugins.folders(GROUP))))
+    yield from _extra_engines(tuple(plugins.files(plugins.folders(GROUP))))
     yield from engines().values()
-    yield from _others(tuple(plugins.files(plugins.packages(GROUP))))
+    yield from _extra_engines(tuple(plugins.files(plugins.packages(GROUP))))
 
 
 def released(name: str, version: str) -> Engine:
     """The engine of a release: versions before `until` use this entry, later ones `after`."""
-    found = load(name)
+    engine = load(name)
     while version:
-        older = next((one for one in engines().values() if one.after == found.name), None)
+        older = next((e for e in engines().values() if e.after == engine.name), None)
         if older is None or _order(version) >= _order(older.until):
             break
-        found = older
-    return found
+        engine = older
+    return engine
 
 
 @lru_cache(maxsize=1)
 def engines() -> Mapping[str, Engine]:
     """The shipped engines, by name."""
-    return {one.name: one for one in map(read, plugins.files([FOLDER]))}
+    return {engine.name: engine for engine in map(read, plugins.files([FOLDER]))}
 
 
 @lru_cache(maxsize=8)
-def _others(paths: tuple[Path, ...]) -> Sequence[Engine]:
+def _extra_engines(paths: tuple[Path, ...]) -> Sequence[Engine]:
     """The engines of other files; a broken file is skipped with a warning."""
     return tuple(plugins.readable(paths, read))
 
@@ -262,29 +262,29 @@ def read(path: Path) -> Engine:
     try:
         document = dict(yamltable.read(path))
         name = document.pop("engine")
-        found: Engine = made(Engine, document, {"name": name})
+        engine: Engine = made(Engine, document, {"name": name})
     except KeyError:
         raise SpecError(f"{path}: engine: the key is missing; add it") from None
     except (OSError, ValueError) as error:
         raise SpecError(f"{path}: {error}") from None
     except Misfit as misfit:
         raise SpecError(f"{path}: {misfit}") from None
-    return found
+    return engine
 
 
-def _spellings(one: Engine) -> Iterator[str]:
-    return (normalise(name) for name in (one.name, *one.aliases))
+def _spellings(engine: Engine) -> Iterator[str]:
+    return (normalise(name) for name in (engine.name, *engine.aliases))
 
 
 def _order(version: str) -> tuple[int, ...]:
     """A version's leading numbers: 0.5.1.post1 and an image's tag, sglang:v0.5.1-cu130, give
     (0, 5, 1)."""
-    found = []
+    numbers = []
     for part in version.rpartition(":")[2].lstrip("vV").split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]
         if not digits:
             break
-        found.append(int(digits))
+        numbers.append(int(digits))
         if digits != part:
             break
-    return tuple(found)
+    return tuple(numbers)

@@ -59,54 +59,54 @@ class Exchange:
 
 def kernels(of: Deployment, tokens: int) -> Iterator[Kernel]:
     """Kernels of embedding, layers and head over `tokens` tokens, without attention."""
-    for segment in expand(_run_as(of), of.setting(tokens)):
+    for segment in expand(_engine_network(of), of.setting(tokens)):
         graph = segment.forward.graph
-        left = touches.reuses(graph, [0.0] * len(graph.nodes), of.device, again=False)
+        reuses = touches.reuses(graph, [0.0] * len(graph.nodes), of.device, again=False)
         sums = _sums(segment) if of.engine.residual_norm else frozenset()
-        for node, kind, found in zip(graph.nodes, segment.forward.kinds, left, strict=True):
+        for node, kind, reuse in zip(graph.nodes, segment.forward.kinds, reuses, strict=True):
             if kind == "attention" or node.name in sums:
                 continue
-            made = _run(of, segment, node, kind)
+            variant = _run(of, segment, node, kind)
             yield Kernel(
-                node.name, segment.name, kind, segment.repeat * node.repeat, ask(made, {}, found)
+                node.name, segment.name, kind, segment.repeat * node.repeat, ask(variant, {}, reuse)
             )
         yield from _writes(of, segment, tokens)
 
 
 def exchanges(of: Deployment, tokens: int) -> Iterator[Exchange]:
     """Exchanges of a step."""
-    for segment in expand(_run_as(of), of.setting(tokens)):
-        for one in segment.forward.exchanges:
-            yield Exchange(one, segment.repeat)
+    for segment in expand(_engine_network(of), of.setting(tokens)):
+        for exchange in segment.forward.exchanges:
+            yield Exchange(exchange, segment.repeat)
 
 
 def absorbed(of: Deployment, latent: Latent, heads: int, tokens: int) -> tuple[Matmul, Matmul]:
     """The two products that replace the product of keys and values in decoding."""
-    into = Matmul(tokens, latent.kv_rank, latent.nope, heads, of.dtype)
-    return into, Matmul(tokens, latent.value, latent.kv_rank, heads, of.dtype)
+    query = Matmul(tokens, latent.kv_rank, latent.nope, heads, of.dtype)
+    return query, Matmul(tokens, latent.value, latent.kv_rank, heads, of.dtype)
 
 
-def _run_as(of: Deployment) -> Network:
+def _engine_network(setup: Deployment) -> Network:
     """The network as its engine runs it."""
-    stack = of.setting(1).stack
-    return _merged(of.network, stack.fused_shared_experts and of.expert == 1)
+    stack = setup.setting(1).stack
+    return _grouped_network(setup.network, stack.fused_shared_experts and setup.expert == 1)
 
 
 @lru_cache(maxsize=64)
-def _merged(network: Network, fused: bool) -> Network:
+def _grouped_network(network: Network, fused: bool) -> Network:
     """The network with equal layers grouped, and shared experts `fused` with the others.
 
     A step's time is a sum, so the order of layers does not matter.
     """
     kinds: dict[Block, int] = {}
     for block in network.blocks:
-        alike = replace(block, repeat=1, mlp=_fused(block.mlp) if fused else block.mlp)
-        kinds[alike] = kinds.get(alike, 0) + block.repeat
+        kind = replace(block, repeat=1, mlp=_fused_mlp(block.mlp) if fused else block.mlp)
+        kinds[kind] = kinds.get(kind, 0) + block.repeat
     blocks = tuple(replace(block, repeat=repeat) for block, repeat in kinds.items())
     return replace(network, blocks=blocks, positions=0)
 
 
-def _fused(mlp: Mlp) -> Mlp:
+def _fused_mlp(mlp: Mlp) -> Mlp:
     """Shared experts as experts that every token chooses."""
     count, rest = divmod(mlp.shared_inner, mlp.inner)
     if not mlp.experts or not count or rest or mlp.shared_gate:
@@ -118,55 +118,55 @@ def _fused(mlp: Mlp) -> Mlp:
 
 def _sums(segment: Segment) -> frozenset[str]:
     """Norms that share a kernel with a residual sum, of this layer or of the layer before."""
-    made = {
+    sums = {
         tensor
         for node in segment.forward.graph.nodes
         if node.name.startswith("residual")
         for edge in node.writes
         for tensor in edge.tensors
     }
-    found = (
+    norms = (
         node.name
         for node, kind in zip(segment.forward.graph.nodes, segment.forward.kinds, strict=True)
         if kind == "norm"
-        and any(name in made or name == "x" for edge in node.reads for name in edge.tensors)
+        and any(name in sums or name == "x" for edge in node.reads for name in edge.tensors)
     )
-    return frozenset(found) if segment.block else frozenset()
+    return frozenset(norms) if segment.block else frozenset()
 
 
-def _run(of: Deployment, segment: Segment, node: Node, kind: str) -> Node:
+def _run(setup: Deployment, segment: Segment, node: Node, kind: str) -> Node:
     """The node with the engine's changes."""
     problem = node.problem
-    joins = of.engine.residual_norm and segment.block and node.name.startswith("residual")
+    joins = setup.engine.residual_norm and segment.block and node.name.startswith("residual")
     if joins and isinstance(problem, Rowwise):  # reads both, writes the sum and its norm
         return replace(node, problem=replace(problem, outputs=2))
-    if isinstance(problem, Matmul) and node.name in _narrow(of, segment):
-        named = of.engine.kernels.weight_only if is_widened(of.product) else ""
-        product = replace(problem, dtype=of.product)
-        return replace(node, problem=product, implementation=named or None)
+    if isinstance(problem, Matmul) and node.name in _narrow_products(setup, segment):
+        kernel = setup.engine.kernels.weight_only if is_widened(setup.product) else ""
+        product = replace(problem, dtype=setup.product)
+        return replace(node, problem=product, implementation=kernel or None)
     return node
 
 
-def _narrow(of: Deployment, segment: Segment) -> frozenset[str]:
+def _narrow_products(setup: Deployment, segment: Segment) -> frozenset[str]:
     """Products of a layer whose weights the format stores."""
-    if of.format.wide or not segment.block:
+    if setup.format.wide or not segment.block:
         return frozenset()
     return frozenset(
         weight.name.removesuffix(".weight")
         for weight in segment.weights
-        if narrowed(weight, of.network, experts_only=of.format.experts_only)
+        if narrowed(weight, setup.network, experts_only=setup.format.experts_only)
     )
 
 
-def _writes(of: Deployment, segment: Segment, tokens: int) -> Iterator[Kernel]:
+def _writes(setup: Deployment, segment: Segment, tokens: int) -> Iterator[Kernel]:
     """The write of the step's keys and values to the cache, if it is a kernel of its own."""
-    if of.engine.cache_write or not segment.block:
+    if setup.engine.cache_write or not segment.block:
         return
     for node, kind in zip(segment.forward.graph.nodes, segment.forward.kinds, strict=True):
         if kind == "attention":
             sizes = node.problem.sizes()
             cols = int(sizes["g"] * (sizes["d"] + sizes["e"]))
-            problem = Rowwise("pointwise", tokens, cols, of.dtype)
+            problem = Rowwise("pointwise", tokens, cols, setup.dtype)
             name = f"{node.name} cache write"
-            asked = Ask(name, problem, "auto", None, (), {})
-            yield Kernel(name, segment.name, "pointwise", segment.repeat, asked)
+            question = Ask(name, problem, "auto", None, (), {})
+            yield Kernel(name, segment.name, "pointwise", segment.repeat, question)

@@ -18,7 +18,7 @@ _TILES = (*range(64, 1025, 64), *range(1280, 4097, 256))
 KNOTS = np.unique(
     [
         *(int(2**power * part) for power in range(24) for part in (1.0, 1.5)),
-        *(rows + more for rows in _TILES for more in (0, 1)),
+        *(rows + excess for rows in _TILES for excess in (0, 1)),
     ]
 )
 """1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 65, 96, 128, 129 ... 12 million."""
@@ -29,7 +29,7 @@ def around(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Knots below and above each value, and the weight of the one above, 0 to 1."""
     values = np.clip(np.asarray(values, dtype=float), knots[0], knots[-1])
-    above = np.searchsorted(knots, values)
-    below = np.where(knots[above] == values, above, above - 1)
-    low, high = knots[below], knots[above]
+    upper = np.searchsorted(knots, values)
+    lower = np.where(knots[upper] == values, upper, upper - 1)
+    low, high = knots[lower], knots[upper]
     return low, high, np.where(high > low, (values - low) / np.maximum(high - low, 1), 0.0)

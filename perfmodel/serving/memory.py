@@ -71,14 +71,14 @@ class Memory:
     @property
     def cache_bytes(self) -> float:
         """Room for the KV cache; 0 where the weights do not fit."""
-        taken = self.weights_bytes + self.reserve_bytes
+        usage = self.weights_bytes + self.reserve_bytes
         if self.of_free:
-            return max(self.share * (self.total_bytes - taken), 0.0)
-        return max(self.share * self.total_bytes - taken, 0.0)
+            return max(self.share * (self.total_bytes - usage), 0.0)
+        return max(self.share * self.total_bytes - usage, 0.0)
 
     def terms(self) -> Mapping[str, float]:
         """Bytes by use; they add up to the whole memory."""
-        known = {
+        terms = {
             "weights": self.weights_bytes,
             "context": self.context_bytes,
             "exchange buffers": self.buffers_bytes,
@@ -86,14 +86,14 @@ class Memory:
             "activations": self.activations_bytes,
             "cache room": self.cache_bytes,
         }
-        return known | {"left alone": self.total_bytes - sum(known.values())}
+        return terms | {"left alone": self.total_bytes - sum(terms.values())}
 
 
 def memory(of: Deployment, *, share: float | None = None, reserve: float | None = None) -> Memory:
     """The memory of a device; `reserve` replaces the reserve, in bytes."""
     cache = of.engine.cache
     captured = of.engine.prefill != of.setting(1).stack.host or of.setting(1).stack.host == "graph"
-    said = (
+    reserves = (
         (CONTEXT_BYTES, BUFFERS_BYTES if of.tensor * of.pipeline * of.expert > 1 else 0.0,
          GRAPHS_BYTES if captured else 0.0, activation_bytes(of))
         if reserve is None
@@ -104,7 +104,7 @@ def memory(of: Deployment, *, share: float | None = None, reserve: float | None 
         cache.share if share is None else share,
         cache.of == "free",
         weight_bytes(of),
-        *said,
+        *reserves,
     )
 
 
@@ -129,9 +129,9 @@ def activation_bytes(of: Deployment) -> float:
     network, batching = of.network, of.engine.batching
     tokens = min(batching.tokens, 16384)
     inner = max(block.mlp.inner * max(block.mlp.chosen, 1) for block in network.blocks)
-    wide = 2 * network.hidden + 3 * inner / of.tensor
+    width = 2 * network.hidden + 3 * inner / of.tensor
     logits = 4.0 * min(batching.sequences, 256) * network.vocabulary / of.tensor
-    return 2.0 * tokens * wide + logits
+    return 2.0 * tokens * width + logits
 
 
 def sequence_bytes(of: Deployment, tokens: int, *, shared: int = 0) -> float:
@@ -141,7 +141,7 @@ def sequence_bytes(of: Deployment, tokens: int, *, shared: int = 0) -> float:
     return stage * sum(
         block.repeat
         * _kept_bytes(of, block.attention)
-        * (_kept(of, block.attention, tokens) - _kept(of, block.attention, shared, whole=True))
+        * (_span(of, block.attention, tokens) - _span(of, block.attention, shared, prefix=True))
         for block in of.network.blocks
     )
 
@@ -161,21 +161,21 @@ def element_bytes(of: Deployment, kind: SelfAttention) -> float:
     return type_.bytes + (_SCALES_BITS / 8 / kind.score_width if scaled else 0.0)
 
 
-def _kept_bytes(of: Deployment, kind: SelfAttention) -> float:
+def _kept_bytes(setup: Deployment, kind: SelfAttention) -> float:
     """Bytes of a token and layer on one device. With more devices than heads, heads are
     replicated."""
     if kind.latent is not None:
-        return cached_elements(kind) * element_bytes(of, kind)
-    heads = max(kind.kv_heads // of.tensor, 1)
-    return heads * (kind.score_width + kind.value_width) * element_bytes(of, kind)
+        return cached_elements(kind) * element_bytes(setup, kind)
+    heads = max(kind.kv_heads // setup.tensor, 1)
+    return heads * (kind.score_width + kind.value_width) * element_bytes(setup, kind)
 
 
-def _kept(of: Deployment, kind: SelfAttention, tokens: int, *, whole: bool = False) -> int:
-    """Tokens that a layer keeps, in blocks: rounded up, or down for a shared prefix (`whole`)."""
-    block = of.engine.cache.block
+def _span(setup: Deployment, kind: SelfAttention, tokens: int, *, prefix: bool = False) -> int:
+    """Tokens that a layer keeps, in blocks: rounded up, or down for a shared prefix (`prefix`)."""
+    block = setup.engine.cache.block
     reach = kind.window or kind.chunk or tokens
-    held = min(tokens, reach)
-    return (held // block if whole else -(-held // block)) * block
+    count = min(tokens, reach)
+    return (count // block if prefix else -(-count // block)) * block
 
 
 def fitting_batch(
@@ -184,18 +184,18 @@ def fitting_batch(
     """Sequences of `tokens` tokens that fit, at most the engine's limit; 0 where the weights do not
     fit."""
     has = has or memory(of)
-    each = sequence_bytes(of, tokens, shared=shared)
-    once = sequence_bytes(of, shared) if shared else 0.0
-    if has.cache_bytes < once + each:
+    sequence = sequence_bytes(of, tokens, shared=shared)
+    prefix = sequence_bytes(of, shared) if shared else 0.0
+    if has.cache_bytes < prefix + sequence:
         return 0
-    return min(math.floor((has.cache_bytes - once) / each), of.engine.batching.sequences)
+    return min(math.floor((has.cache_bytes - prefix) / sequence), of.engine.batching.sequences)
 
 
 def fitting_context(of: Deployment, batch: int, *, has: Memory | None = None) -> int:
     """Tokens of each of `batch` sequences that fit, at most the network's positions."""
     has = has or memory(of)
-    most = of.network.positions or _LONGEST
-    low, high = 0, most
+    limit = of.network.positions or _LONGEST
+    low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2
         if batch * sequence_bytes(of, middle) <= has.cache_bytes:
@@ -207,11 +207,11 @@ def fitting_context(of: Deployment, batch: int, *, has: Memory | None = None) ->
 
 def check_weights(of: Deployment) -> None:
     """Raises `ProblemError` where weights and reserve leave no room for a cache."""
-    has = memory(of)
-    if has.cache_bytes <= 0.0:
+    room = memory(of)
+    if room.cache_bytes <= 0.0:
         raise ProblemError(
-            f"{of.network.name} in {of.weights} takes {binary(has.weights_bytes)} of the "
-            f"{binary(has.total_bytes)} of {of.device.slug}, and nothing is left for its cache; "
+            f"{of.network.name} in {of.weights} takes {binary(room.weights_bytes)} of the "
+            f"{binary(room.total_bytes)} of {of.device.slug}, and nothing is left for its cache; "
             f"give {more(of)}a smaller format"
         )
 

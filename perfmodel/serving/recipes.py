@@ -50,11 +50,11 @@ class Recipe:
 
     def polled(self, engine: Engine, clients: float) -> Engine:
         """The engine with these settings under a number of clients."""
-        reached = [least for least in self.polls if clients >= least]
+        limits = [limit for limit in self.polls if clients >= limit]
         batching = replace(
             engine.batching,
             tokens=self.tokens or engine.batching.tokens,
-            poll=self.polls[max(reached)] if reached else engine.batching.poll,
+            poll=self.polls[max(limits)] if limits else engine.batching.poll,
             gather=self.gather or engine.batching.gather,
         )
         return replace(engine, batching=batching)

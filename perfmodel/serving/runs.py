@@ -93,9 +93,9 @@ class Asked:
 
 def asked(row: Row) -> Asked:
     """What a row asks for. Raises `ProblemError` and `UnknownName` for missing or unknown cells."""
-    for flag, missing in _MISSING.items():
+    for flag, reason in _MISSING.items():
         if flag in str(row.get("flag") or ""):
-            raise ProblemError(f"{flag}: {missing}")
+            raise ProblemError(f"{flag}: {reason}")
     cells = Cells(row)
     load, metric = str(row["load"]), str(row["metric"])
     if load not in SIZES:
@@ -122,28 +122,28 @@ def asked(row: Row) -> Asked:
 
 def _statistic(cells: Cells, recipe: Recipe) -> str:
     """The statistic of first tokens. Raises `UnknownName`."""
-    found = recipe.statistic if cells.missing("statistic") else str(cells.row["statistic"])
-    if found not in STATISTICS:
-        raise UnknownName("statistic", found, STATISTICS)
-    return found
+    name = recipe.statistic if cells.missing("statistic") else str(cells.row["statistic"])
+    if name not in STATISTICS:
+        raise UnknownName("statistic", name, STATISTICS)
+    return name
 
 
 def _vary(cells: Cells) -> float:
     """How much output lengths vary, from the column or the notes."""
     if not cells.missing("vary"):
         return float(cells.row["vary"])
-    drawn = _LENGTHS.search(str(cells.row.get("notes") or ""))
-    if drawn is None:
+    match = _LENGTHS.search(str(cells.row.get("notes") or ""))
+    if match is None:
         return 0.0
-    low, high = float(drawn[1]), float(drawn[2])
+    low, high = float(match[1]), float(match[2])
     return 2.0 * (high - low) / (high + low)
 
 
 def _deployment(cells: Cells, device: Device, engine: Engine, recipe: Recipe) -> Deployment:
-    network, assumed = _network(tuple((name, cells.row.get(name)) for name in _SIZES))
-    cells.assumed += assumed
-    released = network.weights or "bf16"
-    weights = str(cells.usual("weights_dtype", released, _UNSAID))
+    network, notes = _network(tuple((name, cells.row.get(name)) for name in _SIZES))
+    cells.assumed += notes
+    default = network.weights or "bf16"
+    weights = str(cells.usual("weights_dtype", default, _UNSAID))
     if weights == "fp8" and network.family in _BLOCKS:
         weights = "fp8-block"
         cells.assumed.append(f"weights_dtype fp8-block (fp8 of {network.name}'s checkpoint)")
@@ -178,11 +178,11 @@ def _engine(row: Row) -> Engine:
         )
     version = "" if cells.missing("engine_version") else str(row["engine_version"])
     early = "llm-inference-bench" in str(row.get("source") or "")  # of the summer of 2024
-    found = released(str(row["engine"]), version or ("0.5" if early else ""))
+    engine = released(str(row["engine"]), version or ("0.5" if early else ""))
     chunk = _CHUNK.search(str(row.get("notes") or ""))
     if chunk is None:
-        return found
-    return replace(found, batching=replace(found.batching, tokens=int(chunk[1]), chunked=True))
+        return engine
+    return replace(engine, batching=replace(engine.batching, tokens=int(chunk[1]), chunked=True))
 
 
 @lru_cache(maxsize=256)
@@ -201,10 +201,10 @@ class Answers:
 
     def steps(self, of: Deployment) -> Steps:
         """The steps of a deployment."""
-        bare = replace(of, engine=_bare(of.engine))
-        if bare.key not in self._steps:
-            self._steps[bare.key] = Steps(bare)
-        return self._steps[bare.key].under(of.engine)
+        base = replace(of, engine=_kernel_engine(of.engine))
+        if base.key not in self._steps:
+            self._steps[base.key] = Steps(base)
+        return self._steps[base.key].under(of.engine)
 
     def values(self, rows: Sequence[Asked]) -> list[Value | str]:
         """The metric of each row, or the reason why there is none."""
@@ -215,19 +215,19 @@ class Answers:
         groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for i, row in enumerate(rows):
             groups[(row.deployment.key, row.load)].append(i)
-        found: dict[int, Served | str] = {}
+        loads: dict[int, Served | str] = {}
         for members in groups.values():
-            found.update(zip(members, self._group([rows[i] for i in members]), strict=True))
-        return [found[i] for i in range(len(rows))]
+            loads.update(zip(members, self._group([rows[i] for i in members]), strict=True))
+        return [loads[i] for i in range(len(rows))]
 
     @staticmethod
-    def _value(row: Asked, found: Served | str) -> Value | str:
+    def _value(row: Asked, load: Served | str) -> Value | str:
         """The row's metric of its load."""
         if row.metric == MEMORY:
             return _memory(row)
-        if isinstance(found, str):
-            return found
-        value = found.metric(row.metric)
+        if isinstance(load, str):
+            return load
+        value = load.metric(row.metric)
         rate = row.metric.endswith("_per_s")
         return value.times(1.0 / row.deployment.devices) if rate and row.per_device else value
 
@@ -251,22 +251,22 @@ class Answers:
         except PerfmodelError as error:
             if len(rows) == 1:
                 return [str(error)]
-            return [found for row in rows for found in self._group([row])]
+            return [answer for row in rows for answer in self._group([row])]
 
 
-def _bare(engine: Engine) -> Engine:
+def _kernel_engine(engine: Engine) -> Engine:
     """The parts of an engine that kernels and exchanges depend on."""
-    plain = Engine(engine.name, "", "", engine.stack, "")
+    base = Engine(engine.name, "", "", engine.stack, "")
     kernels = replace(engine.kernels, reread=0.0)
     return replace(
-        plain, residual_norm=engine.residual_norm, cache_write=engine.cache_write,
+        base, residual_norm=engine.residual_norm, cache_write=engine.cache_write,
         all_reduce=engine.all_reduce, kernels=kernels,
     )  # fmt: skip
 
 
 def _memory(row: Asked) -> Value:
     """Gigabytes of all memory in use on a device."""
-    has = memory(row.deployment)
+    room = memory(row.deployment)
     cache = row.size * sequence_bytes(row.deployment, row.isl + row.osl)
-    total = (has.weights_bytes + has.reserve_bytes + cache) / _GIGA
+    total = (room.weights_bytes + room.reserve_bytes + cache) / _GIGA
     return Value(total, total, total)

@@ -18,17 +18,17 @@ PATH = Path(__file__).with_name("engine.schema.json")
 
 def text() -> str:
     """The schema, as in the committed file."""
-    found = object_of(Engine, without=("name",))
-    found["properties"] = {
+    schema = object_of(Engine, without=("name",))
+    schema["properties"] = {
         "engine": {"type": "string", "description": "What the engine is called."},
-        **found["properties"],
+        **schema["properties"],
     }
-    found["required"] = ["engine", *found["required"]]
+    schema["required"] = ["engine", *schema["required"]]
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What an engine does with a network",
     }
-    return json.dumps({**head, **found}, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps({**head, **schema}, indent=1, ensure_ascii=False) + "\n"
 
 
 def write() -> None:

@@ -113,16 +113,16 @@ class Served:
         first, later = (times.range(self.place) for times in (self.load.prompt, self.load.token))
         decode = (self.osl - 1) * tpot
         if name == "ttft_ms":
-            shown = self.load.quantiles.get(self.statistic, self.load.ttft)
-            return self._ranged(name, float(shown[self.place]) * _MILLI, first)
+            ttfts = self.load.quantiles.get(self.statistic, self.load.ttft)
+            return self._value(name, float(ttfts[self.place]) * _MILLI, first)
         if name == "tpot_ms":
-            return self._ranged(name, tpot * _MILLI, later)
+            return self._value(name, tpot * _MILLI, later)
         ends = tuple(
             (ttft * a + decode * b) / (ttft + decode) for a, b in zip(first, later, strict=True)
         )
         if name == "e2e_ms":
-            return self._ranged(name, float(self.load.seconds[self.place]) * _MILLI, ends)
-        seconds = self._ranged(name, 1.0, ends)
+            return self._value(name, float(self.load.seconds[self.place]) * _MILLI, ends)
+        seconds = self._value(name, 1.0, ends)
         return seconds.inverse.times(self._rate(name) * self.of.data * self.groups)
 
     def _rate(self, name: str) -> float:
@@ -130,14 +130,14 @@ class Served:
         load, i = self.load, self.place
         if name == "input_tokens_per_s" and self.kind == "static batch":
             return float(load.resident[i]) * self.isl / float(load.ttft[i])
-        alone = self.of.engine.batching.sequences == 1 and self.kind == "static batch"
-        if alone and name == "output_tokens_per_s":
+        single = self.of.engine.batching.sequences == 1 and self.kind == "static batch"
+        if single and name == "output_tokens_per_s":
             return 1.0 / float(load.tpot[i])
-        made = 0 if name == "input_tokens_per_s" else self.osl
-        read = 0 if name == "output_tokens_per_s" else self.isl
-        return float(load.requests_per_s[i]) * (made + read)
+        outputs = 0 if name == "input_tokens_per_s" else self.osl
+        inputs = 0 if name == "output_tokens_per_s" else self.isl
+        return float(load.requests_per_s[i]) * (outputs + inputs)
 
-    def _ranged(self, name: str, value: float, ends: Sequence[float]) -> Value:
+    def _value(self, name: str, value: float, ends: Sequence[float]) -> Value:
         group = group_of(name, fitted=bool(self.of.engine.fitted))
         low, high = self.spread.around(group, value, value * ends[0], value * ends[1])
         return Value(value, low, high)
@@ -145,39 +145,39 @@ class Served:
     @property
     def limiter(self) -> str:
         """The class of operations that takes most of the time between tokens."""
-        found = self.load.token.by_kind(self.place)
-        return max(found, key=lambda kind: found[kind])
+        seconds = self.load.token.by_kind(self.place)
+        return max(seconds, key=lambda kind: seconds[kind])
 
     def terms(self) -> Mapping[str, Mapping[str, float]]:
         """Microseconds by operation of the first token's step and of a further token's step."""
         return {"prompt": self._terms(self.load.prompt), "token": self._terms(self.load.token)}
 
     def _terms(self, times: Times) -> dict[str, float]:
-        found: dict[str, float] = {}
+        terms: dict[str, float] = {}
         for line, row in zip(times.lines, times.seconds, strict=True):
-            found[line.name] = found.get(line.name, 0.0) + float(row[self.place]) * _MICRO
-        return found
+            terms[line.name] = terms.get(line.name, 0.0) + float(row[self.place]) * _MICRO
+        return terms
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: the unit in every name that needs one."""
-        of = self.of
-        ranged = {
+        deployment = self.of
+        metrics = {
             name: dict(zip(("", "low_", "high_"), self.metric(name), strict=True))
             for name in METRICS[:4]
         }
-        output = ranged["output_tokens_per_s"][""]
+        output = metrics["output_tokens_per_s"][""]
         return {
-            "network": of.network.name,
-            "device": of.device.slug,
-            "engine": of.engine.name,
-            "weights": of.weights,
-            "cache": of.cache_type,
-            "devices": of.devices,
-            "tensor": of.tensor,
-            "pipeline": of.pipeline,
-            "expert": of.expert,
-            "data": of.data,
-            "overlap": of.overlaps,
+            "network": deployment.network.name,
+            "device": deployment.device.slug,
+            "engine": deployment.engine.name,
+            "weights": deployment.weights,
+            "cache": deployment.cache_type,
+            "devices": deployment.devices,
+            "tensor": deployment.tensor,
+            "pipeline": deployment.pipeline,
+            "expert": deployment.expert,
+            "data": deployment.data,
+            "overlap": deployment.overlaps,
             "load": self.kind,
             "size": self.size,
             "isl": self.isl,
@@ -185,8 +185,8 @@ class Served:
             "cached": self.cached,
             "statistic": self.statistic,
             "resident": self.resident,
-            **{f"{end}{name}": v for name, ends in ranged.items() for end, v in ends.items()},
-            "output_tokens_per_s_per_device": output / of.devices,
+            **{f"{end}{name}": v for name, ends in metrics.items() for end, v in ends.items()},
+            "output_tokens_per_s_per_device": output / deployment.devices,
             "requests_per_s": self.requests_per_s,
             "limiter": self.limiter,
             "known": dict(self.known),
@@ -214,35 +214,35 @@ def serve(
     Raises `UnknownName` for another kind of load or statistic, `ProblemError` for a load that does
     not fit or cannot be served.
     """
-    asked = np.atleast_1d(np.asarray(sizes, dtype=float))
-    _check(kind, statistic, asked, {"isl": isl, "osl": osl}, vary)
-    each = asked / steps.of.data if kind == "rate" else np.ceil(asked / steps.of.data)
-    groups = _groups(steps.of, kind, each)
-    of = Requests(
-        np.asarray(isl, float), np.asarray(osl, float), _cached(isl, cached), vary, groups
+    totals = np.atleast_1d(np.asarray(sizes, dtype=float))
+    _check(kind, statistic, totals, {"isl": isl, "osl": osl}, vary)
+    loads = totals / steps.of.data if kind == "rate" else np.ceil(totals / steps.of.data)
+    groups = _groups(steps.of, kind, loads)
+    requests = Requests(
+        np.asarray(isl, float), np.asarray(osl, float), _cached_tokens(isl, cached), vary, groups
     )  # fmt: skip
-    load = _LOADED[kind](steps, each / groups, of)
+    load = _LOADED[kind](steps, loads / groups, requests)
     return [
         Served(
             steps.of, kind, float(size), load, i, float(groups[i]), spread or default(), statistic
         )
-        for i, size in enumerate(asked)
+        for i, size in enumerate(totals)
     ]
 
 
 def _check(
     kind: str,
     statistic: str,
-    asked: np.ndarray,
+    sizes: np.ndarray,
     lengths: Mapping[str, int | np.ndarray],
     vary: float | np.ndarray,
 ) -> None:
     """Raise `UnknownName` and `ProblemError` for what is no load."""
-    for what, name, known in (("load", kind, LOADS), ("statistic", statistic, STATISTICS)):
-        if name not in known:
-            raise UnknownName(what, name, known)
-    if kind != "full" and not np.all(asked > 0):
-        raise ProblemError(f"{kind} {asked.min():g}: give a number above 0")
+    for label, name, names in (("load", kind, LOADS), ("statistic", statistic, STATISTICS)):
+        if name not in names:
+            raise UnknownName(label, name, names)
+    if kind != "full" and not np.all(sizes > 0):
+        raise ProblemError(f"{kind} {sizes.min():g}: give a number above 0")
     for name, value in lengths.items():
         if np.min(value) < 1:
             raise ProblemError(f"{name} is {np.min(value)}; it is 1 or more")
@@ -250,7 +250,7 @@ def _check(
         raise ProblemError(f"vary is {np.max(vary):g}; lengths vary by 0 to 2 of their mean")
 
 
-def _cached(isl: int | np.ndarray, cached: float | np.ndarray) -> np.ndarray:
+def _cached_tokens(isl: int | np.ndarray, cached: float | np.ndarray) -> np.ndarray:
     """Cached tokens of each prompt: at least one token is computed."""
     tokens, part = np.asarray(isl, float), np.asarray(cached, float)
     if not np.all((part >= 0.0) & (part <= tokens)):
@@ -265,16 +265,16 @@ _LOADED: Mapping[str, Callable[[Steps, np.ndarray, Requests], Load]] = {
     "static batch": requests.static,
     "concurrency": requests.closed,
     "rate": requests.open_loop,
-    "full": lambda steps, _size, of: requests.full(steps, of),
+    "full": lambda steps, _size, asks: requests.full(steps, asks),
 }
 """What predicts each kind of load."""
 
 
-def _groups(of: Deployment, kind: str, each: np.ndarray) -> np.ndarray:
+def _groups(setup: Deployment, kind: str, loads: np.ndarray) -> np.ndarray:
     """Groups of the requests of each copy: as many as pipeline stages, but of one request or
     more."""
-    if not of.engine.batching.piped:
-        return np.ones_like(each)
+    if not setup.engine.batching.piped:
+        return np.ones_like(loads)
     if kind in ("rate", "full"):
-        return np.full_like(each, of.pipeline)
-    return np.asarray(np.minimum(each, of.pipeline))
+        return np.full_like(loads, setup.pipeline)
+    return np.asarray(np.minimum(loads, setup.pipeline))

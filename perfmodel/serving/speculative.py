@@ -68,11 +68,11 @@ def speculate(
     """The gain of a draft for `batch` sequences with `past` tokens cached."""
     tokens = expected_tokens(accept, gamma)
     step = float(target.decode(np.array([batch]), np.array([past])).total[0])
-    each = float(draft.decode(np.array([batch]), np.array([past])).total[0])
+    cost = float(draft.decode(np.array([batch]), np.array([past])).total[0])
     check = float(target.verify(np.array([batch]), np.array([past]), gamma + 1).total[0])
-    seconds = gamma * each + check
+    seconds = gamma * cost + check
     return Speculation(
-        gamma, batch, tokens, each / step, check / step, seconds, step, tokens * step / seconds
+        gamma, batch, tokens, cost / step, check / step, seconds, step, tokens * step / seconds
     )
 
 
@@ -80,7 +80,7 @@ def best(
     target: Steps, draft: Steps, accept: float, batch: int, past: int, most: int = MOST
 ) -> Speculation:
     """The γ with the largest speed-up, from 0 to `most`; 0 where no draft is worth its time."""
-    found = [speculate(target, draft, accept, gamma, batch, past) for gamma in range(1, most + 1)]
-    plain = found[0].step_seconds
-    none = Speculation(0, batch, 1.0, found[0].draft, 1.0, plain, plain, 1.0)
-    return max([none, *found], key=lambda one: one.speedup)
+    gains = [speculate(target, draft, accept, gamma, batch, past) for gamma in range(1, most + 1)]
+    step = gains[0].step_seconds
+    none = Speculation(0, batch, 1.0, gains[0].draft, 1.0, step, step, 1.0)
+    return max([none, *gains], key=lambda s: s.speedup)

@@ -46,8 +46,8 @@ class Spread:
 @lru_cache(maxsize=1)
 def default() -> Spread:
     """The shipped widths."""
-    found = yamltable.read(Path(__file__).with_name("spread.yaml"))["widths"]
-    return Spread({name: float(width) for name, width in found.items()})
+    widths = yamltable.read(Path(__file__).with_name("spread.yaml"))["widths"]
+    return Spread({name: float(width) for name, width in widths.items()})
 
 
 def group_of(metric: str, *, fitted: bool) -> str:

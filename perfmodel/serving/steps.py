@@ -39,10 +39,10 @@ _SHARED_KEYS = "k rope of all heads"
 class Steps:
     """Times of steps. Raises what `perfmodel.predict.predict` raises for an unsupported format."""
 
-    def __init__(self, of: Deployment, *, streams: bool = False) -> None:
-        self.of, self.streams = of, streams
-        self.values = sustained(default(), of.device)
-        self.gap_seconds = float(machine(of.device).at_clock(self.values["kernel_gap"]))
+    def __init__(self, deployment: Deployment, *, streams: bool = False) -> None:
+        self.of, self.streams = deployment, streams
+        self.values = sustained(default(), deployment.device)
+        self.gap_seconds = float(machine(deployment.device).at_clock(self.values["kernel_gap"]))
         self._layers: dict[int, Times] = {}
         self._heads: dict[int, Times] = {}
         self._decoding: dict[tuple[int, int], Times] = {}
@@ -59,7 +59,7 @@ class Steps:
             self.head(batch),
             self.decoding(batch / turns, past).times(turns),
         ]
-        return self._whole(parts, batch, batch, prompt=False)
+        return self._step(parts, batch, batch, prompt=False)
 
     def prefill(
         self, prompts: np.ndarray, tokens: np.ndarray, past: np.ndarray | float = 0.0
@@ -77,11 +77,11 @@ class Steps:
         pieces = np.ceil(tokens / batching.tokens) if batching.chunked else np.ones_like(tokens)
         tokens, past = tokens / pieces, past + (pieces - 1.0) / 2.0 * tokens / pieces
         steps = np.ceil(prompts * tokens / np.maximum(batching.tokens, tokens))
-        each = prompts / steps
-        turns = self._turns(each * tokens)
-        layers = self.layers(each * tokens / turns).times(turns)
-        parts = [layers, self.head(each), self.prompts(each, tokens, past)]
-        return self._whole(parts, each * tokens, each, prompt=True).times(steps * pieces)
+        batch = prompts / steps
+        turns = self._turns(batch * tokens)
+        layers = self.layers(batch * tokens / turns).times(turns)
+        parts = [layers, self.head(batch), self.prompts(batch, tokens, past)]
+        return self._step(parts, batch * tokens, batch, prompt=True).times(steps * pieces)
 
     def mixed(
         self, batch: np.ndarray, past: np.ndarray, prompts: np.ndarray, tokens: np.ndarray,
@@ -100,41 +100,41 @@ class Steps:
             self.decoding(batch / turns, past).times(turns),
             self.prompts(prompts, tokens, before),
         ]
-        return self._whole(parts, work, batch + prompts, prompt=True)
+        return self._step(parts, work, batch + prompts, prompt=True)
 
     def verify(self, batch: np.ndarray, past: np.ndarray, tokens: int) -> Times:
         """`tokens` of each sequence at once, after its cache: the verification of drafts."""
         batch, past = np.broadcast_arrays(np.asarray(batch, float), np.asarray(past, float))
-        each = np.full_like(batch, tokens)
+        lengths = np.full_like(batch, tokens)
         turns = self._turns(batch * tokens)
         parts = [self.layers(batch * tokens / turns).times(turns), self.head(batch * tokens)]
-        parts.append(self.prompts(batch, each, past))
-        return self._whole(parts, batch * tokens, batch, prompt=False)
+        parts.append(self.prompts(batch, lengths, past))
+        return self._step(parts, batch * tokens, batch, prompt=False)
 
-    def _whole(
+    def _step(
         self, parts: list[Times], tokens: np.ndarray, sequences: np.ndarray, *, prompt: bool
     ) -> Times:
         """Kernels with gaps, launches, sends between stages, and the engine's host time."""
         turns = self._turns(tokens)
-        found = self._overlapped(beside(parts), turns, FABRIC_UNITS if prompt else 0.0)
-        launches = sum(line.launches for line in found.lines if line.kind != exchange.KIND) * turns
+        body = self._overlap(beside(parts), turns, FABRIC_UNITS if prompt else 0.0)
+        launches = sum(line.launches for line in body.lines if line.kind != exchange.KIND) * turns
         gaps = launches * self.gap_seconds
-        device = found.total + gaps
+        device = body.total + gaps
         host = hosts.load(self.of.engine.prefill if prompt else self._stack_host)
         waits = np.maximum(launches * host.forward_seconds - device, 0.0)
-        made = [found, Times.exactly(Line("gaps", HOST, HOST), gaps + np.zeros(len(tokens)))]
+        pieces = [body, Times.exactly(Line("gaps", HOST, HOST), gaps + np.zeros(len(tokens)))]
         if np.any(waits):
-            made.append(Times.exactly(Line("launches", HOST, HOST), waits))
+            pieces.append(Times.exactly(Line("launches", HOST, HOST), waits))
         if self.of.pipeline > 1:
-            sent = tokens * self.of.network.hidden * 2.0 / self.of.tensor
-            made.append(exchange.send(self.of, sent).times(self.of.pipeline - 1))
+            volume = tokens * self.of.network.hidden * 2.0 / self.of.tensor
+            pieces.append(exchange.send(self.of, volume).times(self.of.pipeline - 1))
         engine = self.of.engine
-        own = engine.host_seconds(sequences, shared=self.of.tensor > 1)
-        made.append(Times.exactly(Line("engine", HOST, HOST), own))
+        engine_s = engine.host_seconds(sequences, shared=self.of.tensor > 1)
+        pieces.append(Times.exactly(Line("engine", HOST, HOST), engine_s))
         if self.streams:
-            rest = engine.client_seconds(sequences) - device - waits - own
-            made.append(Times.exactly(Line("clients", HOST, HOST), np.maximum(rest, 0.0)))
-        return beside(made)
+            rest = engine.client_seconds(sequences) - device - waits - engine_s
+            pieces.append(Times.exactly(Line("clients", HOST, HOST), np.maximum(rest, 0.0)))
+        return beside(pieces)
 
     def _turns(self, tokens: np.ndarray) -> np.ndarray:
         """Parts of a step that run in turn: two where the engine overlaps exchanges with experts,
@@ -142,7 +142,7 @@ class Steps:
         return np.where(self.of.overlaps & (tokens >= 2.0), 2.0, 1.0)
 
     @staticmethod
-    def _overlapped(found: Times, turns: np.ndarray, units: float) -> Times:
+    def _overlap(body: Times, turns: np.ndarray, units: float) -> Times:
         """Steps of two turns, with the part of their exchanges with experts that stays exposed.
 
         All exchanges E of both halves are beside the computing C of both, the other half's each
@@ -151,14 +151,14 @@ class Steps:
         the messages of decoding leave by RDMA and occupy no SM). The first half's first products
         and the last exchange are beside nothing; of 61 layers that is a hundredth, left out.
         """
-        sent = np.array([line.name == "all-to-all" for line in found.lines])
-        if not (np.any(sent) and np.any(turns > 1.0)):
-            return found
-        crossing = found.seconds[sent].sum(axis=0)
-        computing = found.total - crossing
-        whole = together_seconds(Work(computing, 1.0), Work(crossing, units))
-        share = np.where(turns > 1.0, (whole - computing) / np.maximum(crossing, 1e-12), 1.0)
-        return found.times(np.where(sent[:, None], share, 1.0))
+        mask = np.array([line.name == "all-to-all" for line in body.lines])
+        if not (np.any(mask) and np.any(turns > 1.0)):
+            return body
+        crossing = body.seconds[mask].sum(axis=0)
+        computing = body.total - crossing
+        total = together_seconds(Work(computing, 1.0), Work(crossing, units))
+        share = np.where(turns > 1.0, (total - computing) / np.maximum(crossing, 1e-12), 1.0)
+        return body.times(np.where(mask[:, None], share, 1.0))
 
     def under(self, engine: Engine) -> Steps:
         """The same steps with other numbers of the engine's host, batching and rereads."""
@@ -168,19 +168,19 @@ class Steps:
         """The same steps with tokens streamed to clients."""
         return self._sharing(Steps(self.of, streams=True))
 
-    def _sharing(self, other: Steps) -> Steps:
+    def _sharing(self, twin: Steps) -> Steps:
         """Make another object share the predictions of this one, where they agree."""
-        other._layers, other._heads = self._layers, self._heads
-        other._decoding, other._prompts = self._decoding, self._prompts
-        return other
+        twin._layers, twin._heads = self._layers, self._heads
+        twin._decoding, twin._prompts = self._decoding, self._prompts
+        return twin
 
     @cached_property
     def _kinds(self) -> dict[SelfAttention, int]:
         """Every kind of attention, with the number of layers that have it."""
-        found: dict[SelfAttention, int] = {}
+        kinds: dict[SelfAttention, int] = {}
         for block in self.of.network.blocks:
-            found[block.attention] = found.get(block.attention, 0) + block.repeat
-        return found
+            kinds[block.attention] = kinds.get(block.attention, 0) + block.repeat
+        return kinds
 
     @cached_property
     def _stack_host(self) -> str:
@@ -190,50 +190,50 @@ class Steps:
 
     def layers(self, tokens: np.ndarray) -> Times:
         """Embedding, layers and their exchanges over `tokens` tokens, without attention."""
-        return _interpolated(tokens, self._layers, self._fill_layers)
+        return _interpolation(tokens, self._layers, self._fill_layers)
 
     def head(self, rows: np.ndarray) -> Times:
         """Final norm and logits of `rows` tokens."""
-        return _interpolated(rows, self._heads, self._fill_heads)
+        return _interpolation(rows, self._heads, self._fill_heads)
 
     def decoding(self, batch: np.ndarray, past: np.ndarray) -> Times:
         """Attention of one token of each sequence, interpolated in batch and cache length."""
         low, high, way = around(batch)
-        near, far, along = around(np.maximum(past, 1))
-        corners = [(low, near), (high, near), (low, far), (high, far)]
+        p0, p1, ratio = around(np.maximum(past, 1))
+        corners = [(low, p0), (high, p0), (low, p1), (high, p1)]
         keys = [
             list(zip(*(c.astype(int).tolist() for c in corner), strict=True)) for corner in corners
         ]
         self._fill_decoding(dict.fromkeys(key for corner in keys for key in corner))
         places = {key: i for i, key in enumerate(dict.fromkeys(k for c in keys for k in c))}
-        table = _joined([self._decoding[key] for key in places])
+        table = _concat([self._decoding[key] for key in places])
         a, b, c, d = (np.array([places[key] for key in corner]) for corner in keys)
         short, long = table.between(a, b, way), table.between(c, d, way)
-        found = short.times(1.0 - along).added(long.times(along))
-        return found.times(self._rereads(found.lines))
+        times = short.times(1.0 - ratio).added(long.times(ratio))
+        return times.times(self._rereads(times.lines))
 
     def _rereads(self, lines: tuple[Line, ...]) -> np.ndarray:
         """Factor of each line of attention for the cache that grouped heads read again."""
         groups = iter([kind.heads // kind.kv_heads for kind in self._kinds])
-        again = self.of.engine.kernels.reread
+        reread = self.of.engine.kernels.reread
         return np.array([
-            [1.0 + again * (next(groups) - 1)] if line.kind == "attention" else [1.0]
+            [1.0 + reread * (next(groups) - 1)] if line.kind == "attention" else [1.0]
             for line in lines
         ])  # fmt: skip
 
     def prompts(self, prompts: np.ndarray, tokens: np.ndarray, past: np.ndarray) -> Times:
         """Attention of prompts; a fraction of a prompt takes that fraction of its time."""
-        whole = np.maximum(np.round(prompts), 1).astype(int).tolist()
+        counts = np.maximum(np.round(prompts), 1).astype(int).tolist()
         sizes = (np.maximum(np.round(tokens), 1).astype(int).tolist(), past.astype(int).tolist())
-        keys = list(zip(whole, *sizes, strict=True))
-        wanted = [key for key in dict.fromkeys(keys) if key not in self._prompts]
-        if wanted:
-            rows = np.array(wanted)
-            found = beside(list(self._attention(rows[:, 0], rows[:, 1], rows[:, 2])))
-            for i, key in enumerate(wanted):
-                self._prompts[key] = found.at(np.array([i]))
-        table = _joined([self._prompts[key] for key in keys])
-        return table.times(prompts / np.array(whole))
+        keys = list(zip(counts, *sizes, strict=True))
+        gaps = [key for key in dict.fromkeys(keys) if key not in self._prompts]
+        if gaps:
+            rows = np.array(gaps)
+            times = beside(list(self._attention(rows[:, 0], rows[:, 1], rows[:, 2])))
+            for i, key in enumerate(gaps):
+                self._prompts[key] = times.at(np.array([i]))
+        table = _concat([self._prompts[key] for key in keys])
+        return table.times(prompts / np.array(counts))
 
     # -- predictions ---------------------------------------------------------------------------
 
@@ -243,108 +243,109 @@ class Steps:
     def _fill_heads(self, rows: list[int]) -> None:
         self._fill(rows, self._heads, head=True)
 
-    def _fill(self, sizes: list[int], into: dict[int, Times], *, head: bool) -> None:
+    def _fill(self, sizes: list[int], table: dict[int, Times], *, head: bool) -> None:
         """Predict the layers, or the head, at several numbers of tokens in one call."""
         steps = [
-            [one for one in kernels(self.of, size) if (one.segment == HEAD) == head]
-            for size in sizes
+            [k for k in kernels(self.of, size) if (k.segment == HEAD) == head] for size in sizes
         ]
-        asked = [one.asked for step in steps for one in step]
-        found = answers(asked, self.of.device, harness=_HARNESS, constants=self.values)
-        every = np.array([
-            [p.seconds - p.terms["launch"], p.low_seconds, p.high_seconds, p.seconds] for p in found
+        questions = [k.asked for step in steps for k in step]
+        costs = answers(questions, self.of.device, harness=_HARNESS, constants=self.values)
+        values = np.array([
+            [p.seconds - p.terms["launch"], p.low_seconds, p.high_seconds, p.seconds] for p in costs
         ]).reshape(len(sizes), -1, 4)  # fmt: skip
         lines = tuple(
-            Line(one.name, one.kind, operator_of(one.asked.problem).family(one.asked.problem),
-                 one.launches) for one in steps[0]
+            Line(k.name, k.kind, operator_of(k.asked.problem).family(k.asked.problem),
+                 k.launches) for k in steps[0]
         )  # fmt: skip
-        repeat = np.array([[one.launches for one in step] for step in steps])
-        took = every[:, :, 0] * repeat
-        low, high = (took * every[:, :, i] / every[:, :, 3] for i in (1, 2))
-        times = Times(lines, took.T, low.T, high.T).merged()
-        crossed = None if head else exchange.times(
+        repeat = np.array([[k.launches for k in step] for step in steps])
+        seconds = values[:, :, 0] * repeat
+        low, high = (seconds * values[:, :, i] / values[:, :, 3] for i in (1, 2))
+        times = Times(lines, seconds.T, low.T, high.T).merged()
+        crossing = None if head else exchange.times(
             self.of, [list(exchanges(self.of, size)) for size in sizes]
         )  # fmt: skip
-        times = times if crossed is None else times.beside(crossed)
-        into.update({size: times.at(np.array([i])) for i, size in enumerate(sizes)})
+        times = times if crossing is None else times.beside(crossing)
+        table.update({size: times.at(np.array([i])) for i, size in enumerate(sizes)})
 
     def _fill_decoding(self, keys: dict[tuple[int, int], None]) -> None:
-        wanted = [key for key in keys if key not in self._decoding]
-        if not wanted:
+        gaps = [key for key in keys if key not in self._decoding]
+        if not gaps:
             return
-        batch, past = np.array(wanted).T
-        found = beside(list(self._attention(batch, np.ones_like(batch), past)))
-        for i, key in enumerate(wanted):
-            self._decoding[key] = found.at(np.array([i]))
+        batch, past = np.array(gaps).T
+        times = beside(list(self._attention(batch, np.ones_like(batch), past)))
+        for i, key in enumerate(gaps):
+            self._decoding[key] = times.at(np.array([i]))
 
     def _attention(self, batch: np.ndarray, seq: np.ndarray, past: np.ndarray) -> Iterator[Times]:
         """Attention of every kind of layer; prefill (seq > 1) and decode separately."""
         decoding = bool(np.all(seq == 1) and np.all(past > 0))
-        for of, repeat in self._kinds.items():
+        for kind, repeat in self._kinds.items():
             names = self.of.engine.kernels
-            named = names.decode if decoding else names.prefill
-            problem = _problem(self.of, of, batch, seq, past, decoding=decoding)
-            yield self._asked("attention", "attention", problem, named, repeat)
-            if of.latent is not None and decoding:
-                yield from self._absorbed(of, batch, repeat)
+            kernel = names.decode if decoding else names.prefill
+            problem = _problem(self.of, kind, batch, seq, past, decoding=decoding)
+            yield self._predict("attention", "attention", problem, kernel, repeat)
+            if kind.latent is not None and decoding:
+                yield from self._absorption(kind, batch, repeat)
 
-    def _absorbed(self, of: SelfAttention, tokens: np.ndarray, repeat: int) -> Iterator[Times]:
-        assert of.latent is not None
-        heads = of.heads // self.of.tensor
-        for problem in absorbed(self.of, of.latent, heads, 1):
-            sized = problem.having(m=tokens)
-            yield self._asked("absorbed projections", "matmul", sized, "torch", repeat)
+    def _absorption(self, kind: SelfAttention, tokens: np.ndarray, repeat: int) -> Iterator[Times]:
+        assert kind.latent is not None
+        heads = kind.heads // self.of.tensor
+        for problem in absorbed(self.of, kind.latent, heads, 1):
+            product = problem.having(m=tokens)
+            yield self._predict("absorbed projections", "matmul", product, "torch", repeat)
 
-    def _asked(self, name: str, kind: str, problem: Problem, named: str, repeat: int) -> Times:
-        found = predict_arrays(
-            problem, self.of.device, implementation=named or None, harness=_HARNESS,
+    def _predict(self, name: str, kind: str, problem: Problem, kernel: str, repeat: int) -> Times:
+        time = predict_arrays(
+            problem, self.of.device, implementation=kernel or None, harness=_HARNESS,
             constants=self.values,
         )  # fmt: skip
-        took = (found.seconds - found.terms["launch"]) * repeat
-        low, high = (took * end / found.seconds for end in (found.low_seconds, found.high_seconds))
+        seconds = (time.seconds - time.terms["launch"]) * repeat
+        low, high = (seconds * end / time.seconds for end in (time.low_seconds, time.high_seconds))
         line = Line(name, kind, operator_of(problem).family(problem), repeat)
-        return Times((line,), took[None], low[None], high[None])
+        return Times((line,), seconds[None], low[None], high[None])
 
 
 def _problem(
-    of: Deployment, kind: SelfAttention, batch: np.ndarray, seq: np.ndarray, past: np.ndarray,
+    setup: Deployment, kind: SelfAttention, batch: np.ndarray, seq: np.ndarray, past: np.ndarray,
     *, decoding: bool,
 ) -> Attention:  # fmt: skip
     """Attention of one layer on one device."""
-    heads = Layer(of.network, of.setting(1)).share("heads", kind.heads, of.tensor, "tensor")
+    heads = Layer(setup.network, setup.setting(1)).share(
+        "heads", kind.heads, setup.tensor, "tensor"
+    )
     reach = kind.window or kind.chunk
-    seen = np.minimum(past + seq, np.maximum(reach, seq)) if reach else past + seq
-    cached = None if of.cache_type == of.dtype else of.cache_type
+    keys = np.minimum(past + seq, np.maximum(reach, seq)) if reach else past + seq
+    cache_type = None if setup.cache_type == setup.dtype else setup.cache_type
     if kind.latent is not None and decoding:
         width = kind.latent.kv_rank + kind.latent.rope
         return Attention(
-            batch, heads, 1, seq, seen, width, kind.latent.kv_rank, causal=True, dtype=of.dtype,
-            kv_dtype=cached, keys_only=True,
+            batch, heads, 1, seq, keys, width, kind.latent.kv_rank, causal=True, dtype=setup.dtype,
+            kv_dtype=cache_type, keys_only=True,
         )  # fmt: skip
-    kv_heads = max(kind.kv_heads // of.tensor, 1)
-    wide = None if kind.value_width == kind.score_width else kind.value_width
+    kv_heads = max(kind.kv_heads // setup.tensor, 1)
+    v_width = None if kind.value_width == kind.score_width else kind.value_width
     window = reach if reach and not decoding and np.any(seq > reach) else None
     return Attention(
-        batch, heads, kv_heads, seq, seen, kind.score_width, wide, causal=True, window=window,
-        dtype=of.dtype, kv_dtype=cached,
+        batch, heads, kv_heads, seq, keys, kind.score_width, v_width, causal=True, window=window,
+        dtype=setup.dtype, kv_dtype=cache_type,
     )  # fmt: skip
 
 
-def _interpolated(
-    sizes: np.ndarray, known: dict[int, Times], fill: Callable[[list[int]], None]
+def _interpolation(
+    sizes: np.ndarray, times: dict[int, Times], fill: Callable[[list[int]], None]
 ) -> Times:
     """Times at sizes, interpolated between knots."""
     low, high, way = around(np.maximum(sizes, 1))
-    wanted = sorted({*low.astype(int).tolist(), *high.astype(int).tolist()})
-    missing = [size for size in wanted if size not in known]
-    if missing:
-        fill(missing)
-    table = _joined([known[size] for size in wanted])
-    places = np.array(wanted)
+    points = sorted({*low.astype(int).tolist(), *high.astype(int).tolist()})
+    gaps = [size for size in points if size not in times]
+    if gaps:
+        fill(gaps)
+    table = _concat([times[size] for size in points])
+    places = np.array(points)
     return table.between(np.searchsorted(places, low), np.searchsorted(places, high), way)
 
 
-def _joined(parts: list[Times]) -> Times:
+def _concat(parts: list[Times]) -> Times:
     """Steps with equal lines, concatenated."""
     first = parts[0]
     if len(parts) == 1:

@@ -52,28 +52,28 @@ class Times:
         """Seconds of each step."""
         return np.asarray(self.seconds.sum(axis=0))
 
-    def _each(self, change: Callable[[np.ndarray], np.ndarray]) -> Times:
+    def _map(self, change: Callable[[np.ndarray], np.ndarray]) -> Times:
         return replace(
             self, seconds=change(self.seconds), low=change(self.low), high=change(self.high)
         )
 
     def times(self, weights: np.ndarray | float) -> Times:
         """Each step scaled by its weight."""
-        return self._each(lambda values: values * weights)
+        return self._map(lambda values: values * weights)
 
     def mean(self, weights: np.ndarray) -> Times:
         """Weighted means over groups of len(weights) consecutive steps."""
         shape = (len(self.lines), -1, len(weights))
-        return self._each(lambda values: values.reshape(shape) @ weights)
+        return self._map(lambda values: values.reshape(shape) @ weights)
 
     def at(self, index: np.ndarray) -> Times:
         """The steps at `index`."""
-        return self._each(lambda values: values[:, index])
+        return self._map(lambda values: values[:, index])
 
     def between(self, below: np.ndarray, above: np.ndarray, share: np.ndarray) -> Times:
         """Linear interpolation between steps `below` and `above`; `share` is the weight of
         `above`."""
-        return self._each(lambda v: v[:, below] * (1.0 - share) + v[:, above] * share)
+        return self._map(lambda v: v[:, below] * (1.0 - share) + v[:, above] * share)
 
     def added(self, other: Times) -> Times:
         """Sums step by step; both have equal rows."""
@@ -99,35 +99,35 @@ class Times:
 
     def merged(self) -> Times:
         """Rows of equal labels summed into one."""
-        names = list(dict.fromkeys((one.name, one.kind, one.family) for one in self.lines))
+        names = list(dict.fromkeys((line.name, line.kind, line.family) for line in self.lines))
         if len(names) == len(self.lines):
             return self
-        of = [names.index((one.name, one.kind, one.family)) for one in self.lines]
+        rows = [names.index((line.name, line.kind, line.family)) for line in self.lines]
         launches = np.zeros(len(names))
-        np.add.at(launches, of, [one.launches for one in self.lines])
+        np.add.at(launches, rows, [line.launches for line in self.lines])
         lines = tuple(
             Line(*name, launches=float(n)) for name, n in zip(names, launches, strict=True)
         )
 
         def summed(values: np.ndarray) -> np.ndarray:
-            found = np.zeros((len(names), values.shape[1]))
-            np.add.at(found, of, values)
-            return found
+            sums = np.zeros((len(names), values.shape[1]))
+            np.add.at(sums, rows, values)
+            return sums
 
-        return replace(self._each(summed), lines=lines)
+        return replace(self._map(summed), lines=lines)
 
     def by_kind(self, i: int = 0) -> dict[str, float]:
         """Seconds of a step by class."""
-        found: dict[str, float] = {}
+        seconds: dict[str, float] = {}
         for line, value in zip(self.lines, self.seconds[:, i], strict=True):
-            found[line.kind] = found.get(line.kind, 0.0) + float(value)
-        return found
+            seconds[line.kind] = seconds.get(line.kind, 0.0) + float(value)
+        return seconds
 
     def range(self, i: int = 0) -> tuple[float, float]:
         """Low and high end of a step's range, as factors of its seconds."""
-        kept = [k for k, line in enumerate(self.lines) if line.family != HOST]
+        rows = [k for k, line in enumerate(self.lines) if line.family != HOST]
         total = float(self.total[i])
-        device = float(self.seconds[kept, i].sum())
+        device = float(self.seconds[rows, i].sum())
         if device <= 0.0:
             return 1.0, 1.0
         low, high = together(
@@ -137,7 +137,7 @@ class Times:
                 float(self.low[k, i]),
                 float(self.high[k, i]),
             )
-            for k in kept
+            for k in rows
         )
         share = device / total
         return 1.0 + (low - 1.0) * share, 1.0 + (high - 1.0) * share

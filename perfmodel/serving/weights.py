@@ -56,8 +56,8 @@ def _integer(bits: int, group: int, scale: int = 16, zero: int = 0) -> Fraction:
 _Q4_K, _Q6_K = Fraction(45, 10), Fraction(6) + Fraction(144, 256)
 _AS_G128 = "products are timed with 4.125 bits a weight"
 FORMATS: Mapping[str, WeightFormat] = {
-    one.name: one
-    for one in (
+    entry.name: entry
+    for entry in (
         WeightFormat("bf16", "bf16", Fraction(16)),
         WeightFormat("fp16", "fp16", Fraction(16)),
         WeightFormat("fp8", "fp8", Fraction(8)),
@@ -92,10 +92,10 @@ The checkpoints of gpt-oss have MXFP4 in the experts alone (2508.10925, section 
 
 def weight_format(name: str) -> WeightFormat:
     """The format with this name or alias. Raises `UnknownName` with the nearest names."""
-    wanted = name.lower().replace("_", "-")
-    for one in FORMATS.values():
-        if wanted in (spelling.replace("_", "-") for spelling in (one.name, *one.aliases)):
-            return one
+    slug = name.lower().replace("_", "-")
+    for entry in FORMATS.values():
+        if slug in (spelling.replace("_", "-") for spelling in (entry.name, *entry.aliases)):
+            return entry
     raise UnknownName("format of weights", name, FORMATS, "(perfmodel compress has more)")
 
 

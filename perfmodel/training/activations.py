@@ -49,21 +49,21 @@ def activations(
     `losses_in_flight` of them have passed the head.
     """
     mode = rematerialise.mode(plan.recompute)
-    left = plan.recompute_layers
+    rest = plan.recompute_layers
     kept = working = logits = host = 0.0
     for segment, count in parts:
         if segment.name == "head":
             logits = segment.saved_bytes + segment.statistics_bytes + _temporary(segment)
             continue
-        some = count if left is None else min(left, count)
-        some = some if segment.block else 0
-        left = left if left is None or not segment.block else left - some
-        whole = rematerialise.kept_bytes(segment, "none")
-        less = rematerialise.kept_bytes(segment, mode) if segment.block else whole
-        kept += some * less + (count - some) * whole
-        host += some * whole if mode == "host" else 0.0
+        reruns = count if rest is None else min(rest, count)
+        reruns = reruns if segment.block else 0
+        rest = rest if rest is None or not segment.block else rest - reruns
+        full = rematerialise.kept_bytes(segment, "none")
+        least = rematerialise.kept_bytes(segment, mode) if segment.block else full
+        kept += reruns * least + (count - reruns) * full
+        host += reruns * full if mode == "host" else 0.0
         if segment.block:
-            working = max(working, whole - less + _temporary(segment))
+            working = max(working, full - least + _temporary(segment))
     return Activations(in_flight * kept, working, losses_in_flight * logits, in_flight * host)
 
 
@@ -72,6 +72,6 @@ def _temporary(segment: Segment) -> float:
     graph = segment.backward
     if not graph.recorder.nodes:
         return 0.0
-    given = {*graph.graph.inputs, *graph.graph.weights}
-    held = sum(graph.graph.tensors[name].bytes for name in given)
-    return max(live_bytes(graph.graph)["hbm"]) - held
+    names = {*graph.graph.inputs, *graph.graph.weights}
+    base = sum(graph.graph.tensors[name].bytes for name in names)
+    return max(live_bytes(graph.graph)["hbm"]) - base

@@ -33,14 +33,14 @@ _PLANS = [
 def bench_steps() -> list[Row]:
     """A cold pass of GPT-3, and plans a minute of processor time."""
     network, device = library.load(NETWORK), load(DEVICE)
-    alone = [
-        _spent(partial(predict_network, network, Setting(batch=batch, seq=2048), device))
+    passes = [
+        _cpu_seconds(partial(predict_network, network, Setting(batch=batch, seq=2048), device))
         for batch in range(5, 10)
     ]
-    grid = _spent(lambda: [predict_step(network, plan, device) for plan in _PLANS])
-    warm = _spent(lambda: [predict_step(network, plan, device) for plan in _PLANS])
+    grid = _cpu_seconds(lambda: [predict_step(network, plan, device) for plan in _PLANS])
+    warm = _cpu_seconds(lambda: [predict_step(network, plan, device) for plan in _PLANS])
     return [
-        {"name": "GPT-3 forward and backward", "value": min(alone), "unit": "s"},
+        {"name": "GPT-3 forward and backward", "value": min(passes), "unit": "s"},
         _rate("GPT-3 plans of a new grid", grid),
         _rate("GPT-3 plans once more", warm),
     ]
@@ -50,7 +50,7 @@ def _rate(name: str, seconds: float) -> Row:
     return {"name": name, "value": 60 * len(_PLANS) / seconds, "unit": "plans/min"}
 
 
-def _spent(job: Callable[[], object]) -> float:
+def _cpu_seconds(job: Callable[[], object]) -> float:
     """Processor seconds of one run."""
     start = time.process_time()
     job()

@@ -28,10 +28,10 @@ class Cells:
 
     def needed(self, name: str) -> int:
         """A required whole number. Raises `ProblemError` where the cell is empty."""
-        found = self.whole(name)
-        if found is None:
+        number = self.whole(name)
+        if number is None:
             raise ProblemError(f"{name} is empty; fill the column")
-        return found
+        return number
 
     def usual(self, name: str, value: Any, why: str) -> Any:
         """A cell, or its default `value`, which is recorded with the reason."""

@@ -64,42 +64,42 @@ class Copies:
         An expert's weights are exchanged among the devices that hold that expert, other weights
         among all devices with the layer.
         """
-        held = {"data": 0, "expert-data": 0}
+        axes = {"data": 0, "expert-data": 0}
         for segment, repeat in layers:
             for weight in segment.weights:
                 if not weight.shared:
                     axis = "expert-data" if weight.expert else "data"
-                    held[axis] += repeat * weight.elements
-        return sum(self.links.take(op, count * width, axis).seconds for axis, count in held.items())
+                    axes[axis] += repeat * weight.elements
+        return sum(self.links.take(op, count * width, axis).seconds for axis, count in axes.items())
 
-    def _gathered(self, layers: Layers) -> float:
+    def _gather(self, layers: Layers) -> float:
         return self._seconds(weights(), layers, self.plan.data_bytes)
 
-    def _reduced(self, layers: Layers) -> float:
+    def _reduction(self, layers: Layers) -> float:
         op = gradients(sharded=self.plan.zero > 0)
         return self._seconds(op, layers, self._gradient_width)
 
     def gather_seconds(self, segment: Segment) -> float:
         """Gather of one layer's weights, under ZeRO 3."""
-        return self._gathered([(segment, 1)]) if self.sharded else 0.0
+        return self._gather([(segment, 1)]) if self.sharded else 0.0
 
     def reduce_seconds(self, segment: Segment) -> float:
         """Reduction of one layer's gradients."""
-        return self._reduced([(segment, 1)])
+        return self._reduction([(segment, 1)])
 
     def beside(self, layer: Stretch, transfer_seconds: float) -> Stretch:
         """A layer with a transfer that overlaps it."""
         if transfer_seconds <= 0.0:
             return layer
-        near = self.links.ranks("data")[1] > 1
-        held = FABRIC_UNITS if near else NETWORK_UNITS
+        in_node = self.links.ranks("data")[1] > 1
+        units = FABRIC_UNITS if in_node else NETWORK_UNITS
         computing = Work(layer.device_seconds, 1.0)
-        both = float(together_seconds(computing, Work(transfer_seconds, held)))
-        more = both - layer.device_seconds
+        seconds = float(together_seconds(computing, Work(transfer_seconds, units)))
+        delay = seconds - layer.device_seconds
         return replace(
             layer,
-            device_seconds=both,
-            latest_seconds=layer.latest_seconds + more,
+            device_seconds=seconds,
+            latest_seconds=layer.latest_seconds + delay,
         )
 
     def offload_seconds(self, segment: Segment) -> float:
@@ -119,15 +119,15 @@ class Copies:
     def forward(self, layer: Stretch, segment: Segment) -> Stretch:
         """A layer's forward pass, overlapped by the gather of the next layer."""
         gathered = self.beside(layer, self.gather_seconds(segment))
-        return _beside_copy(gathered, self.offload_seconds(segment))
+        return _copy_overlap(gathered, self.offload_seconds(segment))
 
     def backward(self, layer: Stretch, segment: Segment, *, last: bool) -> Stretch:
         """A layer's backward pass, overlapped by gathers and reductions if any."""
         gathers = 2 if self.plan.recompute == "full" and self.stack.gathers_again else 1
-        beside = gathers * self.gather_seconds(segment)
+        transfers = gathers * self.gather_seconds(segment)
         if self.sharded or (last and self.stack.overlaps_gradients):
-            beside += self.reduce_seconds(segment)
-        return _beside_copy(self.beside(layer, beside), self.offload_seconds(segment))
+            transfers += self.reduce_seconds(segment)
+        return _copy_overlap(self.beside(layer, transfers), self.offload_seconds(segment))
 
     def exit_seconds(self, layers: Layers) -> float:
         """Exchanges after the last backward pass: reductions of gradients, gathers of updated
@@ -135,18 +135,18 @@ class Copies:
         first = layers[0][0]
         if self.sharded:
             return self.reduce_seconds(first)
-        found = (
-            self.reduce_seconds(first) if self.stack.overlaps_gradients else self._reduced(layers)
+        reduction = (
+            self.reduce_seconds(first) if self.stack.overlaps_gradients else self._reduction(layers)
         )
-        return found + (self._gathered(layers) if self.plan.zero else 0.0)
+        return reduction + (self._gather(layers) if self.plan.zero else 0.0)
 
 
-def _beside_copy(layer: Stretch, copy_seconds: float) -> Stretch:
+def _copy_overlap(layer: Stretch, copy_seconds: float) -> Stretch:
     """A layer beside which a copy engine moves activations: the longer of the two, because the
     engine occupies no units."""
-    more = max(copy_seconds - layer.device_seconds, 0.0)
+    wait = max(copy_seconds - layer.device_seconds, 0.0)
     return replace(
         layer,
-        device_seconds=layer.device_seconds + more,
-        latest_seconds=layer.latest_seconds + more,
+        device_seconds=layer.device_seconds + wait,
+        latest_seconds=layer.latest_seconds + wait,
     )

@@ -39,11 +39,11 @@ class Kernel:
     def lists(self) -> int:
         """Number of tensor lists that it goes through in parallel."""
         algorithm = self.declaration.algorithm
-        whole = [
+        tensors = [
             part for part in algorithm.tensors.values() if set(part.axes) == set(algorithm.axes)
         ]
-        moved = {*algorithm.inputs, *algorithm.outputs}
-        return len({place(part.name) for part in whole if part.name in moved})
+        operands = {*algorithm.inputs, *algorithm.outputs}
+        return len({place(part.name) for part in tensors if part.name in operands})
 
     @cached_property
     def work(self) -> tuple[Any, ...]:
@@ -65,15 +65,15 @@ class Kernel:
 def kernels(rule: Rule, stage: Stage, types: Types, style: Style) -> tuple[Kernel, ...]:
     """The kernels of a stage, in order; empty for a product."""
     steps = dict(stage.steps)
-    apart = False
+    separate = False
     if types.copy is not None and stage.weights_to is not None:
         steps[COPY] = {"map": stage.weights_to, "to": COPY, "vector": 1}
-        apart = style.copy == "apart"
+        separate = style.copy == "apart"
     if style.passes == "each" and not stage.fused:
-        groups = [[name] for name in _ordered(steps)]
+        groups = [[name] for name in _order(steps)]
     else:
-        groups = _fewest(steps)
-    if apart and [COPY] not in groups:
+        groups = _groups(steps)
+    if separate and [COPY] not in groups:
         groups = [*([name for name in group if name != COPY] for group in groups), [COPY]]
     axes = _axes(stage, steps)
     return tuple(_kernel(rule, types, steps, group, axes) for group in groups)
@@ -86,39 +86,39 @@ def _inputs(step: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _makers(steps: Steps) -> dict[str, str]:
     """The step that makes each tensor."""
-    return {made: name for name, step in steps.items() for made in listed(step["to"])}
+    return {tensor: name for name, step in steps.items() for tensor in listed(step["to"])}
 
 
-def _ordered(steps: Steps) -> list[str]:
+def _order(steps: Steps) -> list[str]:
     """Steps in topological order: every tensor is made before it is read."""
     makers = _makers(steps)
-    done: dict[str, None] = {}
+    order: dict[str, None] = {}
 
     def visit(name: str) -> None:
-        for read in _inputs(steps[name]):
-            if read in makers and makers[read] not in done:
-                visit(makers[read])
-        done[name] = None
+        for tensor in _inputs(steps[name]):
+            if tensor in makers and makers[tensor] not in order:
+                visit(makers[tensor])
+        order[name] = None
 
     for name in steps:
-        if name not in done:
+        if name not in order:
             visit(name)
-    return list(done)
+    return list(order)
 
 
-def _fewest(steps: Steps) -> list[list[str]]:
+def _groups(steps: Steps) -> list[list[str]]:
     """As few groups of steps as the sums allow."""
     makers = _makers(steps)
     level: dict[str, int] = {}
     groups: dict[tuple[int, tuple[str, ...]], list[str]] = {}
-    along: dict[int, tuple[str, ...]] = {}
-    for name in _ordered(steps):
-        before = [makers[read] for read in _inputs(steps[name]) if read in makers]
-        waits = (level[each] + ("reduction" in steps[each]) for each in before)
+    level_axes: dict[int, tuple[str, ...]] = {}
+    for name in _order(steps):
+        sources = [makers[tensor] for tensor in _inputs(steps[name]) if tensor in makers]
+        waits = (level[each] + ("reduction" in steps[each]) for each in sources)
         level[name] = max(waits, default=0)
-        over = listed(steps[name].get("over", ()))
-        first = along.setdefault(level[name], over) if over else ()
-        groups.setdefault((level[name], () if over == first else over), []).append(name)
+        axes = listed(steps[name].get("over", ()))
+        first = level_axes.setdefault(level[name], axes) if axes else ()
+        groups.setdefault((level[name], () if axes == first else axes), []).append(name)
     return [groups[key] for key in sorted(groups)]
 
 
@@ -126,20 +126,20 @@ def _axes(stage: Stage, steps: Steps) -> dict[str, tuple[str, ...]]:
     """The axes of every tensor of the steps."""
     chunked = any(CHUNK in listed(step.get("over", ())) for step in steps.values())
     run = (CHUNKS, CHUNK) if chunked else (ELEMENTS,)
-    whole: tuple[str, ...] = run if stage.axes is None else tuple(stage.axes)
-    found = {
-        name: listed(stage.along.get(place(name), whole))
+    full: tuple[str, ...] = run if stage.axes is None else tuple(stage.axes)
+    axes = {
+        name: listed(stage.along.get(place(name), full))
         for step in steps.values()
         for name in (*_inputs(step), *listed(step["to"]))
     }
     for step in steps.values():
         over = listed(step.get("over", ()))
         for name in listed(step["to"]) if over else ():
-            found[name] = tuple(axis for axis in whole if axis not in over)
-    return found
+            axes[name] = tuple(axis for axis in full if axis not in over)
+    return axes
 
 
-def _merged(steps: Steps, outputs: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _kernel_steps(steps: Steps, outputs: Sequence[str]) -> dict[str, dict[str, Any]]:
     """The steps of one kernel, with maps that share their axes merged into one of as many
     operations.
 
@@ -149,15 +149,15 @@ def _merged(steps: Steps, outputs: Sequence[str]) -> dict[str, dict[str, Any]]:
     sums = {name: dict(step) for name, step in steps.items() if name not in maps}
     if len(maps) < 2:
         return {**{name: dict(step) for name, step in maps.items()}, **sums}
-    made = _makers(maps)
-    summed = {name for step in sums.values() for name in _inputs(step)}
-    read = dict.fromkeys(name for step in maps.values() for name in _inputs(step))
-    merged = {
-        "map": [name for name in read if name not in made],
-        "to": [name for name in made if name in outputs or name in summed],
+    makers = _makers(maps)
+    operands = {name for step in sums.values() for name in _inputs(step)}
+    inputs = dict.fromkeys(name for step in maps.values() for name in _inputs(step))
+    fusion = {
+        "map": [name for name in inputs if name not in makers],
+        "to": [name for name in makers if name in outputs or name in operands],
         **{key: sum(step.get(key, 0) for step in maps.values()) for key in ("vector", "special")},
     }
-    return {_span(list(maps)): merged, **sums}
+    return {_span(list(maps)): fusion, **sums}
 
 
 def _span(names: Sequence[str]) -> str:
@@ -165,20 +165,20 @@ def _span(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]}..{names[-1]}"
 
 
-def _outputs(rule: Rule, steps: Steps, own: Steps) -> list[str]:
-    """What a kernel with steps `own` leaves in memory."""
-    held = {state.name for state in rule.states} | {WEIGHTS, GRADIENTS, COPY}
+def _outputs(rule: Rule, steps: Steps, group: Steps) -> list[str]:
+    """What a kernel with steps `group` leaves in memory."""
+    places = {state.name for state in rule.states} | {WEIGHTS, GRADIENTS, COPY}
     final: dict[str, str] = {}
     for name in _makers(steps):
         final[place(name)] = max(final.get(place(name), ""), name, key=len)
-    read = {name for step in own.values() for name in _inputs(step)}
-    later = {name for each, step in steps.items() if each not in own for name in _inputs(step)}
+    inputs = {name for step in group.values() for name in _inputs(step)}
+    later = {name for each, step in steps.items() if each not in group for name in _inputs(step)}
 
-    def left(name: str) -> bool:
-        kept = place(name) in held and final[place(name)] == name
-        return kept or name in later or name not in read
+    def stays(name: str) -> bool:
+        lasts = place(name) in places and final[place(name)] == name
+        return lasts or name in later or name not in inputs
 
-    return [name for name in _makers(own) if left(name)]
+    return [name for name in _makers(group) if stays(name)]
 
 
 def _kernel(
@@ -189,23 +189,23 @@ def _kernel(
     axes: Mapping[str, tuple[str, ...]],
 ) -> Kernel:
     """The kernel of a group of steps."""
-    own = {name: steps[name] for name in group}
-    outputs = _outputs(rule, steps, own)
-    merged = _merged(own, outputs)
-    named = dict.fromkeys(
-        name for step in merged.values() for name in (*_inputs(step), *listed(step["to"]))
+    body = {name: steps[name] for name in group}
+    outputs = _outputs(rule, steps, body)
+    fusion = _kernel_steps(body, outputs)
+    names = dict.fromkeys(
+        name for step in fusion.values() for name in (*_inputs(step), *listed(step["to"]))
     )
     tensors = {
-        name: {"axes": list(axes[name]), "element": rule.type_of(name, types)} for name in named
+        name: {"axes": list(axes[name]), "element": rule.type_of(name, types)} for name in names
     }
-    used = dict.fromkeys(axis for name in named for axis in axes[name])
+    dims = dict.fromkeys(axis for name in names for axis in axes[name])
     declaration = declare(
-        name=_span(list(own)),
-        parameters=dict.fromkeys(used, 1024),
-        axes={axis: axis for axis in used},
+        name=_span(list(body)),
+        parameters=dict.fromkeys(dims, 1024),
+        axes={axis: axis for axis in dims},
         types={tensor["element"]: tensor["element"] for tensor in tensors.values()},
         tensors=tensors,
-        steps=merged,
+        steps=fusion,
         outputs=outputs,
     )
     return Kernel(declaration.name, declaration)

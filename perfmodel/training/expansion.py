@@ -89,9 +89,9 @@ class Expansion:
             if stage.gemm:
                 yield from self._products(stage)
             elif stage.axes is None:
-                yield from self._over_all(stage)
+                yield from self._multi_tensor(stage)
             else:
-                yield from self._by_tensor(stage)
+                yield from self._single_tensor(stage)
 
     def transient_bytes(self) -> float:
         """Peak bytes of temporaries between the kernels of steps over all tensors.
@@ -107,26 +107,26 @@ class Expansion:
 
     def _live_bytes(self, stage: Stage) -> float:
         """Peak bytes an element of the temporaries between kernels."""
-        held = {WEIGHTS, GRADIENTS, COPY, *(state.name for state in self.rule.states)}
+        places = {WEIGHTS, GRADIENTS, COPY, *(state.name for state in self.rule.states)}
         cut = cut_stage(self.rule, stage, self.types, self.style)
         life: dict[str, tuple[int, int]] = {}
         for i, kernel in enumerate(cut):
             algorithm = kernel.declaration.algorithm
             for name in (*algorithm.inputs, *algorithm.outputs):
                 axes = set(algorithm.tensors[name].axes)
-                if place(name) not in held and axes == set(algorithm.axes):
-                    made, _ = life.get(place(name), (i, i))
-                    life[place(name)] = (made, i)
+                if place(name) not in places and axes == set(algorithm.axes):
+                    first, _ = life.get(place(name), (i, i))
+                    life[place(name)] = (first, i)
         return max(
             sum(
                 element(self.rule.type_of(name, self.types)).bytes
-                for name, (made, last) in life.items()
-                if made <= i <= last
+                for name, (first, last) in life.items()
+                if first <= i <= last
             )
             for i in range(len(cut))
         )
 
-    def _over_all(self, stage: Stage) -> Iterator[_Launch]:
+    def _multi_tensor(self, stage: Stage) -> Iterator[_Launch]:
         """Kernels over the elements of all tensors, in as few launches as their arguments hold.
 
         Launches are of equal size, except the last one, which also has the remainder.
@@ -138,14 +138,14 @@ class Expansion:
                 runs = tensors
             else:
                 launches = self.style.launches(tensors, kernel.lists)
-                each, rest = divmod(total, launches)
-                runs = [(each, launches - 1), (each + rest, 1)] if rest else [(each, launches)]
+                part, rest = divmod(total, launches)
+                runs = [(part, launches - 1), (part + rest, 1)] if rest else [(part, launches)]
             for elements, repeat in runs:
                 if repeat:
                     extents = _extents(kernel, elements)
                     yield self._launch(kernel, extents, repeat, Fraction(1))
 
-    def _by_tensor(self, stage: Stage) -> Iterator[_Launch]:
+    def _single_tensor(self, stage: Stage) -> Iterator[_Launch]:
         """Kernels that each process one tensor, or a matrix made of it."""
         for values, repeat, share in self._tensors(stage):
             axes = {axis: evaluate(text, values) for axis, text in (stage.axes or {}).items()}
@@ -191,18 +191,18 @@ def _extents(kernel: Kernel, elements: int) -> dict[str, int]:
     Chunks are of equal size, so the elements counted exceed `elements` by less than one a chunk.
     """
     chunks = ceil_div(elements, CHUNK_ELEMENTS)
-    known = {ELEMENTS: elements, CHUNKS: chunks, CHUNK: ceil_div(elements, chunks)}
-    return {axis: known[axis] for axis in kernel.declaration.parameters}
+    extents = {ELEMENTS: elements, CHUNKS: chunks, CHUNK: ceil_div(elements, chunks)}
+    return {axis: extents[axis] for axis in kernel.declaration.parameters}
 
 
 def together(owner: str, launches: Iterator[_Launch]) -> tuple[Work, ...]:
     """Launches of equal time as one `Work`, in the order of the first."""
-    found: dict[Any, list[_Launch]] = {}
-    for each in launches:
-        found.setdefault((each.work, each.share), []).append(each)
+    groups: dict[Any, list[_Launch]] = {}
+    for launch in launches:
+        groups.setdefault((launch.work, launch.share), []).append(launch)
     return tuple(
-        Work(f"{owner}: {_names(alike)}", alike[0].problem, sum(e.repeat for e in alike), share)
-        for (_, share), alike in found.items()
+        Work(f"{owner}: {_names(group)}", group[0].problem, sum(e.repeat for e in group), share)
+        for (_, share), group in groups.items()
     )
 
 

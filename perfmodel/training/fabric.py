@@ -51,7 +51,7 @@ class Fabric:
         """Ranks of an axis, and how many of them are in one node."""
         plan = self.plan
         inner = plan.expert <= plan.data
-        inside = {
+        strides = {
             "tensor": 1,
             "context": plan.tensor,
             "expert": plan.tensor * plan.context if inner else 1,
@@ -61,26 +61,26 @@ class Fabric:
         }
         copies = {"data": plan.copies, "expert-data": plan.expert_copies}
         ranks = copies[axis] if axis in copies else int(getattr(plan, axis))
-        near = max(min(self.node_devices // inside[axis], ranks), 1)
-        while ranks % near:  # groups of equal size
-            near -= 1
-        return ranks, near
+        local = max(min(self.node_devices // strides[axis], ranks), 1)
+        while ranks % local:  # groups of equal size
+            local -= 1
+        return ranks, local
 
     def take(self, op: str, tensor_bytes: float, axis: str, network_share: float = 1.0) -> Taken:
         """Time of an exchange along an axis; `network_share` as in `Collective`."""
         if op == "ring-gradient":  # keys and values once more, with their gradients
-            once, back = (self.take(each, tensor_bytes, axis) for each in _ROUND)
-            return Taken(*(a + b for a, b in zip(once, back, strict=True)))
+            ring, gradient = (self.take(each, tensor_bytes, axis) for each in _ROUND)
+            return Taken(*(a + b for a, b in zip(ring, gradient, strict=True)))
         op = "all-gather" if op == "ring" else op  # as many bytes over the same links
-        ranks, near = self.ranks(axis)
+        ranks, local = self.ranks(axis)
         if ranks == 1 or tensor_bytes <= 0:
             return Taken(0.0, 0.0, 0.0)
         key = (op, tensor_bytes, axis, network_share)
         if key not in self.asked:
             assert self.ask is not None
             if op == "send-receive":
-                ranks, near = 2, min(near, 2)
-            self.asked[key] = self.ask(op, tensor_bytes, ranks, near, network_share)
+                ranks, local = 2, min(local, 2)
+            self.asked[key] = self.ask(op, tensor_bytes, ranks, local, network_share)
         return self.asked[key]
 
     def seconds(self, one: Exchanged, product_seconds: float) -> float:
@@ -88,15 +88,15 @@ class Fabric:
 
         In tensor parallelism, a stack may send a product's rows in tiles while it runs.
         """
-        alone, tiles = self.between(one).seconds, self.plan.setting.stack.tiles
+        transfer, tiles = self.between(one).seconds, self.plan.setting.stack.tiles
         if one.axis != "tensor" or tiles == 1 or not product_seconds:
-            return alone
-        beside = Work(product_seconds, 1.0), Work(alone, FABRIC_UNITS)
-        return tiled(*beside, tiles).exposed_seconds
+            return transfer
+        pair = Work(product_seconds, 1.0), Work(transfer, FABRIC_UNITS)
+        return tiled(*pair, tiles).exposed_seconds
 
     def between(self, one: Exchanged) -> Taken:
         """The same with its range, as if nothing hid it."""
         if one.router is None or not self.plan.setting.stack.sends_once:
             return self.take(one.kind, one.tensor_bytes, one.axis)
-        ranks, near = self.ranks(one.axis)
-        return self.take(one.kind, one.tensor_bytes, one.axis, one.router.share(ranks // near))
+        ranks, local = self.ranks(one.axis)
+        return self.take(one.kind, one.tensor_bytes, one.axis, one.router.share(ranks // local))

@@ -42,7 +42,7 @@ class Style:
         """
         if self.chunk is None:
             return sum(count for _, count in elements)
-        most = self.tensors[min(lists, len(self.tensors)) - 1]
+        limit = self.tensors[min(lists, len(self.tensors)) - 1]
         launches = blocks = tensors = 0
         for size, count in elements:
             chunks = ceil_div(size, self.chunk)
@@ -52,6 +52,6 @@ class Style:
                 launches += full
                 if full:
                     tensors = 1 if blocks else 0
-                if tensors == most:
+                if tensors == limit:
                     launches, blocks, tensors = launches + 1, 0, 0
         return launches + (blocks > 0)

@@ -38,100 +38,100 @@ class LayerWork:
         """One layer's forward pass, backward pass, or recomputation (`again`)."""
         if way == "again":
             return _stretch(self.forward, host.forward_seconds, exchange, set(self.again))
-        each = self.forward if way == "forward" else self.backward
-        if each is None:
+        part = self.forward if way == "forward" else self.backward
+        if part is None:
             return Stretch()
         launch = host.forward_seconds if way == "forward" else host.backward_seconds
-        return _stretch(each, launch, exchange)
+        return _stretch(part, launch, exchange)
 
     def exchanged(self, exchange: ExchangeSeconds) -> float:
         """Seconds that kernels wait for exchanges in both passes and recomputation."""
-        found = _waits(self.forward, exchange)
+        seconds = _wait(self.forward, exchange)
         if self.backward is not None:
-            found += _waits(self.backward, exchange)
-        return found + _waits(self.forward, exchange, set(self.again))
+            seconds += _wait(self.backward, exchange)
+        return seconds + _wait(self.forward, exchange, set(self.again))
 
     def kernels(self) -> Iterable[tuple[KernelTime, int]]:
         """Every kernel of one layer and step, with its number of runs."""
         places = set(self.again)
-        for i, one in enumerate(self.forward.kernels):
-            yield one, 1 + (i in places)
+        for i, kernel in enumerate(self.forward.kernels):
+            yield kernel, 1 + (i in places)
         if self.backward is not None:
-            for one in self.backward.kernels:
-                yield one, 1
+            for kernel in self.backward.kernels:
+                yield kernel, 1
 
 
 def _stretch(
-    each: PassTime, launch: float, exchange: ExchangeSeconds, places: set[int] | None = None
+    part: PassTime, launch: float, exchange: ExchangeSeconds, places: set[int] | None = None
 ) -> Stretch:
     """Kernels of one layer with the exchanges between them; with `places`, only the kernels
     there."""
     parts: list[Stretch] = []
-    exchanges = _between(each, places)
-    around, ring = _ring(each, exchange)
-    for i, one in enumerate(each.kernels):
+    exchanges = _exchanges(part, places)
+    index, ring = _ring(part, exchange)
+    for i, kernel in enumerate(part.kernels):
         while exchanges and exchanges[0].before <= i:
             nearest = exchanges.pop(0)
-            parts.append(Stretch.of(exchange(nearest, _product(each, nearest)), launch))
+            parts.append(Stretch.of(exchange(nearest, _product(part, nearest)), launch))
         if places is None or i in places:
-            parts.append(one.stretch(each.gap_seconds, launch))
-            if i == around and ring:
+            parts.append(kernel.stretch(part.gap_seconds, launch))
+            if i == index and ring:
                 parts.append(Stretch.of(ring, 0.0))
-    parts += [Stretch.of(exchange(e, _product(each, e)), launch) for e in exchanges]
+    parts += [Stretch.of(exchange(e, _product(part, e)), launch) for e in exchanges]
     return joined(parts)
 
 
-def _waits(each: PassTime, exchange: ExchangeSeconds, places: set[int] | None = None) -> float:
+def _wait(part: PassTime, exchange: ExchangeSeconds, places: set[int] | None = None) -> float:
     """Seconds of exchanges between kernels; with `places`, only up to the kernels there."""
-    around, ring = _ring(each, exchange)
-    found = sum(exchange(e, _product(each, e)) for e in _between(each, places))
-    return found + (ring if places is None or around in places else 0.0)
+    index, ring = _ring(part, exchange)
+    seconds = sum(exchange(e, _product(part, e)) for e in _exchanges(part, places))
+    return seconds + (ring if places is None or index in places else 0.0)
 
 
-def _between(each: PassTime, places: set[int] | None) -> list[Exchanged]:
+def _exchanges(part: PassTime, places: set[int] | None) -> list[Exchanged]:
     """Exchanges in line with kernels, up to the last of those at `places`."""
     last = math.inf if places is None else max(places, default=-1)
-    return [e for e in each.exchanges if not e.kind.startswith("ring") and e.before <= last]
+    return [e for e in part.exchanges if not e.kind.startswith("ring") and e.before <= last]
 
 
-def _product(each: PassTime, one: Exchanged) -> float:
+def _product(part: PassTime, exchange: Exchanged) -> float:
     """Seconds of the product that takes the rows of an all-gather, or makes those of a
     reduce-scatter; 0 for other exchanges, and where there is none."""
-    ahead, behind = each.kernels[one.before :], each.kernels[: one.before][::-1]
-    near = {"all-gather": ahead, "reduce-scatter": behind}.get(one.kind, ())
-    return next((kernel.seconds for kernel in near if kernel.kind == "matmul"), 0.0)
+    consumers, producers = part.kernels[exchange.before :], part.kernels[: exchange.before][::-1]
+    kernels = {"all-gather": consumers, "reduce-scatter": producers}.get(exchange.kind, ())
+    return next((kernel.seconds for kernel in kernels if kernel.kind == "matmul"), 0.0)
 
 
-def _ring(each: PassTime, exchange: ExchangeSeconds) -> tuple[int, float]:
+def _ring(part: PassTime, exchange: ExchangeSeconds) -> tuple[int, float]:
     """The kernel that overlaps a ring of keys and values (2310.01889, section 3), and the seconds
     by which the ring is longer.
 
     It is the attention kernel. Where attention is not one kernel nothing hides the ring: the result
     is the last kernel, and all of the ring's seconds.
     """
-    seconds = sum(exchange(one, 0.0) for one in each.exchanges if one.kind.startswith("ring"))
-    for i, one in enumerate(each.kernels):
-        if one.kind == "attention":
-            return i, max(seconds - one.seconds, 0.0)
-    return len(each.kernels) - 1, seconds
+    seconds = sum(exchange(e, 0.0) for e in part.exchanges if e.kind.startswith("ring"))
+    for i, kernel in enumerate(part.kernels):
+        if kernel.kind == "attention":
+            return i, max(seconds - kernel.seconds, 0.0)
+    return len(part.kernels) - 1, seconds
 
 
 def layers(found: NetworkPrediction, segments: Sequence[Segment], plan: Plan) -> list[LayerWork]:
     """The layers of a prediction, in order; layers that recompute are separate from the rest."""
-    forward = {one.segment: one for one in found.passes if one.way == "forward"}
-    backward = {one.segment: one for one in found.passes if one.way == "backward"}
-    left = plan.recompute_layers
+    forward = {p.segment: p for p in found.passes if p.way == "forward"}
+    backward = {p.segment: p for p in found.passes if p.way == "backward"}
+    budget = plan.recompute_layers
     work: list[LayerWork] = []
     for segment in segments:
         mode = rematerialise.mode(plan.recompute)
-        some = segment.repeat if left is None else min(left, segment.repeat)
+        count = segment.repeat if budget is None else min(budget, segment.repeat)
         runs = rematerialise.again(segment, mode) if segment.block else ()
-        left = left if left is None or not segment.block else left - some
+        budget = budget if budget is None or not segment.block else budget - count
         name = segment.name
-        both = (forward[name], backward.get(name))
-        if runs and some:
-            work.append(LayerWork(segment, *both, runs, some))
-        if not runs or segment.repeat > some:
-            rest = segment.repeat - (some if runs else 0)
-            work.append(LayerWork(segment, *both, (), rest))
+        pair = (forward[name], backward.get(name))
+        if runs and count:
+            work.append(LayerWork(segment, *pair, runs, count))
+        if not runs or segment.repeat > count:
+            rest = segment.repeat - (count if runs else 0)
+            work.append(LayerWork(segment, *pair, (), rest))
     return work

@@ -16,27 +16,27 @@ def fabric(plan: Plan, device: Device, system: System | None = None) -> Fabric:
     """
     if plan.devices == 1:
         return Fabric(plan)
-    joined = system or systems.usual(device)
-    if plan.devices > joined.devices:
+    target = system or systems.usual(device)
+    if plan.devices > target.devices:
         copy = plan.devices // plan.data
-        copies = joined.devices // copy
+        copies = target.devices // copy
         raise SizeError(
-            f"the plan takes {plan.devices:,} devices and {joined.slug} joins {joined.devices:,}",
+            f"the plan takes {plan.devices:,} devices and {target.slug} joins {target.devices:,}",
             {"devices": [copy * n for n in range(max(copies - 3, 1), copies + 1)]},
         )
     if plan.zero == 3 and plan.setting.stack.one_adapter:
-        joined = systems.by_one_door(joined)
-    return Fabric(plan, joined.node_devices, _ask(joined))
+        target = systems.by_one_door(target)
+    return Fabric(plan, target.node_devices, _collective_times(target))
 
 
-def _ask(system: System) -> Ask:
+def _collective_times(system: System) -> Ask:
     """Times of collectives on a system."""
 
-    def answer(op: str, tensor_bytes: float, ranks: int, near: int, share: float) -> Taken:
-        problem = Collective(op, round(tensor_bytes), ranks, near, network_share=share)
-        found = predict_collective(problem, system)
+    def answer(op: str, tensor_bytes: float, ranks: int, local: int, share: float) -> Taken:
+        problem = Collective(op, round(tensor_bytes), ranks, local, network_share=share)
+        time = predict_collective(problem, system)
         return Taken(
-            float(found.seconds[0]), float(found.low_seconds[0]), float(found.high_seconds[0])
+            float(time.seconds[0]), float(time.low_seconds[0]), float(time.high_seconds[0])
         )
 
     return answer

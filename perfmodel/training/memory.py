@@ -54,8 +54,8 @@ class Memory:
     @cached_property
     def allocated_bytes(self) -> float:
         """Bytes that an allocator of tensors counts: without context and communicators."""
-        apart = ("context", "communicators")
-        return sum(held for name, held in self.lines.items() if name not in apart)
+        overheads = ("context", "communicators")
+        return sum(size for name, size in self.lines.items() if name not in overheads)
 
     @property
     def low(self) -> float:
@@ -90,15 +90,15 @@ def memory(
 
     `in_flight` micro-batches are kept at once, `losses_in_flight` of them have passed the head.
     """
-    weights = [(w, count) for one, count in parts for w in one.weights if not w.shared]
-    held = activations(parts, plan, in_flight, losses_in_flight)
+    weights = [(w, count) for segment, count in parts for w in segment.weights if not w.shared]
+    activation = activations(parts, plan, in_flight, losses_in_flight)
     lines = {
         **_states(weights, plan, precision),
         "copies": _elements(weights) * precision.copy_bytes("step", "forward"),
-        "gathered weights": _gathered(parts, plan),
-        "activations": held.kept,
-        "layer at work": held.working if held.working > held.logits else 0.0,
-        "logits": held.logits if held.logits >= held.working else 0.0,
+        "gathered weights": _gathered_weights(parts, plan),
+        "activations": activation.kept,
+        "layer at work": activation.working if activation.working > activation.logits else 0.0,
+        "logits": activation.logits if activation.logits >= activation.working else 0.0,
         "workspace": WORKSPACE_BYTES,
         "communicators": COMMUNICATOR_BYTES * _communicators(plan),
         "context": CONTEXT_BYTES,
@@ -121,25 +121,25 @@ def _states(weights: _Weights, plan: Plan, precision: Precision) -> dict[str, fl
     """
     lines = dict.fromkeys(("weights", "gradients", "master weights", "optimiser states"), 0.0)
     for expert, shards in ((False, plan.copies), (True, plan.expert_copies)):
-        some = [one for one in weights if one[0].expert is expert]
+        subset = [pair for pair in weights if pair[0].expert is expert]
         states = 0.0
         if plan.optimiser != "none":
-            states = optimisers.load(plan.optimiser).state_bytes(parameters_of(some), precision)
-        own = model_states(precision, _elements(some), states, stage=plan.zero, shards=shards)
-        sizes = (own.weights, own.gradients, own.master, own.states)
+            states = optimisers.load(plan.optimiser).state_bytes(parameters_of(subset), precision)
+        share = model_states(precision, _elements(subset), states, stage=plan.zero, shards=shards)
+        sizes = (share.weights, share.gradients, share.master, share.states)
         for name, size in zip(lines, sizes, strict=True):
             lines[name] += float(size)
     return lines
 
 
-def _gathered(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float:
+def _gathered_weights(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float:
     """FSDP: whole weights of the current layer and of the prefetched one, in the products' type;
     and the gradients of one layer before they are scattered."""
     if plan.zero < 3 or plan.copies == 1:
         return 0.0
     sizes = [
-        sum(w.elements for w in one.weights if not w.shared)
-        for one, count in parts
+        sum(w.elements for w in segment.weights if not w.shared)
+        for segment, count in parts
         for _ in range(min(count, 2))
     ]
     first, second, *_ = (*sorted(sizes, reverse=True), 0)

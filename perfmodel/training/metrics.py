@@ -23,11 +23,11 @@ _CONVENTIONS = {
 def convention_of(row: Row) -> str:
     """The convention by which a row counts operations. Raises `ProblemError` where its cell is
     empty."""
-    said = str(row.get("convention") or "").lower()
+    text = str(row.get("convention") or "").lower()
     for words, name in _CONVENTIONS.items():
-        if words in said:
+        if words in text:
             return name
-    if "page counts" in said:  # Megatron-LM halves causal attention since 2025
+    if "page counts" in text:  # Megatron-LM halves causal attention since 2025
         return "causal" if "bridge" in str(row.get("software")).lower() else "megatron"
     raise ProblemError("the convention of FLOPs is empty; fill the column, or give times")
 
@@ -42,9 +42,9 @@ def _device_hours(step: Step, row: Row, seconds: float) -> float:
 def _fill(step: Step, row: Row) -> float:
     """Share of a row that one sequence fills, where sequences are packed: the row's cell, or what
     the stack packs in pretraining."""
-    stated = row.get("fill")
-    if stated and stated == stated:
-        return float(stated)
+    cell = row.get("fill")
+    if cell and cell == cell:
+        return float(cell)
     packs = step.network.head == "pretraining" and step.plan.training
     return step.plan.setting.stack.packed_fill.get(step.plan.seq, 1.0) if packs else 1.0
 
@@ -79,8 +79,8 @@ def value(step: Step, row: Row) -> tuple[float, float, float]:
     """A row's metric of a step, with its range. Raises `UnknownName` for another metric."""
     name = str(row["metric"])
     if name == "peak_gib":
-        held = step.memory.allocated_bytes / 2**30
-        return held, held * step.memory.low, held * step.memory.high
+        gib = step.memory.allocated_bytes / 2**30
+        return gib, gib * step.memory.low, gib * step.memory.high
     if name not in _METRICS:
         raise UnknownName("metric", name, METRICS)
     ends = (step.seconds, step.low_seconds, step.high_seconds)

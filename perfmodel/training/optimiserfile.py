@@ -79,11 +79,11 @@ def read(path: Path) -> Document:
                 f"{path}: optimisers of another version; this code reads {VERSION}"
             )
         optimisers: dict[str, Entry] = {}
-        for name, said in table["optimisers"].items():
-            optimisers[name] = _entry(name, said, optimisers)
+        for name, entry in table["optimisers"].items():
+            optimisers[name] = _entry(name, entry, optimisers)
         return Document(
-            {name: _style(name, said) for name, said in table["styles"].items()},
-            {name: _rule({"work": [said]}) for name, said in table["clipping"].items()},
+            {name: _style(name, entry) for name, entry in table["styles"].items()},
+            {name: _rule({"work": [entry]}) for name, entry in table["clipping"].items()},
             optimisers,
         )
     except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
@@ -93,74 +93,74 @@ def read(path: Path) -> Document:
         ) from None
 
 
-def _style(name: str, said: Mapping[str, Any]) -> Style:
-    return Style(name=name, **{**said, "tensors": tuple(said.get("tensors", ()))})
+def _style(name: str, entry: Mapping[str, Any]) -> Style:
+    return Style(name=name, **{**entry, "tensors": tuple(entry.get("tensors", ()))})
 
 
-def _entry(name: str, said: Mapping[str, Any], others: Mapping[str, Entry]) -> Entry:
-    settings = said.get("settings", {}).items()
-    rules = tuple(rule for each in said["rules"] for rule in _rules(each, others))
+def _entry(name: str, entry: Mapping[str, Any], optimisers: Mapping[str, Entry]) -> Entry:
+    settings = entry.get("settings", {}).items()
+    rules = tuple(rule for each in entry["rules"] for rule in _rules(each, optimisers))
     last = rules[-1]
     if set(last.kinds) != set(KINDS) or last.fewest != "1":
         raise ValueError(f"the last rule of {name} does not take every tensor")
     return Entry(
         name,
-        str(said["about"]),
-        str(said["source"]),
+        str(entry["about"]),
+        str(entry["source"]),
         rules,
         tuple(Setting(name=key, **value) for key, value in settings),
     )
 
 
-def _rules(said: Mapping[str, Any], others: Mapping[str, Entry]) -> Iterator[Rule]:
+def _rules(entry: Mapping[str, Any], optimisers: Mapping[str, Entry]) -> Iterator[Rule]:
     """A rule, or the rules of another optimiser for the same kinds of tensors."""
-    if "as" not in said:
-        yield _rule(said)
+    if "as" not in entry:
+        yield _rule(entry)
         return
-    for rule in others[said["as"]].rules:
-        yield _rule_for(rule, said)
+    for rule in optimisers[entry["as"]].rules:
+        yield _rule_for(rule, entry)
 
 
-def _rule_for(rule: Rule, said: Mapping[str, Any]) -> Rule:
-    kinds = tuple(kind for kind in rule.kinds if kind in said.get("kinds", KINDS))
+def _rule_for(rule: Rule, entry: Mapping[str, Any]) -> Rule:
+    kinds = tuple(kind for kind in rule.kinds if kind in entry.get("kinds", KINDS))
     return Rule(rule.states, rule.work, kinds, rule.fewest, rule.cut, rule.types)
 
 
-def _rule(said: Mapping[str, Any]) -> Rule:
-    _known(said, _RULE)
+def _rule(entry: Mapping[str, Any]) -> Rule:
+    _check_keys(entry, _RULE)
     return Rule(
         states=tuple(
             State(name, str(state.get("elements", "p")), state.get("type"))
-            for name, state in said.get("states", {}).items()
+            for name, state in entry.get("states", {}).items()
         ),
-        work=tuple(_stage(stage) for stage in said["work"]),
-        kinds=tuple(said.get("kinds", KINDS)),
-        fewest=str(said.get("fewest", 1)),
-        cut=said.get("cut"),
-        types=dict(said.get("types", {})),
+        work=tuple(_stage(stage) for stage in entry["work"]),
+        kinds=tuple(entry.get("kinds", KINDS)),
+        fewest=str(entry.get("fewest", 1)),
+        cut=entry.get("cut"),
+        types=dict(entry.get("types", {})),
     )
 
 
-def _stage(said: Mapping[str, Any]) -> Stage:
-    _known(said, (*_STAGE, "source"))
-    if ("steps" in said) == ("gemm" in said):
+def _stage(entry: Mapping[str, Any]) -> Stage:
+    _check_keys(entry, (*_STAGE, "source"))
+    if ("steps" in entry) == ("gemm" in entry):
         raise ValueError("a stage has either steps or gemm, not both")
-    axes = said.get("axes")
+    axes = entry.get("axes")
     return Stage(
-        name=str(said.get("name", "")),
-        steps=said.get("steps", {}),
+        name=str(entry.get("name", "")),
+        steps=entry.get("steps", {}),
         axes=None if axes is None else {name: str(text) for name, text in axes.items()},
-        along=dict(said.get("along", {})),
-        gemm=tuple(str(text) for text in said.get("gemm", ())),
-        dtype=str(said.get("type", "")),
-        sides=tuple(str(text) for text in listed(said.get("sides", ()))),
-        repeat=str(said.get("repeat", 1)),
-        every=str(said.get("every", 1)),
-        fused=said.get("passes") == "fewest",
+        along=dict(entry.get("along", {})),
+        gemm=tuple(str(text) for text in entry.get("gemm", ())),
+        dtype=str(entry.get("type", "")),
+        sides=tuple(str(text) for text in listed(entry.get("sides", ()))),
+        repeat=str(entry.get("repeat", 1)),
+        every=str(entry.get("every", 1)),
+        fused=entry.get("passes") == "fewest",
     )
 
 
-def _known(said: Mapping[str, Any], keys: tuple[str, ...]) -> None:
-    for key in said:
+def _check_keys(entry: Mapping[str, Any], keys: tuple[str, ...]) -> None:
+    for key in entry:
         if key not in keys:
             raise ValueError(f"unknown key {key!r}; known: {', '.join(keys)}")

@@ -81,7 +81,7 @@ class Optimiser:
             evaluate(state.elements, {**self.settings, **sizes(piece)})
             * element(state.type or precision.states).bytes
             * piece.count
-            for rule, pieces in self._taken(parameters)
+            for rule, pieces in self._rule_parameters(parameters)
             for piece in pieces
             for state in rule.states
         )
@@ -102,15 +102,15 @@ class Optimiser:
         step, over which K-FAC takes its statistics. Raises `UnknownName` for another style or
         clipping, and `ProblemError` if tokens are needed and not given.
         """
-        listed = tuple(parameters)
-        expansions = self._expansions(listed, precision, style, tokens)
+        tensors = tuple(parameters)
+        expansions = self._expansions(tensors, precision, style, tokens)
         if clip not in clippings():
             raise UnknownName("clipping by the global norm", clip, clippings())
-        if clip != UNCLIPPED and listed:
+        if clip != UNCLIPPED and tensors:
             types = replace(precision.updated, copy=None)
             rule = document().clipping[clip]
-            expansions.insert(0, Expansion(rule, listed, types, styles()[style], {}))
-        return together(self.name, (each for one in expansions for each in one.launches()))
+            expansions.insert(0, Expansion(rule, tensors, types, styles()[style], {}))
+        return together(self.name, (launch for e in expansions for launch in e.launches()))
 
     def traffic_bytes(
         self, parameters: Iterable[Parameter], precision: Precision, **how: Any
@@ -142,21 +142,21 @@ class Optimiser:
         values = {**self.settings, TOKENS: tokens}
         return [
             Expansion(rule, pieces, precision.updated, styles()[style], values)
-            for rule, pieces in self._taken(parameters)
+            for rule, pieces in self._rule_parameters(parameters)
         ]
 
-    def _taken(
+    def _rule_parameters(
         self, parameters: Iterable[Parameter]
     ) -> Iterator[tuple[Rule, tuple[Parameter, ...]]]:
         """Every rule that applies to some of the tensors, with these tensors, cut as the rule
         says."""
-        listed = [(self._rule_of(parameter), parameter) for parameter in parameters]
+        pairs = [(self._rule_of(parameter), parameter) for parameter in parameters]
         for i, rule in enumerate(self.entry.rules):
             pieces = tuple(
                 piece
-                for taker, parameter in listed
+                for taker, parameter in pairs
                 if taker == i
-                for piece in self._cut(rule, parameter)
+                for piece in self._pieces(rule, parameter)
             )
             if pieces:
                 yield rule, pieces
@@ -169,7 +169,7 @@ class Optimiser:
                 return i
         raise AssertionError(f"the last rule of {self.name} does not take {parameter}")
 
-    def _cut(self, rule: Rule, parameter: Parameter) -> tuple[Parameter, ...]:
+    def _pieces(self, rule: Rule, parameter: Parameter) -> tuple[Parameter, ...]:
         if rule.cut is None:
             return (parameter,)
         return parameter.blocks(evaluate(rule.cut, self.settings))
@@ -196,15 +196,15 @@ def load(name: str, **settings: int) -> Optimiser:
     Raises `UnknownName` for another name or setting, and `ProblemError` for a setting that is not a
     whole number, or is below its least value.
     """
-    wanted = "-".join(name.lower().replace("_", " ").split())
-    if wanted not in document().optimisers:
+    slug = "-".join(name.lower().replace("_", " ").split())
+    if slug not in document().optimisers:
         raise UnknownName("optimiser", name, names())
-    entry = document().optimisers[wanted]
-    known = {each.name: each for each in entry.settings}
+    entry = document().optimisers[slug]
+    options = {each.name: each for each in entry.settings}
     for key, value in settings.items():
-        if key not in known:
-            raise UnknownName(f"setting of {entry.name}", key, known)
-        _check(entry.name, known[key], value)
+        if key not in options:
+            raise UnknownName(f"setting of {entry.name}", key, options)
+        _check(entry.name, options[key], value)
     return Optimiser(entry, settings)
 
 

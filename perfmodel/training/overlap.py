@@ -67,15 +67,15 @@ class Work:
 def pace(compute: Work, transfer: Work) -> Number:
     """Speed of computing beside a transfer, relative to computing alone, 0 to 1; numbers or
     arrays."""
-    units = _left(1 - transfer.unit_share, compute.unit_share)
-    memory = _left(1 - transfer.memory_share, compute.memory_share)
+    units = _share(1 - transfer.unit_share, compute.unit_share)
+    memory = _share(1 - transfer.memory_share, compute.memory_share)
     return minimum(units, memory)
 
 
 def together_seconds(compute: Work, transfer: Work) -> Number:
     """Seconds until both have ended when both start at once; numbers or arrays."""
-    slowed = compute.seconds + (1 - pace(compute, transfer)) * transfer.seconds
-    return maximum(transfer.seconds, slowed)
+    duration = compute.seconds + (1 - pace(compute, transfer)) * transfer.seconds
+    return maximum(transfer.seconds, duration)
 
 
 @dataclass(frozen=True)
@@ -132,34 +132,34 @@ def run(layers: Sequence[Layer], transfers: Sequence[Transfer]) -> Overlapped:
 
     Raises `ProblemError` where a layer and a transfer wait for each other.
     """
-    now = waiting = 0.0
-    done = sent = 0  # layers and transfers that have ended
-    left = [entry.work.seconds for entry in layers]
+    clock = waiting = 0.0
+    layer = send = 0  # layers and transfers that have ended
+    to_compute = [entry.work.seconds for entry in layers]
     to_send = [entry.work.seconds for entry in transfers]
-    while done < len(layers) or sent < len(transfers):
-        computes = done < len(layers) and layers[done].needs <= sent
-        sends = sent < len(transfers) and transfers[sent].after <= done
+    while layer < len(layers) or send < len(transfers):
+        computes = layer < len(layers) and layers[layer].needs <= send
+        sends = send < len(transfers) and transfers[send].after <= layer
         if not (computes or sends):
             raise ProblemError(
-                f"layer {done} needs {layers[done].needs} transfers, and no more than {sent} can "
+                f"layer {layer} needs {layers[layer].needs} transfers, and no more than {send} can "
                 "end before it; lower its `needs`, or the next transfer's `after`"
-                if done < len(layers)
-                else f"transfer {sent} waits for more layers than there are; lower its `after`"
+                if layer < len(layers)
+                else f"transfer {send} waits for more layers than there are; lower its `after`"
             )
-        speed = pace(layers[done].work, transfers[sent].work) if computes and sends else 1.0
-        compute_end = left[done] / speed if computes and speed > 0 else math.inf
-        send_end = to_send[sent] if sends else math.inf
+        speed = pace(layers[layer].work, transfers[send].work) if computes and sends else 1.0
+        compute_end = to_compute[layer] / speed if computes and speed > 0 else math.inf
+        send_end = to_send[send] if sends else math.inf
         step = min(compute_end, send_end)
-        now += step
+        clock += step
         waiting += 0.0 if computes else step
         if computes:
-            left[done] = 0.0 if compute_end <= step else left[done] - step * speed
-            done += compute_end <= step
+            to_compute[layer] = 0.0 if compute_end <= step else to_compute[layer] - step * speed
+            layer += compute_end <= step
         if sends:
-            to_send[sent] = 0.0 if send_end <= step else to_send[sent] - step
-            sent += send_end <= step
+            to_send[send] = 0.0 if send_end <= step else to_send[send] - step
+            send += send_end <= step
     computing, sending = (sum(e.work.seconds for e in queue) for queue in (layers, transfers))
-    return Overlapped(now, computing, sending, waiting)
+    return Overlapped(clock, computing, sending, waiting)
 
 
 def prefetched(layers: Sequence[Work], gathers: Sequence[Work], *, ahead: int = 1) -> Overlapped:
@@ -201,7 +201,7 @@ def reduced_in_buckets(layers: Sequence[Work], buckets: Sequence[tuple[int, Work
     `buckets` has, for each bucket, the layers that must end before it can be sent, and its
     reduction. `fill_buckets` computes the first. The last bucket is exposed.
     """
-    return run([Layer(work) for work in layers], [Transfer(w, after) for after, w in buckets])
+    return run([Layer(work) for work in layers], [Transfer(w, n) for n, w in buckets])
 
 
 def fill_buckets(gradient_bytes: Sequence[float], bucket_bytes: float) -> list[tuple[int, float]]:
@@ -213,14 +213,14 @@ def fill_buckets(gradient_bytes: Sequence[float], bucket_bytes: float) -> list[t
     """
     if not bucket_bytes > 0:
         raise ProblemError(f"a bucket of {bucket_bytes:g} bytes never fills; write bytes above 0")
-    found: list[tuple[int, float]] = []
-    held = 0.0
-    for i, more in enumerate(gradient_bytes):
-        held += more
-        if held >= bucket_bytes or (held and i == len(gradient_bytes) - 1):
-            found.append((i + 1, held))
-            held = 0.0
-    return found
+    buckets: list[tuple[int, float]] = []
+    fill = 0.0
+    for i, size in enumerate(gradient_bytes):
+        fill += size
+        if fill >= bucket_bytes or (fill and i == len(gradient_bytes) - 1):
+            buckets.append((i + 1, fill))
+            fill = 0.0
+    return buckets
 
 
 def in_turn(layers: Sequence[Work], transfers: Sequence[Work]) -> Overlapped:
@@ -243,18 +243,18 @@ def tiled(product: Work, transfer: Work, tiles: int) -> Overlapped:
     return run([Layer(product.part(share))] * tiles, sends)
 
 
-def _left(free: Number, needed: Number) -> Number:
+def _share(supply: Number, demand: Number) -> Number:
     """free / needed, at most 1; 1 where nothing is needed."""
-    return minimum(1.0, free / maximum(needed, 1e-300))
+    return minimum(1.0, supply / maximum(demand, 1e-300))
 
 
-def _check(name: str, value: Number, most: float) -> None:
-    within = (value >= 0) & (value <= most)
-    if not (within if isinstance(within, bool) else within.all()):
-        bound = f"from 0 to {most:g}" if most == 1 else "from 0"
+def _check(name: str, value: Number, limit: float) -> None:
+    fits = (value >= 0) & (value <= limit)
+    if not (fits if isinstance(fits, bool) else fits.all()):
+        bound = f"from 0 to {limit:g}" if limit == 1 else "from 0"
         raise ProblemError(f"{name} is {value}; give a number {bound}")
 
 
-def _check_equal(what: str, given: Sequence[Work], layers: Sequence[Work]) -> None:
-    if len(given) != len(layers):
-        raise ProblemError(f"{len(given)} {what} for {len(layers)} layers; give one a layer")
+def _check_equal(name: str, work: Sequence[Work], layers: Sequence[Work]) -> None:
+    if len(work) != len(layers):
+        raise ProblemError(f"{len(work)} {name} for {len(layers)} layers; give one a layer")

@@ -87,8 +87,8 @@ class Plan:
     @property
     def schedule_kind(self) -> str:
         """The pipeline schedule; interleaved where a stage has several chunks."""
-        several = self.schedule == "1f1b" and self.chunks > 1
-        return "interleaved" if several else self.schedule
+        interleaves = self.schedule == "1f1b" and self.chunks > 1
+        return "interleaved" if interleaves else self.schedule
 
     @property
     def copies(self) -> int:
@@ -159,8 +159,8 @@ class Plan:
         layers = network.layers
         if all((layers + slots) % stages for slots in range(4)):
             fits = {
-                axis: [n for n in range(1, layers + 1) if layers % (n * other) == 0]
-                for axis, other in (("pipeline", self.chunks), ("chunks", self.pipeline))
+                axis: [n for n in range(1, layers + 1) if layers % (n * factor) == 0]
+                for axis, factor in (("pipeline", self.chunks), ("chunks", self.pipeline))
             }
             raise SizeError(
                 f"{layers} layers do not divide by {stages} stages (pipeline {self.pipeline} x "

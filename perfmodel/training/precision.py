@@ -54,8 +54,8 @@ class Precision:
     """Source."""
 
     def __post_init__(self) -> None:
-        own = (self.weights, self.gradients, self.states, *(copy.dtype for copy in self.copies))
-        for dtype in (*own, *((self.master,) if self.master else ())):
+        types = (self.weights, self.gradients, self.states, *(copy.dtype for copy in self.copies))
+        for dtype in (*types, *((self.master,) if self.master else ())):
             element(dtype)
 
     @property
@@ -97,7 +97,7 @@ def read(path: Path) -> Mapping[str, Precision]:
         table = yamltable.read(path)
         if table["version"] != VERSION:
             raise PerfmodelError(f"{path}: recipes of another version; this code reads {VERSION}")
-        return {name: _recipe(name, said) for name, said in table["precisions"].items()}
+        return {name: _recipe(name, entry) for name, entry in table["precisions"].items()}
     except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
         line = " ".join(str(error).split())
         raise PerfmodelError(
@@ -105,9 +105,9 @@ def read(path: Path) -> Mapping[str, Precision]:
         ) from None
 
 
-def _recipe(name: str, said: Mapping[str, Any]) -> Precision:
-    copies = tuple(Copy(**copy) for copy in said.get("copies", ()))
-    return Precision(**{"master": None, **said, "name": name, "copies": copies})
+def _recipe(name: str, entry: Mapping[str, Any]) -> Precision:
+    copies = tuple(Copy(**copy) for copy in entry.get("copies", ()))
+    return Precision(**{"master": None, **entry, "name": name, "copies": copies})
 
 
 def names() -> tuple[str, ...]:

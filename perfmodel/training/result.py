@@ -75,8 +75,8 @@ class Step:
 
     def flops_per_second_per_device(self, convention: str = USUAL) -> float:
         """Model FLOP/s of one device by a named convention."""
-        each = flops_per_token(self.network, self.plan.seq, convention)
-        return each * self.tokens_per_second_per_device
+        flops = flops_per_token(self.network, self.plan.seq, convention)
+        return flops * self.tokens_per_second_per_device
 
     def mfu(self, convention: str = USUAL) -> float:
         """Model FLOP/s over the dense peak."""
@@ -125,22 +125,22 @@ def classes(
     Communication counts as far as kernels wait for it: exchanges between kernels of a layer, the
     time that overlapped exchanges add, and exposed exchanges at the end.
     """
-    found: dict[str, float] = {}
-    for one in (work for part in stage for work in part.work):
-        for kernel, runs in one.kernels():
-            taken = plan.accumulation * one.repeat * runs * kernel.seconds
-            found[kernel.kind] = found.get(kernel.kind, 0.0) + taken
-        exchanged = plan.accumulation * one.repeat * one.exchanged(copies.links.seconds)
-        found["communication"] = found.get("communication", 0.0) + exchanged
-    found["communication"] += sum(
+    split: dict[str, float] = {}
+    for layer in (work for part in stage for work in part.work):
+        for kernel, runs in layer.kernels():
+            total = plan.accumulation * layer.repeat * runs * kernel.seconds
+            split[kernel.kind] = split.get(kernel.kind, 0.0) + total
+        waits = plan.accumulation * layer.repeat * layer.exchanged(copies.links.seconds)
+        split["communication"] = split.get("communication", 0.0) + waits
+    split["communication"] += sum(
         exposed_seconds(part, timed.host, copies, plan.accumulation) for part in stage
     )
     if plan.training:
-        found["communication"] += copies.exit_seconds([pair for p in stage for pair in p.segments])
-    found["optimiser"] = last.seconds
-    found["bubble"] = timed.bubble_seconds
-    found["host"] = max(seconds - sum(found.values()), 0.0)
-    return {kind: found[kind] for kind in KINDS if found.get(kind)}
+        split["communication"] += copies.exit_seconds([pair for p in stage for pair in p.segments])
+    split["optimiser"] = last.seconds
+    split["bubble"] = timed.bubble_seconds
+    split["host"] = max(seconds - sum(split.values()), 0.0)
+    return {kind: split[kind] for kind in KINDS if split.get(kind)}
 
 
 def ranged(
@@ -152,11 +152,11 @@ def ranged(
 ) -> tuple[float, float]:
     """Low and high end of the 80 % range. It combines kernels by family, exchanges, and a term for
     how these join."""
-    spreads = [*_spreads(stage, plan), *last.spreads, *_exchanged(stage, plan, copies)]
+    spreads = [*_spreads(stage, plan), *last.spreads, *_exchange_spreads(stage, plan, copies)]
     low, high = together(spreads)
-    further = _further(copies)
-    down = math.hypot(_SHARED * math.log(1.0 / low), further)
-    up = math.hypot(_SHARED * (high - 1.0), further)
+    extra = _extra_spread(copies)
+    down = math.hypot(_SHARED * math.log(1.0 / low), extra)
+    up = math.hypot(_SHARED * (high - 1.0), extra)
     return seconds * math.exp(-down), seconds * (1.0 + up)
 
 
@@ -169,7 +169,7 @@ _SHARED = 0.8
 _ALONE, _NODE, _NODES, _EXPERTS = 0.05, 0.05, 0.18, 0.66
 
 
-def _further(copies: Copies) -> float:
+def _extra_spread(copies: Copies) -> float:
     """Extra spread of a step beyond its kernels', from how kernels, host and links join."""
     plan, links = copies.plan, copies.links
     if plan.expert > 1:
@@ -181,9 +181,9 @@ def _further(copies: Copies) -> float:
 
 def _spreads(stage: Sequence[Part], plan: Plan) -> Iterable[Spread]:
     """Seconds of every kernel in a step, with their range."""
-    for one in (work for part in stage for work in part.work):
-        for kernel, runs in one.kernels():
-            times = plan.accumulation * one.repeat * runs
+    for layer in (work for part in stage for work in part.work):
+        for kernel, runs in layer.kernels():
+            times = plan.accumulation * layer.repeat * runs
             yield Spread(
                 kernel.spread.family,
                 times * kernel.seconds,
@@ -192,16 +192,16 @@ def _spreads(stage: Sequence[Part], plan: Plan) -> Iterable[Spread]:
             )
 
 
-def _exchanged(stage: Sequence[Part], plan: Plan, copies: Copies) -> Iterable[Spread]:
+def _exchange_spreads(stage: Sequence[Part], plan: Plan, copies: Copies) -> Iterable[Spread]:
     """Exchanges between the kernels of layers, with their range."""
-    for one in (work for part in stage for work in part.work):
-        both = [one.forward, *([one.backward] if one.backward is not None else [])]
-        for each in (exchange for way in both for exchange in way.exchanges):
-            times = plan.accumulation * one.repeat
-            found = copies.links.between(each)
+    for layer in (work for part in stage for work in part.work):
+        passes = [layer.forward, *([layer.backward] if layer.backward is not None else [])]
+        for transfer in (exchange for way in passes for exchange in way.exchanges):
+            times = plan.accumulation * layer.repeat
+            time = copies.links.between(transfer)
             yield Spread(
                 "collective",
-                times * found.seconds,
-                times * found.low_seconds,
-                times * found.high_seconds,
+                times * time.seconds,
+                times * time.low_seconds,
+                times * time.high_seconds,
             )

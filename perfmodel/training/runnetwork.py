@@ -49,18 +49,18 @@ def network_of(cells: Cells) -> Network:
     """
     name = str(cells.row["network"])
     try:
-        known = library.load(name)
+        network = library.load(name)
     except UnknownName:
-        return _resized(_template(name, cells), cells)
-    return _said(known, cells)
+        return _similar_network(_template(name, cells), cells)
+    return _known_network(network, cells)
 
 
 def _template(name: str, cells: Cells) -> Network:
     """A network of the family that a name begins with, else Llama's where the row has sizes."""
-    lowered = name.lower()
-    for prefix, known in _FAMILIES.items():
-        if lowered.startswith(prefix):
-            return library.load(known)
+    word = name.lower()
+    for prefix, preset in _FAMILIES.items():
+        if word.startswith(prefix):
+            return library.load(preset)
     if any(cells.missing(size) for size in _SIZES):
         raise ProblemError(
             f"network {name} is of no known family; name one of {', '.join(_FAMILIES)}, or one of "
@@ -70,7 +70,7 @@ def _template(name: str, cells: Cells) -> Network:
     return library.load(_FAMILIES["llama"])
 
 
-def _said(network: Network, cells: Cells) -> Network:
+def _known_network(network: Network, cells: Cells) -> Network:
     """A known network with the row's vocabulary, positions and head."""
     changes: dict[str, Any] = {}
     if cells.whole("vocabulary"):
@@ -86,10 +86,10 @@ def _said(network: Network, cells: Cells) -> Network:
     return replace(network, **changes)
 
 
-def _resized(like: Network, cells: Cells) -> Network:
+def _similar_network(template: Network, cells: Cells) -> Network:
     """A network like another one, at a row's sizes."""
     hidden, layers = cells.needed("hidden"), cells.needed("layers")
-    block = like.blocks[-1]
+    block = template.blocks[-1]
     attention = _attention(block.attention, cells, hidden)
     mlp = _mlp(block.mlp, cells, hidden)
     dense = cells.whole("dense_layers") or 0
@@ -105,46 +105,46 @@ def _resized(like: Network, cells: Cells) -> Network:
         ]
     else:
         blocks = [replace(block, attention=attention, mlp=mlp, repeat=layers)]
-    found = replace(
-        like,
+    network = replace(
+        template,
         name=str(cells.row["network"]),
         hidden=hidden,
-        vocabulary=cells.whole("vocabulary") or like.vocabulary,
+        vocabulary=cells.whole("vocabulary") or template.vocabulary,
         blocks=tuple(blocks),
         encoder=(),
-        positions=max(like.positions, cells.whole("seq") or 0) if like.positions else 0,
-        tied=like.tied if cells.missing("tied") else bool(cells.row["tied"]),
+        positions=max(template.positions, cells.whole("seq") or 0) if template.positions else 0,
+        tied=template.tied if cells.missing("tied") else bool(cells.row["tied"]),
     )
-    return _two_stacks(found, like, mlp, attention) if like.encoder else found
+    return _two_stacks(network, template, mlp, attention) if template.encoder else network
 
 
-def _two_stacks(found: Network, like: Network, mlp: Mlp, attention: SelfAttention) -> Network:
+def _two_stacks(network: Network, template: Network, mlp: Mlp, attention: SelfAttention) -> Network:
     """An encoder and a decoder with half of the layers each. In Switch, every second layer has
     experts (2101.03961, section 2.2)."""
-    half = found.layers // 2
+    half = network.layers // 2
     dense = replace(mlp, experts=0, chosen=0)
     kinds = (dense, mlp) if mlp.experts else (dense,)
-    each = half // len(kinds)
-    both = replace(attention, causal=False)
-    own = replace(attention, causal=True)
+    repeat = half // len(kinds)
+    full = replace(attention, causal=False)
+    masked = replace(attention, causal=True)
 
-    def stack(of: SelfAttention, cross: SelfAttention | None) -> tuple[Block, ...]:
-        block = replace(like.blocks[-1], attention=of, cross=cross)
-        return tuple(replace(block, mlp=one, repeat=each) for one in kinds)
+    def stack(attn: SelfAttention, cross: SelfAttention | None) -> tuple[Block, ...]:
+        block = replace(template.blocks[-1], attention=attn, cross=cross)
+        return tuple(replace(block, mlp=kind, repeat=repeat) for kind in kinds)
 
-    return replace(found, encoder=stack(both, None), blocks=stack(own, both))
+    return replace(network, encoder=stack(full, None), blocks=stack(masked, full))
 
 
-def _attention(like: SelfAttention, cells: Cells, hidden: int) -> SelfAttention:
+def _attention(template: SelfAttention, cells: Cells, hidden: int) -> SelfAttention:
     heads = cells.needed("heads")
     width = cells.whole("head_dim") or hidden // heads
     return replace(
-        like,
+        template,
         heads=heads,
         kv_heads=cells.whole("kv_heads") or heads,
         head_size=width,
         relative_buckets=0,
-        latent=_latent(cells) or like.latent,
+        latent=_latent(cells) or template.latent,
     )
 
 
@@ -158,20 +158,20 @@ def _latent(cells: Cells) -> Latent | None:
     return Latent(rank, nope, rope, value, cells.whole("mla_q_rank") or 0)
 
 
-def _mlp(like: Mlp, cells: Cells, hidden: int) -> Mlp:
+def _mlp(template: Mlp, cells: Cells, hidden: int) -> Mlp:
     experts = cells.whole("experts") or 0
     inner = (cells.whole("expert_inner") if experts else None) or cells.whole("inner")
     shared = cells.whole("shared_experts") or 0
-    wide = inner or 4 * hidden
+    width = inner or 4 * hidden
     return replace(
-        like,
-        inner=wide,
-        gated=like.gated if cells.missing("gated") else bool(cells.row["gated"]),
+        template,
+        inner=width,
+        gated=template.gated if cells.missing("gated") else bool(cells.row["gated"]),
         experts=experts,
         chosen=(cells.whole("experts_chosen") or 1) if experts else 0,
-        shared_inner=shared * wide if experts else 0,
-        router_bias=like.router_bias and bool(experts),
-        shared_gate=like.shared_gate and bool(experts),
-        groups=like.groups if experts == like.experts else 0,
-        chosen_groups=like.chosen_groups if experts == like.experts else 0,
+        shared_inner=shared * width if experts else 0,
+        router_bias=template.router_bias and bool(experts),
+        shared_gate=template.shared_gate and bool(experts),
+        groups=template.groups if experts == template.experts else 0,
+        chosen_groups=template.chosen_groups if experts == template.experts else 0,
     )

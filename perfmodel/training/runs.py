@@ -46,11 +46,11 @@ def plan_of(row: Row) -> Asked:
     micro, accumulation = _batches(
         cells, mesh["data"], at_once=at_once, least=_least_micro(cells, network, stack)
     )
-    trains, alone = row["pass"] == "train", row["metric"] in _PASSES
+    trains, is_pass = row["pass"] == "train", row["metric"] in _PASSES
     plan = Plan(
         seq=cells.needed("seq"),
         micro_batch=micro,
-        accumulation=1 if alone else accumulation,
+        accumulation=1 if is_pass else accumulation,
         sequence=mesh["tensor"] > 1 and _splits_sequence(cells, stack),
         chunks=cells.whole("chunks") or _chunks(cells, network, stack, mesh["pipeline"]),
         zero=cells.whole("zero") or 0,
@@ -59,8 +59,8 @@ def plan_of(row: Row) -> Asked:
         stack=stack,
         attention=_kernel(cells),
         dropout=None if cells.missing("dropout") else float(row["dropout"]),
-        optimiser=_optimiser(cells, trains=trains and not alone),
-        loss=not alone,
+        optimiser=_optimiser(cells, trains=trains and not is_pass),
+        loss=not is_pass,
         ends="one transformer layer" not in str(row.get("convention") or ""),
         training=trains,
         **mesh,
@@ -77,9 +77,9 @@ def _mesh(cells: Cells) -> dict[str, Any]:
     out."""
     axes = {name: cells.whole(name) or 1 for name in ("tensor", "pipeline", "context", "expert")}
     devices = cells.needed("devices")
-    one = axes["tensor"] * axes["pipeline"] * axes["context"]
-    data = cells.whole("data") or max(devices // one, 1)
-    if data * one != devices:
+    copy = axes["tensor"] * axes["pipeline"] * axes["context"]
+    data = cells.whole("data") or max(devices // copy, 1)
+    if data * copy != devices:
         raise ProblemError(
             f"{devices} devices are not data {data} x tensor {axes['tensor']} x pipeline "
             f"{axes['pipeline']} x context {axes['context']}; mend one of them"
@@ -93,13 +93,13 @@ _DEEP = 8  # stages from which a pipeline is deep
 def _chunks(cells: Cells, network: Network, stack: str, stages: int) -> int:
     """Chunks of a stage where the stack interleaves deep pipelines: the most that are even and have
     two layers, as in NVIDIA's recipes (GPT-3 175B, 8 stages: 6; Llama 3.1 405B, 8 stages: 8)."""
-    since = load_stack(stack).interleaves_since
-    if not since or stages < _DEEP or (cells.whole("year") or 0) < since:
+    first_year = load_stack(stack).interleaves_since
+    if not first_year or stages < _DEEP or (cells.whole("year") or 0) < first_year:
         return 1
     # The parts with the embedding and the head may have a layer less each (2407.21783, 3.3.2).
-    each = {(network.layers + less) / stages for less in (0, 2)}
+    depths = {(network.layers + less) / stages for less in (0, 2)}
     fits = [
-        n for n in range(1, network.layers // stages + 1) if any(e % (2 * n) == 0 for e in each)
+        n for n in range(1, network.layers // stages + 1) if any(e % (2 * n) == 0 for e in depths)
     ]
     return int(cells.usual("chunks", max(fits, default=1), "two layers each"))
 
@@ -118,19 +118,19 @@ def _least_micro(cells: Cells, network: Network, stack: str) -> int:
 def _batches(cells: Cells, data: int, *, at_once: bool, least: int) -> tuple[int, int]:
     """Sequences of a micro-batch, and micro-batches of a step; where a row does not say, the
     `least` micro-batch that divides them."""
-    micro, whole = cells.whole("micro_batch"), cells.whole("global_batch")
+    micro, total = cells.whole("micro_batch"), cells.whole("global_batch")
     if micro is None:
-        own = (whole or 1) // data if at_once and (cells.whole("pipeline") or 1) == 1 else least
-        own = gcd(own, (whole or own) // data) if whole else own
-        micro = int(cells.usual("micro_batch", max(own, 1), "not said"))
-    if whole is None:
+        size = (total or 1) // data if at_once and (cells.whole("pipeline") or 1) == 1 else least
+        size = gcd(size, (total or size) // data) if total else size
+        micro = int(cells.usual("micro_batch", max(size, 1), "not said"))
+    if total is None:
         return micro, 1
-    if whole % (micro * data):
+    if total % (micro * data):
         raise ProblemError(
-            f"global batch {whole} does not divide by micro-batch {micro} x data {data}; "
-            f"{-(-whole // (micro * data)) * micro * data} would"
+            f"global batch {total} does not divide by micro-batch {micro} x data {data}; "
+            f"{-(-total // (micro * data)) * micro * data} would"
         )
-    return micro, whole // (micro * data)
+    return micro, total // (micro * data)
 
 
 _FUSED_SINCE = 2023
@@ -153,8 +153,8 @@ def _splits_sequence(cells: Cells, stack: str) -> bool:
     """Whether the devices of a layer split its rows: the row's cell, or the stack's default."""
     if not cells.missing("sequence_parallel"):
         return bool(cells.row["sequence_parallel"])
-    usual = load_stack(stack).splits_sequence
-    return bool(cells.usual("sequence_parallel", usual, f"as {stack} does")) if usual else False
+    default = load_stack(stack).splits_sequence
+    return bool(cells.usual("sequence_parallel", default, f"as {stack} does")) if default else False
 
 
 def _kernel(cells: Cells) -> str:
@@ -173,8 +173,8 @@ def _kernel(cells: Cells) -> str:
                 )
             )
         return ""
-    said = str(cells.row["attention"])
-    return _ATTENTION.get(said, said)
+    name = str(cells.row["attention"])
+    return _ATTENTION.get(name, name)
 
 
 def _stack(cells: Cells) -> str:
@@ -183,9 +183,9 @@ def _stack(cells: Cells) -> str:
     software = "" if cells.missing("software") else str(cells.row["software"])
     if cells.missing("stack") and of_program(software):
         return str(cells.usual("stack", of_program(software), "by its software"))
-    said = str(cells.usual("stack", "megatron", "not said"))
-    early = said == "compile" and 0 < (cells.whole("year") or 0) < _LOSS_COMPILED_SINCE
-    return "compile-2024" if early else of_program(software, said)
+    stack = str(cells.usual("stack", "megatron", "not said"))
+    early = stack == "compile" and 0 < (cells.whole("year") or 0) < _LOSS_COMPILED_SINCE
+    return "compile-2024" if early else of_program(software, stack)
 
 
 def _optimiser(cells: Cells, *, trains: bool) -> str:

@@ -66,7 +66,7 @@ def model_states(
     Raises `UnknownName` for another stage and `ProblemError` for shards below 1.
     """
     _check(stage, shards)
-    whole = {
+    sizes = {
         "weights": parameters * precision.weight_bytes,
         "gradients": parameters * precision.gradient_bytes,
         "master": parameters * precision.master_bytes,
@@ -75,14 +75,14 @@ def model_states(
     return ModelStates(
         **{
             name: size / shards if stage >= _SHARDED_FROM[name] else size
-            for name, size in whole.items()
+            for name, size in sizes.items()
         }
     )
 
 
 def _check(stage: int, shards: Number) -> None:
     if stage not in STAGES:
-        raise UnknownName("stage of ZeRO", str(stage), [str(known) for known in STAGES])
+        raise UnknownName("stage of ZeRO", str(stage), [str(s) for s in STAGES])
     if not is_symbolic(shards) and np.any(np.asarray(shards) < 1):
         raise ProblemError(f"states are split over {shards} shards; give at least 1")
 
@@ -118,9 +118,9 @@ def deepspeed_zero3(
     if offload not in OFFLOADS:
         raise UnknownName("offload", offload, OFFLOADS)
     _check(3, hosts)
-    held = model_states(precision, parameters, state_bytes, stage=3, shards=shards)
+    states = model_states(precision, parameters, state_bytes, stage=3, shards=shards)
     gathered = largest_layer * 4
     if offload == "none":
-        return Estimate(held.total + gathered, gathered * (shards / hosts) * buffer)
-    kept = held.weights if offload == "optimiser" else 0
-    return Estimate(kept + gathered, (held.total - kept) * (shards / hosts) * buffer)
+        return Estimate(states.total + gathered, gathered * (shards / hosts) * buffer)
+    weights = states.weights if offload == "optimiser" else 0
+    return Estimate(weights + gathered, (states.total - weights) * (shards / hosts) * buffer)

@@ -25,7 +25,7 @@ TOKENS = 2**20
 
 def of_optimiser(optimiser: Optimiser) -> tuple[Fact, ...]:
     """Its settings; and its states, traffic and products by shape."""
-    return (*_settings(optimiser), *_counted(optimiser))
+    return (*_settings(optimiser), *_optimiser_facts(optimiser))
 
 
 def _settings(optimiser: Optimiser) -> Iterator[Fact]:
@@ -34,32 +34,32 @@ def _settings(optimiser: Optimiser) -> Iterator[Fact]:
         yield Fact(setting.name, value, "", setting.meaning, optimiser.name, setting.source)
 
 
-def _counted(optimiser: Optimiser) -> Iterator[Fact]:
-    recipe, by, source = precision.load(RECIPE), optimiser.name, optimiser.source
+def _optimiser_facts(optimiser: Optimiser) -> Iterator[Fact]:
+    recipe, owner, source = precision.load(RECIPE), optimiser.name, optimiser.source
 
     def fact(name: str, value: float, unit: str, meaning: str) -> Fact:
-        return Fact(name, round(value, 4), unit, meaning, by, source)
+        return Fact(name, round(value, 4), unit, meaning, owner, source)
 
     for shape in SHAPES:
         share = optimiser.state_bytes([shape], recipe) / shape.elements
         yield fact(f"states.{shape.name}", share, "B", "Bytes a parameter of its states.")
     matrix = SHAPES[0]
     for style in styles():
-        moved = optimiser.traffic_bytes([matrix], recipe, style=style, tokens=TOKENS)
-        said = f"Bytes a parameter that a step moves, {matrix.name}."
-        yield fact(f"traffic.{style}", moved / matrix.elements, "B", said)
+        traffic = optimiser.traffic_bytes([matrix], recipe, style=style, tokens=TOKENS)
+        text = f"Bytes a parameter that a step moves, {matrix.name}."
+        yield fact(f"traffic.{style}", traffic / matrix.elements, "B", text)
     work = optimiser.problems([matrix], recipe, tokens=TOKENS)
     flops = sum(each.flops for each in work)
     if flops:
-        said = f"Operations a parameter of a step's products, {matrix.name}."
-        yield fact("products", flops / matrix.elements, "FLOP", said)
+        text = f"Operations a parameter of a step's products, {matrix.name}."
+        yield fact("products", flops / matrix.elements, "FLOP", text)
     launches = float(sum(each.repeat * each.share_of_steps for each in work))
     yield fact("kernels", launches, "", f"Kernels a step, {matrix.name}, {STYLE}.")
 
 
 def of_precision(recipe: Precision) -> tuple[Fact, ...]:
     """The types of a recipe, and their bytes a parameter."""
-    by, source = recipe.name, recipe.source
+    owner, source = recipe.name, recipe.source
     copies = [f"{copy.dtype}, {copy.lives}" for copy in recipe.copies]
     facts = (
         ("weights", recipe.weights, "Type of the weights that forward and backward read."),
@@ -68,4 +68,4 @@ def of_precision(recipe: Precision) -> tuple[Fact, ...]:
         ("states", recipe.states, "Type of the optimiser's moments."),
         ("copies", copies, "Further copies of the weights, and how long they live."),
     )
-    return tuple(Fact(name, value, "", meaning, by, source) for name, value, meaning in facts)
+    return tuple(Fact(name, value, "", meaning, owner, source) for name, value, meaning in facts)

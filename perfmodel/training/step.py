@@ -51,7 +51,7 @@ def predict_step(
     """
     check(network, plan, device, system)
     segments = expand(network, plan.setting)
-    found = predict_network(network, plan.setting, device, constants=constants)
+    prediction = predict_network(network, plan.setting, device, constants=constants)
     link = device.level("host")
     copies = Copies(
         plan,
@@ -60,17 +60,17 @@ def predict_step(
         plan.setting.stack,
         host_bytes_per_s=link.bytes_per_s if link else None,
     )
-    work = layers(found, segments, plan)
-    launching = host or found.host
+    work = layers(prediction, segments, plan)
+    launching = host or prediction.host
     order = schedule(plan.schedule_kind, plan.pipeline, plan.accumulation, plan.chunks)
     cut = parts(work, order.parts)
-    timed = _timed(cut, order, launching, copies)
-    stage = _places(order, cut)[timed.busiest]
+    timing = _timing(cut, order, launching, copies)
+    stage = _places(order, cut)[timing.busiest]
     last = _update(stage, plan, copies, device, constants)
-    held = [pair for part in stage for pair in part.segments]
-    exposed = copies.exit_seconds(held) if plan.training else 0.0
-    seconds = timed.seconds + exposed + last.seconds
-    split = classes(stage, plan, copies, last, timed, seconds)
+    pairs = [pair for part in stage for pair in part.segments]
+    tail = copies.exit_seconds(pairs) if plan.training else 0.0
+    seconds = timing.seconds + tail + last.seconds
+    split = classes(stage, plan, copies, last, timing, seconds)
     low, high = ranged(stage, plan, copies, last, seconds)
     return Step(
         network=network,
@@ -79,15 +79,15 @@ def predict_step(
         seconds=seconds,
         low_seconds=low,
         high_seconds=high,
-        forward_seconds=timed.forward_seconds,
-        backward_seconds=timed.backward_seconds,
-        bubble_seconds=timed.bubble_seconds,
+        forward_seconds=timing.forward_seconds,
+        backward_seconds=timing.backward_seconds,
+        bubble_seconds=timing.bubble_seconds,
         classes=split,
         memory=_memory(order, cut, plan, copies, device),
         peak_flops=_peak(device, plan),
-        assumptions=found.assumptions,
-        known_device=found.known_device,
-        timeline=timed.line,
+        assumptions=prediction.assumptions,
+        known_device=prediction.known_device,
+        timeline=timing.line,
     )
 
 
@@ -100,8 +100,8 @@ def check(network: Network, plan: Plan, device: Device, system: System | None = 
 
         def works(axis: str, size: int) -> None:
             if axis in Plan.__dataclass_fields__:
-                other: dict[str, Any] = {axis: size}
-                _check(network, replace(plan, **other), device, system)
+                change: dict[str, Any] = {axis: size}
+                _check(network, replace(plan, **change), device, system)
 
         raise error.those(works) from None
 
@@ -133,30 +133,30 @@ class Timed:
     """A pipeline's tasks with their times."""
 
 
-def _timed(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> Timed:
+def _timing(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> Timed:
     """Time of all micro-batches on one device, or through a pipeline's stages."""
     plan = copies.plan
-    between = host.micro_batch_seconds
-    ahead = [part.forward(host, copies) for part in cut]
+    pause = host.micro_batch_seconds
+    forwards = [part.forward(host, copies) for part in cut]
     if plan.pipeline == 1 and plan.chunks == 1:
-        whole = ahead[0]
+        micro = forwards[0]
         if plan.training:
-            whole = whole.then(cut[0].backward(host, copies, last=False))
-        many = whole.times(plan.accumulation - 1)
-        last = ahead[0]
+            micro = micro.then(cut[0].backward(host, copies, last=False))
+        rest = micro.times(plan.accumulation - 1)
+        last = forwards[0]
         if plan.training:
             last = last.then(cut[0].backward(host, copies, last=True))
-        seconds = many.then(last).seconds + plan.accumulation * between
-        return Timed(seconds, ahead[0].seconds, last.seconds - ahead[0].seconds, 0.0, 0, host)
-    back = [part.backward(host, copies, last=False) for part in cut]
-    both = [one.steady_seconds for one in ahead], [one.steady_seconds for one in back]
+        seconds = rest.then(last).seconds + plan.accumulation * pause
+        return Timed(seconds, forwards[0].seconds, last.seconds - forwards[0].seconds, 0.0, 0, host)
+    backwards = [part.backward(host, copies, last=False) for part in cut]
+    steady = [s.steady_seconds for s in forwards], [s.steady_seconds for s in backwards]
     share = [part.weight_share() for part in cut]
     first = np.zeros(len(cut))
-    first[0] = between  # the host fetches batches
+    first[0] = pause  # the host fetches batches
     times = StageTimes(
-        order.by_place(np.array(both[0]) + first),
-        order.by_place(np.array([b * (1 - w) for b, w in zip(both[1], share, strict=True)])),
-        order.by_place(np.array([b * w for b, w in zip(both[1], share, strict=True)])),
+        order.by_place(np.array(steady[0]) + first),
+        order.by_place(np.array([b * (1 - w) for b, w in zip(steady[1], share, strict=True)])),
+        order.by_place(np.array([b * w for b, w in zip(steady[1], share, strict=True)])),
     )
     line = simulate(order, times, _send_seconds(cut[0], copies))
     stage = int(np.argmax(line.busy_seconds))
@@ -168,8 +168,8 @@ def _timed(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> 
     )
     return Timed(
         float(line.barrier_seconds) + sums,
-        float(sum(both[0])),
-        float(sum(both[1])),
+        float(sum(steady[0])),
+        float(sum(steady[1])),
         float(line.barrier_seconds - line.busy_seconds[stage]),
         stage,
         host,
@@ -184,18 +184,18 @@ def _send_seconds(first: Part, copies: Copies) -> float:
     2104.04473, section 4.1), or each send all of it, as the stack does.
     """
     x = first.work[-1].segment.operations[-1].outputs[0]
-    whole = copies.plan.splits_rows or copies.plan.setting.stack.sends_whole
-    shared = 1 if whole else copies.plan.tensor
+    full = copies.plan.splits_rows or copies.plan.setting.stack.sends_whole
+    shared = 1 if full else copies.plan.tensor
     return copies.links.take("send-receive", x.bytes / shared, "pipeline").seconds
 
 
 def _places(order: Schedule, cut: Sequence[Part]) -> list[list[Part]]:
     """The parts that each stage holds."""
-    found: list[list[Part]] = [[] for _ in range(order.stages)]
+    stages: list[list[Part]] = [[] for _ in range(order.stages)]
     for path in order.paths:
         for part, (stage, _) in enumerate(path):
-            found[stage].append(cut[part])
-    return found
+            stages[stage].append(cut[part])
+    return stages
 
 
 def _update(
@@ -220,27 +220,27 @@ def _memory(
 ) -> Memory:
     """Memory of the fullest stage."""
     flights = order.peak_held() * order.parts / order.stages
-    most: dict[tuple[tuple[int, int], ...], tuple[float, list[tuple[Segment, int]]]] = {}
+    fullest: dict[tuple[tuple[int, int], ...], tuple[float, list[tuple[Segment, int]]]] = {}
     for stage, flight in zip(_places(order, cut), flights, strict=True):
-        held = [pair for part in stage for pair in part.segments]
-        key = tuple((id(segment), count) for segment, count in held)
-        each = float(flight) / max(len(stage), 1)
-        if key not in most or most[key][0] < each:  # most micro-batches in flight
-            most[key] = (each, held)
+        pairs = [pair for part in stage for pair in part.segments]
+        key = tuple((id(segment), count) for segment, count in pairs)
+        load = float(flight) / max(len(stage), 1)
+        if key not in fullest or fullest[key][0] < load:  # most micro-batches in flight
+            fullest[key] = (load, pairs)
     losses = _losses_in_flight(order)
-    found = (
-        memory(held, plan, copies.precision, device.memory_bytes, flight, losses)
-        for flight, held in most.values()
+    peaks = (
+        memory(pairs, plan, copies.precision, device.memory_bytes, flight, losses)
+        for flight, pairs in fullest.values()
     )
-    return max(found, key=lambda one: one.total_bytes)
+    return max(peaks, key=lambda m: m.total_bytes)
 
 
 def _losses_in_flight(order: Schedule) -> float:
     """Peak number of micro-batches that wait for their backward pass in the part with the head."""
-    behind = np.zeros((order.stages, order.chunks))
+    losses = np.zeros((order.stages, order.chunks))
     for path in order.paths:
-        behind[path[-1]] = 1.0
-    return float(order.peak_held(behind).max())
+        losses[path[-1]] = 1.0
+    return float(order.peak_held(losses).max())
 
 
 def _peak(device: Device, plan: Plan) -> float:

@@ -71,8 +71,8 @@ class Stage:
     @property
     def weights_to(self) -> str | None:
         """The name of the updated weights; None where it makes none."""
-        made = [name for step in self.steps.values() for name in listed(step["to"])]
-        return max((name for name in made if place(name) == WEIGHTS), key=len, default=None)
+        names = [name for step in self.steps.values() for name in listed(step["to"])]
+        return max((name for name in names if place(name) == WEIGHTS), key=len, default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +95,13 @@ class Rule:
     @property
     def expressions(self) -> tuple[str, ...]:
         """All size expressions in it."""
-        own = (*(state.elements for state in self.states), self.fewest, self.cut or "1")
-        return (*own, *(text for stage in self.work for text in stage.expressions))
+        sizes = (*(state.elements for state in self.states), self.fewest, self.cut or "1")
+        return (*sizes, *(text for stage in self.work for text in stage.expressions))
 
     def type_of(self, name: str, types: Types) -> str:
         """The type of a tensor of its steps: the type of the memory that it is stored in."""
-        held = {state.name: state.type or types.states for state in self.states}
-        made = {stage.name: stage.dtype for stage in self.work if stage.gemm}
+        states = {state.name: state.type or types.states for state in self.states}
+        products = {stage.name: stage.dtype for stage in self.work if stage.gemm}
         sums = {
             place(result): "fp32"
             for stage in self.work
@@ -109,10 +109,10 @@ class Rule:
             if "reduction" in step
             for result in listed(step["to"])
         }
-        known = {**sums, **made, **held, **self.types, GRADIENTS: types.gradients}
+        by_place = {**sums, **products, **states, **self.types, GRADIENTS: types.gradients}
         if types.copy is not None:
-            known[COPY] = types.copy
-        return known.get(place(name), types.weights)
+            by_place[COPY] = types.copy
+        return by_place.get(place(name), types.weights)
 
 
 def place(name: str) -> str:

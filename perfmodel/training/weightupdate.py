@@ -32,7 +32,7 @@ class Update:
     @property
     def seconds(self) -> float:
         """Device time."""
-        return sum(one.seconds for one in self.spreads)
+        return sum(spread.seconds for spread in self.spreads)
 
     def shared(self, copies: int) -> Update:
         """The share of one of `copies`."""
@@ -40,12 +40,12 @@ class Update:
             return self
         spreads = (
             Spread(
-                one.family,
-                one.seconds / copies,
-                one.low_seconds / copies,
-                one.high_seconds / copies,
+                spread.family,
+                spread.seconds / copies,
+                spread.low_seconds / copies,
+                spread.high_seconds / copies,
             )
-            for one in self.spreads
+            for spread in self.spreads
         )
         return Update(tuple(spreads), self.launches)
 
@@ -79,34 +79,34 @@ def update(
     if plan.optimiser == "none":
         return Update((), 0.0)
 
-    def of(some: Sequence[tuple[Weight, int]]) -> Update:
+    def kernels(pairs: Sequence[tuple[Weight, int]]) -> Update:
         # Only statistics over tokens depend on the number of tokens.
-        asked = (plan.optimiser, plan.tokens, parameters_of(some), precision, stack.optimiser)
+        key = (plan.optimiser, plan.tokens, parameters_of(pairs), precision, stack.optimiser)
         if constants is None:
-            return _kept(*asked, Held(device))
-        return _whole(*asked, device, constants)
+            return _device_update(*key, Held(device))
+        return _update(*key, device, constants)
 
     if not plan.zero:
-        return of(weights)
+        return kernels(weights)
     if plan.copies == plan.expert_copies:
-        return of(weights).shared(plan.copies)
-    experts = of([one for one in weights if one[0].expert]).shared(plan.expert_copies)
-    return of([one for one in weights if not one[0].expert]).shared(plan.copies).then(experts)
+        return kernels(weights).shared(plan.copies)
+    experts = kernels([w for w in weights if w[0].expert]).shared(plan.expert_copies)
+    return kernels([w for w in weights if not w[0].expert]).shared(plan.copies).then(experts)
 
 
 @lru_cache(maxsize=256)
-def _kept(
+def _device_update(
     optimiser: str,
     tokens: int,
     parameters: tuple[Parameter, ...],
     precision: Precision,
     style: str,
-    held: Held,
+    key: Held,
 ) -> Update:
-    return _whole(optimiser, tokens, parameters, precision, style, held.device, None)
+    return _update(optimiser, tokens, parameters, precision, style, key.device, None)
 
 
-def _whole(
+def _update(
     optimiser: str,
     tokens: int,
     parameters: tuple[Parameter, ...],
@@ -119,16 +119,16 @@ def _whole(
     work = optimisers.load(optimiser).problems(
         parameters, precision, style=style, clip="apart", tokens=tokens
     )
-    asked = [Ask(one.name, one.problem, one.schedule, None, (), {}) for one in work]
-    found = answers(asked, device, harness="kernel", constants=constants)
+    questions = [Ask(entry.name, entry.problem, entry.schedule, None, (), {}) for entry in work]
+    replies = answers(questions, device, harness="kernel", constants=constants)
     spreads = []
-    for one, each in zip(work, found, strict=True):
-        runs = one.repeat * float(one.share_of_steps)
-        seconds = each.seconds - each.terms["launch"]
-        scale = runs * seconds / each.seconds
-        family = operator_of(one.problem).family(one.problem)
+    for entry, reply in zip(work, replies, strict=True):
+        runs = entry.repeat * float(entry.share_of_steps)
+        seconds = reply.seconds - reply.terms["launch"]
+        scale = runs * seconds / reply.seconds
+        family = operator_of(entry.problem).family(entry.problem)
         spreads.append(
-            Spread(family, runs * seconds, scale * each.low_seconds, scale * each.high_seconds)
+            Spread(family, runs * seconds, scale * reply.low_seconds, scale * reply.high_seconds)
         )
-    launches = sum(one.repeat * float(one.share_of_steps) for one in work)
+    launches = sum(entry.repeat * float(entry.share_of_steps) for entry in work)
     return Update(tuple(spreads), launches)

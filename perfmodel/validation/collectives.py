@@ -75,13 +75,13 @@ def predict_table(table: pd.DataFrame, *, constants: Values | None = None) -> pd
     A row that cannot be predicted is kept, with missing times and the reason in `reason`.
     """
     table = LAYOUT.typed(table.drop(columns=[c for c in (*_NUMBERS, *_TEXTS) if c in table]))
-    added = {name: np.full(len(table), np.nan) for name in _NUMBERS}
+    columns = {name: np.full(len(table), np.nan) for name in _NUMBERS}
     texts = {name: np.full(len(table), "", dtype=object) for name in _TEXTS}
-    found: Any = table.groupby(list(_KIND), sort=False, dropna=False).indices
-    for key, index in found.items():
+    groups: Any = table.groupby(list(_KIND), sort=False, dropna=False).indices
+    for key, index in groups.items():
         row = dict(zip(_KIND, key, strict=True))
-        _predict_rows(table, row, np.asarray(index), constants, added, texts)
-    return table.assign(**added, **texts)
+        _predict_rows(table, row, np.asarray(index), constants, columns, texts)
+    return table.assign(**columns, **texts)
 
 
 def _predict_rows(
@@ -89,56 +89,56 @@ def _predict_rows(
     row: dict[str, str],
     index: np.ndarray,
     constants: Values | None,
-    added: dict[str, np.ndarray],
+    columns: dict[str, np.ndarray],
     texts: dict[str, np.ndarray],
 ) -> None:
     """Fill the rows `index` of one kind; if the model raises an error, find the rows that cause
     it."""
     part = table.iloc[index]
     try:
-        found, assumed = _ask(part, row, constants)
+        times, note = _predict(part, row, constants)
     except PerfmodelError as error:
-        same = [_refusal(part.iloc[[i]], row, constants) for i in {0, len(index) - 1}]
-        if len(index) == 1 or set(same) == {str(error)}:
+        errors = [_refusal(part.iloc[[i]], row, constants) for i in {0, len(index) - 1}]
+        if len(index) == 1 or set(errors) == {str(error)}:
             texts["reason"][index] = str(error)
             return
         for half in np.array_split(index, 2):
-            _predict_rows(table, row, half, constants, added, texts)
+            _predict_rows(table, row, half, constants, columns, texts)
         return
     for name, values in zip(
-        _NUMBERS, (found.seconds, found.low_seconds, found.high_seconds), strict=False
+        _NUMBERS, (times.seconds, times.low_seconds, times.high_seconds), strict=False
     ):
-        added[name][index] = values * _MICRO
-    alone = index[found.seconds == 0]
-    texts["reason"][alone] = "one rank alone exchanges nothing; give two at least"
+        columns[name][index] = values * _MICRO
+    single = index[times.seconds == 0]
+    texts["reason"][single] = "one rank alone exchanges nothing; give two at least"
     for name in _NUMBERS:
-        added[name][alone] = np.nan
-    added["sent_bytes"][index] = found.sent_bytes
-    texts["chosen"][index], texts["protocol"][index] = found.algorithm, found.protocol
-    texts["limiter"][index], texts["assumed"][index] = found.limiter, assumed
+        columns[name][single] = np.nan
+    columns["sent_bytes"][index] = times.sent_bytes
+    texts["chosen"][index], texts["protocol"][index] = times.algorithm, times.protocol
+    texts["limiter"][index], texts["assumed"][index] = times.limiter, note
     for name in FIELDS.known:
         level = name.removeprefix("known_")
-        texts[name][index] = [getattr(one, level) for one in found.known]
+        texts[name][index] = [getattr(k, level) for k in times.known]
 
 
 def _refusal(part: pd.DataFrame, row: dict[str, str], constants: Values | None) -> str:
     try:
-        _ask(part, row, constants)
+        _predict(part, row, constants)
     except PerfmodelError as error:
         return str(error)
     return ""
 
 
-def _ask(
+def _predict(
     part: pd.DataFrame, row: dict[str, str], constants: Values | None
 ) -> tuple[CollectivePredictions, str]:
     """Predictions of rows of one kind, and the assumptions."""
     system = system_of(row["device"], row["system"], row["topology"])
     if not part["gpudirect"].fillna(value=True).all():
         system = systems.without_gpudirect(system)
-    library, assumed = _library(row["library"], row["version"])
-    missing = part[["ranks", "bytes"]].isna().any(axis=1)
-    if missing.any():
+    library, note = _library(row["library"], row["version"])
+    gaps = part[["ranks", "bytes"]].isna().any(axis=1)
+    if gaps.any():
         raise TableError("row without ranks or bytes")
     nodes = part["ranks"].clip(upper=system.node_devices)
     if "domain" not in row["topology"]:  # a domain is one node, whatever its trays hold
@@ -151,17 +151,17 @@ def _ask(
         row["dtype"] or _USUAL_TYPE,
     )
     eager = "eager" in row["harness"]
-    found = predict_collective(problem, system, library=library, eager=eager, constants=constants)
-    return found, "; ".join(filter(None, (assumed, *found.assumptions)))
+    times = predict_collective(problem, system, library=library, eager=eager, constants=constants)
+    return times, "; ".join(filter(None, (note, *times.assumptions)))
 
 
 def _library(name: str, version: str) -> tuple[str, str]:
     """The library whose rules are used for a row, and a note if it is not the row's own."""
-    asked = spelt(name, version)
-    if asked in libraries():
-        return asked, ""
-    said = f"library {name!r} is not known" if name else "no library is named"
-    return NCCL, f"{said}: {NCCL} taken"
+    library = spelt(name, version)
+    if library in libraries():
+        return library, ""
+    reason = f"library {name!r} is not known" if name else "no library is named"
+    return NCCL, f"{reason}: {NCCL} taken"
 
 
 @lru_cache(maxsize=256)
@@ -175,8 +175,8 @@ def system_of(device: str, system: str = "", topology: str = "") -> System:
     link = re.split(r"[^a-z]", topology.lower())[0]
     if link not in _TOPOLOGIES:
         raise UnknownName("topology", topology, [name for name in _TOPOLOGIES if name])
-    made, wanted = load_device(device), _TOPOLOGIES[link]
-    for found in systems.made_of(made.slug):
-        if not wanted or found.levels[0].topology in wanted:
-            return found
-    return systems.of_device(made, wanted[0] if wanted else None)
+    spec, topologies = load_device(device), _TOPOLOGIES[link]
+    for candidate in systems.made_of(spec.slug):
+        if not topologies or candidate.levels[0].topology in topologies:
+            return candidate
+    return systems.of_device(spec, topologies[0] if topologies else None)

@@ -84,9 +84,9 @@ class _Kind:
 
     def assumed(self) -> str:
         """The assumptions made for unknown names in the row."""
-        found = unknowns(self.op, self.implementation or None, self.timed, self.device)
-        named = f"harness {self.harness!r}: " if self.timed == UNKNOWN else ""
-        return named + "; ".join(found.values())
+        notes = unknowns(self.op, self.implementation or None, self.timed, self.device)
+        prefix = f"harness {self.harness!r}: " if self.timed == UNKNOWN else ""
+        return prefix + "; ".join(notes.values())
 
     def options(self) -> dict[str, Any]:
         """Keyword arguments for `predict_arrays`."""
@@ -129,61 +129,61 @@ def predict_table(
     """
     import pandas as pd
 
-    failed = table["reason"].astype("str") if "reason" in table.columns else None
+    causes = table["reason"].astype("str") if "reason" in table.columns else None
     table = tidy(table.drop(columns=[name for name in ADDED if name in table.columns]))
-    added: Columns = {name: np.full(len(table), np.nan) for name in (*TIMES, *TRAFFIC)}
-    added |= {name: np.full(len(table), "", dtype=object) for name in (*TEXTS, "reason")}
+    columns: Columns = {name: np.full(len(table), np.nan) for name in (*TIMES, *TRAFFIC)}
+    columns |= {name: np.full(len(table), "", dtype=object) for name in (*TEXTS, "reason")}
     for i in np.flatnonzero(table["measured_us"].isna()):
-        added["reason"][i] = f"not measured: {failed.iloc[i] if failed is not None else 'failed'}"
+        columns["reason"][i] = f"not measured: {causes.iloc[i] if causes is not None else 'failed'}"
     for start in range(0, len(table), BLOCK):
         rows = slice(start, start + BLOCK)
-        views = {name: values[rows] for name, values in added.items()}
+        views = {name: values[rows] for name, values in columns.items()}
         _predict_block(table.iloc[rows], views, constants, device)
     if isinstance(table["op"].dtype, pd.CategoricalDtype):
         for name in (*TEXTS, "reason"):
-            added[name] = pd.Categorical(added[name])
-    return table.assign(**added)
+            columns[name] = pd.Categorical(columns[name])
+    return table.assign(**columns)
 
 
 def _predict_block(
     table: pd.DataFrame,
-    added: Columns,
+    columns: Columns,
     constants: Constants | None,
     device: Callable[[str], Device],
 ) -> None:
-    """Fill the columns `added` of some rows, which are views into those of the whole table."""
+    """Fill the `columns` of some rows, which are views into those of the whole table."""
     sizes = _sizes(table)
     obstacles = _obstacles(table, sizes)
-    open_rows = added["reason"] == ""
-    added["reason"][open_rows] = obstacles[open_rows]
-    for values, index in _groups(as_ran(table), sizes, added["reason"] == ""):
+    open_rows = columns["reason"] == ""
+    columns["reason"][open_rows] = obstacles[open_rows]
+    for values, index in _groups(as_ran(table), sizes, columns["reason"] == ""):
         try:
             kind = _Kind(device(values.pop("device")), **values, constants=constants)
         except PerfmodelError as error:
-            added["reason"][index] = str(error)
+            columns["reason"][index] = str(error)
             continue
         for start in range(0, len(index), CHUNK):
-            _predict_rows(kind, sizes, index[start : start + CHUNK], added)
+            _predict_rows(kind, sizes, index[start : start + CHUNK], columns)
 
 
 def _sizes(table: pd.DataFrame) -> Columns:
     """Sizes as integers with defaults filled in; 0 for a missing size."""
-    needed = dict.fromkeys(
+    names = dict.fromkeys(
         name for operator in _operators(table).values() for name in operator.measured_sizes
     )
-    filled = {name: table[name].fillna(0) for name in needed if name in table.columns}
-    filled["window"] = table["window"].fillna(0)
-    filled |= {name: table[name].fillna(1) for name in ("inputs", "outputs")}
-    filled["batch"] = table["batch"].fillna((table["op"] == "gemm").astype("Int64"))
+    columns = {name: table[name].fillna(0) for name in names if name in table.columns}
+    columns["window"] = table["window"].fillna(0)
+    columns |= {name: table[name].fillna(1) for name in ("inputs", "outputs")}
+    columns["batch"] = table["batch"].fillna((table["op"] == "gemm").astype("Int64"))
     if "head_dim_v" in table.columns:
-        filled["head_dim_v"] = table["head_dim_v"].fillna(table["head_dim"].fillna(0))
-    return {name: column.to_numpy(np.int64) for name, column in filled.items()}
+        columns["head_dim_v"] = table["head_dim_v"].fillna(table["head_dim"].fillna(0))
+    return {name: column.to_numpy(np.int64) for name, column in columns.items()}
 
 
 def _operators(table: pd.DataFrame) -> dict[str, Operator]:
     """The known operators of a table by name."""
-    found = {op: find(op) for op in table["op"].unique()}
-    return {op: operator for op, operator in found.items() if operator is not None}
+    operators = {op: find(op) for op in table["op"].unique()}
+    return {op: operator for op, operator in operators.items() if operator is not None}
 
 
 def _obstacles(table: pd.DataFrame, sizes: Columns) -> np.ndarray:
@@ -191,30 +191,30 @@ def _obstacles(table: pd.DataFrame, sizes: Columns) -> np.ndarray:
     reason = np.full(len(table), "", dtype=object)
     ops = table["op"].to_numpy(object)
 
-    def refuse(rows: np.ndarray, say: Callable[[int], str]) -> None:
+    def refuse(rows: np.ndarray, text: Callable[[int], str]) -> None:
         for i in np.flatnonzero(rows & (reason == "")).tolist():
-            reason[i] = say(i)
+            reason[i] = text(i)
 
     operators = _operators(table)
     unknown = ~table["op"].isin(list(operators)).to_numpy()
-    known = ", ".join(names()) if unknown.any() else ""
-    refuse(unknown, lambda i: f"no model of operation {ops[i]!r}; known: {known}")
+    choices = ", ".join(names()) if unknown.any() else ""
+    refuse(unknown, lambda i: f"no model of operation {ops[i]!r}; known: {choices}")
     directions = table["direction"].to_numpy(object)
-    other = ~table["direction"].isin(["", *DIRECTIONS]).to_numpy()
-    refuse(other, lambda i: f"unknown direction {directions[i]!r}; known: {', '.join(DIRECTIONS)}")
+    stray = ~table["direction"].isin(["", *DIRECTIONS]).to_numpy()
+    refuse(stray, lambda i: f"unknown direction {directions[i]!r}; known: {', '.join(DIRECTIONS)}")
     for op, operator in operators.items():
-        mine = ops == op
+        mask = ops == op
         for name in operator.measured_sizes:
             if name not in sizes:
                 continue
-            missing = table[name].isna().to_numpy() & (name in operator.needed)
-            refuse(mine & missing, lambda i, name=name: f"{ops[i]} row without {name}")  # type: ignore[misc]
-            below = mine & (sizes[name] < operator.least(name))
-            refuse(below, lambda i, name=name: f"{name} is {sizes[name][i]}, below 1")  # type: ignore[misc]
+            gaps = table[name].isna().to_numpy() & (name in operator.needed)
+            refuse(mask & gaps, lambda i, name=name: f"{ops[i]} row without {name}")  # type: ignore[misc]
+            small = mask & (sizes[name] < operator.least(name))
+            refuse(small, lambda i, name=name: f"{name} is {sizes[name][i]}, below 1")  # type: ignore[misc]
         for item in operator.multiples:
             first, second = sizes[item.size], np.maximum(sizes[item.of], 1)
             refuse(
-                mine & (first % second != 0),
+                mask & (first % second != 0),
                 lambda i, item=item: item.said(sizes[item.size][i], sizes[item.of][i]),  # type: ignore[misc]
             )
     return reason
@@ -225,51 +225,51 @@ def _groups(
 ) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
     """Groups of rows that one call can predict: of one kind, and equal in what their operator
     requires."""
-    alike = np.zeros(len(table), dtype=np.int64)
+    classes = np.zeros(len(table), dtype=np.int64)
     for op, operator in _operators(table).items():
-        mine = (table["op"] == op).to_numpy()
-        codes = operator.same_call({name: values[mine] for name, values in sizes.items()})
-        alike[mine] = 0 if codes is None else codes
+        mask = (table["op"] == op).to_numpy()
+        codes = operator.same_call({name: values[mask] for name, values in sizes.items()})
+        classes[mask] = 0 if codes is None else codes
     keys = table[list(_KIND)].assign(
         direction=cells.text(table["direction"]).replace("", "fwd"),
         causal=table["causal"].fillna(False).astype(bool),
-        alike=alike,
+        alike=classes,
     )
     rows = np.flatnonzero(usable)
-    grouped = keys.iloc[rows].groupby([*_KIND, "alike"], sort=False, observed=True)
-    found: Any = grouped.indices
-    for key, members in found.items():
+    groups = keys.iloc[rows].groupby([*_KIND, "alike"], sort=False, observed=True)
+    indices: Any = groups.indices
+    for key, members in indices.items():
         yield dict(zip(_KIND, key, strict=False)), rows[members]
 
 
-def _predict_rows(kind: _Kind, sizes: Columns, index: np.ndarray, added: Columns) -> None:
+def _predict_rows(kind: _Kind, sizes: Columns, index: np.ndarray, columns: Columns) -> None:
     """Fill the rows `index`; if the model raises an error, find the rows that cause it."""
     try:
-        found = _ask(kind, {name: values[index] for name, values in sizes.items()})
+        outputs = _predict(kind, {name: values[index] for name, values in sizes.items()})
     except PerfmodelError as error:
         if len(index) == 1 or _all_refused(kind, sizes, index, str(error)):
-            added["reason"][index] = str(error)
+            columns["reason"][index] = str(error)
             return
         for half in np.array_split(index, 2):
-            _predict_rows(kind, sizes, half, added)
+            _predict_rows(kind, sizes, half, columns)
         return
-    for name, values in found.items():
-        added[name][index] = values
+    for name, values in outputs.items():
+        columns[name][index] = values
 
 
-def _all_refused(kind: _Kind, sizes: Columns, index: np.ndarray, said: str) -> bool:
+def _all_refused(kind: _Kind, sizes: Columns, index: np.ndarray, message: str) -> bool:
     """Whether sample rows across the group all raise the same error."""
     for i in index[np.linspace(0, len(index) - 1, _SAMPLE).astype(int)]:
         try:
-            _ask(kind, {name: values[[i]] for name, values in sizes.items()})
+            _predict(kind, {name: values[[i]] for name, values in sizes.items()})
         except PerfmodelError as error:
-            if str(error) == said:
+            if str(error) == message:
                 continue
         return False
     return True
 
 
-def _ask(kind: _Kind, sizes: Sizes) -> Columns:
+def _predict(kind: _Kind, sizes: Sizes) -> Columns:
     """Microseconds, range, limiter and floor of one group; parts of a backward pass are added."""
     problems = kind.problems(sizes)
     parts = [predict_arrays(problem, kind.device, **kind.options()) for problem in problems]
@@ -294,12 +294,12 @@ def _ask(kind: _Kind, sizes: Sizes) -> Columns:
     }
 
 
-def _basis(found: Predictions) -> Columns:
+def _basis(predictions: Predictions) -> Columns:
     """The kernel of each row, and what is known of the row."""
-    kernels, known = ([kind[part] for kind in found.kinds] for part in (1, 3))
-    levels = {name: [getattr(one, name.removeprefix("known_")) for one in known] for name in KNOWN}
+    kernels, facts = ([kind[part] for kind in predictions.kinds] for part in (1, 3))
+    levels = {name: [getattr(k, name.removeprefix("known_")) for k in facts] for name in KNOWN}
     return {
-        name: np.array(values, dtype=object)[found.kind]
+        name: np.array(values, dtype=object)[predictions.kind]
         for name, values in {"kernel": kernels, **levels}.items()
     }
 

@@ -39,8 +39,8 @@ class Statement:
 
     def line(self) -> str:
         """The statement followed by its evidence."""
-        shown = ", ".join(map(str, self.rows[:5])) + (", ..." if len(self.rows) > 5 else "")
-        return f"{self.text} (predicted/measured {self.factor:.2f}, {len(self.rows)} rows: {shown})"
+        rows = ", ".join(map(str, self.rows[:5])) + (", ..." if len(self.rows) > 5 else "")
+        return f"{self.text} (predicted/measured {self.factor:.2f}, {len(self.rows)} rows: {rows})"
 
 
 def explain(predicted: pd.DataFrame) -> list[Statement]:
@@ -49,17 +49,17 @@ def explain(predicted: pd.DataFrame) -> list[Statement]:
     rows = rows.assign(_error=(rows["predicted_us"] / rows["measured_us"]).map(np.log))
     units = [Statement(o.text, o.factor, o.rows) for o in wrong_units(predicted, OPERATORS)]
     rows = rows.drop(index=[row for item in units for row in item.rows])
-    found = [*units, *_floors(rows), *_sustained(rows), *_constant(rows), *_devices(rows)]
-    found += _one_way(
-        rows.drop(index=[row for item in found for row in item.rows], errors="ignore")
+    statements = [*units, *_floors(rows), *_clocks(rows), *_constant(rows), *_devices(rows)]
+    statements += _one_sided(
+        rows.drop(index=[row for item in statements for row in item.rows], errors="ignore")
     )
-    return sorted(found, key=lambda item: -abs(np.log(item.factor)) * np.sqrt(len(item.rows)))
+    return sorted(statements, key=lambda item: -abs(np.log(item.factor)) * np.sqrt(len(item.rows)))
 
 
 def _groups(
-    rows: pd.DataFrame, by: list[str], fewest: int = _FEWEST
+    rows: pd.DataFrame, columns: list[str], fewest: int = _FEWEST
 ) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    for key, group in rows.groupby(by, dropna=False, sort=True, observed=True):
+    for key, group in rows.groupby(columns, dropna=False, sort=True, observed=True):
         if len(group) >= fewest:
             yield (key if isinstance(key, tuple) else (key,)), group
 
@@ -84,16 +84,16 @@ def _floors(rows: pd.DataFrame) -> Iterator[Statement]:
             )
 
 
-def _sustained(rows: pd.DataFrame) -> Iterator[Statement]:
+def _clocks(rows: pd.DataFrame) -> Iterator[Statement]:
     """Long cases predicted too fast while shorter ones are right: the power limit."""
-    by = ["device", "op", "implementation"]
-    for (device, op, implementation), group in _groups(rows, by):
+    columns = ["device", "op", "implementation"]
+    for (device, op, implementation), group in _groups(rows, columns):
         long = group[group["measured_us"] > _SUSTAINED_US]
         short = group[group["measured_us"].between(_SMALL_US, _SUSTAINED_US)]
         if len(long) < _FEWEST or len(short) < _FEWEST:
             continue
-        ours, theirs = float(long["_error"].median()), float(short["_error"].median())
-        if ours < -_OFF and ours < theirs - _OFF:
+        long_error, short_error = float(long["_error"].median()), float(short["_error"].median())
+        if long_error < -_OFF and long_error < short_error - _OFF:
             yield _statement(
                 f"{op} of {implementation} on {device} is too fast above 1 ms only: its clock "
                 "drops under sustained load more than the power term says",
@@ -128,27 +128,27 @@ def _path(group: pd.DataFrame) -> str:
 def _devices(rows: pd.DataFrame) -> Iterator[Statement]:
     """One device with errors across operators while others are right: its bandwidth or its
     clock."""
-    everywhere = rows.groupby("device", observed=True)["_error"].median()
-    named = set()
+    overall = rows.groupby("device", observed=True)["_error"].median()
+    slugs = set()
     for (limiter,), group in _groups(rows, ["limiter"]):
         if limiter not in ("hbm", "llc", "l2", "matrix", "vector"):
             continue
         medians = group.groupby("device", observed=True)["_error"].median()
-        for (device,), mine in _groups(group, ["device"]):
+        for (device,), runs in _groups(group, ["device"]):
             # On another device the same runs may have another limiter.
-            others = medians if len(medians) > 1 else everywhere
-            if _alone(mine, device, others):
-                named.add(device)
-                what = "bandwidth" if limiter in ("hbm", "llc", "l2") else "clock or peak"
+            peers = medians if len(medians) > 1 else overall
+            if _is_outlier(runs, device, peers):
+                slugs.add(device)
+                cause = "bandwidth" if limiter in ("hbm", "llc", "l2") else "clock or peak"
                 yield _statement(
-                    f"{device} alone is off where {limiter} rules: its {what} in the spec", mine
+                    f"{device} alone is off where {limiter} rules: its {cause} in the spec", runs
                 )
-    for (device,), mine in _groups(rows, ["device"]):
-        if device not in named and _alone(mine, device, everywhere):
-            yield _statement(f"{device} alone is off whatever rules: its clock in the spec", mine)
+    for (device,), runs in _groups(rows, ["device"]):
+        if device not in slugs and _is_outlier(runs, device, overall):
+            yield _statement(f"{device} alone is off whatever rules: its clock in the spec", runs)
 
 
-def _one_way(rows: pd.DataFrame) -> Iterator[Statement]:
+def _one_sided(rows: pd.DataFrame) -> Iterator[Statement]:
     """Groups of any size, of three rows or more, whose every row is off to the same side."""
     for (device, op), group in _groups(rows, ["device", "op"], fewest=3):
         errors = group["_error"]
@@ -161,8 +161,8 @@ def _one_way(rows: pd.DataFrame) -> Iterator[Statement]:
             )
 
 
-def _alone(mine: pd.DataFrame, device: str, medians: pd.Series[float]) -> bool:
+def _is_outlier(rows: pd.DataFrame, device: str, medians: pd.Series[float]) -> bool:
     """Whether a device's rows have errors while the medians of the other devices are right."""
-    others = medians.drop(device)
-    off = abs(float(mine["_error"].median())) > _OFF
-    return bool(off and len(others) and others.abs().median() < _OFF / 2)
+    peers = medians.drop(device)
+    off = abs(float(rows["_error"].median())) > _OFF
+    return bool(off and len(peers) and peers.abs().median() < _OFF / 2)

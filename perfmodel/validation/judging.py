@@ -83,8 +83,8 @@ def report(
             raise TableError(f"no column {name!r} to group by; there is {', '.join(table.columns)}")
     lines = []
     if by:
-        used = [name for name in table if name in (*by, *_judged(fields))]
-        for key, group in table[used].groupby(list(by), sort=True, dropna=False, observed=True):
+        columns = [name for name in table if name in (*by, *_error_columns(fields))]
+        for key, group in table[columns].groupby(list(by), sort=True, dropna=False, observed=True):
             lines.append(dict(zip(by, key, strict=True)) | _errors(group, include_flags, fields))
     lines.append(dict.fromkeys(by, ALL) | _errors(table, include_flags, fields))
     return pd.DataFrame(lines)
@@ -103,62 +103,62 @@ def scored(
     if not include_flags:
         keep &= ~fields.flagged(table)
     if columns is not None:
-        wanted = {*columns, *_judged(fields)}
-        table = table[[name for name in table if name in wanted]]
+        names = {*columns, *_error_columns(fields)}
+        table = table[[name for name in table if name in names]]
     return table if keep.all() else table[keep]
 
 
-def _judged(fields: Fields) -> tuple[str, ...]:
+def _error_columns(fields: Fields) -> tuple[str, ...]:
     """The columns that errors are computed from."""
     return fields.measured, fields.predicted, fields.low, fields.high, "flag", NOISE
 
 
 def _errors(group: pd.DataFrame, include_flags: bool, fields: Fields) -> dict[str, Any]:
-    kept = scored(group, include_flags=include_flags, fields=fields, columns=())
+    rows = scored(group, include_flags=include_flags, fields=fields, columns=())
     flagged = 0 if include_flags else int(fields.flagged(group).sum())
-    unpredicted = len(group) - len(kept) - flagged
-    counts = {"n": len(kept), "unpredicted": unpredicted, "flagged": flagged}
-    measured, predicted = kept[fields.measured], kept[fields.predicted]
+    unpredicted = len(group) - len(rows) - flagged
+    counts = {"n": len(rows), "unpredicted": unpredicted, "flagged": flagged}
+    measured, predicted = rows[fields.measured], rows[fields.predicted]
     ratio = predicted / measured
     logs = ratio.map(math.log)
-    inside = (kept[fields.low] <= measured) & (measured <= kept[fields.high])
+    hits = (rows[fields.low] <= measured) & (measured <= rows[fields.high])
     ranks = predicted.rank(), measured.rank()
-    varied = all(rank.nunique() > 1 for rank in ranks)
+    varies = all(rank.nunique() > 1 for rank in ranks)
     return counts | {
         "mape": float((ratio - 1).abs().mean()),
         "median_abs_ln": float(logs.abs().median()),
         "p90_abs_ln": float(logs.abs().quantile(0.9)),
         "bias": math.exp(logs.mean()),
-        "spearman": float(ranks[0].corr(ranks[1])) if varied else float("nan"),
-        "coverage": float(inside.mean()),
-        **_beside_noise(kept, logs),
+        "spearman": float(ranks[0].corr(ranks[1])) if varies else float("nan"),
+        "coverage": float(hits.mean()),
+        **_noise_scores(rows, logs),
     }
 
 
-def _beside_noise(kept: pd.DataFrame, logs: pd.Series[float]) -> dict[str, float]:
+def _noise_scores(rows: pd.DataFrame, logs: pd.Series[float]) -> dict[str, float]:
     """The median noise of rows with known noise, and the share of them with a smaller error."""
-    if NOISE not in kept.columns or not kept[NOISE].notna().any():
+    if NOISE not in rows.columns or not rows[NOISE].notna().any():
         return {}
-    noise = kept[NOISE].dropna()
-    within = logs[noise.index].abs() <= noise
-    return {"noise_ln": float(noise.median()), "within_noise": float(within.mean())}
+    noise = rows[NOISE].dropna()
+    hits = logs[noise.index].abs() <= noise
+    return {"noise_ln": float(noise.median()), "within_noise": float(hits.mean())}
 
 
 def by_knowledge(
     table: pd.DataFrame, *, include_flags: bool = False, fields: Fields = OPERATORS
 ) -> list[dict[str, Any]]:
     """Rows, errors, coverage and width (median ln of high over low) by what was known of them."""
-    used = [name for name in table if name in (*fields.known, *_judged(fields))]
-    kept = scored(table[used], include_flags=include_flags, fields=fields)
-    kept = kept.assign(width=(kept[fields.high] / kept[fields.low]).map(math.log))
-    found = []
-    for key, group in kept.groupby(list(fields.known), sort=True, observed=True):
-        said = _errors(group, include_flags, fields)
+    columns = [name for name in table if name in (*fields.known, *_error_columns(fields))]
+    rows = scored(table[columns], include_flags=include_flags, fields=fields)
+    rows = rows.assign(width=(rows[fields.high] / rows[fields.low]).map(math.log))
+    lines = []
+    for key, group in rows.groupby(list(fields.known), sort=True, observed=True):
+        scores = _errors(group, include_flags, fields)
         names = (name.removeprefix("known_") for name in fields.known)
         levels = dict(zip(names, key, strict=True))
-        errors = {name: said[name] for name in ("n", "median_abs_ln", "p90_abs_ln", "coverage")}
-        found.append({**levels, **errors, "width_ln": float(group["width"].median())})
-    return found
+        errors = {name: scores[name] for name in ("n", "median_abs_ln", "p90_abs_ln", "coverage")}
+        lines.append({**levels, **errors, "width_ln": float(group["width"].median())})
+    return lines
 
 
 @dataclass(frozen=True)
@@ -183,31 +183,31 @@ def verdicts(
     earlier report `before` by more than `worse` (a fraction). A group without any predicted row
     fails. A group that is not in the earlier report is not compared with it.
     """
-    names = _grouped_by(summary)
+    names = _group_columns(summary)
     lines = before.to_dict("records") if before is not None else []
     earlier = {_group(line, names): line["mape"] for line in lines if line["n"]}
-    found = []
+    results = []
     for line in summary.to_dict("records"):
         group = _group(line, names)
-        was = earlier.get(group, math.inf) + worse
-        found.append(Verdict(group, _miss(line, max_error, was)))
-    if not summary["n"].sum() and not any(item.miss for item in found):
-        found.append(Verdict(ALL, "no row is left to score"))
-    return found
+        limit = earlier.get(group, math.inf) + worse
+        results.append(Verdict(group, _miss(line, max_error, limit)))
+    if not summary["n"].sum() and not any(item.miss for item in results):
+        results.append(Verdict(ALL, "no row is left to score"))
+    return results
 
 
-def _miss(line: Mapping[Hashable, Any], max_error: float | None, was: float) -> str:
+def _miss(line: Mapping[Hashable, Any], max_error: float | None, limit: float) -> str:
     """Why a line of a report fails; empty if it passes."""
     if line["n"] == 0 and line["unpredicted"]:
         return f"none of {line['unpredicted']} rows could be predicted"
     if line["n"] and max_error is not None and not line["mape"] <= max_error:
         return f"MAPE {line['mape']:.1%} is above {max_error:.1%}"
-    if line["n"] and not line["mape"] <= was:
-        return f"MAPE {line['mape']:.2%} is above {was:.2%}, which the baseline allows"
+    if line["n"] and not line["mape"] <= limit:
+        return f"MAPE {line['mape']:.2%} is above {limit:.2%}, which the baseline allows"
     return ""
 
 
-def _grouped_by(summary: pd.DataFrame) -> list[str]:
+def _group_columns(summary: pd.DataFrame) -> list[str]:
     """The columns by which a report is grouped."""
     return list(summary.columns)[: list(summary.columns).index("n")]
 
@@ -226,24 +226,24 @@ def gate(summary: pd.DataFrame, max_error: float) -> list[str]:
 
 def assumptions(table: pd.DataFrame) -> dict[str, int]:
     """The assumptions for unknown names, with their numbers of rows."""
-    found = table["assumed"][table["assumed"] != ""].astype("str").value_counts()
-    return {str(said): int(count) for said, count in found.items()}
+    counts = table["assumed"][table["assumed"] != ""].astype("str").value_counts()
+    return {str(text): int(count) for text, count in counts.items()}
 
 
 def reasons(table: pd.DataFrame) -> dict[str, int]:
     """The reasons why rows could not be predicted, with their numbers of rows, most frequent
     first."""
-    found = table["reason"][table["reason"] != ""].astype("str").value_counts()
-    return {str(reason): int(count) for reason, count in found.items()}
+    counts = table["reason"][table["reason"] != ""].astype("str").value_counts()
+    return {str(reason): int(count) for reason, count in counts.items()}
 
 
 def plain_lines(summary: pd.DataFrame) -> list[dict[str, Any]]:
     """A report's lines as plain values."""
-    found = summary.astype(object).to_dict("records")
-    return [{str(name): _plain(value) for name, value in line.items()} for line in found]
+    records = summary.astype(object).to_dict("records")
+    return [{str(name): _json_value(value) for name, value in line.items()} for line in records]
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """A cell as a JSON value; converts numpy numbers and missing values."""
     if hasattr(value, "item"):
         return value.item()

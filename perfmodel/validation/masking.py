@@ -30,7 +30,7 @@ def masked(table: pd.DataFrame, mask: str) -> pd.DataFrame:
     """`predict_table` with one of `MASKS` masked."""
     blank = list(NAMES) if mask == MASKS[-1] else [mask]
     rows = unnamed(table, *(name for name in blank if name in NAMES))
-    predicted = _of_datasheets(rows) if mask not in NAMES else predict_table(rows)
+    predicted = _datasheet_predictions(rows) if mask not in NAMES else predict_table(rows)
     return predicted.assign(**{name: table[name].to_numpy() for name in NAMES})
 
 
@@ -39,11 +39,11 @@ def unnamed(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
     return table.assign(**{column: NAMES[column] for column in columns})
 
 
-def _of_datasheets(table: pd.DataFrame) -> pd.DataFrame:
-    known: dict[str, Device] = {}
+def _datasheet_predictions(table: pd.DataFrame) -> pd.DataFrame:
+    devices: dict[str, Device] = {}
 
     def sheet(name: str) -> Device:
-        return known.setdefault(name, datasheet(load(name)))
+        return devices.setdefault(name, datasheet(load(name)))
 
     return predict_table(table, constants=values_of(constants.shipped(), prior=True), device=sheet)
 
@@ -52,18 +52,18 @@ def datasheet(device: Device) -> Device:
     """The device without measured rates; unchanged if the spec would not be complete."""
     import yaml
 
-    data = _without_measured(yaml.safe_load(device.dump()))
+    data = _drop_measured(yaml.safe_load(device.dump()))
     try:
         return loads(yaml.safe_dump(data, sort_keys=False), device.slug)
     except SpecError:  # a CPU's required rate may itself be a measured one
         return device
 
 
-def _without_measured(part: Any) -> Any:
+def _drop_measured(part: Any) -> Any:
     """A part of a spec without measured facts; None where it is one."""
     if not isinstance(part, dict):
         return part
     if part.get("status") == "measured":
         return None
-    kept = {key: _without_measured(item) for key, item in part.items() if key != "measured"}
-    return {key: item for key, item in kept.items() if item is not None and item != {}}
+    rest = {key: _drop_measured(item) for key, item in part.items() if key != "measured"}
+    return {key: item for key, item in rest.items() if item is not None and item != {}}

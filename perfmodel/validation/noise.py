@@ -44,14 +44,14 @@ def judged(table: pd.DataFrame, fields: Fields, case: Sequence[str]) -> pd.DataF
     ratio = (table[fields.predicted] / table[fields.measured]).to_numpy(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.log(ratio)
-    inside = (table[fields.low] <= table[fields.measured]) & (
+    hits = (table[fields.low] <= table[fields.measured]) & (
         table[fields.measured] <= table[fields.high]
     )
     words = ["", IN_RANGE, TOO_FAST, TOO_SLOW, WITHIN]
     place = np.where(
         (error < 0) != _rates(table), words.index(TOO_FAST), words.index(TOO_SLOW)
     ).astype(np.int8)
-    place[inside.to_numpy(bool)] = words.index(IN_RANGE)
+    place[hits.to_numpy(bool)] = words.index(IN_RANGE)
     place[np.abs(error) <= noise] = words.index(WITHIN)
     place[~np.isfinite(error)] = words.index("")
     verdict = pd.Categorical.from_codes(place, dtype=pd.CategoricalDtype(words))
@@ -68,31 +68,31 @@ def _rates(table: pd.DataFrame) -> np.ndarray:
 
 def remark(table: pd.DataFrame, fields: Fields, *, include_flags: bool = False) -> str:
     """One line comparing a judged table's errors with its noise; empty if no noise is known."""
-    kept = scored(table, include_flags=include_flags, fields=fields, columns=())
-    known = kept[kept[NOISE].notna()]
-    if known.empty:
+    rows = scored(table, include_flags=include_flags, fields=fields, columns=())
+    noisy = rows[rows[NOISE].notna()]
+    if noisy.empty:
         return ""
-    errors = (known[fields.predicted] / known[fields.measured]).map(np.log).abs()
-    noise, error = float(known[NOISE].median()), float(errors.median())
-    within = int((errors <= known[NOISE]).sum())
+    errors = (noisy[fields.predicted] / noisy[fields.measured]).map(np.log).abs()
+    noise, error = float(noisy[NOISE].median()), float(errors.median())
+    hits = int((errors <= noisy[NOISE]).sum())
     verdict = WITHIN if error <= noise else f"{error / noise:.3g} times the noise" if noise else ""
     return (
-        f"noise: {len(known)} of {len(kept)} rows have repeats or quantiles, within {noise:.1%} of "
-        f"each other; {within} of them are predicted within noise; their median error of "
+        f"noise: {len(noisy)} of {len(rows)} rows have repeats or quantiles, within {noise:.1%} of "
+        f"each other; {hits} of them are predicted within noise; their median error of "
         f"{error:.1%} is {verdict or 'above it'}"
     )
 
 
 def half_widths(table: pd.DataFrame, fields: Fields, case: Sequence[str]) -> np.ndarray:
     """Half of the middle 80 % of repeated measurements in ln, by row; NaN where unknown."""
-    found: np.ndarray = np.fmax(
-        _repeated(table, fields.measured, case),
+    widths: np.ndarray = np.fmax(
+        _repeat_widths(table, fields.measured, case),
         np.fmax(_quantiles(table, fields.measured), _deviations(table, fields.measured)),
     )
-    return found
+    return widths
 
 
-def _repeated(table: pd.DataFrame, measured: str, case: Sequence[str]) -> np.ndarray:
+def _repeat_widths(table: pd.DataFrame, measured: str, case: Sequence[str]) -> np.ndarray:
     """From rows of the same case, if there are several."""
     keys = [name for name in case if name in table.columns]
     logs = table[measured].astype("float64").map(np.log)
@@ -111,17 +111,17 @@ def _cases(keys: pd.DataFrame) -> np.ndarray:
 
     case = np.zeros(len(keys), dtype=np.int64)
     for name in keys:
-        codes, distinct = pd.factorize(keys[name], use_na_sentinel=False)
-        case = pd.factorize(case * len(distinct) + codes)[0]
+        codes, levels = pd.factorize(keys[name], use_na_sentinel=False)
+        case = pd.factorize(case * len(levels) + codes)[0]
     return case
 
 
 def _quantiles(table: pd.DataFrame, measured: str) -> np.ndarray:
-    found = np.full(len(table), np.nan)
+    halves = np.full(len(table), np.nan)
     for low, high, deviations in _QUANTILES:
         half = _log_ratio(_spread(table, low, measured), _spread(table, high, measured)) / 2
-        found = np.where(np.isnan(found), half * (_P90 / deviations), found)
-    return found
+        halves = np.where(np.isnan(halves), half * (_P90 / deviations), halves)
+    return halves
 
 
 def _deviations(table: pd.DataFrame, measured: str) -> np.ndarray:
@@ -129,9 +129,9 @@ def _deviations(table: pd.DataFrame, measured: str) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = _spread(table, "std", measured) / middle * _P90
     ends = _log_ratio(_spread(table, "min", measured), _spread(table, "max", measured)) / 2
-    stated = _numbers(table, "spread_ln") / 2
-    found = np.where(np.isnan(relative), ends, relative)
-    return np.where(np.isnan(found), stated, found)
+    spans = _numbers(table, "spread_ln") / 2
+    widths = np.where(np.isnan(relative), ends, relative)
+    return np.where(np.isnan(widths), spans, widths)
 
 
 def _spread(table: pd.DataFrame, statistic: str, measured: str) -> np.ndarray:
@@ -150,5 +150,5 @@ def _numbers(table: pd.DataFrame, name: str) -> np.ndarray:
 
 def _log_ratio(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.log(high / low)
-    return np.where(np.isfinite(found) & (found >= 0), found, np.nan)
+        ratio = np.log(high / low)
+    return np.where(np.isfinite(ratio) & (ratio >= 0), ratio, np.nan)

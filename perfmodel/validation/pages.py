@@ -22,13 +22,13 @@ def between(text: str, block: str, name: str, what: str = "accuracy") -> str:
 
 def blocks(text: str) -> list[str]:
     """The blocks between markers, markers included."""
-    return [found[0] for found in _BLOCK.finditer(text)]
+    return [match[0] for match in _BLOCK.finditer(text)]
 
 
 def kept(old: str, new: str) -> str:
     """The new page followed by the old page's blocks of other commands."""
-    others = [block.rstrip("\n") for block in blocks(old) if block not in new]
-    return "\n\n".join([new.rstrip("\n"), *others]) + "\n" if others else new
+    rest = [block.rstrip("\n") for block in blocks(old) if block not in new]
+    return "\n\n".join([new.rstrip("\n"), *rest]) + "\n" if rest else new
 
 
 def headings(text: str) -> list[str]:

@@ -96,7 +96,7 @@ class Line:
         if self.predicted_us is None:
             return ""
         if self.measured_us > _POOR * self.predicted_us:
-            if _exchanged(self.group):
+            if _is_exchange(self.group):
                 return "its time holds the wait for the slowest device"
             if self.measured_us < _SHORT_US:
                 return "short launches: fuse them, or capture them in a graph"
@@ -131,9 +131,9 @@ class Judged:
     def share(self, *hows: str, explained: bool = False) -> float:
         """Share of the time of groups matched in one of the ways `hows`; with `explained`, only
         explained ones."""
-        kept = [x for x in self.lines if x.group.how in hows and (x.explained or not explained)]
-        whole = self.total_us
-        return sum(x.group.total_ns for x in kept) / 1e3 / whole if whole else 0.0
+        lines = [x for x in self.lines if x.group.how in hows and (x.explained or not explained)]
+        total = self.total_us
+        return sum(x.group.total_ns for x in lines) / 1e3 / total if total else 0.0
 
     def calls(self, how: str) -> int:
         """Number of calls matched in the way `how`."""
@@ -141,13 +141,13 @@ class Judged:
 
     def coverage(self) -> str:
         """One line: the share of time explained, and the numbers of calls by way of matching."""
-        whole = self.total_us
-        said = f"{whole / 1e3:.1f} ms" if whole >= 1e3 else f"{whole:.0f} us"
+        total = self.total_us
+        time = f"{total / 1e3:.1f} ms" if total >= 1e3 else f"{total:.0f} us"
         unit = "operators" if self.timeline.on_host else "launches"
         # Percent rounded down, so that 100% means everything.
         percents = math.floor(100 * self.share(SHAPE, ORDER, explained=True) + 1e-9)
         return (
-            f"{percents}% of {said} explained: {unit} by shape "
+            f"{percents}% of {time} explained: {unit} by shape "
             f"{self.calls(SHAPE)}, by order {self.calls(ORDER)}, named only {self.calls(NAME)}, "
             f"unknown {self.calls(NONE)}"
         )
@@ -160,8 +160,8 @@ class Judged:
             "total_us": self.total_us,
             "idle_us": self.gaps_us if self.timeline.clocked else None,
             "explained": self.share(SHAPE, ORDER, explained=True),
-            "calls": {how: self.calls(how) for how in (SHAPE, ORDER, NAME, NONE)},
-            "time_share": {how: self.share(how) for how in (SHAPE, ORDER, NAME, NONE)},
+            "calls": {way: self.calls(way) for way in (SHAPE, ORDER, NAME, NONE)},
+            "time_share": {way: self.share(way) for way in (SHAPE, ORDER, NAME, NONE)},
             "notes": list(self.notes),
         }
 
@@ -176,16 +176,16 @@ def judge(
     """
     if timeline.on_host:
         check_host("the profile", device)
-    tabled = [group for group in matched.groups if is_tabled(group)]
+    groups = [group for group in matched.groups if is_tabled(group)]
     lines = [Line(group, None, None, None, "", _NO_SIZES) for group in matched.groups
              if not group.row]  # fmt: skip
-    if tabled:
-        table = tidy(rows(tabled, device))
+    if groups:
+        table = tidy(rows(groups, device))
         predicted = predict_table(table, device=lambda _: device)
-        moved = work.of(table, "bandwidth")
-        lines += [_line(group, predicted.iloc[i], moved[i]) for i, group in enumerate(tabled)]
-    lines += [_worked(group, device) for group in matched.groups if group.works]
-    exchanges = [group for group in matched.groups if _exchanged(group)]
+        volumes = work.of(table, "bandwidth")
+        lines += [_line(group, predicted.iloc[i], volumes[i]) for i, group in enumerate(groups)]
+    lines += [_call_line(group, device) for group in matched.groups if group.works]
+    exchanges = [group for group in matched.groups if _is_exchange(group)]
     notes: list[str] = []
     if exchanges:
         lines += _collectives(exchanges, device, system, notes)
@@ -198,50 +198,50 @@ def judge(
 _NO_SIZES = "its sizes are not known"
 
 
-def _exchanged(group: Group) -> bool:
+def _is_exchange(group: Group) -> bool:
     return group.row.get("op") in OPS
 
 
 def is_tabled(group: Group) -> bool:
     """Whether the columns of the measured-run table state the problem."""
-    return bool(group.row) and not group.works and not _exchanged(group)
+    return bool(group.row) and not group.works and not _is_exchange(group)
 
 
 def _line(group: Group, row: Any, moved_bytes: float) -> Line:
     if row["reason"]:
         return Line(group, None, None, None, "", str(row["reason"]))
     predicted, low, high = (float(row[name]) for name in ("predicted_us", "low_us", "high_us"))
-    moved = None if math.isnan(moved_bytes) else float(moved_bytes)
-    return Line(group, predicted, low, high, str(row["limiter"]), "", moved)
+    volume = None if math.isnan(moved_bytes) else float(moved_bytes)
+    return Line(group, predicted, low, high, str(row["limiter"]), "", volume)
 
 
-def _worked(group: Group, device: Device) -> Line:
+def _call_line(group: Group, device: Device) -> Line:
     """A group whose call runs one problem after another."""
-    ran: Mapping[str, Any] = {"implementation": group.implementation or None, "harness": HARNESS}
-    moved = sum(map(_moved_bytes, group.works))
+    names: Mapping[str, Any] = {"implementation": group.implementation or None, "harness": HARNESS}
+    volume = sum(map(_tensor_bytes, group.works))
     try:
-        parts = [predict(each, device, reuse=reuse, **ran) for each, reuse in group.works]
+        parts = [predict(problem, device, reuse=reuse, **names) for problem, reuse in group.works]
     except PerfmodelError as error:
-        return Line(group, None, None, None, "", str(error), moved)
+        return Line(group, None, None, None, "", str(error), volume)
     seconds, low, high = (
         sum(getattr(part, name) for part in parts)
         for name in ("seconds", "low_seconds", "high_seconds")
     )
     longest = max(parts, key=lambda part: part.seconds)
-    return Line(group, seconds * 1e6, low * 1e6, high * 1e6, longest.limiter, "", moved)
+    return Line(group, seconds * 1e6, low * 1e6, high * 1e6, longest.limiter, "", volume)
 
 
-def _moved_bytes(done: Work) -> float:
+def _tensor_bytes(call: Work) -> float:
     """Bytes of a problem's tensors, without the shares that are found in a cache."""
-    problem, reuse = done
-    whole = float(compulsory_bytes(problem))
+    problem, reuse = call
+    total = float(compulsory_bytes(problem))
     tensors = problem.algorithm().tensors
     sizes, types = problem.sizes(), problem.elements()
-    for name, each in (reuse or {}).items():
-        held = math.prod(float(sizes[axis]) for axis in tensors[name].axes)
-        share = sum(float(one.share) for one in each)
-        whole -= share * held * types[tensors[name].element].bytes
-    return whole
+    for name, hits in (reuse or {}).items():
+        elements = math.prod(float(sizes[axis]) for axis in tensors[name].axes)
+        share = sum(float(r.share) for r in hits)
+        total -= share * elements * types[tensors[name].element].bytes
+    return total
 
 
 def _collectives(
@@ -264,45 +264,45 @@ def _collectives(
 
 
 def _system(group: Group, device: Device, system: System | None) -> System:
-    found = system if system is not None else systems.usual(device)
+    target = system if system is not None else systems.usual(device)
     if group.collective is None:
         raise ProblemError("how many devices exchange was not recorded (Group size)")
     ranks = int(np.max(group.collective.ranks))
-    if system is None and ranks > found.node_devices:
+    if system is None and ranks > target.node_devices:
         raise ProblemError(
-            f"{ranks} devices are more than one node's {found.node_devices}; name the system by "
+            f"{ranks} devices are more than one node's {target.node_devices}; name the system by "
             "--system"
         )
-    return found
+    return target
 
 
 def _exchange(group: Group, size: float, system: System) -> Line:
     assert group.collective is not None
-    found = predict_collective(group.collective, system).one(0)
+    time = predict_collective(group.collective, system).one(0)
     seconds, low, high = (
-        float(each) * 1e6 for each in (found.seconds, found.low_seconds, found.high_seconds)
+        float(s) * 1e6 for s in (time.seconds, time.low_seconds, time.high_seconds)
     )
-    return Line(group, seconds, low, high, found.limiter, "", size)
+    return Line(group, seconds, low, high, time.limiter, "", size)
 
 
 def rows(groups: Sequence[Group], device: Device) -> pd.DataFrame:
     """Groups with a problem as a measured-run table, with the median time of each group's calls."""
     import pandas as pd
 
-    found = []
+    lines = []
     for group in groups:
-        ordered = sorted(group.nanoseconds)
-        found.append(
+        times = sorted(group.nanoseconds)
+        lines.append(
             {
                 "source": "perfmodel profile", "device": device.slug, "harness": HARNESS,
                 "implementation": group.implementation, "flag": "", **group.row,
-                "measured_us": median(ordered) / 1e3, "min_us": ordered[0] / 1e3,
-                "p20_us": _quantile(ordered, 0.2) / 1e3, "p80_us": _quantile(ordered, 0.8) / 1e3,
-                "samples": len(ordered), "how": group.how, "estimated": group.estimated,
+                "measured_us": median(times) / 1e3, "min_us": times[0] / 1e3,
+                "p20_us": _quantile(times, 0.2) / 1e3, "p80_us": _quantile(times, 0.8) / 1e3,
+                "samples": len(times), "how": group.how, "estimated": group.estimated,
                 "kernel_name": group.kernel, "operator": group.operator,
             }
         )  # fmt: skip
-    table = pd.DataFrame(found)
+    table = pd.DataFrame(lines)
     return table if len(table) else pd.DataFrame(columns=[*COLUMNS, "how"])
 
 
@@ -320,20 +320,20 @@ def problem_text(group: Group) -> str:
     if not group.row:
         return short(group.kernel)
     row = group.row
-    left = {
+    sizes = {
         name: row[name]
         for name in row
         if name
         not in ("op", "dtype", "direction", "phase", "causal", "variant", "outputs", "inputs")
         and row[name] is not None
     }
-    if left.get("batch") == 1 and row["op"] == "gemm":
-        del left["batch"]
-    words = [f"{_SHORT.get(name, name)}={value}" for name, value in left.items()]
-    said = [str(row["variant"])] if row.get("variant") else []
+    if sizes.get("batch") == 1 and row["op"] == "gemm":
+        del sizes["batch"]
+    words = [f"{_SHORT.get(name, name)}={value}" for name, value in sizes.items()]
+    variant = [str(row["variant"])] if row.get("variant") else []
     flags = ["causal"] if row.get("causal") else []
     flags += ["backward"] if row.get("direction") == "bwd" else []
-    return " ".join([*said, *words, *flags, str(row["dtype"])])
+    return " ".join([*variant, *words, *flags, str(row["dtype"])])
 
 
 _SHORT = {

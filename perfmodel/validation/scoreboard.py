@@ -63,13 +63,13 @@ def summary(fit: Linearised, folds: Folds) -> pd.DataFrame:
     """Median / p90 by line: of the fit, and with each column's values left out in turn."""
     import pandas as pd
 
-    seen = predict_table(fit.table, constants=values_of(fit.constants, fit.runs))
-    of = lines(fit.table)
-    columns = {"runs": pd.Series(of).value_counts()}
-    for column, known in folds.items():
-        held = left_out(fit, column, known=known)
-        columns[f"without its {column}"] = both(held.assign(line=of), ["line"])
-    columns["in sample"] = both(seen.assign(line=of), ["line"])
+    in_sample = predict_table(fit.table, constants=values_of(fit.constants, fit.runs))
+    names = lines(fit.table)
+    columns = {"runs": pd.Series(names).value_counts()}
+    for column, cases in folds.items():
+        tests = left_out(fit, column, known=cases)
+        columns[f"without its {column}"] = both(tests.assign(line=names), ["line"])
+    columns["in sample"] = both(in_sample.assign(line=names), ["line"])
     return pd.DataFrame(columns).rename_axis("line").sort_index()
 
 
@@ -83,12 +83,12 @@ def categories(held: Held) -> pd.DataFrame:
 
     parts = []
     for name, rows in held:
-        every = scores(rows.assign(category=name), ["category"])
-        each = scores(rows.assign(line=lines(rows)), ["line"])["coverage"].to_dict()
+        total = scores(rows.assign(category=name), ["category"])
+        coverages = scores(rows.assign(line=lines(rows)), ["line"])["coverage"].to_dict()
         ends = {"least covered": min, "most covered": max}
-        said = {title: end(each, key=each.__getitem__) for title, end in ends.items()}
-        told = {title: f"{line} {each[line]:.2f}" for title, line in said.items()}
-        parts.append(every[["n", "median", "p90", "coverage", "width"]].assign(**told))
+        names = {title: end(coverages, key=coverages.__getitem__) for title, end in ends.items()}
+        texts = {title: f"{line} {coverages[line]:.2f}" for title, line in names.items()}
+        parts.append(total[["n", "median", "p90", "coverage", "width"]].assign(**texts))
     return pd.concat(parts)
 
 
@@ -109,16 +109,16 @@ def first_met() -> pd.DataFrame:
     """What groups missed by when they were first met, by what was known of them."""
     import pandas as pd
 
-    known = ranges_table()
-    found = pd.DataFrame(coverage.first_met(known["families"], known["factors"]))
-    return found.set_index(["device", "implementation"])
+    table = ranges_table()
+    frame = pd.DataFrame(coverage.first_met(table["families"], table["factors"]))
+    return frame.set_index(["device", "implementation"])
 
 
 def held_by_value(fit: Linearised, column: str, folds: Folds) -> pd.DataFrame:
     """Scores by value left out and line, beside those of the fit."""
-    held = left_out(fit, column, known=folds[column])
-    seen = predict_table(fit.table, constants=values_of(fit.constants, fit.runs))
-    rows = held.assign(line=lines(held), seen_us=seen["predicted_us"].to_numpy())
+    tests = left_out(fit, column, known=folds[column])
+    in_sample = predict_table(fit.table, constants=values_of(fit.constants, fit.runs))
+    rows = tests.assign(line=lines(tests), seen_us=in_sample["predicted_us"].to_numpy())
     score = scores(rows, ["held_out", "line"])[["n", "median", "p90", "bias"]]
     return score.assign(**{"in sample": scores(rows, ["held_out", "line"], "seen_us")["median"]})
 
@@ -127,12 +127,12 @@ def term_worth(fit: Linearised, known: Sequence[Fold]) -> pd.DataFrame:
     """Median / p90 by line without each term, on devices whose architecture was left out."""
     import pandas as pd
 
-    of = lines(fit.table)
-    found = {}
+    names = lines(fit.table)
+    columns = {}
     for name in ("nothing", *ablation.TERMS):
-        held = left_out(fit, "architecture", known=known, change=_without(name))
-        found[name] = both(held.assign(line=of), ["line"])
-    return pd.DataFrame(found).T
+        tests = left_out(fit, "architecture", known=known, change=_term_change(name))
+        columns[name] = both(tests.assign(line=names), ["line"])
+    return pd.DataFrame(columns).T
 
 
 def constant_worth(fit: Linearised, known: Sequence[Fold]) -> pd.DataFrame:
@@ -143,45 +143,45 @@ def constant_worth(fit: Linearised, known: Sequence[Fold]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    of = lines(fit.table)
-    usual = left_out(fit, "architecture", known=known)
-    found = {}
-    for item in (one for one in fit.constants if one.fitted):
-        held = left_out(fit, "architecture", known=known, change=_at_prior(item))
-        moved = ~np.isclose(held["predicted_us"], usual["predicted_us"], rtol=1e-4, equal_nan=True)
-        found[item.name] = _worth(usual[moved], held[moved], of[moved])
-    return pd.DataFrame(found).T.rename_axis("constant")
+    names = lines(fit.table)
+    base = left_out(fit, "architecture", known=known)
+    columns = {}
+    for item in (c for c in fit.constants if c.fitted):
+        tests = left_out(fit, "architecture", known=known, change=_prior_change(item))
+        mask = ~np.isclose(tests["predicted_us"], base["predicted_us"], rtol=1e-4, equal_nan=True)
+        columns[item.name] = _worth(base[mask], tests[mask], names[mask])
+    return pd.DataFrame(columns).T.rename_axis("constant")
 
 
-def _at_prior(item: Constant) -> Callable[[Constants], Constants]:
+def _prior_change(item: Constant) -> Callable[[Constants], Constants]:
     return lambda values: values.with_values({item.name: item.prior})
 
 
-def _without(name: str) -> Callable[[Constants], Constants]:
+def _term_change(name: str) -> Callable[[Constants], Constants]:
     return lambda values: values.without(*(() if name == "nothing" else (name,)))
 
 
-def _worth(usual: pd.DataFrame, other: pd.DataFrame, of: np.ndarray) -> dict[str, object]:
+def _worth(base: pd.DataFrame, tests: pd.DataFrame, names: np.ndarray) -> dict[str, object]:
     """Errors of rows by both, and the line of 30 rows or more whose median gains the most."""
 
     def size(rows: pd.DataFrame) -> pd.Series:
         return (rows["predicted_us"] / rows["measured_us"]).map(np.log).abs()
 
-    fitted, prior = size(usual), size(other)
-    each = (prior.groupby(of).median() - fitted.groupby(of).median())[
-        fitted.groupby(of).size() >= 30
+    errors, prior = size(base), size(tests)
+    gains = (prior.groupby(names).median() - errors.groupby(names).median())[
+        errors.groupby(names).size() >= 30
     ]
-    said = {} if each.empty else {
-        "gains most": f"{each.idxmax()} {each.max():+.3f}",
-        "loses most": f"{each.idxmin()} {each.min():+.3f}",
+    extremes = {} if gains.empty else {
+        "gains most": f"{gains.idxmax()} {gains.max():+.3f}",
+        "loses most": f"{gains.idxmin()} {gains.min():+.3f}",
     }  # fmt: skip
     return {
-        "n": len(fitted),
-        "median": f"{fitted.median():.3f}",
+        "n": len(errors),
+        "median": f"{errors.median():.3f}",
         "at its prior": f"{prior.median():.3f}",
-        "p90": f"{fitted.quantile(0.9):.2f}",
+        "p90": f"{errors.quantile(0.9):.2f}",
         "p90 at its prior": f"{prior.quantile(0.9):.2f}",
-        **said,
+        **extremes,
     }
 
 
@@ -193,22 +193,22 @@ def calibrated_worth(fit: Linearised, known: Sequence[Fold]) -> pd.DataFrame:
     import pandas as pd
 
     slugs = {str(name) for name in fit.table["device"] if is_calibrated(load(str(name)))}
-    mine = fit.table["device"].isin(slugs)
-    of = lines(fit.table)[mine]
-    found = {}
+    mask = fit.table["device"].isin(slugs)
+    names = lines(fit.table)[mask]
+    columns = {}
     for name, device in (("measured rates", load), ("data sheet", sheet)):
-        held = left_out(fit, "architecture", known=known, device=device)[mine]
-        found[name] = both(held.assign(line=of), ["line"])
-    return pd.DataFrame({"n": pd.Series(of).value_counts(), **found}).rename_axis("line")
+        tests = left_out(fit, "architecture", known=known, device=device)[mask]
+        columns[name] = both(tests.assign(line=names), ["line"])
+    return pd.DataFrame({"n": pd.Series(names).value_counts(), **columns}).rename_axis("line")
 
 
 def maskings(table: pd.DataFrame) -> pd.DataFrame:
     """Median / p90 by line, with everything known and as if something were not."""
     import pandas as pd
 
-    found = {"known": predict_table(table)} | {mask: masked(table, mask) for mask in MASKS}
+    predictions = {"known": predict_table(table)} | {mask: masked(table, mask) for mask in MASKS}
     return pd.DataFrame(
-        {name: both(rows.assign(line=lines(rows)), ["line"]) for name, rows in found.items()}
+        {name: both(rows.assign(line=lines(rows)), ["line"]) for name, rows in predictions.items()}
     )
 
 
@@ -228,8 +228,8 @@ def belief(row: Mapping[str, object]) -> str:
         "transpose": "transposing of 8-bit values",
         "blocks": "price of thread blocks",
     }
-    what = words.get(str(row["limiter"]), str(row["limiter"]))
-    return f"{'overestimates' if slow else 'underestimates'} the {what}"
+    cause = words.get(str(row["limiter"]), str(row["limiter"]))
+    return f"{'overestimates' if slow else 'underestimates'} the {cause}"
 
 
 def page(
@@ -239,25 +239,25 @@ def page(
 
     `columns` are left out in turn; `others` are the page's sections by other commands.
     """
-    scored = table[~table["flag"].isin(LEFT_OUT)].reset_index(drop=True)
-    rows = predict_table(scored)
+    runs = table[~table["flag"].isin(LEFT_OUT)].reset_index(drop=True)
+    rows = predict_table(runs)
     rows = baselines(rows.assign(family=families(rows)))
-    said = rows["predicted_us"].notna().mean()
+    share = rows["predicted_us"].notna().mean()
     possible = rows["predicted_us"].notna() & ~beats_floor(rows)
-    subset = sample(scored[possible.to_numpy()].reset_index(drop=True))
+    subset = sample(runs[possible.to_numpy()].reset_index(drop=True))
     fit = fit_of(subset, sample(table.replace({"flag": {"timer_floor": ""}})))
-    several = [name for name in columns if labels(subset, name).nunique() > 1]
-    folds = {name: without_each(fit, name) for name in several}
+    splits = [name for name in columns if labels(subset, name).nunique() > 1]
+    folds = {name: without_each(fit, name) for name in splits}
     first = markdown(summary(fit, folds))
     tables = {
-        "What it has not seen": first, **_ranges(fit, folds), **_seen(rows),
+        "What it has not seen": first, **_ranges(fit, folds), **_sample_tables(rows),
         "Masked": markdown(maskings(subset)), **_worths(fit, folds),
     }  # fmt: skip
-    for name in several:
+    for name in splits:
         tables[f"Without each {name}"] = markdown(held_by_value(fit, name, folds))
     tables |= {"The twenty worst rows": _worst(rows), "How it was fitted": ""}
     figures = {
-        "n": len(rows), "devices": rows["device"].nunique(), "said": said,
+        "n": len(rows), "devices": rows["device"].nunique(), "said": share,
         "expected": wording.expected(table_rows(first)),
     }  # fmt: skip
     return wording.page(figures, {**tables, "Constants": _constants()}, others), first
@@ -267,10 +267,10 @@ def _ranges(fit: Linearised, folds: Folds) -> dict[str, str]:
     """What ranges hold, where all that they need can be left out."""
     if not {"framework", "device", "architecture"} <= folds.keys():
         return {}
-    known = list(coverage.categories(fit, folds))
-    whole, by_line = markdown(categories(known)), markdown(coverage_by_line(known))
+    groups = list(coverage.categories(fit, folds))
+    total, by_line = markdown(categories(groups)), markdown(coverage_by_line(groups))
     return {
-        "Ranges": f"{whole}\n\nCoverage / width by kind of run:\n\n{by_line}",
+        "Ranges": f"{total}\n\nCoverage / width by kind of run:\n\n{by_line}",
         "When first met": markdown(first_met()),
     }
 
@@ -279,44 +279,44 @@ def _worths(fit: Linearised, folds: Folds) -> dict[str, str]:
     """What terms, constants and measured rates are worth where an architecture is left out."""
     if "architecture" not in folds:
         return {}
-    known = folds["architecture"]
-    terms = "\n".join(f"* `{name}`: {said}" for name, said in ablation.TERMS.items())
+    cases = folds["architecture"]
+    terms = "\n".join(f"* `{name}`: {text}" for name, text in ablation.TERMS.items())
     return {
-        "What each term is worth": f"{markdown(term_worth(fit, known).T)}\n\n{terms}",
-        "What each constant is worth": markdown(constant_worth(fit, known)),
-        "What measured rates are worth": markdown(calibrated_worth(fit, known)),
+        "What each term is worth": f"{markdown(term_worth(fit, cases).T)}\n\n{terms}",
+        "What each constant is worth": markdown(constant_worth(fit, cases)),
+        "What measured rates are worth": markdown(calibrated_worth(fit, cases)),
     }
 
 
-def _seen(rows: pd.DataFrame) -> dict[str, str]:
+def _sample_tables(rows: pd.DataFrame) -> dict[str, str]:
     """The tables of what was in the fit."""
-    others = {
+    rivals = {
         "roofline median": scores(rows, ["family"], "roofline_us")["median"],
         "scaled median": scores(rows, ["family"], "scaled_us")["median"],
     }
-    ours = scores(rows, ["family"])
-    whole = ours.assign(**others, noise=[NOISE_FLOOR.get(name, "") for name in ours.index])
-    by = {
+    frame = scores(rows, ["family"])
+    total = frame.assign(**rivals, noise=[NOISE_FLOOR.get(name, "") for name in frame.index])
+    tables = {
         f"In sample, by operator and {name}": markdown(scores(rows, ["family", name]))
         for name in ("device", "implementation")
     }
-    return {"In sample, by operator": markdown(whole), **by}
+    return {"In sample, by operator": markdown(total), **tables}
 
 
 def _worst(rows: pd.DataFrame) -> str:
-    known = rows[rows["predicted_us"].notna()]
-    error = (known["predicted_us"] / known["measured_us"]).map(np.log)
-    worst = known.loc[error.abs().sort_values(ascending=False).index[:20]]
+    predicted = rows[rows["predicted_us"].notna()]
+    error = (predicted["predicted_us"] / predicted["measured_us"]).map(np.log)
+    worst = predicted.loc[error.abs().sort_values(ascending=False).index[:20]]
     lines = [
         "| device | operator | implementation | factor | the model believes |",
         "|---|---|---|---|---|",
     ]
     for row in worst.to_dict("records"):
         factor = row["predicted_us"] / row["measured_us"]
-        said = belief({str(name): value for name, value in row.items()})
+        reason = belief({str(name): value for name, value in row.items()})
         lines.append(
             f"| {row['device']} | {row['family']} {row['dtype']} | {row['implementation']} "
-            f"| {factor:.2f} | {said} |"
+            f"| {factor:.2f} | {reason} |"
         )
     return "\n".join(lines)
 
@@ -328,7 +328,7 @@ def _constants() -> str:
         for item in constants.shipped()
     )
     head = "| constant | value | unit | bounds | 95 % interval | meaning |"
-    return "\n".join([head, _rule(6), *rows])
+    return "\n".join([head, "|---|---|---|---|---|---|", *rows])
 
 
 def _interval(item: constants.Constant) -> str:
@@ -337,10 +337,6 @@ def _interval(item: constants.Constant) -> str:
     if item.interval is None or not item.identified:
         return "not identified"
     return f"{item.interval[0]:.3g} to {item.interval[1]:.3g}"
-
-
-def _rule(columns: int) -> str:
-    return f"|{'---|' * columns}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -359,15 +355,15 @@ def _main(arguments: Sequence[str] | None) -> None:
     parser.add_argument("table", nargs="+", help="measured-run tables")
     parser.add_argument("--output", default="docs/accuracy.md")
     parser.add_argument("--readme", help="file whose table between markers is written anew, too")
-    chosen = parser.parse_args(arguments)
-    table = tidy(read_table(chosen.table))
-    page_file = Path(chosen.output)
-    old = page_file.read_text(encoding="utf-8") if page_file.is_file() else ""
-    whole, first = page(table, others=headings("\n".join(blocks(old))))
-    texts = {chosen.output: kept(old, whole)}
-    if chosen.readme:
-        before = Path(chosen.readme).read_text(encoding="utf-8")
-        texts[chosen.readme] = between(before, first, chosen.readme)
+    args = parser.parse_args(arguments)
+    table = tidy(read_table(args.table))
+    page_file = Path(args.output)
+    content = page_file.read_text(encoding="utf-8") if page_file.is_file() else ""
+    document, first = page(table, others=headings("\n".join(blocks(content))))
+    texts = {args.output: kept(content, document)}
+    if args.readme:
+        readme = Path(args.readme).read_text(encoding="utf-8")
+        texts[args.readme] = between(readme, first, args.readme)
     for name, text in texts.items():
         with replacing(name) as partial:
             partial.write_text(text, encoding="utf-8")

@@ -53,29 +53,29 @@ def scores(table: pd.DataFrame, by: Sequence[str], column: str = "predicted_us")
     rows = table[table[column].notna()]
     ratio = rows[column] / rows["measured_us"]
     error = ratio.map(np.log)
-    inside = (rows["measured_us"] >= rows["low_us"]) & (rows["measured_us"] <= rows["high_us"])
+    hits = (rows["measured_us"] >= rows["low_us"]) & (rows["measured_us"] <= rows["high_us"])
     frame = rows[list(by)].assign(
-        error=error, size=error.abs(), relative=(ratio - 1).abs(), inside=inside,
+        error=error, size=error.abs(), relative=(ratio - 1).abs(), inside=hits,
         width=np.log(rows["high_us"] / rows["low_us"]),
     )  # fmt: skip
-    grouped = frame.groupby(list(by), sort=True)
+    groups = frame.groupby(list(by), sort=True)
     ranks = {
         key if len(by) > 1 else key[0]: part[column].corr(part["measured_us"], method="spearman")
         for key, part in rows.groupby(list(by))
         if len(part) > 2 and part[column].nunique() > 1 < part["measured_us"].nunique()
     }
-    found = pd.DataFrame(
+    summary = pd.DataFrame(
         {
-            "n": grouped["size"].size(),
-            "median": grouped["size"].median(),
-            "p90": grouped["size"].quantile(0.9),
-            "MAPE": grouped["relative"].mean(),
-            "bias": np.exp(grouped["error"].mean()),
-            "coverage": grouped["inside"].mean(),
-            "width": grouped["width"].median(),
+            "n": groups["size"].size(),
+            "median": groups["size"].median(),
+            "p90": groups["size"].quantile(0.9),
+            "MAPE": groups["relative"].mean(),
+            "bias": np.exp(groups["error"].mean()),
+            "coverage": groups["inside"].mean(),
+            "width": groups["width"].median(),
         }
     )
-    return found.assign(spearman=pd.Series(ranks))
+    return summary.assign(spearman=pd.Series(ranks))
 
 
 def both(table: pd.DataFrame, by: Sequence[str]) -> pd.Series:
@@ -95,12 +95,12 @@ def baselines(table: pd.DataFrame) -> pd.DataFrame:
 def markdown(frame: pd.DataFrame, digits: int = 3) -> str:
     """A frame as a Markdown table with rounded floats; missing cells are empty."""
     head = [*(str(name or "") for name in frame.index.names), *map(str, frame.columns)]
-    found = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for key, *row in frame.itertuples():
         index = key if isinstance(key, tuple) else (key,)
         cells = [_cell(value, digits) for value in row]
-        found.append(f"| {' | '.join([*map(str, index), *cells])} |")
-    return "\n".join(found)
+        lines.append(f"| {' | '.join([*map(str, index), *cells])} |")
+    return "\n".join(lines)
 
 
 def _cell(value: object, digits: int) -> str:

@@ -49,45 +49,45 @@ def asked_of(table: pd.DataFrame) -> list[Asked | str]:
     """The request of each row, or the reason why it is not valid."""
     names = [str(name) for name in table.columns]
     rows = table.itertuples(index=False, name=None)
-    return [_asked(dict(zip(names, row, strict=True))) for row in rows]
+    return [_query(dict(zip(names, row, strict=True))) for row in rows]
 
 
 def predict_table(table: pd.DataFrame, *, spread: Spread | None = None) -> pd.DataFrame:
     """The table with `predicted`, `low`, `high` in the unit of `value`, and `reason`."""
     import pandas as pd
 
-    wanted = asked_of(table)
-    good = [one for one in wanted if not isinstance(one, str)]
-    answers = iter(Answers(spread).values(good))
-    found = [_columns(one, one if isinstance(one, str) else next(answers)) for one in wanted]
-    added = {name: [row[name] for row in found] for name in (*_ADDED, "reason")}
-    return table.assign(**{name: pd.Series(v, table.index) for name, v in added.items()})
+    queries = asked_of(table)
+    requests = [q for q in queries if not isinstance(q, str)]
+    answers = iter(Answers(spread).values(requests))
+    rows = [_columns(q, q if isinstance(q, str) else next(answers)) for q in queries]
+    columns = {name: [row[name] for row in rows] for name in (*_ADDED, "reason")}
+    return table.assign(**{name: pd.Series(v, table.index) for name, v in columns.items()})
 
 
-def _asked(row: dict[str, Any]) -> Asked | str:
+def _query(row: dict[str, Any]) -> Asked | str:
     try:
-        return asked({name: _plain(cell) for name, cell in row.items()})
+        return asked({name: _cell_value(cell) for name, cell in row.items()})
     except PerfmodelError as error:
         return str(error)
 
 
-def _columns(one: Asked | str, value: Value | str) -> dict[str, Any]:
+def _columns(query: Asked | str, value: Value | str) -> dict[str, Any]:
     """The columns that a prediction adds to a row."""
-    nothing = float("nan")
-    out: dict[str, Any] = {"predicted": nothing, "low": nothing, "high": nothing, "reason": ""}
+    nan = float("nan")
+    out: dict[str, Any] = {"predicted": nan, "low": nan, "high": nan, "reason": ""}
     out |= {"assumed_of_plan": "", "known_engine": "", "known_devices": ""}
-    if isinstance(one, str) or isinstance(value, str):
-        return {**out, "reason": str(one if isinstance(one, str) else value)}
+    if isinstance(query, str) or isinstance(value, str):
+        return {**out, "reason": str(query if isinstance(query, str) else value)}
     out |= {"predicted": value.value, "low": value.low, "high": value.high}
-    of = one.deployment
+    deployment = query.deployment
     return out | {
-        "assumed_of_plan": "; ".join(one.assumed),
-        "known_engine": "fitted" if of.engine.fitted else "unfitted",
-        "known_devices": "several" if of.tensor > 1 else "one",
+        "assumed_of_plan": "; ".join(query.assumed),
+        "known_engine": "fitted" if deployment.engine.fitted else "unfitted",
+        "known_devices": "several" if deployment.tensor > 1 else "one",
     }
 
 
-def _plain(cell: Any) -> Any:
+def _cell_value(cell: Any) -> Any:
     """A cell as a Python value; None if it is missing."""
     import pandas as pd
 

@@ -44,33 +44,33 @@ def wrong_units(predicted: pd.DataFrame, fields: Fields) -> list[WrongUnit]:
     rows = scored(predicted, fields=fields, columns=("source", "device"))
     error = np.log(rows[fields.predicted] / rows[fields.measured])
     steps = np.rint(error / np.log(_STEP))
-    near = (error - steps * np.log(_STEP)).abs() < np.log(_MARGIN)
-    found = []
-    by = [name for name in ("source", "device") if name in rows.columns]
-    for key, group in rows.groupby(by, sort=True, observed=True) if by else [((), rows)]:
+    mask = (error - steps * np.log(_STEP)).abs() < np.log(_MARGIN)
+    faults = []
+    keys = [name for name in ("source", "device") if name in rows.columns]
+    for key, group in rows.groupby(keys, sort=True, observed=True) if keys else [((), rows)]:
         for step in sorted(set(steps[group.index]) - {0.0}):
-            far = group[near[group.index] & (steps[group.index] == step)]
-            other = _other(unit, step)
-            if other and len(far) >= min(_FEWEST, len(group)):
-                factor = float(np.exp(error[far.index].median()))
-                said = _said(
-                    dict(zip(by, map(str, key), strict=True)), fields.measured, other, step
+            part = group[mask[group.index] & (steps[group.index] == step)]
+            suspect = _unit_at(unit, step)
+            if suspect and len(part) >= min(_FEWEST, len(group)):
+                factor = float(np.exp(error[part.index].median()))
+                text = _sentence(
+                    dict(zip(keys, map(str, key), strict=True)), fields.measured, suspect, step
                 )
-                found.append(WrongUnit(said, factor, tuple(int(i) for i in far.index)))
-    return found
+                faults.append(WrongUnit(text, factor, tuple(int(i) for i in part.index)))
+    return faults
 
 
-def _other(unit: str, step: float) -> str:
+def _unit_at(unit: str, step: float) -> str:
     """The unit that is 1000^step times `unit`."""
     place = _STEPS.index(unit) - int(step)
     return _STEPS[place] if 0 <= place < len(_STEPS) else ""
 
 
-def _said(group: dict[str, str], measured: str, other: str, step: float) -> str:
+def _sentence(group: dict[str, str], measured: str, suspect: str, step: float) -> str:
     source, device = group.get("source") or "no named source", group.get("device", "")
-    where = f" on {device}" if device else ""
+    place = f" on {device}" if device else ""
     unit = _NAMES[measured.rpartition("_")[2]]
     return (
-        f"runs of {source}{where} are a factor {_STEP ** abs(step):,.0f} too "
-        f"{'short' if step > 0 else 'long'}, as {_NAMES[other]} called {unit} are; say --unit"
+        f"runs of {source}{place} are a factor {_STEP ** abs(step):,.0f} too "
+        f"{'short' if step > 0 else 'long'}, as {_NAMES[suspect]} called {unit} are; say --unit"
     )

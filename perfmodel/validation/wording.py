@@ -35,9 +35,9 @@ def template() -> tuple[str, Mapping[str, Section]]:
     """The head of the page, with placeholders for figures, and its sections by heading."""
     text = Path(__file__).with_name("accuracy.md").read_text(encoding="utf-8")
     head, *parts = re.split(r"^(?=## )", text, flags=re.MULTILINE)
-    found = (_SECTION.fullmatch(part) for part in parts)
+    matches = (_SECTION.fullmatch(part) for part in parts)
     return head.rstrip("\n"), {
-        match[1]: Section(match[2], match[3].strip()) for match in found if match is not None
+        match[1]: Section(match[2], match[3].strip()) for match in matches if match is not None
     }
 
 
@@ -50,11 +50,11 @@ def page(
     """
     head, sections = template()
     parts = [head.format(**figures), contents([*tables, *others])]
-    fitted = str(sum(item.fitted for item in constants.shipped()))
-    for name, found in tables.items():
-        prose = sections[name].prose.replace("{fitted}", fitted)
-        asked = f"*{sections[name].answers}*"
-        parts.append("\n\n".join(filter(None, [f"## {name}", asked, prose, found])))
+    count = str(sum(item.fitted for item in constants.shipped()))
+    for name, table in tables.items():
+        prose = sections[name].prose.replace("{fitted}", count)
+        question = f"*{sections[name].answers}*"
+        parts.append("\n\n".join(filter(None, [f"## {name}", question, prose, table])))
     return "\n\n".join(parts) + "\n"
 
 
@@ -75,9 +75,9 @@ def expected(rows: Sequence[Mapping[str, str]]) -> str:
 
     They are the worst over the ways in which runs are left out, or in sample if none is.
     """
-    found = {row["line"]: worst(row) for row in rows}
-    medians, tails = zip(*found.values(), strict=True)
-    last = max(found, key=lambda line: found[line][1])
+    scores = {row["line"]: worst(row) for row in rows}
+    medians, tails = zip(*scores.values(), strict=True)
+    last = max(scores, key=lambda line: scores[line][1])
     return (
         "With its source, framework, kernel, architecture or device left out of the fit, a run is\n"
         f"off by {min(medians):.0%} to {max(medians):.0%} in the median, by kind of run.\n"
@@ -88,8 +88,8 @@ def expected(rows: Sequence[Mapping[str, str]]) -> str:
 
 def worst(row: Mapping[str, str]) -> tuple[float, float]:
     """The largest median and the largest 90th percentile of a line over the held-out columns."""
-    held = [value for name, value in row.items() if name.startswith("without its ") and value]
-    pairs = [errors(value) for value in held or [row[IN_SAMPLE]]]
+    cells = [value for name, value in row.items() if name.startswith("without its ") and value]
+    pairs = [errors(value) for value in cells or [row[IN_SAMPLE]]]
     return max(median for median, _ in pairs), max(tail for _, tail in pairs)
 
 

@@ -36,9 +36,9 @@ def key(content: Mapping[str, Any]) -> str:
 def read(name: str) -> dict[str, Any] | None:
     """The value stored under `name`; None where there is none or it is damaged."""
     try:
-        stored = json.loads(gzip.decompress((folder() / f"{name}.json.gz").read_bytes()))
-        value = stored["value"]
-        sound = stored["name"] == name and stored["digest"] == _digest(value)
+        entry = json.loads(gzip.decompress((folder() / f"{name}.json.gz").read_bytes()))
+        value = entry["value"]
+        sound = entry["name"] == name and entry["digest"] == _digest(value)
     except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error):
         return None
     return value if sound and isinstance(value, dict) else None
@@ -46,11 +46,11 @@ def read(name: str) -> dict[str, Any] | None:
 
 def write(name: str, value: Mapping[str, Any]) -> None:
     """Store `value` under `name`. A folder that cannot be written is no error: nothing is kept."""
-    stored = {"name": name, "digest": _digest(value), "value": value}
+    entry = {"name": name, "digest": _digest(value), "value": value}
     with suppress(OSError, OutputError):
         folder().mkdir(parents=True, exist_ok=True)
         with replacing(folder() / f"{name}.json.gz") as partial:
-            partial.write_bytes(gzip.compress(json.dumps(stored).encode(), 6, mtime=0))
+            partial.write_bytes(gzip.compress(json.dumps(entry).encode(), 6, mtime=0))
 
 
 def _digest(value: Mapping[str, Any]) -> str:

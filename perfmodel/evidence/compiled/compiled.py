@@ -113,8 +113,8 @@ class CompiledLaunch:
         specialised = self.threads > self.warps * self.target.warp_size
         if not self.spill_bytes or not specialised:
             return self.spill_bytes > 0
-        repeated = frozenset().union(*loops(self.program))
-        return any(unit_of(self.program[i]) == "spill" for i in repeated)
+        body = frozenset().union(*loops(self.program))
+        return any(unit_of(self.program[i]) == "spill" for i in body)
 
     @property
     def loop_operations(self) -> float | None:
@@ -154,22 +154,22 @@ class CompiledKernel:
     def facts(self, device: Device | None = None) -> tuple[LaunchFacts, ...]:
         """Resources of each launch's binary, on `device`, or else on the target's default
         device."""
-        found = device or load(self.target.device)
+        board = device or load(self.target.device)
         return tuple(
-            _fact(self, launch, key, found)
+            _fact(self, launch, key, board)
             for launch, key in zip(self.launches, self.keys, strict=True)
         )
 
 
-def _fact(made: CompiledKernel, launch: CompiledLaunch, key: str, device: Device) -> LaunchFacts:
+def _fact(kernel: CompiledKernel, launch: CompiledLaunch, key: str, device: Device) -> LaunchFacts:
     return LaunchFacts(
         key=key,
-        kernel=made.kernel,
+        kernel=kernel.kernel,
         launch=launch.kernel,
-        target=made.target.name,
+        target=kernel.target.name,
         triton=_triton_version(),
-        problem=str(made.problem),
-        config=str(made.config),
+        problem=str(kernel.problem),
+        config=str(kernel.config),
         status=FITS,
         registers=launch.registers,
         spill_bytes=launch.spill_bytes if launch.spills else 0,
@@ -216,10 +216,10 @@ def compile_kernel(
     Raises `DoesNotFit` for a config that cannot fit, `CompileError` for what the compiler
     refuses, `KernelError` where Triton is missing.
     """
-    ((_, found),) = compile_all([Request(kernel, problem, config, target)])
-    if isinstance(found, CompileError):
-        raise found
-    return found
+    ((_, outcome),) = compile_all([Request(kernel, problem, config, target)])
+    if isinstance(outcome, CompileError):
+        raise outcome
+    return outcome
 
 
 def first_fitting(
@@ -236,19 +236,19 @@ def first_fitting(
         target.name: list(kernel.menu(problem, target.name, int(load(target.device).units)))
         for target in targets
     }
-    found: dict[str, CompiledKernel] = {}
+    kernels: dict[str, CompiledKernel] = {}
     failures: dict[str, CompileError] = {}
-    while left := [t for t in targets if t.name not in found and menus[t.name]]:
-        requests = [Request(kernel, problem, menus[t.name].pop(0), t) for t in left]
-        for request, made in compile_all(requests, tell):
-            if isinstance(made, CompiledKernel):
-                found[request.target.name] = made
+    while pending := [t for t in targets if t.name not in kernels and menus[t.name]]:
+        requests = [Request(kernel, problem, menus[t.name].pop(0), t) for t in pending]
+        for request, outcome in compile_all(requests, tell):
+            if isinstance(outcome, CompiledKernel):
+                kernels[request.target.name] = outcome
             else:
-                failures.setdefault(request.target.name, made)
+                failures.setdefault(request.target.name, outcome)
     for target in targets:
-        if target.name not in found:
+        if target.name not in kernels:
             raise failures[target.name]
-    return [found[target.name] for target in targets]
+    return [kernels[target.name] for target in targets]
 
 
 def compile_all(
@@ -262,41 +262,39 @@ def compile_all(
     plans = []
     for request in requests:
         launches = request.kernel.launches(request.problem, request.config)
-        mine = [_job(request, launch) for launch in launches]
-        plans.append((request, launches, [job["key"] for job in mine]))
-        jobs |= {job["key"]: job for job in mine}
+        batch = [_job(request, launch) for launch in launches]
+        plans.append((request, launches, [job["key"] for job in batch]))
+        jobs |= {job["key"]: job for job in batch}
     answers = _answers(jobs, tell)
-    return [
-        (request, _assembled(request, ls, [answers[k] for k in ks])) for request, ls, ks in plans
-    ]
+    return [(request, _outcome(request, ls, [answers[k] for k in ks])) for request, ls, ks in plans]
 
 
-def _assembled(
+def _outcome(
     request: Request, launches: Sequence[Launch], answers: Sequence[Mapping[str, Any]]
 ) -> CompiledKernel | CompileError:
-    made = []
+    parts = []
     for launch, answer in zip(launches, answers, strict=True):
         if "error" in answer:
             return CompileError(f"{request.says()} does not compile: {answer['error']}")
-        made.append(_launch(request.target, launch, answer))
-        wrong = _unfit(made[-1])
-        if wrong:
-            return DoesNotFit(f"{request.says()} {wrong}; take smaller tiles or fewer stages")
-        if not any(item.stem in ("EXIT", "s_endpgm") for item in made[-1].program):
+        parts.append(_launch(request.target, launch, answer))
+        fault = _overflow(parts[-1])
+        if fault:
+            return DoesNotFit(f"{request.says()} {fault}; take smaller tiles or fewer stages")
+        if not any(item.stem in ("EXIT", "s_endpgm") for item in parts[-1].program):
             return CompileError(f"{request.says()} compiles to code that only traps")
     return CompiledKernel(
-        request.kernel.name, request.problem, request.config, request.target, tuple(made),
+        request.kernel.name, request.problem, request.config, request.target, tuple(parts),
         tuple(request.binaries()),
     )  # fmt: skip
 
 
-def _unfit(launch: CompiledLaunch) -> str:
+def _overflow(launch: CompiledLaunch) -> str:
     """Which on-chip memory a block exceeds, and by how much; empty where it fits."""
-    needed, limit = launch.shared_bytes, launch.target.shared_per_block
-    if needed > limit:
+    demand, limit = launch.shared_bytes, launch.target.shared_per_block
+    if demand > limit:
         return (
-            f"needs {needed / 1024:.1f} KiB of shared memory a block, "
-            f"{(needed - limit) / 1024:.1f} KiB more than the {limit // 1024} KiB there are"
+            f"needs {demand / 1024:.1f} KiB of shared memory a block, "
+            f"{(demand - limit) / 1024:.1f} KiB more than the {limit // 1024} KiB there are"
         )
     columns = launch.tensor_memory_columns
     if columns > TENSOR_MEMORY_COLUMNS:
@@ -342,34 +340,34 @@ def _answers(
     jobs: Mapping[str, Mapping[str, Any]], tell: Callable[[int, int], None] | None
 ) -> dict[str, Mapping[str, Any]]:
     """Answers by key, from the cache where it has them, else compiled."""
-    found: dict[str, Mapping[str, Any]] = {}
+    answers: dict[str, Mapping[str, Any]] = {}
     for key in jobs:
-        kept = binarycache.read(key)
-        if kept is not None:
-            found[key] = kept
-    for key, answer in _run([job for key, job in jobs.items() if key not in found]):
-        found[key] = answer
+        entry = binarycache.read(key)
+        if entry is not None:
+            answers[key] = entry
+    for key, answer in _run([job for key, job in jobs.items() if key not in answers]):
+        answers[key] = answer
         if "error" not in answer:
             binarycache.write(key, answer)
         if tell is not None:
-            tell(len(found), len(jobs))
-    return found
+            tell(len(answers), len(jobs))
+    return answers
 
 
 def _run(jobs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Each job's answer; if the compiler crashes its process, a new process takes the remaining
     jobs."""
-    left = list(jobs)
-    while left:
-        died = None
-        for key, answer in _worker(left):
+    queue = list(jobs)
+    while queue:
+        crash = None
+        for key, answer in _worker(queue):
             if key is None:
-                died = answer
+                crash = answer
                 continue
-            left.pop(0)
+            queue.pop(0)
             yield key, answer
-        if left and died is not None:
-            yield left.pop(0)["key"], died
+        if queue and crash is not None:
+            yield queue.pop(0)["key"], crash
 
 
 def _worker(
@@ -381,10 +379,10 @@ def _worker(
         environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
         paths = [str(Path(perfmodel.__path__[0]).parent), *filter(None, sys.path)]
         environment |= {"PYTHONPATH": os.pathsep.join(paths), "TRITON_CACHE_DIR": scratch}
-        said = Path(scratch, "stderr")
+        log = Path(scratch, "stderr")
         questions = Path(scratch, "jobs")
         questions.write_text(text, encoding="utf-8")
-        with questions.open() as stdin, said.open("w") as stderr:
+        with questions.open() as stdin, log.open("w") as stderr:
             process = subprocess.Popen(
                 [sys.executable, "-m", "perfmodel.evidence.compiled.compileworker"],
                 stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment,
@@ -397,12 +395,12 @@ def _worker(
             except BaseException:  # interrupted: the compiler's process must end as well
                 process.kill()
                 raise
-        yield None, {"error": _epitaph(process.returncode, said.read_text(errors="replace"))}
+        yield None, {"error": _epitaph(process.returncode, log.read_text(errors="replace"))}
 
 
-def _epitaph(code: int, said: str) -> str:
+def _epitaph(code: int, text: str) -> str:
     """Why the compiler's process ended: its signal or code, and the last line that it wrote."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    telling = [line for line in lines if "error" in line.lower()] or lines or ["nothing said"]
-    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    return f"the compiler stopped ({how}): {telling[-1][:300]}"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    clues = [line for line in lines if "error" in line.lower()] or lines or ["nothing said"]
+    end = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return f"the compiler stopped ({end}): {clues[-1][:300]}"

@@ -118,12 +118,12 @@ def binaries(facts: Sequence[LaunchFacts]) -> dict[str, Binary]:
     Where several launches carry out one kernel, the largest footprint counts and their instructions
     are added.
     """
-    found: dict[str, Binary] = {}
+    table: dict[str, Binary] = {}
     for fact in facts:
-        mine = _binary(fact)
-        last = found.get(fact.launch)
-        found[fact.launch] = mine if last is None else _both(mine, last)
-    return found
+        binary = _binary(fact)
+        last = table.get(fact.launch)
+        table[fact.launch] = binary if last is None else _union(binary, last)
+    return table
 
 
 def _binary(fact: LaunchFacts) -> Binary:
@@ -132,15 +132,15 @@ def _binary(fact: LaunchFacts) -> Binary:
     return Binary(registers, fact.shared_bytes, fact.threads, fact.spill_bytes, slots)
 
 
-def _both(one: Binary, other: Binary) -> Binary:
-    pipes = one.slots.cycles.keys() | other.slots.cycles.keys()
-    cycles = {p: one.slots.cycles.get(p, 0.0) + other.slots.cycles.get(p, 0.0) for p in pipes}
+def _union(a: Binary, b: Binary) -> Binary:
+    pipes = a.slots.cycles.keys() | b.slots.cycles.keys()
+    cycles = {p: a.slots.cycles.get(p, 0.0) + b.slots.cycles.get(p, 0.0) for p in pipes}
     return Binary(
-        max(one.registers, other.registers),
-        max(one.shared_bytes, other.shared_bytes),
-        max(one.threads, other.threads),
-        max(one.spill_bytes, other.spill_bytes),
-        replace(one.slots, cycles=cycles),
+        max(a.registers, b.registers),
+        max(a.shared_bytes, b.shared_bytes),
+        max(a.threads, b.threads),
+        max(a.spill_bytes, b.spill_bytes),
+        replace(a.slots, cycles=cycles),
     )
 
 
@@ -153,15 +153,15 @@ def facts_of(
     without a compile target, and what `compile_kernel` raises.
     """
     target = target_of(device)
-    known = compilefacts.table().of(kernel, problem, config, target)
-    if known is None:
+    facts = compilefacts.table().of(kernel, problem, config, target)
+    if facts is None:
         return compile_kernel(kernel, problem, config, target).facts()
-    for fact in known:
+    for fact in facts:
         if fact.status == UNFIT:
             raise DoesNotFit(fact.reason)
         if fact.reason:
             raise ProblemError(fact.reason)
-    return known
+    return facts
 
 
 def effect(
@@ -179,25 +179,25 @@ def effect(
     Raises `ProblemError` for a device without a compile target or a footprint that cannot fit, and
     what `facts_of` raises.
     """
-    found = binaries(facts_of(kernel, problem, config, device) if facts is None else facts)
-    values, here = constants or default(), machine(device)
+    table = binaries(facts_of(kernel, problem, config, device) if facts is None else facts)
+    values, chip = constants or default(), machine(device)
     schedule = kernel.schedule(problem, config)
     cost = count(schedule, problem.sizes(), problem.elements())
-    style = _style(problem, here, values, kernel, config)
+    style = _style(problem, chip, values, kernel, config)
     effects = []
-    launched = {launch.kernel for launch in kernel.launches(problem, config)}
-    for counted in cost.kernels:
-        if counted.name not in launched:  # a kernel that this problem does not launch
+    names = {launch.kernel for launch in kernel.launches(problem, config)}
+    for part in cost.kernels:
+        if part.name not in names:  # a kernel that this problem does not launch
             continue
         elements = problem.elements()
-        assumed = time_kernel(here, values, schedule, counted, elements, style)
-        binary = found.get(counted.name)
+        assumed = time_kernel(chip, values, schedule, part, elements, style)
+        binary = table.get(part.name)
         if binary is None:
-            effects.append(_as_assumed(counted, assumed))
+            effects.append(_uncompiled_effect(part, assumed))
             continue
-        real = with_footprint(counted, binary)
-        compiled = time_kernel(here, values, schedule, real, elements, style, binary.slots)
-        effects.append(_compared(counted, binary, assumed, compiled))
+        real = with_footprint(part, binary)
+        compiled = time_kernel(chip, values, schedule, real, elements, style, binary.slots)
+        effects.append(_kernel_effect(part, binary, assumed, compiled))
     if not all(np.isfinite(item.seconds) for item in effects):
         raise ProblemError(f"{kernel.name} with {config} does not fit on {device.slug}")
     return Effect(device.slug, target_of(device).name, tuple(effects))
@@ -214,7 +214,7 @@ def with_footprint(cost: KernelCost, binary: Binary) -> KernelCost:
     )
 
 
-def _as_assumed(cost: KernelCost, assumed: KernelTime) -> KernelEffect:
+def _uncompiled_effect(cost: KernelCost, assumed: KernelTime) -> KernelEffect:
     """A kernel whose binary is not known: its compiled values are the counted ones."""
     threads = float(cost.nest.kernel.threads)
     registers = float(cost.register_footprint_bytes) / 4 / threads + addressing_registers(cost)
@@ -225,7 +225,7 @@ def _as_assumed(cost: KernelCost, assumed: KernelTime) -> KernelEffect:
     )
 
 
-def _compared(
+def _kernel_effect(
     cost: KernelCost, binary: Binary, assumed: KernelTime, real: KernelTime
 ) -> KernelEffect:
     threads = float(cost.nest.kernel.threads)
@@ -263,29 +263,29 @@ def forecast(problem: Any, device: Device, kernel: BundledKernel, config: Any) -
 
     Raises `ProblemError` for what does not fit or no model covers.
     """
-    usual = predict(problem, device, implementation=_IMPLEMENTATION, harness=_HARNESS)
-    known = compilefacts.table().of(kernel, problem, config, target_of(device))
-    moved = effect(problem, device, kernel, config, facts=known or ())
-    launch = usual.terms["launch"]
-    assumed = launch + moved.assumed_seconds
+    prediction = predict(problem, device, implementation=_IMPLEMENTATION, harness=_HARNESS)
+    facts = compilefacts.table().of(kernel, problem, config, target_of(device))
+    change = effect(problem, device, kernel, config, facts=facts or ())
+    launch = prediction.terms["launch"]
+    seconds = launch + change.assumed_seconds
     return Forecast(
-        assumed,
-        assumed * usual.low_seconds / usual.seconds,
-        assumed * usual.high_seconds / usual.seconds,
-        launch + moved.seconds if known else None,
+        seconds,
+        seconds * prediction.low_seconds / prediction.seconds,
+        seconds * prediction.high_seconds / prediction.seconds,
+        launch + change.seconds if facts else None,
     )
 
 
 def _style(
-    problem: Any, here: Machine, constants: Constants, kernel: BundledKernel, config: Any
+    problem: Any, chip: Machine, constants: Constants, kernel: BundledKernel, config: Any
 ) -> Style:
     """How a bundled kernel of the operator uses the machine."""
     operator = find(getattr(problem, "operator", ""))
     if not isinstance(operator, LibraryOperator):
         code = Code(vector_share=constants["vector_share"])
         return Style(compute="fp32", overlap=1.0, code=code)
-    chosen, _ = resolve(operator.name, kernel.style_like, problem.dtype, here)
-    style = operator.style(problem, chosen, Setting(here, constants))
+    implementation, _ = resolve(operator.name, kernel.style_like, problem.dtype, chip)
+    style = operator.style(problem, implementation, Setting(chip, constants))
     if not kernel.overlaps(config):
         return style
     persistent = style.persistent or bool(getattr(config, "persistent", None))
@@ -302,34 +302,34 @@ def compiled_prediction(problem: Any, device: Device, found: Prediction) -> Pred
     name, names = bundled_for(problem, found.tile)
     kernel = registry.kernel(name)
     menu = kernel.menu(problem, target_of(device).name, int(device.units))
-    refused: PerfmodelError | None = None
+    refusal: PerfmodelError | None = None
     for config in nearest(menu, found.tile, names):
         try:
-            moved = effect(problem, device, kernel, config)
+            change = effect(problem, device, kernel, config)
         except DoesNotFit as error:
-            refused = error
+            refusal = error
             continue
-        return _moved(found, moved, name)
-    raise refused or ProblemError(f"no config of {name} fits on {device.slug}")
+        return _shifted_prediction(found, change, name)
+    raise refusal or ProblemError(f"no config of {name} fits on {device.slug}")
 
 
-def _moved(found: Prediction, moved: Effect, kernel: str) -> Prediction:
-    device_seconds = found.seconds - found.terms["launch"]
-    ratio = moved.ratio
-    seconds = moved.seconds if math.isnan(ratio) else device_seconds * ratio
-    scale = (found.terms["launch"] + seconds) / found.seconds
-    said = [_said(kernel, moved.target, item) for item in moved.kernels]
-    changed = f"compiled code moves the prediction by {scale - 1:+.1%}"
+def _shifted_prediction(prediction: Prediction, change: Effect, kernel: str) -> Prediction:
+    device_seconds = prediction.seconds - prediction.terms["launch"]
+    ratio = change.ratio
+    seconds = change.seconds if math.isnan(ratio) else device_seconds * ratio
+    scale = (prediction.terms["launch"] + seconds) / prediction.seconds
+    lines = [_resources_line(kernel, change.target, item) for item in change.kernels]
+    note = f"compiled code moves the prediction by {scale - 1:+.1%}"
     return replace(
-        found,
-        seconds=found.seconds * scale,
-        low_seconds=found.low_seconds * scale,
-        high_seconds=found.high_seconds * scale,
-        assumptions=(*found.assumptions, *said, changed),
+        prediction,
+        seconds=prediction.seconds * scale,
+        low_seconds=prediction.low_seconds * scale,
+        high_seconds=prediction.high_seconds * scale,
+        assumptions=(*prediction.assumptions, *lines, note),
     )
 
 
-def _said(kernel: str, target: str, item: KernelEffect) -> str:
+def _resources_line(kernel: str, target: str, item: KernelEffect) -> str:
     """One line: the resources of one kernel's binary beside the assumed ones."""
     spills = f", {item.spill_bytes:.0f} B spilled a thread" if item.spill_bytes else ""
     return (
@@ -373,10 +373,10 @@ def bundled_for(problem: Any, tile: Mapping[str, float]) -> Bundled:
 
     `tile` is a prediction's. Raises `ProblemError` for operators that no bundled kernel does alone.
     """
-    found = _BUNDLED.get(getattr(problem, "operator", ""))
-    named = found and found(problem, tile)
-    if named:
-        return named
+    finder = _BUNDLED.get(getattr(problem, "operator", ""))
+    match = finder and finder(problem, tile)
+    if match:
+        return match
     raise ProblemError("no bundled kernel does this operator alone; name one to perfmodel compile")
 
 
@@ -384,10 +384,10 @@ def nearest(
     configs: Sequence[Any], tile: Mapping[str, float], names: tuple[str, str]
 ) -> tuple[Any, ...]:
     """The configs, nearest tile first; the distance to the prediction's tile is in octaves."""
-    wanted = list(tile.values())[:2]
+    aim = list(tile.values())[:2]
 
     def distance(config: Any) -> float:
         sizes = [float(getattr(config, name)) for name in names]
-        return sum(abs(math.log2(a / b)) for a, b in zip(sizes, wanted, strict=False) if a and b)
+        return sum(abs(math.log2(a / b)) for a, b in zip(sizes, aim, strict=False) if a and b)
 
     return tuple(sorted(configs, key=distance))

@@ -87,8 +87,8 @@ class LaunchFacts:
 
     def row(self) -> dict[str, str]:
         """The cells of the table."""
-        plain = {name: str(getattr(self, name)) for name in _PLAIN}
-        return plain | {f"{pipe}_cycles": _short(self.cycles.get(pipe)) for pipe in PIPES}
+        cells = {name: str(getattr(self, name)) for name in _PLAIN}
+        return cells | {f"{pipe}_cycles": _cell(self.cycles.get(pipe)) for pipe in PIPES}
 
     def says(self) -> dict[str, str]:
         """The cells that depend on the binary alone, not on the kernel and problem that it was made
@@ -121,11 +121,11 @@ class Facts:
 
         Raises `ProblemError` for what the kernel cannot do.
         """
-        found = [
+        rows = [
             self._by_key.get(launch_key(content(kernel, problem, config, launch, target)))
             for launch in kernel.launches(problem, config)
         ]
-        return None if None in found else tuple(item for item in found if item is not None)
+        return None if None in rows else tuple(item for item in rows if item is not None)
 
 
 def content(
@@ -138,16 +138,16 @@ def content(
     signature, constants = dict(launch.signature), dict(launch.constexprs)
     sizes = {array.name: array.size_bytes for array in kernel.arrays(problem, config)}
     attributes: dict[str, list[list[Any]]] = {}
-    for at, name in enumerate(launch.function.arg_names):
+    for i, name in enumerate(launch.function.arg_names):
         value = launch.arguments.get(name)
         if isinstance(value, str):
-            attributes[str(at)] = [["tt.divisibility", 16]]
+            attributes[str(i)] = [["tt.divisibility", 16]]
             if not target.nvidia and sizes[value] < 2**31:
-                attributes[str(at)].append(["tt.pointer_range", 32])
+                attributes[str(i)].append(["tt.pointer_range", 32])
         elif isinstance(value, int) and value == 1:
             signature[name], constants[name] = "constexpr", 1
         elif isinstance(value, int) and value % 16 == 0:
-            attributes[str(at)] = [["tt.divisibility", 16]]
+            attributes[str(i)] = [["tt.divisibility", 16]]
     return {
         "signature": signature,
         "constexprs": constants,
@@ -205,13 +205,13 @@ def dumped(rows: Sequence[LaunchFacts]) -> str:
 
 
 def _fact(row: Mapping[str, str]) -> LaunchFacts:
-    plain: dict[str, Any] = {
+    values: dict[str, Any] = {
         item.name: _CELL[str(item.type)](row[item.name])
         for item in fields(LaunchFacts)
         if item.name != "cycles"
     }
     cycles = {pipe: float(cell) for pipe in PIPES if (cell := row[f"{pipe}_cycles"])}
-    return LaunchFacts(**plain, cycles=cycles)
+    return LaunchFacts(**values, cycles=cycles)
 
 
 _CELL: Mapping[str, Callable[[str], Any]] = {
@@ -222,5 +222,5 @@ _CELL: Mapping[str, Callable[[str], Any]] = {
 }
 
 
-def _short(value: float | None) -> str:
+def _cell(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}"

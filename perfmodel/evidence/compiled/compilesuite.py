@@ -57,7 +57,7 @@ def cases(
     kernels: Iterable[BundledKernel], targets: Mapping[str, Target] = TARGETS
 ) -> list[Outcome]:
     """Every kernel's small cases for every target."""
-    return _compiled(
+    return _outcomes(
         Request(kernel, problem, config, target)
         for kernel in kernels
         for target in targets.values()
@@ -105,26 +105,26 @@ def planned(target: Target, device: str) -> Iterator[Request]:
 
 def judged(wanted: Iterable[Request]) -> list[Outcome]:
     """The outcomes of menu entries; an entry that spills or does not fit is a failure."""
-    return [_entry(*each) for each in _made(wanted)]
+    return [_entry(*each) for each in _builds(wanted)]
 
 
-def _compiled(wanted: Iterable[Request]) -> list[Outcome]:
-    return [outcome(*each) for each in _made(wanted)]
+def _outcomes(requests: Iterable[Request]) -> list[Outcome]:
+    return [outcome(*each) for each in _builds(requests)]
 
 
-def _made(wanted: Iterable[Request]) -> list[tuple[Request, CompiledKernel | CompileError]]:
-    distinct = {tuple(request.binaries()): request for request in wanted}
-    return compile_all(list(distinct.values()), _progress)
+def _builds(requests: Iterable[Request]) -> list[tuple[Request, CompiledKernel | CompileError]]:
+    unique = {tuple(request.binaries()): request for request in requests}
+    return compile_all(list(unique.values()), _progress)
 
 
-def _entry(request: Request, made: CompiledKernel | CompileError) -> Outcome:
-    found = outcome(request, made)
-    reason = "" if found.status == "compiled" else found.reason
-    if isinstance(made, CompiledKernel):
-        spilled = [launch for launch in made.launches if launch.spills]
-        said = ", ".join(f"{launch.kernel} {launch.spill_bytes} bytes" for launch in spilled)
-        reason = f"{request.says()} and {request.problem} spills: {said}" if spilled else ""
-    return replace(found, status="failed", reason=reason) if reason else found
+def _entry(request: Request, build: CompiledKernel | CompileError) -> Outcome:
+    entry = outcome(request, build)
+    reason = "" if entry.status == "compiled" else entry.reason
+    if isinstance(build, CompiledKernel):
+        spills = [launch for launch in build.launches if launch.spills]
+        text = ", ".join(f"{launch.kernel} {launch.spill_bytes} bytes" for launch in spills)
+        reason = f"{request.says()} and {request.problem} spills: {text}" if spills else ""
+    return replace(entry, status="failed", reason=reason) if reason else entry
 
 
 def outcome(request: Request, made: CompiledKernel | CompileError) -> Outcome:
@@ -132,14 +132,14 @@ def outcome(request: Request, made: CompiledKernel | CompileError) -> Outcome:
     if isinstance(made, CompiledKernel):
         return Outcome(request, "compiled", facts=made.facts())
     if isinstance(made, DoesNotFit):
-        return Outcome(request, "unfit", str(made), _without(request, UNFIT, str(made)))
+        return Outcome(request, "unfit", str(made), _failure_rows(request, UNFIT, str(made)))
     eight_bits = "fp8" in str(getattr(request.problem, "dtype", ""))
     old = request.target.nvidia and int(request.target.arch) < 89
     status = "refused" if eight_bits and old else "failed"
-    return Outcome(request, status, str(made), _without(request, REFUSED, str(made)))
+    return Outcome(request, status, str(made), _failure_rows(request, REFUSED, str(made)))
 
 
-def _without(request: Request, status: str, reason: str) -> tuple[LaunchFacts, ...]:
+def _failure_rows(request: Request, status: str, reason: str) -> tuple[LaunchFacts, ...]:
     """Rows of a binary that was not made, with the reason instead of numbers."""
     launches = request.kernel.launches(request.problem, request.config)
     return tuple(
@@ -157,9 +157,9 @@ def _version() -> str:
     return metadata.version("triton")
 
 
-def _progress(done: int, of: int) -> None:
+def _progress(count: int, total: int) -> None:
     if sys.stderr.isatty():
-        print(f"\r{done}/{of} ", end="" if done < of else "\n", file=sys.stderr, flush=True)
+        print(f"\r{count}/{total} ", end="" if count < total else "\n", file=sys.stderr, flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -169,44 +169,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kernel", action="append", help="only this one; may be repeated")
     options = parser.parse_args(arguments)
     try:
-        wanted = [registry.kernel(name) for name in options.kernel or registry.kernels()]
+        kernels = [registry.kernel(name) for name in options.kernel or registry.kernels()]
     except UnknownName as unknown:
         parser.error(str(unknown))
     small: list[Outcome] = []
     full: list[Outcome] = []
-    for kernel in wanted:
+    for kernel in kernels:
         for target in filter(lambda each: kernel.takes(each.name), TARGETS.values()):
-            mine = cases([kernel], {target.name: target}), menus([kernel], {target.name: target})
-            _report(kernel, target, *mine)
-            small += mine[0]
-            full += mine[1]
+            pair = cases([kernel], {target.name: target}), menus([kernel], {target.name: target})
+            _report(kernel, target, *pair)
+            small += pair[0]
+            full += pair[1]
     for name, device in _PLANNED.items():
-        full += judged(each for each in planned(TARGETS[name], device) if each.kernel in wanted)
+        full += judged(each for each in planned(TARGETS[name], device) if each.kernel in kernels)
     facts = [fact for each in full for fact in each.facts]
-    failed = sum(each.status == "failed" for each in (*small, *full))
+    failures = sum(each.status == "failed" for each in (*small, *full))
     if options.write:
-        names = {kernel.name for kernel in wanted}
+        names = {kernel.name for kernel in kernels}
         _write(facts, [row for row in compilefacts.table().rows() if row.kernel not in names])
-        return 1 if failed else 0
-    return 1 if failed or differences(facts) else 0
+        return 1 if failures else 0
+    return 1 if failures or differences(facts) else 0
 
 
 def _report(
     kernel: BundledKernel, target: Target, small: Sequence[Outcome], full: Sequence[Outcome]
 ) -> None:
-    counts = Counter(each.status for each in (*small, *full))
-    spills = sum(any(f.spill_bytes for f in each.facts) for each in full)
-    said = ", ".join(f"{counts[name]} {name}" for name in counts)
-    more = f", {spills} of {len(full)} menu entries spill" if spills else ""
-    print(f"{kernel.name:28} {target.name:8} {said}{more}", flush=True)
-    for each in (*small, *full):
-        if each.status == "failed":
-            print(f"  {each.reason}", flush=True)
+    counts = Counter(outcome.status for outcome in (*small, *full))
+    spills = sum(any(f.spill_bytes for f in outcome.facts) for outcome in full)
+    text = ", ".join(f"{counts[name]} {name}" for name in counts)
+    suffix = f", {spills} of {len(full)} menu entries spill" if spills else ""
+    print(f"{kernel.name:28} {target.name:8} {text}{suffix}", flush=True)
+    for outcome in (*small, *full):
+        if outcome.status == "failed":
+            print(f"  {outcome.reason}", flush=True)
 
 
-def _write(facts: Sequence[LaunchFacts], others: Sequence[LaunchFacts]) -> None:
+def _write(facts: Sequence[LaunchFacts], rest: Sequence[LaunchFacts]) -> None:
     path = compilefacts.folder() / compilefacts.NAME
-    rows = list({fact.key: fact for fact in (*others, *facts)}.values())
+    rows = list({fact.key: fact for fact in (*rest, *facts)}.values())
     with replacing(path) as partial:
         partial.write_text(compilefacts.dumped(rows), encoding="utf-8")
     print(f"wrote {path.name}: {len(rows)} binaries")
@@ -214,14 +214,14 @@ def _write(facts: Sequence[LaunchFacts], others: Sequence[LaunchFacts]) -> None:
 
 def differences(facts: Sequence[LaunchFacts]) -> int:
     """Print each binary that the table lacks or has with other facts; returns their number."""
-    known = {row.key: row.says() for row in compilefacts.table().rows()}
-    wrong = [fact for fact in facts if fact.says() != known.get(fact.key)]
-    for fact in wrong[:20]:
-        was = "has otherwise" if fact.key in known else "lacks"
-        print(f"the table {was}: {fact.kernel} with {fact.config} for {fact.target}")
-    if wrong:
-        print(f"{len(wrong)} binaries differ; make the table anew with --write")
-    return len(wrong)
+    table = {row.key: row.says() for row in compilefacts.table().rows()}
+    misses = [fact for fact in facts if fact.says() != table.get(fact.key)]
+    for fact in misses[:20]:
+        state = "has otherwise" if fact.key in table else "lacks"
+        print(f"the table {state}: {fact.kernel} with {fact.config} for {fact.target}")
+    if misses:
+        print(f"{len(misses)} binaries differ; make the table anew with --write")
+    return len(misses)
 
 
 if __name__ == "__main__":

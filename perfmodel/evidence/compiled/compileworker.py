@@ -32,7 +32,7 @@ def main() -> None:
     for line in sys.stdin:
         job = json.loads(line)
         try:
-            answer = _compiled(job)
+            answer = _build(job)
         except Exception as error:  # whatever the compiler raises is this job's answer
             answer = {"error": _reason(error)}
         print(json.dumps({"key": job["key"], **answer}), file=answers, flush=True)
@@ -44,11 +44,11 @@ def _reason(error: Exception) -> str:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     words = ("error", "not supported", "must", "invalid", "unsupported")
-    telling = [line for line in lines if any(word in line.lower() for word in words)]
-    return f"{type(error).__name__}: {(telling or lines or ['no reason given'])[-1]}"
+    clues = [line for line in lines if any(word in line.lower() for word in words)]
+    return f"{type(error).__name__}: {(clues or lines or ['no reason given'])[-1]}"
 
 
-def _compiled(job: Mapping[str, Any]) -> dict[str, Any]:
+def _build(job: Mapping[str, Any]) -> dict[str, Any]:
     import triton
     from triton.backends.compiler import GPUTarget
 
@@ -58,17 +58,17 @@ def _compiled(job: Mapping[str, Any]) -> dict[str, Any]:
         fn=function,
         signature=job["signature"],
         constexprs=job["constexprs"],
-        attrs={(int(at),): value for at, value in job["attributes"].items()},
+        attrs={(int(i),): value for i, value in job["attributes"].items()},
     )
     options = {"num_warps": job["num_warps"], "num_stages": job["num_stages"]}
-    made = triton.compile(source, target=target, options=options)
+    binary = triton.compile(source, target=target, options=options)
     answer = {
-        "warps": int(made.metadata.num_warps),
-        "dynamic_shared_bytes": int(made.metadata.shared),
-        "tensor_memory_columns": int(getattr(made.metadata, "tmem_size", None) or 0),
+        "warps": int(binary.metadata.num_warps),
+        "dynamic_shared_bytes": int(binary.metadata.shared),
+        "tensor_memory_columns": int(getattr(binary.metadata, "tmem_size", None) or 0),
     }
-    found = _sass(made.asm["cubin"]) if job["backend"] == "cuda" else _gcn(made.asm["amdgcn"])
-    return answer | found
+    listing = _sass(binary.asm["cubin"]) if job["backend"] == "cuda" else _gcn(binary.asm["amdgcn"])
+    return answer | listing
 
 
 def _source_of(function: Any) -> Any:
@@ -83,34 +83,34 @@ def _source_of(function: Any) -> Any:
     return GluonASTSource
 
 
-def _function(where: Mapping[str, str]) -> Any:
+def _function(place: Mapping[str, str]) -> Any:
     """The kernel's function, imported by module and name, or from its file if that is in no
     package."""
-    package = where["module"].split(".")[0]
+    package = place["module"].split(".")[0]
     if package == "perfmodel_kernels":
         from perfmodel.evidence import registry
 
         registry.kernels()
     if util.find_spec(package) is not None or package in sys.modules:
-        module = import_module(where["module"])
+        module = import_module(place["module"])
     else:
-        spec = util.spec_from_file_location(where["module"], where["file"])
+        spec = util.spec_from_file_location(place["module"], place["file"])
         if spec is None or spec.loader is None:
-            raise ImportError(f"cannot load {where['file']}")
+            raise ImportError(f"cannot load {place['file']}")
         module = util.module_from_spec(spec)
-        sys.modules[where["module"]] = module
+        sys.modules[place["module"]] = module
         spec.loader.exec_module(module)
-    return getattr(module, where["name"])
+    return getattr(module, place["name"])
 
 
 def _sass(cubin: bytes) -> dict[str, Any]:
     """Listing and resources of a cubin, from the cuobjdump that Triton ships."""
-    with _stored(cubin) as path:
+    with _cubin_file(cubin) as path:
         listing = _tool("-sass", path)
-        said = _RESOURCES.search(_tool("-res-usage", path))
-    if said is None:
+        match = _RESOURCES.search(_tool("-res-usage", path))
+    if match is None:
         raise ValueError("cuobjdump does not say what the binary uses")
-    registers, stack, shared, local = (int(number) for number in said.groups())
+    registers, stack, shared, local = (int(number) for number in match.groups())
     system = _RESERVED if shared >= _RESERVED and not re.search(r"sm_8\d", listing) else 0
     code = re.sub(r"\s*/\* 0x[0-9a-f]+ \*/", "", listing)  # the encodings
     return {
@@ -123,7 +123,7 @@ def _sass(cubin: bytes) -> dict[str, Any]:
 
 
 @contextmanager
-def _stored(content: bytes) -> Iterator[str]:
+def _cubin_file(content: bytes) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.cubin")
         path.write_bytes(content)
@@ -140,24 +140,24 @@ def _tool(option: str, path: str) -> str:
 def _gcn(assembly: str) -> dict[str, Any]:
     """Listing and resources from AMDGCN assembly, whose metadata are at its end."""
 
-    def said(name: str) -> int:
+    def number(name: str) -> int:
         return int(re.findall(rf"\.{name}:\s+(\d+)", assembly)[-1])
 
     end = assembly.find(".amdhsa_kernel")
-    kept = (line for line in assembly[: end if end >= 0 else None].splitlines() if _is_code(line))
+    lines = (line for line in assembly[: end if end >= 0 else None].splitlines() if _is_code(line))
     return {
-        "listing": "\n".join(kept),
-        "registers": said("vgpr_count"),
-        "scalar_registers": said("sgpr_count"),
-        "spill_bytes": said("private_segment_fixed_size"),
-        "static_shared_bytes": said("group_segment_fixed_size"),
+        "listing": "\n".join(lines),
+        "registers": number("vgpr_count"),
+        "scalar_registers": number("sgpr_count"),
+        "spill_bytes": number("private_segment_fixed_size"),
+        "static_shared_bytes": number("group_segment_fixed_size"),
     }
 
 
 def _is_code(line: str) -> bool:
     """Whether a line is an instruction or a label that a branch may name."""
-    bare = line.lstrip()
-    return not bare.startswith((".loc", ".cfi", ";", ".file")) and bool(bare)
+    text = line.lstrip()
+    return not text.startswith((".loc", ".cfi", ";", ".file")) and bool(text)
 
 
 if __name__ == "__main__":

@@ -57,15 +57,15 @@ def parse(text: str, nvidia: bool) -> tuple[Instruction, ...]:
     `text` is what `cuobjdump -sass` prints, or AMDGCN assembly. Raises `DisassemblyError` where it
     holds none.
     """
-    found = _sass(text) if nvidia else _gcn(text)
-    if not found:
+    program = _sass(text) if nvidia else _gcn(text)
+    if not program:
         raise DisassemblyError("the disassembly holds no instruction; is it of another format?")
-    return found
+    return program
 
 
 def _sass(text: str) -> tuple[Instruction, ...]:
     places: dict[int, int] = {}
-    raw: list[tuple[Instruction, int | None]] = []
+    rows: list[tuple[Instruction, int | None]] = []
     for line in text.splitlines():
         match = _SASS.match(line)
         if match is None:
@@ -73,48 +73,48 @@ def _sass(text: str) -> tuple[Instruction, ...]:
         offset = int(match[1], 16)
         if offset in places:  # a second function starts over
             break
-        places[offset] = len(raw)
-        raw.append(_branching(match[2], match[3], match[4]))
-    while raw and (raw[-1][0].stem == "NOP" or _halts(raw, places)):  # padding after the end
-        raw.pop()
+        places[offset] = len(rows)
+        rows.append(_branch(match[2], match[3], match[4]))
+    while rows and (rows[-1][0].stem == "NOP" or _halts(rows, places)):  # padding after the end
+        rows.pop()
     return tuple(
         replace(item, target=places.get(address)) if address is not None else item
-        for item, address in raw
+        for item, address in rows
     )
 
 
-def _halts(raw: list[tuple[Instruction, int | None]], places: Mapping[int, int]) -> bool:
+def _halts(rows: list[tuple[Instruction, int | None]], places: Mapping[int, int]) -> bool:
     """Whether the last instruction is a branch to itself."""
-    address = raw[-1][1]
-    return address is not None and places.get(address) == len(raw) - 1
+    address = rows[-1][1]
+    return address is not None and places.get(address) == len(rows) - 1
 
 
-def _branching(guard: str | None, opcode: str, operands: str) -> tuple[Instruction, int | None]:
+def _branch(guard: str | None, opcode: str, operands: str) -> tuple[Instruction, int | None]:
     """A SASS instruction and the address it branches to; a branch's other operands are guards."""
-    guarded = guard is not None
+    is_guarded = guard is not None
     if opcode.split(".")[0] not in ("BRA", "JMP"):
-        return Instruction(opcode, operands, guarded), None
+        return Instruction(opcode, operands, is_guarded), None
     match = _ADDRESS.search(operands)
-    before = operands[: match.start()] if match else ""
+    prefix = operands[: match.start()] if match else ""
     address = int(match[1], 16) if match and match[1] else None
-    return Instruction(opcode, operands, guarded or bool(before.strip())), address
+    return Instruction(opcode, operands, is_guarded or bool(prefix.strip())), address
 
 
 def _gcn(text: str) -> tuple[Instruction, ...]:
     labels: dict[str, int] = {}
-    found: list[Instruction] = []
+    program: list[Instruction] = []
     for line in text.splitlines():
         if line.lstrip().startswith(".amdhsa_kernel"):
             break
-        bare = line.split(";", 1)[0].rstrip()
-        label = _LABEL.match(bare)
+        code = line.split(";", 1)[0].rstrip()
+        label = _LABEL.match(code)
         if label is not None:
-            labels[label[1]] = len(found)
+            labels[label[1]] = len(program)
             continue
-        match = _GCN.match(bare)
+        match = _GCN.match(code)
         if match is not None and match[1].startswith(_GCN_FAMILIES):
-            found.append(Instruction(match[1], match[2] or "", match[1].startswith("s_cbranch")))
-    return tuple(_jump(item, labels) for item in found)
+            program.append(Instruction(match[1], match[2] or "", match[1].startswith("s_cbranch")))
+    return tuple(_jump(item, labels) for item in program)
 
 
 def _jump(item: Instruction, labels: Mapping[str, int]) -> Instruction:
@@ -128,22 +128,20 @@ def loops(program: Sequence[Instruction]) -> list[frozenset[int]]:
     starts = _leaders(program)
     block_of = {start: number for number, start in enumerate(starts)}
     ends = [*starts[1:], len(program)]
-    follows = [
-        [block_of[i] for i in _successors(program, end - 1) if i in block_of] for end in ends
-    ]
-    order, entries = _order(follows)
-    dominators = _dominators(follows, order, entries)
+    edges = [[block_of[i] for i in _successors(program, end - 1) if i in block_of] for end in ends]
+    order, entries = _order(edges)
+    dominators = _dominators(edges, order, entries)
     bodies: dict[int, set[int]] = {}
-    came_from = _predecessors(follows)
+    sources = _predecessors(edges)
     for block in order:
-        for head in follows[block]:
+        for head in edges[block]:
             if dominators[block] >> head & 1:
-                bodies.setdefault(head, {head}).update(_body(head, block, came_from))
-    found = [
+                bodies.setdefault(head, {head}).update(_body(head, block, sources))
+    cycles = [
         frozenset(i for block in body for i in range(starts[block], ends[block]))
         for body in bodies.values()
     ]
-    return sorted(found, key=len)
+    return sorted(cycles, key=len)
 
 
 def _leaders(program: Sequence[Instruction]) -> list[int]:
@@ -165,73 +163,73 @@ def _successors(program: Sequence[Instruction], last: int) -> Iterable[int]:
         yield last + 1
 
 
-def _predecessors(follows: Sequence[Sequence[int]]) -> list[list[int]]:
-    before: list[list[int]] = [[] for _ in follows]
-    for block, after in enumerate(follows):
-        for item in after:
-            before[item].append(block)
-    return before
+def _predecessors(edges: Sequence[Sequence[int]]) -> list[list[int]]:
+    sources: list[list[int]] = [[] for _ in edges]
+    for block, targets in enumerate(edges):
+        for item in targets:
+            sources[item].append(block)
+    return sources
 
 
-def _order(follows: Sequence[Sequence[int]]) -> tuple[list[int], set[int]]:
+def _order(edges: Sequence[Sequence[int]]) -> tuple[list[int], set[int]]:
     """Blocks that can be reached, in reverse postorder, and the entries.
 
     Blocks without a predecessor are entries as well: subroutines, and targets of indirect jumps. If
     all remaining blocks have predecessors (a loop that nothing enters), the first of them is an
     entry.
     """
-    led_to = {item for after in follows for item in after}
-    entries = {0} | {block for block in range(len(follows)) if block not in led_to}
-    seen: set[int] = set()
+    targets = {item for target in edges for item in target}
+    entries = {0} | {block for block in range(len(edges)) if block not in targets}
+    visited: set[int] = set()
     post: list[int] = []
-    for entry in (*sorted(entries, reverse=True), *range(len(follows))):
-        if entry in seen:
+    for entry in (*sorted(entries, reverse=True), *range(len(edges))):
+        if entry in visited:
             continue
         entries.add(entry)
-        stack = [(entry, iter(follows[entry]))]
-        seen.add(entry)
+        stack = [(entry, iter(edges[entry]))]
+        visited.add(entry)
         while stack:
             block, rest = stack[-1]
-            after = next((item for item in rest if item not in seen), None)
-            if after is None:
+            target = next((item for item in rest if item not in visited), None)
+            if target is None:
                 post.append(block)
                 stack.pop()
             else:
-                seen.add(after)
-                stack.append((after, iter(follows[after])))
+                visited.add(target)
+                stack.append((target, iter(edges[target])))
     return post[::-1], entries
 
 
 def _dominators(
-    follows: Sequence[Sequence[int]], order: Sequence[int], entries: set[int]
+    edges: Sequence[Sequence[int]], order: Sequence[int], entries: set[int]
 ) -> list[int]:
     """For each block its dominators, as a bit mask: the blocks on every path to it."""
-    before = _predecessors(follows)
-    every = (1 << len(follows)) - 1
-    found = [every] * len(follows)
+    sources = _predecessors(edges)
+    full = (1 << len(edges)) - 1
+    masks = [full] * len(edges)
     for entry in entries:
-        found[entry] = 1 << entry
+        masks[entry] = 1 << entry
     changed = True
     while changed:
         changed = False
         for block in order:
             if block in entries:
                 continue
-            common = every
-            for item in before[block]:
-                common &= found[item]
+            common = full
+            for item in sources[block]:
+                common &= masks[item]
             common |= 1 << block
-            if common != found[block]:
-                found[block], changed = common, True
-    return found
+            if common != masks[block]:
+                masks[block], changed = common, True
+    return masks
 
 
-def _body(head: int, tail: int, before: Sequence[Sequence[int]]) -> set[int]:
+def _body(head: int, tail: int, sources: Sequence[Sequence[int]]) -> set[int]:
     """Blocks from which `tail` is reached without passing `head`."""
     body, stack = {head}, [tail]
     while stack:
         block = stack.pop()
         if block not in body:
             body.add(block)
-            stack.extend(before[block])
+            stack.extend(sources[block])
     return body

@@ -82,8 +82,8 @@ def unit_of(instruction: Instruction) -> str:
 
 def mix(program: Iterable[Instruction]) -> dict[str, int]:
     """Number of instructions by unit."""
-    found = Counter(unit_of(item) for item in program)
-    return {unit: found[unit] for unit in UNITS}
+    counts = Counter(unit_of(item) for item in program)
+    return {unit: counts[unit] for unit in UNITS}
 
 
 def hot_loop(program: Sequence[Instruction]) -> tuple[int, ...]:
@@ -95,10 +95,10 @@ def hot_loop(program: Sequence[Instruction]) -> tuple[int, ...]:
     loop.
     """
     units = [unit_of(item) for item in program]
-    every = loops(program)
-    working = [body for body in every if any(units[i] == "matrix" for i in body)]
-    working = working or [body for body in every if any(units[i] in _WORK for i in body)]
-    inner = [body for body in working if not any(other < body for other in working)]
+    bodies = loops(program)
+    candidates = [body for body in bodies if any(units[i] == "matrix" for i in body)]
+    candidates = candidates or [body for body in bodies if any(units[i] in _WORK for i in body)]
+    inner = [body for body in candidates if not any(b < body for b in candidates)]
 
     def work(body: frozenset[int]) -> tuple[int, ...]:
         counts = Counter(units[i] for i in body)
@@ -176,15 +176,15 @@ def _mfma(item: Instruction) -> Product | None:
     return Product(2 * m * n * k * blocks, dtype or "fp16", "warp")
 
 
-def _tensor_memory(program: Sequence[Instruction], at: int) -> Product | None:
+def _tensor_memory(program: Sequence[Instruction], index: int) -> Product | None:
     """tcgen05.mma: its shape is in a descriptor that a UMOV sets up (PTX ISA, instruction
     descriptor: N/8 in bits 17 to 22, M/16 in bits 24 to 28, the operand type in bits 7 to 9).
     """
-    item = program[at]
+    item = program[index]
     register = re.search(r"idesc\[(UR\d+)\]", item.operands)
     if register is None:
         return None
-    value = _constant(program[:at], register[1])
+    value = _constant(program[:index], register[1])
     if value is None:
         return None
     kind = {"H": "bf16", "Q": "fp8", "I": "int8", "O": "fp4"}[item.stem[3:].replace("MX", "")[0]]

@@ -63,10 +63,10 @@ def operations(program: Sequence[Instruction], body: Iterable[int], warps: int) 
 
     None where an instruction does not say its shape.
     """
-    found = products(program, body)
-    if None in found:
+    counts = products(program, body)
+    if None in counts:
         return None
-    return float(sum(_issued(item, warps) * item.flops * n for item, n in found.items() if item))
+    return float(sum(_issues(item, warps) * item.flops * n for item, n in counts.items() if item))
 
 
 def products(program: Sequence[Instruction], body: Iterable[int]) -> Counter[Product | None]:
@@ -74,7 +74,7 @@ def products(program: Sequence[Instruction], body: Iterable[int]) -> Counter[Pro
     return Counter(product(program, i) for i in body if unit_of(program[i]) == "matrix")
 
 
-def _issued(item: Product, warps: int) -> float:
+def _issues(item: Product, warps: int) -> float:
     """How many times a block issues an instruction that is once in the listing."""
     return {"warp": warps, "warpgroup": warps / _WARPGROUP, "block": 1.0}[item.scope]
 
@@ -91,13 +91,13 @@ def issue_slots(
             cycles[pipe] += amount * warps
     if not cdna and body:
         cycles["issue"] = len(body) * warps / PARTITIONS
-    found = products(program, body)
-    if None in found:
+    counts = products(program, body)
+    if None in counts:
         cycles["matrix"] = math.nan
-    elif found:
+    elif counts:
         cycles["matrix"] = sum(
-            _issued(item, warps) * item.flops * n / matrix_per_clock(device, item.dtype)
-            for item, n in found.items()
+            _issues(item, warps) * item.flops * n / matrix_per_clock(device, item.dtype)
+            for item, n in counts.items()
             if item
         )
     return IssueSlots({pipe: amount for pipe, amount in cycles.items() if amount})
@@ -105,8 +105,8 @@ def issue_slots(
 
 def matrix_per_clock(device: Device, dtype: str) -> float:
     """Operations per clock and unit; a type that the device does not list runs at the fp16 rate."""
-    known = dtype if dtype in device.matrix_types else "fp16"
-    return device.matrix_flops(known) / device.units / device.tensor_hz
+    kind = dtype if dtype in device.matrix_types else "fp16"
+    return device.matrix_flops(kind) / device.units / device.tensor_hz
 
 
 def _nvidia(device: Device, item: Instruction) -> Iterable[tuple[str, float]]:
@@ -114,10 +114,10 @@ def _nvidia(device: Device, item: Instruction) -> Iterable[tuple[str, float]]:
     unit = unit_of(item)
     lanes = device.warp_size
     if unit == "special":
-        yield "special", lanes / _special(device)
+        yield "special", lanes / _special_rate(device)
     elif unit in ("global", "shared", "spill") or item.stem == "LDGSTS":
-        least = lanes / _LSU_LANES
-        yield "lsu", max(least, lanes * _width(item) / (device.shared_bytes_per_clock or 128.0))
+        floor = lanes / _LSU_LANES
+        yield "lsu", max(floor, lanes * _width(item) / (device.shared_bytes_per_clock or 128.0))
     elif item.stem in ("IMAD", "FADD", "FMUL", "FFMA", "FADD2", "FMUL2", "FFMA2", "HFMA2"):
         pair = 2 if item.stem in ("FADD2", "FMUL2", "FFMA2") else 1
         rate = _ALU_LANES if item.stem == "IMAD" else fma_lanes(device)
@@ -131,7 +131,7 @@ def fma_lanes(device: Device) -> float:
     return device.vector_flops("fp32") / 2 / device.units / device.boost_hz
 
 
-def _special(device: Device) -> float:
+def _special_rate(device: Device) -> float:
     rate = device.special_per_clock
     if not rate:
         raise ProblemError(f"{device.slug} states no special-function rate")
@@ -146,7 +146,7 @@ def _cdna(device: Device, item: Instruction) -> Iterable[tuple[str, float]]:
     elif unit in ("global", "copy", "spill"):
         yield "vmem", max(1.0, lanes * _width(item) / _CDNA_L1_BYTES)
     elif unit == "special":
-        yield "valu", lanes / _special(device)
+        yield "valu", lanes / _special_rate(device)
     elif item.opcode.startswith("s_"):
         if unit != "control":
             yield "scalar", 1.0
@@ -162,9 +162,9 @@ def _width(item: Instruction) -> float:
     """Bytes that one lane moves."""
     parts = item.opcode.split(".")
     if item.opcode[:1].islower():
-        found = _DWORDS.search(item.opcode)
-        if found:
-            return 4.0 * int(found[1] or 1)
+        match = _DWORDS.search(item.opcode)
+        if match:
+            return 4.0 * int(match[1] or 1)
         bits = re.search(r"_[bui](\d+)", item.opcode)
         return (int(bits[1]) / 8 if bits else 4.0) * (2 if _PAIR.search(item.opcode) else 1)
     if item.stem in ("LDSM", "STSM"):  # eight by eight 16-bit matrices: 128 bytes over 32 lanes

@@ -16,11 +16,11 @@ from perfmodel.evidence.kernel import KernelError
 
 def whereabouts(function: Any) -> dict[str, str]:
     """Module, name and file of a kernel function, so that another process can import it."""
-    plain = _plain(function)
+    base = _python_function(function)
     return {
-        "module": plain.__module__,
-        "name": plain.__name__,
-        "file": inspect.getsourcefile(plain) or "",
+        "module": base.__module__,
+        "name": base.__name__,
+        "file": inspect.getsourcefile(base) or "",
     }
 
 
@@ -30,13 +30,13 @@ def fingerprint(function: Any) -> str:
 
     Raises `KernelError` for a function without source.
     """
-    seen: dict[str, str] = {}
-    _collect(_plain(function), seen)
-    text = "\n".join(f"{name}\n{source}" for name, source in sorted(seen.items()))
+    sources: dict[str, str] = {}
+    _collect(_python_function(function), sources)
+    text = "\n".join(f"{name}\n{source}" for name, source in sorted(sources.items()))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _plain(function: Any) -> FunctionType:
+def _python_function(function: Any) -> FunctionType:
     """The Python function under Triton's wrappers."""
     while not isinstance(function, FunctionType):
         if not hasattr(function, "fn"):
@@ -45,24 +45,24 @@ def _plain(function: Any) -> FunctionType:
     return function
 
 
-def _collect(function: FunctionType, seen: dict[str, str]) -> None:
+def _collect(function: FunctionType, sources: dict[str, str]) -> None:
     name = f"{function.__module__}.{function.__qualname__}"
-    if name in seen:
+    if name in sources:
         return
     try:
-        seen[name] = _source(function)
+        sources[name] = _source(function)
     except OSError:
         raise KernelError(f"the source of {name} is not there, so it cannot be compiled") from None
-    for used in sorted(_names(function.__code__)):
-        value = function.__globals__.get(used)
+    for symbol in sorted(_names(function.__code__)):
+        value = function.__globals__.get(symbol)
         if isinstance(value, ModuleType) or getattr(value, "__module__", "").startswith("triton."):
-            wrapped = getattr(value, "fn", None)
-            if not isinstance(wrapped, FunctionType) or wrapped.__module__.startswith("triton."):
+            inner = getattr(value, "fn", None)
+            if not isinstance(inner, FunctionType) or inner.__module__.startswith("triton."):
                 continue  # Triton's own: its version is part of the key
         if hasattr(value, "fn"):
-            _collect(_plain(value), seen)
+            _collect(_python_function(value), sources)
         elif value is not None and not callable(value):
-            seen[f"{function.__module__}.{used}"] = repr(getattr(value, "value", value))
+            sources[f"{function.__module__}.{symbol}"] = repr(getattr(value, "value", value))
 
 
 @cache

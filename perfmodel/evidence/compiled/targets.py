@@ -61,12 +61,12 @@ TARGETS = {
 
 def target(name: str) -> Target:
     """The target called `name` ("sm90" and "SM_90" too); raises `UnknownName` with the nearest."""
-    wanted = name.strip().lower()
-    spellings = {spelling.replace("_", ""): found for spelling, found in TARGETS.items()}
-    found = TARGETS.get(wanted) or spellings.get(wanted.replace("_", ""))
-    if found is None:
-        raise UnknownName("target", wanted, TARGETS)
-    return found
+    slug = name.strip().lower()
+    spellings = {spelling.replace("_", ""): entry for spelling, entry in TARGETS.items()}
+    entry = TARGETS.get(slug) or spellings.get(slug.replace("_", ""))
+    if entry is None:
+        raise UnknownName("target", slug, TARGETS)
+    return entry
 
 
 def nearest(name: str) -> str:
@@ -74,13 +74,13 @@ def nearest(name: str) -> str:
     its family (sm_80 code runs on sm_86); `name` itself where there is none."""
     if name in TARGETS or not name.startswith("sm_") or not name[3:].isdigit():
         return name
-    mine = int(name[3:])
+    number = int(name[3:])
     older = [
-        found
-        for found in TARGETS.values()
-        if found.nvidia and int(found.arch) // 10 == mine // 10 and int(found.arch) <= mine
+        t
+        for t in TARGETS.values()
+        if t.nvidia and int(t.arch) // 10 == number // 10 and int(t.arch) <= number
     ]
-    return max(older, key=lambda found: int(found.arch)).name if older else name
+    return max(older, key=lambda t: int(t.arch)).name if older else name
 
 
 def target_of(device: Device) -> Target:
@@ -145,7 +145,7 @@ def occupancy_of(
         by_file = 0
     limits = {
         "registers": PARTITIONS * by_file // warps,
-        "shared memory": _by_shared(device, shared_bytes),
+        "shared memory": _shared_blocks(device, shared_bytes),
         "threads": max_warps // warps,
     }
     if device.max_blocks:
@@ -157,7 +157,7 @@ def occupancy_of(
     return Occupancy(blocks, blocks * warps, max_warps, limit)
 
 
-def _by_shared(device: Device, shared_bytes: int) -> int:
+def _shared_blocks(device: Device, shared_bytes: int) -> int:
     """Blocks that fit in shared memory, allocated in 128 bytes on NVIDIA and in 512 on AMD."""
     capacity = device.shared_capacity_bytes
     if capacity is None:
@@ -165,5 +165,5 @@ def _by_shared(device: Device, shared_bytes: int) -> int:
     if shared_bytes > (device.shared_max_per_block_bytes or capacity):
         return 0
     granule = 128 if device.warp_size == 32 else 512
-    used = -(-shared_bytes // granule) * granule + int(device.shared_reserved_bytes)
-    return int(capacity) // used if used else 1 << 20
+    size = -(-shared_bytes // granule) * granule + int(device.shared_reserved_bytes)
+    return int(capacity) // size if size else 1 << 20

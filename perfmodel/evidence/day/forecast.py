@@ -55,14 +55,14 @@ class Forecast:
         """The kernels' menus on a launcher, without the configs that the plan or the compile facts
         drop."""
 
-        def found(case: Case, kernel: BundledKernel, problem: Any) -> Sequence[Any]:
+        def configs_of(case: Case, kernel: BundledKernel, problem: Any) -> Sequence[Any]:
             configs = fitting(kernel, problem, launcher)
-            kept = [c for c in configs if self._keeps(case, kernel, c)]
-            return kept or configs
+            choices = [c for c in configs if self._is_wanted(case, kernel, c)]
+            return choices or configs
 
-        return found
+        return configs_of
 
-    def _keeps(self, case: Case, kernel: BundledKernel, config: Any) -> bool:
+    def _is_wanted(self, case: Case, kernel: BundledKernel, config: Any) -> bool:
         row = self._rows.get(_key(case.label(), kernel.name, str(config)))
         return row is None or row["keep"] == "True"
 
@@ -81,9 +81,9 @@ def fitting(kernel: BundledKernel, problem: Any, launcher: Launcher) -> Sequence
     target = TARGETS.get(launcher.target)
     if target is None:
         return menu
-    known = {config: compilefacts.table().of(kernel, problem, config, target) for config in menu}
-    usable = [c for c in menu if known[c] is None or all(f.usable for f in known[c] or ())]
-    return sorted(usable or menu, key=lambda config: bool(getattr(config, "descriptors", False)))
+    facts = {config: compilefacts.table().of(kernel, problem, config, target) for config in menu}
+    choices = [c for c in menu if facts[c] is None or all(f.usable for f in facts[c] or ())]
+    return sorted(choices or menu, key=lambda config: bool(getattr(config, "descriptors", False)))
 
 
 def read(path: Path) -> Forecast:
@@ -103,8 +103,8 @@ def write(path: Path, device: str, launcher: Launcher, jobs: Sequence[Job]) -> s
         from perfmodel.hardware import load
 
         spec = load(device)
-    except ImportError as missing:
-        return f"no plan: {missing}; every config that fits is tried"
+    except ImportError as error:
+        return f"no plan: {error}; every config that fits is tried"
     except PerfmodelError:
         return f"no plan: there is no spec of {device}; every config that fits is tried"
     rows = [row for job in jobs if not job.repeat for row in _rows(job, spec, launcher)]
@@ -112,8 +112,8 @@ def write(path: Path, device: str, launcher: Launcher, jobs: Sequence[Job]) -> s
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
-    kept = sum(row["keep"] == "True" for row in rows)
-    return f"{len(rows)} predictions, {len(rows) - kept} configs not worth trying"
+    count = sum(row["keep"] == "True" for row in rows)
+    return f"{len(rows)} predictions, {len(rows) - count} configs not worth trying"
 
 
 def _rows(job: Job, device: Any, launcher: Launcher) -> Iterator[dict[str, str]]:
@@ -126,23 +126,23 @@ def _rows(job: Job, device: Any, launcher: Launcher) -> Iterator[dict[str, str]]
     try:
         problem = contender.problem(case)
         configs = fitting(contender.kernel, problem, launcher)
-    except ProblemError as refused:
-        yield row | {"keep": "False", "reason": str(refused)}
+    except ProblemError as error:
+        yield row | {"keep": "False", "reason": str(error)}
         return
-    times = {c: _bundled(contender.kernel, problem, c, device) for c in configs}
-    best = min((_best(cells) for cells in times.values() if _best(cells)), default=0.0)
-    first = sorted(configs, key=lambda config: _best(times[config]))[:MOST]  # menu order in ties
+    times = {c: _kernel_row(contender.kernel, problem, c, device) for c in configs}
+    best = min((_best_us(cells) for cells in times.values() if _best_us(cells)), default=0.0)
+    first = sorted(configs, key=lambda config: _best_us(times[config]))[:MOST]  # menu order in ties
     for config, cells in times.items():
-        why = ""
-        if _best(cells) > WITHIN * best:
-            why = f"predicted {WITHIN} x behind the best or more"
+        reason = ""
+        if _best_us(cells) > WITHIN * best:
+            reason = f"predicted {WITHIN} x behind the best or more"
         elif config not in first:
-            why = f"{MOST} others are predicted to be as fast"
-        keep = {"keep": str(not why), "reason": why or cells.get("reason", "")}
+            reason = f"{MOST} others are predicted to be as fast"
+        keep = {"keep": str(not reason), "reason": reason or cells.get("reason", "")}
         yield row | {"config": str(config)} | cells | keep
 
 
-def _best(cells: Row) -> float:
+def _best_us(cells: Row) -> float:
     """Predicted time of a config: as compiled, else as counted; 0 where there is neither."""
     return float(cells.get("compiled_us") or cells.get("predicted_us") or 0)
 
@@ -151,28 +151,28 @@ def _library(case: Case, implementation: str, device: Any) -> dict[str, str]:
     from perfmodel.predict import predict
 
     try:
-        found = predict(case.problem(), device, implementation=implementation, harness="cuda_graph")
-    except PerfmodelError as refused:
-        return {"reason": str(refused)}
+        time = predict(case.problem(), device, implementation=implementation, harness="cuda_graph")
+    except PerfmodelError as error:
+        return {"reason": str(error)}
     return {
-        "predicted_us": _micros(found.seconds),
-        "low_us": _micros(found.low_seconds),
-        "high_us": _micros(found.high_seconds),
+        "predicted_us": _micros(time.seconds),
+        "low_us": _micros(time.low_seconds),
+        "high_us": _micros(time.high_seconds),
     }
 
 
-def _bundled(kernel: BundledKernel, problem: Any, config: Any, device: Any) -> dict[str, str]:
+def _kernel_row(kernel: BundledKernel, problem: Any, config: Any, device: Any) -> dict[str, str]:
     from perfmodel.evidence.compiled.compiledeffect import forecast
 
     try:
-        found = forecast(problem, device, kernel, config)
-    except PerfmodelError as refused:
-        return {"reason": str(refused)}
+        prediction = forecast(problem, device, kernel, config)
+    except PerfmodelError as error:
+        return {"reason": str(error)}
     return {
-        "predicted_us": _micros(found.assumed_seconds),
-        "low_us": _micros(found.low_seconds),
-        "high_us": _micros(found.high_seconds),
-        "compiled_us": "" if found.seconds is None else _micros(found.seconds),
+        "predicted_us": _micros(prediction.assumed_seconds),
+        "low_us": _micros(prediction.low_seconds),
+        "high_us": _micros(prediction.high_seconds),
+        "compiled_us": "" if prediction.seconds is None else _micros(prediction.seconds),
     }
 
 

@@ -77,5 +77,5 @@ class Gpu:
         return shutil.which("ncu")
 
 
-def _report(what: str) -> None:
-    print(f"  {what}", flush=True)
+def _report(text: str) -> None:
+    print(f"  {text}", flush=True)

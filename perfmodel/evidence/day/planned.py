@@ -30,5 +30,5 @@ class Planned(Gpu):
         self, tuner: Tuner | None, menu: Menu
     ) -> tuple[Sequence[Contender], tuple[str, ...]]:
         """The implementations that would be timed on the device."""
-        bundled, skipped = contenders(self.launcher(), tuner, menu)
-        return [*bundled, *rivals("cuda")], skipped
+        kernels, notes = contenders(self.launcher(), tuner, menu)
+        return [*kernels, *rivals("cuda")], notes

@@ -48,15 +48,15 @@ def everything(command: Sequence[str], folder: Path, limit_s: float | None) -> s
     for thread in threads:
         thread.join()
     pack(folder / PACKED)
-    late = codes.count(None)
-    stopped = f", {late} stopped when their time was up" if late else ""
-    return f"{shares} processes, {time.monotonic() - begin:.0f} s{stopped}"
+    timeouts = codes.count(None)
+    note = f", {timeouts} stopped when their time was up" if timeouts else ""
+    return f"{shares} processes, {time.monotonic() - begin:.0f} s{note}"
 
 
 def binaries(problems: Iterator[tuple[BundledKernel, Any, Any]], target: str) -> list[Binary]:
     """The distinct binaries of (kernel, problem, config), without combinations that a kernel
     refuses."""
-    found: dict[str, Binary] = {}
+    by_key: dict[str, Binary] = {}
     for kernel, problem, config in problems:
         try:
             launches = kernel.launches(problem, config)
@@ -64,8 +64,8 @@ def binaries(problems: Iterator[tuple[BundledKernel, Any, Any]], target: str) ->
             continue
         for launch in launches:
             key = launch_key(content(kernel, problem, config, launch, TARGETS[target]))
-            found.setdefault(key, (kernel, problem, config, launch))
-    return list(found.values())
+            by_key.setdefault(key, (kernel, problem, config, launch))
+    return list(by_key.values())
 
 
 def compile_binary(binary: Binary) -> None:
@@ -101,8 +101,8 @@ def _stand_in(value: Any, dtypes: dict[str, str]) -> Any:
 
 def cache_folder() -> Path:
     """The folder of Triton's cache."""
-    own = os.environ.get("TRITON_CACHE_DIR")
-    return Path(own) if own else Path.home() / ".triton" / "cache"
+    setting = os.environ.get("TRITON_CACHE_DIR")
+    return Path(setting) if setting else Path.home() / ".triton" / "cache"
 
 
 def pack(path: Path) -> None:
@@ -110,9 +110,9 @@ def pack(path: Path) -> None:
     files = [item for item in cache_folder().rglob("*") if item.suffix in _KEPT]
     if not files:
         return
-    with replacing(path) as partial, tarfile.open(partial, "w:gz") as packed:
+    with replacing(path) as partial, tarfile.open(partial, "w:gz") as archive:
         for item in sorted(files, key=lambda item: -item.stat().st_mtime):
-            packed.add(item, item.relative_to(cache_folder()))
+            archive.add(item, item.relative_to(cache_folder()))
             if partial.stat().st_size > _MOST_PACKED:
                 break
 
@@ -123,10 +123,10 @@ def unpack(path: Path) -> None:
         return
     target = cache_folder()
     target.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(path) as packed:
-        for item in packed:
+    with tarfile.open(path) as archive:
+        for item in archive:
             if item.isfile() and not (target / item.name).exists():
-                packed.extract(item, target, filter="data")
+                archive.extract(item, target, filter="data")
 
 
 # ---- One process ---------------------------------------------------------------------------------
@@ -139,10 +139,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from perfmodel.evidence.day.stages import compiled_first
 
     folder, share, shares = arguments or sys.argv[1:]
-    here = bed("gpu")
-    known = forecast.read(Path(folder) / forecast.NAME)
-    found = binaries(compiled_first(here, known), here.launcher().target)
-    return compile_share(found, int(share), int(shares), compile_binary)
+    gpu = bed("gpu")
+    plan = forecast.read(Path(folder) / forecast.NAME)
+    jobs = binaries(compiled_first(gpu, plan), gpu.launcher().target)
+    return compile_share(jobs, int(share), int(shares), compile_binary)
 
 
 def compile_share(
@@ -154,9 +154,9 @@ def compile_share(
     for binary in found[share::shares]:
         try:
             work(binary)
-        except Exception as failed:  # fails again in a later stage, which records it
-            said = " ".join(f"{type(failed).__name__}: {failed}".split())[:200]
-            print(f"  not compiled: {binary[0].name} with {binary[2]}: {said}", flush=True)
+        except Exception as error:  # fails again in a later stage, which records it
+            text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            print(f"  not compiled: {binary[0].name} with {binary[2]}: {text}", flush=True)
     return 0
 
 

@@ -32,7 +32,7 @@ _PACKAGE = "perfmodel.evidence.gpu_day"
 
 def counters(folder: Path, bed: Bed, limit_s: float | None) -> int:
     """Profile the cases and import the counters; returns the stage's exit code."""
-    raw, table = folder / RAW, folder / TABLE
+    log, table = folder / RAW, folder / TABLE
     if table.exists():
         print(f"  {table.name} is there already")
         return DONE
@@ -43,20 +43,20 @@ def counters(folder: Path, bed: Bed, limit_s: float | None) -> int:
     metrics = known_metrics(profiler, folder)
     if not metrics:
         return SOME_FAILED
-    code = run_group(command(profiler, metrics, raw, ["--profiled"]), limit_s)
-    said = "stopped when the time was up" if code is None else f"ended with {code}"
-    for line in ncu.complaints(_text(raw)):
+    code = run_group(command(profiler, metrics, log, ["--profiled"]), limit_s)
+    ending = "stopped when the time was up" if code is None else f"ended with {code}"
+    for line in ncu.complaints(_text(log)):
         print(f"  ncu: {line}")
     try:
-        rows, lines = import_counters(raw, device=bed.environment().device)
+        rows, lines = import_counters(log, device=bed.environment().device)
     except PerfmodelError as error:
-        print(f"  ncu {said}; {error}")
+        print(f"  ncu {ending}; {error}")
         return SOME_FAILED
     with replacing(table) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
-    print("\n".join(f"  {line}" for line in (*lines, f"ncu {said}; {len(rows)} cases counted")))
+    print("\n".join(f"  {line}" for line in (*lines, f"ncu {ending}; {len(rows)} cases counted")))
     return DONE
 
 
@@ -67,11 +67,11 @@ def known_metrics(profiler: str, folder: Path) -> Sequence[str]:
     for _ in range(_TRIES):
         trial.unlink(missing_ok=True)
         code = run_group(command(profiler, metrics, trial, ["--profiled", "1"]), _TRY_S)
-        said = _text(trial)
+        text = _text(trial)
         trial.unlink(missing_ok=True)
-        accepted = ncu.accepted_metrics(metrics, said)
+        accepted = ncu.accepted_metrics(metrics, text)
         if accepted == tuple(metrics):
-            complaints = ncu.complaints(said)
+            complaints = ncu.complaints(text)
             for line in complaints:
                 print(f"  ncu: {line}")
             return () if complaints or code is None else metrics
@@ -96,8 +96,8 @@ def profiled(bed: Bed, most: int | None = None) -> None:
     """Run one call of each case inside a range named after it, for the profiler."""
     import torch
 
-    found, _ = bed.contenders(None, bed.launcher().menu)
-    for case, contender in spread(bed.grid("proof"), found, most or _PROFILED):
+    entries, _ = bed.contenders(None, bed.launcher().menu)
+    for case, contender in spread(bed.grid("proof"), entries, most or _PROFILED):
         try:
             prepared = contender.prepare(case, 1, 0)
             prepared.calls[0]()  # compiled and warm before it is counted
@@ -107,8 +107,8 @@ def profiled(bed: Bed, most: int | None = None) -> None:
                 prepared.calls[0]()
             torch.cuda.synchronize()
             torch.cuda.profiler.stop()
-        except Exception as failed:  # one case less
-            print(f"  not counted: {contender.implementation} {describe(case)}: {failed}")
+        except Exception as error:  # one case less
+            print(f"  not counted: {contender.implementation} {describe(case)}: {error}")
         torch.cuda.empty_cache()
 
 
@@ -117,16 +117,16 @@ def spread(
 ) -> list[tuple[Case, Contender]]:
     """Up to `most` (case, contender) pairs: as many of each contender, spread over its cases."""
     small = [case for case in cases if case.compulsory_bytes < _MOST_BYTES]
-    by = [[(case, each) for case in small if each.takes(case)] for each in contenders]
-    by = [pairs for pairs in by if pairs]
-    share = max(-(-most // max(len(by), 1)), 2)
-    return [pairs[i] for pairs in by for i in _places(len(pairs), share)][:most]
+    groups = [[(case, each) for case in small if each.takes(case)] for each in contenders]
+    groups = [pairs for pairs in groups if pairs]
+    share = max(-(-most // max(len(groups), 1)), 2)
+    return [pairs[i] for pairs in groups for i in _places(len(pairs), share)][:most]
 
 
-def _places(count: int, wanted: int) -> list[int]:
-    if count <= wanted:
+def _places(count: int, limit: int) -> list[int]:
+    if count <= limit:
         return list(range(count))
-    return sorted({round(i * (count - 1) / (wanted - 1)) for i in range(wanted)})
+    return sorted({round(i * (count - 1) / (limit - 1)) for i in range(limit)})
 
 
 def _text(path: Path) -> str:

@@ -72,7 +72,7 @@ class Rehearsal:
     def grid(self, name: str) -> tuple[Case, ...]:
         """A tiny case of each family; one more for the full grid."""
         grids.grid(name)  # raises if there is no such grid
-        found = (
+        cases = (
             attention(1, 2, 2, 40, 40, 16, causal=True, dtype="fp16"),
             gemm(48, 32, 64, "fp16"),
             attention(2, 4, 2, 1, 70, 16, dtype="fp16"),
@@ -81,7 +81,7 @@ class Rehearsal:
             rowwise("rmsnorm", 5, 96, "fp32", "bwd"),
             pointwise("triad", 4096, "fp32"),
         )
-        return found if name == "proof" else (*found, gemm(33, 20, 47, "fp32"))
+        return cases if name == "proof" else (*cases, gemm(33, 20, 47, "fp32"))
 
     def bench(self, pulse: Pulse, beside: Beside) -> Bench:
         """Cold, rotating over at least two sets of inputs, with made-up times."""
@@ -96,10 +96,10 @@ class Rehearsal:
         self, tuner: Tuner | None, menu: Menu
     ) -> tuple[Sequence[Contender], tuple[str, ...]]:
         """Every registered kernel, and torch's on a processor."""
-        found, skipped = contenders(self.launcher(), tuner, menu)
-        able = [each for each in found if self.runs(each.kernel)]
-        faulty = [_Faulty(each, self._faults.get(each.kernel.name, "")) for each in able]
-        return [*faulty, *rivals("cpu")], skipped
+        entries, notes = contenders(self.launcher(), tuner, menu)
+        usable = [each for each in entries if self.runs(each.kernel)]
+        faulty = [_Faulty(each, self._faults.get(each.kernel.name, "")) for each in usable]
+        return [*faulty, *rivals("cpu")], notes
 
     def compiler(self, folder: Path) -> Sequence[str] | None:
         """The interpreter compiles nothing."""

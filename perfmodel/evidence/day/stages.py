@@ -60,8 +60,8 @@ def _plan(folder: Path, bed: Bed, limit_s: float | None) -> int:
     if path.exists():
         print(f"  {path.name} is there already")
         return DONE
-    said = forecast.write(path, bed.spec(), bed.launcher(), race(bed, "proof"))
-    print(f"  {said}")
+    line = forecast.write(path, bed.spec(), bed.launcher(), race(bed, "proof"))
+    print(f"  {line}")
     return DONE
 
 
@@ -92,17 +92,17 @@ def _correctness(folder: Path, bed: Bed, limit_s: float | None) -> int:
             if limit_s is not None and time.monotonic() - begin > limit_s:
                 break
             pulse.beat(identity)
-            for row in _checked(kernel, problem, config, seed, bed):
+            for row in _check_rows(kernel, problem, config, seed, bed):
                 journal.append(identity | row)
             pulse.rest()
-        wrong = [row for row in journal.rows() if row["passed"] != "True"]
-        print(f"  {len(journal)} outputs checked, {len(wrong)} wrong or failed")
-        for row in wrong[:_SHOWN]:
-            said = row["reason"] or f"error {row['error']}, {row['allowed']} allowed"
-            print(f"  {row['kernel']} {row['output']}: {said[:120]}")
+        misses = [row for row in journal.rows() if row["passed"] != "True"]
+        print(f"  {len(journal)} outputs checked, {len(misses)} wrong or failed")
+        for row in misses[:_SHOWN]:
+            text = row["reason"] or f"error {row['error']}, {row['allowed']} allowed"
+            print(f"  {row['kernel']} {row['output']}: {text[:120]}")
     for line in registry.failures():
         print(f"  skipped {line}")
-    return SOME_FAILED if wrong else DONE
+    return SOME_FAILED if misses else DONE
 
 
 def checks(bed: Bed) -> Iterator[tuple[BundledKernel, Any, Any, int]]:
@@ -136,29 +136,29 @@ def _outputs(kernel: BundledKernel, problem: Any) -> list[str]:
     return ["", *(array.name for array in arrays if array.role == "output")]
 
 
-def _checked(
+def _check_rows(
     kernel: BundledKernel, problem: Any, config: Any, seed: int, bed: Bed
 ) -> list[dict[str, str]]:
-    allowed = TOLERANCE.get(str(getattr(problem, "dtype", "fp32")), 1e-2)
+    tolerance = TOLERANCE.get(str(getattr(problem, "dtype", "fp32")), 1e-2)
     try:
         inputs = kernel.make_inputs(problem, seed, bed.launcher().device)
         errors = kernel.errors(inputs, kernel.run(inputs, config))
-    except Exception as failed:  # a kernel that fails is a result
-        return [{"passed": "False", "reason": measuring.describe_failure(failed)[:300]}]
+    except Exception as failure:  # a kernel that fails is a result
+        return [{"passed": "False", "reason": measuring.describe_failure(failure)[:300]}]
     return [
         {
             "output": name,
             "error": f"{error:.3g}",
-            "allowed": f"{allowed:g}",
-            "passed": str(bool(error <= allowed)),
+            "allowed": f"{tolerance:g}",
+            "passed": str(bool(error <= tolerance)),
         }
         for name, error in errors.items()
     ]
 
 
-def _lost_check(journal: Journal, lost: Lost | None) -> None:
-    if lost is not None:
-        journal.append(dict(lost.running) | {"passed": "False", "reason": lost.reason})
+def _lost_check(journal: Journal, loss: Lost | None) -> None:
+    if loss is not None:
+        journal.append(dict(loss.running) | {"passed": "False", "reason": loss.reason})
 
 
 # ---- Measuring -----------------------------------------------------------------------------------
@@ -193,32 +193,32 @@ def race(bed: Bed, grid: str, tuner: tuning.Tuner | None = None, menu: Any = Non
     The proof set leaves out implementations that are known to be slower: unfused attention and
     FlashAttention-1.
     """
-    found, skipped = bed.contenders(tuner, menu or bed.launcher().menu)
-    for line in skipped:
+    pool, notes = bed.contenders(tuner, menu or bed.launcher().menu)
+    for line in notes:
         print(f"  skipped {line}")
-    chosen = [each for each in found if grid != "proof" or _races(each)]
-    jobs = measuring.plan(bed.grid(grid), chosen, AGAIN)
-    return sorted(jobs, key=lambda job: (job.repeat, _untried(job.contender)))
+    entries = [each for each in pool if grid != "proof" or _is_raced(each)]
+    jobs = measuring.plan(bed.grid(grid), entries, AGAIN)
+    return sorted(jobs, key=lambda job: (job.repeat, _is_untested(job.contender)))
 
 
-def _races(contender: Contender) -> bool:
+def _is_raced(contender: Contender) -> bool:
     name = contender.implementation.partition(":")[2]
     if isinstance(contender, KernelContender):
         return name not in _PROOF_KERNELS_NOT
     return name in _PROOF_RIVALS
 
 
-def _untried(contender: Contender) -> bool:
+def _is_untested(contender: Contender) -> bool:
     """Whether a kernel could not be run before, since the interpreter does not support it."""
     kernel = getattr(contender, "kernel", None)
     return not getattr(kernel, "interpreted", True)
 
 
-def _timed(grid: str, folder: Path, bed: Bed, limit_s: float | None) -> int:
+def _time_grid(grid: str, folder: Path, bed: Bed, limit_s: float | None) -> int:
     """Time a grid with every implementation; existing rows are not measured again."""
     pulse = Pulse(folder_of(folder))
-    known = forecast.read(folder / forecast.NAME)
-    bench = bed.bench(pulse, known.beside)
+    plan = forecast.read(folder / forecast.NAME)
+    bench = bed.bench(pulse, plan.beside)
     with (
         Journal(folder / "runs.csv", measuring.COLUMNS, measuring.KEY).open(resume=True) as runs,
         Journal(folder / "configs.csv", tuning.COLUMNS, tuning.KEY).open(resume=True) as configs,
@@ -227,7 +227,7 @@ def _timed(grid: str, folder: Path, bed: Bed, limit_s: float | None) -> int:
             print(f"  {line}")
         tuner = session.tuner(bench, configs)
         _lost_run(pulse.claim(), runs, tuner, bench)
-        jobs = race(bed, grid, tuner, known.menu(bed.launcher()))
+        jobs = race(bed, grid, tuner, plan.menu(bed.launcher()))
         tally = measuring.measure(jobs, bench, runs, report=_reporter(), limit_s=limit_s)
         print(f"  {len(runs)} rows, {tally.failed} failed now, {tally.left} left")
         for reason, count in tally.reasons.items():
@@ -235,15 +235,15 @@ def _timed(grid: str, folder: Path, bed: Bed, limit_s: float | None) -> int:
     return SOME_FAILED if tally.failed else DONE
 
 
-def _lost_run(lost: Lost | None, runs: Journal, tuner: tuning.Tuner, bench: Bench) -> None:
+def _lost_run(loss: Lost | None, runs: Journal, tuner: tuning.Tuner, bench: Bench) -> None:
     """Record what ran when an earlier process died: a config being tuned, or a case."""
-    if lost is None:
+    if loss is None:
         return
-    print(f"  lost: {lost.running.get('implementation')}: {lost.reason}")
-    if "config" in lost.running:
-        tuner.record_lost(lost)
+    print(f"  lost: {loss.running.get('implementation')}: {loss.reason}")
+    if "config" in loss.running:
+        tuner.record_lost(loss)
     else:
-        measuring.record_lost(runs, lost, bench)
+        measuring.record_lost(runs, loss, bench)
 
 
 def _reporter() -> measuring.Reporter:
@@ -260,13 +260,13 @@ def _reporter() -> measuring.Reporter:
 
 
 def _readings(folder: Path, bed: Bed, limit_s: float | None) -> int:
-    found = bed.readings(folder / "readings.json", Pulse(folder_of(folder)))
-    for name, rate in found.rates.items():
+    readings = bed.readings(folder / "readings.json", Pulse(folder_of(folder)))
+    for name, rate in readings.rates.items():
         print(f"  {name} {rate:.4g}")
-    missing = readingparts.missing(found)
-    for name, how in missing.items():
-        print(f"  {name}: {how}")
-    return SOME_FAILED if missing else DONE
+    gaps = readingparts.missing(readings)
+    for name, reason in gaps.items():
+        print(f"  {name}: {reason}")
+    return SOME_FAILED if gaps else DONE
 
 
 def _counters(folder: Path, bed: Bed, limit_s: float | None) -> int:
@@ -277,9 +277,9 @@ STAGES: dict[str, Callable[[Path, Bed, float | None], int]] = {
     "plan": _plan,
     "compile": _compile,
     "correctness": _correctness,
-    "proof": partial(_timed, "proof"),
+    "proof": partial(_time_grid, "proof"),
     "readings": _readings,
     "counters": _counters,
-    "measure": partial(_timed, "full"),
+    "measure": partial(_time_grid, "full"),
 }
 """Stages by name, in their order."""

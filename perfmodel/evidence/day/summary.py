@@ -40,34 +40,34 @@ def races(rows: Sequence[Row]) -> list[Race]:
     for row in rows:
         words = (row["op"], row["variant"], row["phase"], row["dtype"], row["direction"])
         kinds.setdefault(" ".join(word for word in words if word), []).append(row)
-    return [_race(kind, found) for kind, found in kinds.items()]
+    return [_race(kind, group) for kind, group in kinds.items()]
 
 
 def _race(kind: str, rows: Sequence[Row]) -> Race:
-    good = [row for row in rows if row["flag"] != FAILED]
-    ours = [row for row in good if row["implementation"].startswith("triton-")]
-    best = _fastest(row for row in good if not row["implementation"].startswith("triton-"))
-    mine = _fastest(ours)
-    shares = [best[case] / mine[case] for case in mine if case in best]
-    known = [row for row in ours if row["low_us"] and row["high_us"]]
-    inside = [
-        float(row["low_us"]) <= float(row["measured_us"]) <= float(row["high_us"]) for row in known
+    valid = [row for row in rows if row["flag"] != FAILED]
+    bundled = [row for row in valid if row["implementation"].startswith("triton-")]
+    best = _fastest(row for row in valid if not row["implementation"].startswith("triton-"))
+    times = _fastest(bundled)
+    shares = [best[case] / times[case] for case in times if case in best]
+    ranges = [row for row in bundled if row["low_us"] and row["high_us"]]
+    hits = [
+        float(row["low_us"]) <= float(row["measured_us"]) <= float(row["high_us"]) for row in ranges
     ]
     return Race(
         kind,
         len(rows),
-        len(rows) - len(good),
+        len(rows) - len(valid),
         median(shares) if shares else None,
-        sum(inside) / len(inside) if inside else None,
+        sum(hits) / len(hits) if hits else None,
     )
 
 
 def _fastest(rows: Iterable[Row]) -> dict[tuple[str, ...], float]:
-    found: dict[tuple[str, ...], float] = {}
+    times: dict[tuple[str, ...], float] = {}
     for row in rows:
         case = tuple(row[name] for name in _SAME)
-        found[case] = min(found.get(case, math.inf), float(row["measured_us"]))
-    return found
+        times[case] = min(times.get(case, math.inf), float(row["measured_us"]))
+    return times
 
 
 def lines(path: Path) -> list[str]:
@@ -75,14 +75,14 @@ def lines(path: Path) -> list[str]:
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
-        found = races(list(csv.DictReader(file)))
-    if not found:
+        table = races(list(csv.DictReader(file)))
+    if not table:
         return []
     head = f"{'case':36} {'rows':>5} {'failed':>6} {'best rival / ours':>18} {'in range':>9}"
-    return [head, *(_line(race) for race in found)]
+    return [head, *(_line(race) for race in table)]
 
 
 def _line(race: Race) -> str:
     share = "" if race.share is None else f"{race.share:.2f}"
-    within = "" if race.within is None else f"{race.within:.0%}"
-    return f"{race.kind:36} {race.rows:5} {race.failed:6} {share:>18} {within:>9}"
+    hits = "" if race.within is None else f"{race.within:.0%}"
+    return f"{race.kind:36} {race.rows:5} {race.failed:6} {share:>18} {hits:>9}"

@@ -71,14 +71,14 @@ def supervise(
     begin = clock()
     pulse.forget(folder)
     for start in range(1, _MOST_STARTS + 1):
-        left = None if limit_s is None else limit_s - (clock() - begin)
-        code = run_group(command, left, lambda: _silent(folder, silence_s))
+        rest = None if limit_s is None else limit_s - (clock() - begin)
+        code = run_group(command, rest, lambda: _is_silent(folder, silence_s))
         if code == DONE and start > 1:
             code = SOME_FAILED
         if code in _ENDS:
             return Outcome(_ENDS[code], code != DONE, start, code)
-        if code is None and not _silent(folder, silence_s):
-            return _at_limit(folder, silence_s, start)
+        if code is None and not _is_silent(folder, silence_s):
+            return _timeout_outcome(folder, silence_s, start)
         reason = _reason(code, silence_s)
         if not pulse.mark_lost(folder, reason):
             return Outcome(reason, True, start)
@@ -86,14 +86,14 @@ def supervise(
     return Outcome(f"gave up after {_MOST_STARTS} starts", True, _MOST_STARTS)
 
 
-def _at_limit(folder: Path, silence_s: float, start: int) -> Outcome:
+def _timeout_outcome(folder: Path, silence_s: float, start: int) -> Outcome:
     """The outcome of a stage whose time was up; what ran for long is marked as lost."""
-    said = "stopped when its time was up"
-    if not _silent(folder, silence_s / 2):
+    text = "stopped when its time was up"
+    if not _is_silent(folder, silence_s / 2):
         pulse.forget(folder)
-        return Outcome(said, start > 1, start)
+        return Outcome(text, start > 1, start)
     pulse.mark_lost(folder, f"no answer for {silence_s / 2:g} s when the stage's time was up")
-    return Outcome(f"{said}; the case that ran is lost", True, start, lost_at_limit=True)
+    return Outcome(f"{text}; the case that ran is lost", True, start, lost_at_limit=True)
 
 
 def run_group(
@@ -121,8 +121,8 @@ def run_group(
         while True:
             with suppress(subprocess.TimeoutExpired):
                 return process.wait(_POLL_S)
-            late = limit_s is not None and time.monotonic() - begin >= limit_s
-            if late or hangs():
+            overdue = limit_s is not None and time.monotonic() - begin >= limit_s
+            if overdue or hangs():
                 return None
     finally:
         kill_group(process)
@@ -135,7 +135,7 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _silent(folder: Path, silence_s: float) -> bool:
+def _is_silent(folder: Path, silence_s: float) -> bool:
     age = pulse.seconds_since_beat(folder)
     return age is not None and age > silence_s
 

@@ -48,7 +48,7 @@ class _Run:
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _Timing:
     """A case, its implementation and its runs; `repeats` is how often it ran."""
 
     case: Case
@@ -66,46 +66,46 @@ def import_counters(
     for a file of another format, for launches that cannot be matched to cases, and for a file
     without times and bytes.
     """
-    listed = [paths] if isinstance(paths, str | Path) else list(paths)
-    if not listed:
+    files = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not files:
         raise TableError("no profile given; name a file")
-    where = " + ".join(str(path) for path in listed)
-    profile = _merged([profileformats.read(path) for path in listed], where)
+    place = " + ".join(str(path) for path in files)
+    profile = _merge([profileformats.read(path) for path in files], place)
     if profile.on_host:
         with suppress(UnknownName):  # any name may stand in a table
-            check_host(where, load(device))
-    said = list(profile.said)
+            check_host(place, load(device))
+    notes = list(profile.said)
     if profile.instances:
-        found = _from_instances(profile, where, said)
+        measurements = _instance_cases(profile, place, notes)
     elif cases is None:
-        found = _from_ranges(profile, where, said)
+        measurements = _range_cases(profile, place, notes)
     elif profile.kernels:
-        found = _from_names(profile, casefile.read(cases), where)
+        measurements = _name_cases(profile, casefile.read(cases), place)
     else:
-        found = _from_order(profile, casefile.read(cases), where, str(cases))
-    rows = [_row(each, device) for each in found]
-    _check_told(rows, where)
+        measurements = _order_cases(profile, casefile.read(cases), place, str(cases))
+    rows = [_row(each, device) for each in measurements]
+    _check_values(rows, place)
     if not any(row["hbm_bytes_measured"] for row in rows):
-        said.append(f"{where}: no bytes of memory; {profile.advice}")
-    return rows, said
+        notes.append(f"{place}: no bytes of memory; {profile.advice}")
+    return rows, notes
 
 
-def _check_told(rows: Rows, where: str) -> None:
+def _check_values(rows: Rows, place: str) -> None:
     """Raise `TableError` if no row has a time or a counter."""
     if not any(row[name] for row in rows for name in ("measured_us", *BYTES, *PIPES)):
-        raise TableError(f"{where}: no time and no counter of any case; profile with metrics")
+        raise TableError(f"{place}: no time and no counter of any case; profile with metrics")
 
 
-def _merged(profiles: Sequence[Profile], where: str) -> Profile:
+def _merge(profiles: Sequence[Profile], place: str) -> Profile:
     """Passes of one program as one profile: the same launches, all their metrics."""
-    first, *others = profiles
-    if not others:
+    first, *rest = profiles
+    if not rest:
         return first
-    for other in others:
-        kernels = [launch.kernel for launch in other.launches]
+    for p in rest:
+        kernels = [launch.kernel for launch in p.launches]
         if not kernels or kernels != [launch.kernel for launch in first.launches]:
             raise TableError(
-                f"{where}: not passes of one program: their launches are not the same kernels"
+                f"{place}: not passes of one program: their launches are not the same kernels"
             )
     launches = []
     for passes in zip(*(profile.launches for profile in profiles), strict=True):
@@ -113,47 +113,47 @@ def _merged(profiles: Sequence[Profile], where: str) -> Profile:
         times = [each.seconds for each in passes if each.seconds is not None]
         seconds = median(times) if times else None
         launches.append(replace(passes[0], seconds=seconds, metrics=metrics))
-    said = tuple(line for profile in profiles for line in profile.said)
-    return replace(first, launches=tuple(launches), said=said)
+    notes = tuple(line for profile in profiles for line in profile.said)
+    return replace(first, launches=tuple(launches), said=notes)
 
 
 # ---- Where cases get their names -----------------------------------------------------------------
 
 
-def _from_ranges(profile: Profile, where: str, said: list[str]) -> list[_Measured]:
+def _range_cases(profile: Profile, place: str, notes: list[str]) -> list[_Timing]:
     """Launches grouped by the range that they ran in; a range's first kernel starts each run."""
     if profile.kernels:
         raise TableError(
-            f"{where}: a sum over kernels names no cases; give --cases FILE with a column "
+            f"{place}: a sum over kernels names no cases; give --cases FILE with a column "
             "'kernel', or read the whole program by perfmodel profile"
         )
     groups: dict[str, list[Launch]] = {}
-    unnamed = 0
+    count = 0
     for launch in profile.launches:
         label = _label(launch)
         if label is None:
-            unnamed += 1
+            count += 1
         else:
             groups.setdefault(label, []).append(launch)
     if not groups:
         raise TableError(
-            f"{where}: none of {len(profile.launches)} launches ran in a range named after a case; "
+            f"{place}: none of {len(profile.launches)} launches ran in a range named after a case; "
             "name ranges by Case.label(), give --cases FILE, or read the whole program by "
             "perfmodel profile"
         )
-    if unnamed:
-        said.append(f"{where}: {unnamed} launches without a case's range left out")
+    if count:
+        notes.append(f"{place}: {count} launches without a case's range left out")
     if any(len(group) > 1 and group[0].kernel in groups for group in groups.values()):
-        said.append(
-            f"{where}: kernels are called after their range, so each launch is taken as a run of "
+        notes.append(
+            f"{place}: kernels are called after their range, so each launch is taken as a run of "
             "its own; give --cases where a case takes several"
         )
-    found = []
+    measurements = []
     for label, group in groups.items():
         runs = [_sum(run, profile) for run in _runs(group)]
-        ran = implementation_of(label) or f"{profile.tool}:{_short(group[0].kernel)}"
-        found.append(_Measured(casefile.case(label, where), ran, runs, len(runs)))
-    return found
+        name = implementation_of(label) or f"{profile.tool}:{_short_name(group[0].kernel)}"
+        measurements.append(_Timing(casefile.case(label, place), name, runs, len(runs)))
+    return measurements
 
 
 def _label(launch: Launch) -> str | None:
@@ -167,81 +167,81 @@ def _label(launch: Launch) -> str | None:
 
 def _runs(group: Sequence[Launch]) -> list[list[Launch]]:
     first = group[0].kernel
-    found: list[list[Launch]] = []
+    runs: list[list[Launch]] = []
     for launch in group:
-        if launch.kernel == first or not found:
-            found.append([])
-        found[-1].append(launch)
-    return found
+        if launch.kernel == first or not runs:
+            runs.append([])
+        runs[-1].append(launch)
+    return runs
 
 
-def _from_order(
-    profile: Profile, listed: Sequence[casefile.Listed], where: str, cases: str
-) -> list[_Measured]:
+def _order_cases(
+    profile: Profile, entries: Sequence[casefile.Listed], origin: str, cases: str
+) -> list[_Timing]:
     """Launches in the order of a table of cases, `kernels` of them each."""
     launches = profile.launches
-    asked = sum(each.launches for each in listed)
-    if asked != len(launches):
+    total = sum(entry.launches for entry in entries)
+    if total != len(launches):
         raise TableError(
-            f"{cases}: asks for {asked} launches, {where} has {len(launches)}; "
+            f"{cases}: asks for {total} launches, {origin} has {len(launches)}; "
             "set the column 'kernels' to how many launches each case takes"
         )
-    found = []
+    measurements = []
     place = 0
-    for each in listed:
-        group = launches[place : place + each.launches]
-        place += each.launches
-        ran = each.implementation or f"{profile.tool}:{_short(group[0].kernel)}"
-        found.append(_Measured(each.case, ran, [_sum(group, profile)], 1))
-    return found
+    for entry in entries:
+        group = launches[place : place + entry.launches]
+        place += entry.launches
+        name = entry.implementation or f"{profile.tool}:{_short_name(group[0].kernel)}"
+        measurements.append(_Timing(entry.case, name, [_sum(group, profile)], 1))
+    return measurements
 
 
-def _from_names(profile: Profile, listed: Sequence[casefile.Listed], where: str) -> list[_Measured]:
+def _name_cases(profile: Profile, entries: Sequence[casefile.Listed], place: str) -> list[_Timing]:
     """Cases matched by the column `kernel`: the times of one launch of each kernel in it, added."""
-    found = []
-    for each in listed:
-        if not each.kernel:
-            raise TableError(f"{each.where}: no kernel; a sum over kernels needs its name here")
+    measurements = []
+    for entry in entries:
+        if not entry.kernel:
+            raise TableError(f"{entry.where}: no kernel; a sum over kernels needs its name here")
         kernels = [
-            _named(name.strip(), profile.kernels, each.where) for name in each.kernel.split(";")
+            _find(name.strip(), profile.kernels, entry.where) for name in entry.kernel.split(";")
         ]
         run = _Run(sum(kernel.seconds for kernel in kernels), {}, len(kernels))
-        ran = each.implementation or f"{profile.tool}:{_short(kernels[0].kernel)}"
+        title = entry.implementation or f"{profile.tool}:{_short_name(kernels[0].kernel)}"
         repeats = min(kernel.launches for kernel in kernels)
-        found.append(_Measured(each.case, ran, [run], repeats))
-    return found
+        measurements.append(_Timing(entry.case, title, [run], repeats))
+    return measurements
 
 
-def _named(name: str, kernels: Sequence[Summed], where: str) -> Summed:
+def _find(name: str, kernels: Sequence[Summed], place: str) -> Summed:
     """The one kernel with this name, or the only one whose name contains it."""
-    fitting = [kernel for kernel in kernels if kernel.kernel == name]
-    fitting = fitting or [kernel for kernel in kernels if name and name in kernel.kernel]
-    if len(fitting) != 1:
-        count = len(fitting) or "none"
+    matches = [kernel for kernel in kernels if kernel.kernel == name]
+    matches = matches or [kernel for kernel in kernels if name and name in kernel.kernel]
+    if len(matches) != 1:
+        count = len(matches) or "none"
         raise TableError(
-            f"{where}: kernel {shown(name)} fits {count} of {len(kernels)}; name one of them"
+            f"{place}: kernel {shown(name)} fits {count} of {len(kernels)}; name one of them"
         )
-    return fitting[0]
+    return matches[0]
 
 
-def _from_instances(profile: Profile, where: str, said: list[str]) -> list[_Measured]:
+def _instance_cases(profile: Profile, place: str, notes: list[str]) -> list[_Timing]:
     """Runs of ranges whose names are labels already."""
     groups: dict[str, list[Instance]] = {}
-    for each in profile.instances:
-        groups.setdefault(each.label, []).append(each)
-    found = []
+    for instance in profile.instances:
+        groups.setdefault(instance.label, []).append(instance)
+    measurements = []
     for label, group in groups.items():
-        timed = [each for each in group if each.seconds > 0]
-        if not timed:
-            said.append(f"{where}: no kernel ran inside {shown(label, 300)}; left out")
+        valid = [instance for instance in group if instance.seconds > 0]
+        if not valid:
+            notes.append(f"{place}: no kernel ran inside {shown(label, 300)}; left out")
             continue
-        ran = implementation_of(label) or f"{profile.tool}:{_short(timed[0].kernel)}"
-        runs = [_Run(each.seconds, {}, each.launches) for each in timed]
-        repeats = sum(each.repeats for each in timed)
-        found.append(_Measured(casefile.case(label, where), ran, runs, repeats))
-    if not found:
-        raise TableError(f"{where}: no range holds a kernel; profile the device as well")
-    return found
+        name = implementation_of(label) or f"{profile.tool}:{_short_name(valid[0].kernel)}"
+        runs = [_Run(instance.seconds, {}, instance.launches) for instance in valid]
+        repeats = sum(instance.repeats for instance in valid)
+        measurements.append(_Timing(casefile.case(label, place), name, runs, repeats))
+    if not measurements:
+        raise TableError(f"{place}: no range holds a kernel; profile the device as well")
+    return measurements
 
 
 # ---- Rows ----------------------------------------------------------------------------------------
@@ -250,36 +250,36 @@ def _from_instances(profile: Profile, where: str, said: list[str]) -> list[_Meas
 def _sum(group: Sequence[Launch], profile: Profile) -> _Run:
     """The launches of one run added: bytes and times are sums, utilisation is weighted by time."""
     times = [launch.seconds or 0.0 for launch in group]
-    counted = [profile.counted(launch.metrics) for launch in group]
+    counts = [profile.counted(launch.metrics) for launch in group]
     weights = times if sum(times) else [1.0] * len(times)
     values: dict[str, float] = {}
     for name in (*BYTES, *PIPES):
-        if all(name in each for each in counted):
-            parts = [each[name] for each in counted]
-            weighted = sum(part * weight for part, weight in zip(parts, weights, strict=True))
-            values[name] = sum(parts) if name in BYTES else weighted / sum(weights)
-    missing = any(launch.seconds is None for launch in group)
-    return _Run(0.0 if missing else sum(times), values, len(group))
+        if all(name in each for each in counts):
+            parts = [each[name] for each in counts]
+            total = sum(part * weight for part, weight in zip(parts, weights, strict=True))
+            values[name] = sum(parts) if name in BYTES else total / sum(weights)
+    has_gap = any(launch.seconds is None for launch in group)
+    return _Run(0.0 if has_gap else sum(times), values, len(group))
 
 
-def _short(kernel: str) -> str:
+def _short_name(kernel: str) -> str:
     """A kernel's name without its types and arguments."""
     words = kernel.split("<")[0].split("(")[0].split("::")[-1].split()
     return words[-1][:_NAME] if words else "kernel"
 
 
-def _row(measured: _Measured, device: str) -> dict[str, str]:
+def _row(measured: _Timing, device: str) -> dict[str, str]:
     seconds = median(run.seconds for run in measured.runs)
-    timed = 0 < seconds < math.inf
+    is_timed = 0 < seconds < math.inf
     row = dict.fromkeys(COLUMNS, "") | measured.case.columns()
     row |= {
         "source": "perfmodel counters import",
         "device": device,
         "implementation": measured.implementation,
         "harness": "profiler",
-        "measured_us": f"{seconds * 1e6:.6g}" if timed else "",
-        "flag": "" if timed else "failed",
-        "reason": "" if timed else "no time in the profile",
+        "measured_us": f"{seconds * 1e6:.6g}" if is_timed else "",
+        "flag": "" if is_timed else "failed",
+        "reason": "" if is_timed else "no time in the profile",
         "kernels": str(measured.runs[0].launches),
         "instances": str(measured.repeats),
     }

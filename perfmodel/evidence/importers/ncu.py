@@ -107,10 +107,10 @@ def accepted_metrics(metrics: Sequence[str], said: str) -> tuple[str, ...]:
     until nothing is refused gives all the metrics that the chip has. If the profiler refused none
     of the list, it is returned unchanged.
     """
-    refused = {name for line in _REFUSED.findall(said) for name in _names(line)}
+    names = {name for line in _REFUSED.findall(said) for name in _names(line)}
 
     def accepted(metric: str) -> bool:
-        return not any(metric == name or metric.startswith(f"{name}.") for name in refused)
+        return not any(metric == name or metric.startswith(f"{name}.") for name in names)
 
     ways = ((metric, _NEWER.get(metric, metric)) for metric in metrics)
     return tuple(dict.fromkeys(name for pair in ways for name in [*filter(accepted, pair)][:1]))
@@ -119,8 +119,8 @@ def accepted_metrics(metrics: Sequence[str], said: str) -> tuple[str, ...]:
 def _names(line: str) -> set[str]:
     """Metrics in the text after a refusal: names, or a pattern such as regex:^name\\.(sum|avg)$."""
     words = re.split(r"[,\s]+", line)
-    found = (_NAME.match(word.removeprefix("regex:").lstrip("^'\"")) for word in words)
-    return {match[0].replace("\\", "") for match in found if match}
+    matches = (_NAME.match(word.removeprefix("regex:").lstrip("^'\"")) for word in words)
+    return {match[0].replace("\\", "") for match in matches if match}
 
 
 def complaints(said: str) -> tuple[str, ...]:
@@ -135,19 +135,19 @@ def metrics_for(listed: str) -> tuple[str, ...]:
     names for it. If the output lists no metric, the result is `METRICS`.
     """
     words = (line.split()[:1] for line in listed.splitlines())
-    known = {word.split(".")[0] for first in words for word in first if "__" in word}
-    if not known:
+    bases = {word.split(".")[0] for first in words for word in first if "__" in word}
+    if not bases:
         return METRICS
 
     def has(metric: str) -> bool:
-        return metric.split(".")[0] in known
+        return metric.split(".")[0] in bases
 
-    found = [metric for metric in METRICS if has(metric)]
+    metrics = [metric for metric in METRICS if has(metric)]
     for ways in _COUNTED.values():
         complete = [names for names, _ in ways if all(map(has, names))]
-        if complete and not any(set(names) <= set(found) for names in complete):
-            found += complete[0]
-    return tuple(found)
+        if complete and not any(set(names) <= set(metrics) for names in complete):
+            metrics += complete[0]
+    return tuple(metrics)
 
 
 # ---- What it writes ------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def is_table(columns: Sequence[str]) -> bool:
 
 def read(table: Table) -> Profile:
     """Every launch in the order of the file; raises `TableError` where there is none."""
-    launches = _long(table) if set(_LONG) <= set(table.columns) else _raw(table)
+    launches = _long_launches(table) if set(_LONG) <= set(table.columns) else _raw_launches(table)
     if not launches:
         raise TableError(
             f"{table.where}: no kernel was profiled; was anything launched on the device?"
@@ -170,7 +170,7 @@ def read(table: Table) -> Profile:
     return Profile("ncu", ADVICE, tuple(launches), counted=counted)
 
 
-def _raw(table: Table) -> list[Launch]:
+def _raw_launches(table: Table) -> list[Launch]:
     """Launches of the raw page, one a row; the first row holds the units."""
     if table.rows[0]["Kernel Name"]:
         raise TableError(
@@ -186,14 +186,14 @@ def _raw(table: Table) -> list[Launch]:
     ]
 
 
-def _check_unit(metric: str, unit: str, where: str) -> None:
+def _check_unit(metric: str, unit: str, place: str) -> None:
     """Raise `TableError` for a metric in a unit of another dimension, such as a duration in
     bytes."""
-    wanted = _SECONDS if "__time_" in metric else _BYTE_UNITS if _is_bytes(metric) else None
-    if wanted is not None and unit not in wanted:
+    units = _SECONDS if "__time_" in metric else _BYTE_UNITS if _is_bytes(metric) else None
+    if units is not None and unit not in units:
         raise TableError(
-            f"{where}: {metric} is in {shown(unit)}, which is no unit of "
-            f"{'time' if wanted is _SECONDS else 'bytes'}; export it again"
+            f"{place}: {metric} is in {shown(unit)}, which is no unit of "
+            f"{'time' if units is _SECONDS else 'bytes'}; export it again"
         )
 
 
@@ -202,20 +202,21 @@ def _is_bytes(metric: str) -> bool:
     return "__bytes" in metric and metric.endswith(".sum")
 
 
-def _long(table: Table) -> list[Launch]:
+def _long_launches(table: Table) -> list[Launch]:
     """Launches of the long form, one row a metric, grouped by ID, or by kernel name without IDs."""
-    by: dict[tuple[str, ...], list[Row]] = {}
+    groups: dict[tuple[str, ...], list[Row]] = {}
     for row in table.rows:
-        by.setdefault((row.get("ID"), row["Kernel Name"]), []).append(row)
+        groups.setdefault((row.get("ID"), row["Kernel Name"]), []).append(row)
     return [
-        _launch(rows[0], [_long_cells(row, table.where) for row in rows]) for rows in by.values()
+        _launch(rows[0], [_long_cells(row, table.where) for row in rows])
+        for rows in groups.values()
     ]
 
 
-def _long_cells(row: Row, where: str) -> tuple[str, str, str]:
+def _long_cells(row: Row, place: str) -> tuple[str, str, str]:
     name, unit, value = (row[column] for column in _LONG)
     metric = _SPOKEN.get(name, name)
-    _check_unit(metric, unit, where)
+    _check_unit(metric, unit, place)
     return metric, unit, value
 
 
@@ -228,38 +229,38 @@ def _launch(row: Row, cells: Iterable[tuple[str, str, str]]) -> Launch:
 
 def _metrics(cells: Iterable[tuple[str, str, str]]) -> dict[str, float]:
     """Metrics that hold a number, in SI units."""
-    found = {}
+    metrics = {}
     for name, unit, text in cells:
         value = number(text)
         if value is not None and value >= 0:
-            found[name] = value * UNITS.get(unit.strip(), 1.0)
-    return found
+            metrics[name] = value * UNITS.get(unit.strip(), 1.0)
+    return metrics
 
 
 def counted(metrics: Mapping[str, float]) -> dict[str, float]:
     """Bytes of each level and utilisation of the units, where they were counted."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for level in BYTES:
         for names, factor in _COUNTED[level]:
             if all(name in metrics for name in names):
-                found[level] = factor * sum(metrics[name] for name in names)
+                values[level] = factor * sum(metrics[name] for name in names)
                 break
     for pipe in PIPES:
         share = _utilisation(pipe, metrics)
         if share is not None:
-            found[pipe] = share
-    return found
+            values[pipe] = share
+    return values
 
 
 def _utilisation(pipe: str, metrics: Mapping[str, float]) -> float | None:
     """Utilisation of the unit's busiest pipe in percent of active cycles, or else of elapsed
     cycles."""
     for share in _SHARES:
-        found = [
+        values = [
             value
             for metric, value in metrics.items()
             if _PIPE_WORDS[pipe] in metric and metric.endswith(share)
         ]
-        if found:
-            return max(found)
+        if values:
+            return max(values)
     return None

@@ -38,14 +38,14 @@ def is_trace(columns: Sequence[str]) -> bool:
 
 def is_ranges(columns: Sequence[str]) -> bool:
     """nvtx_kern_sum."""
-    named = {"NVTX Range", "NVTX Inst", "Kern Inst", "Kernel Name"}
-    return named <= set(columns) and _column(columns, TOTAL) is not None
+    names = {"NVTX Range", "NVTX Inst", "Kern Inst", "Kernel Name"}
+    return names <= set(columns) and _column(columns, TOTAL) is not None
 
 
 def is_kernels(columns: Sequence[str]) -> bool:
     """cuda_gpu_kern_sum."""
-    named = {"Instances", "Name"}
-    return named <= set(columns) and _column(columns, TOTAL, bare=True) is not None
+    names = {"Instances", "Name"}
+    return names <= set(columns) and _column(columns, TOTAL, bare=True) is not None
 
 
 def is_other(columns: Sequence[str]) -> bool:
@@ -61,8 +61,8 @@ def trace(table: Table) -> Profile:
         raise TableError(f"{table.where}: no kernel among {len(table.rows)} rows; only copies ran")
     launches = (Launch(row["Name"], table.positive(row, column) * scale) for row in kernels)
     copies = len(table.rows) - len(kernels)
-    said = (f"{table.where}: {copies} copies and fills of memory left out",) if copies else ()
-    return Profile("nsys", ADVICE, tuple(launches), said=said)
+    notes = (f"{table.where}: {copies} copies and fills of memory left out",) if copies else ()
+    return Profile("nsys", ADVICE, tuple(launches), said=notes)
 
 
 def kernels(table: Table) -> Profile:
@@ -77,7 +77,7 @@ def kernels(table: Table) -> Profile:
         "nsys",
         ADVICE,
         kernels=tuple(
-            Summed(row["Name"], _each(table, row, "Instances"), table.whole(row, "Instances"))
+            Summed(row["Name"], _time(table, row, "Instances"), table.whole(row, "Instances"))
             for row in table.rows
         ),
     )
@@ -88,47 +88,47 @@ def ranges(table: Table) -> Profile:
 
     A kernel that did not run in every run (a first run's preparations) counts by its share of runs.
     """
-    by: dict[str, dict[str, list[Row]]] = {}
+    groups: dict[str, dict[str, list[Row]]] = {}
     for row in table.rows:
         label = next((part for part in row["NVTX Range"].split(":") if is_label(part)), None)
         if label is not None:
-            by.setdefault(label, {}).setdefault(row["Kernel Name"], []).append(row)
-    if not by:
+            groups.setdefault(label, {}).setdefault(row["Kernel Name"], []).append(row)
+    if not groups:
         raise TableError(
             f"{table.where}: none of {len(table.rows)} rows is of a range named after a case; "
             "name ranges by Case.label()"
         )
-    return Profile("nsys", ADVICE, instances=tuple(_range(table, k, v) for k, v in by.items()))
+    return Profile("nsys", ADVICE, instances=tuple(_range(table, k, v) for k, v in groups.items()))
 
 
-def _range(table: Table, label: str, by: dict[str, list[Row]]) -> Instance:
+def _range(table: Table, label: str, groups: dict[str, list[Row]]) -> Instance:
     """One range from its kernels' rows; a kernel has a row for each thread that launched it."""
-    runs = max(sum(table.whole(row, "NVTX Inst") for row in rows) for rows in by.values())
+    runs = max(sum(table.whole(row, "NVTX Inst") for row in rows) for rows in groups.values())
     seconds = launches = 0.0
-    for rows in by.values():
+    for rows in groups.values():
         for row in rows:
             count = table.whole(row, "Kern Inst")
             launches += count / runs
-            seconds += count / runs * _each(table, row, "Kern Inst")
-    return Instance(label, seconds, next(iter(by)), max(round(launches), 1), runs)
+            seconds += count / runs * _time(table, row, "Kern Inst")
+    return Instance(label, seconds, next(iter(groups)), max(round(launches), 1), runs)
 
 
-def _each(table: Table, row: Row, count: str) -> float:
+def _time(table: Table, row: Row, count: str) -> float:
     """Seconds of one launch: the median where the report has one, else the mean."""
     for names in (_MEDIAN, _MEAN):
-        found = _column(table.columns, names, bare=True)
-        if found is not None:
-            return table.positive(row, found[0]) * found[1]
+        match = _column(table.columns, names, bare=True)
+        if match is not None:
+            return table.positive(row, match[0]) * match[1]
     column, scale = needed(table, TOTAL)
     return table.positive(row, column) * scale / table.whole(row, count)
 
 
 def needed(table: Table, names: Sequence[str]) -> tuple[str, float]:
     """The column of a time, and its unit in seconds; raises `TableError` where there is none."""
-    found = _column(table.columns, names, bare=True)
-    if found is None:
+    match = _column(table.columns, names, bare=True)
+    if match is None:
         raise TableError(f"{table.where}: no column {names[0]!r}; export it again")
-    return found
+    return match
 
 
 def _column(
@@ -136,7 +136,7 @@ def _column(
 ) -> tuple[str, float] | None:
     """The column of a time, and its unit in seconds; `bare` ones without a unit too."""
     for column in columns:
-        timed = _TIMED.fullmatch(column)
-        if timed and timed[1] in names and timed[2] in _SECONDS:
-            return column, _SECONDS[timed[2]]
+        match = _TIMED.fullmatch(column)
+        if match and match[1] in names and match[2] in _SECONDS:
+            return column, _SECONDS[match[2]]
     return next(((name, _SECONDS["ns"]) for name in names if bare and name in columns), None)

@@ -87,11 +87,11 @@ WANTED = "the CSV of ncu, nsys stats or rocprofv3, or torch profiler's trace (do
 
 def read(path: str | Path) -> Profile:
     """The profile in a file; raises `TableError`, one line, for any other file."""
-    where = str(path)
+    place = str(path)
     text = documents.text(path, WANTED)
     if traces.is_trace(text):
-        return traces.read(text, where)
-    return profile(*find(text, where, WANTED))
+        return traces.read(text, place)
+    return profile(*find(text, place, WANTED))
 
 
 def find(text: str, where: str, wanted: str) -> tuple[Format, Table]:
@@ -99,12 +99,12 @@ def find(text: str, where: str, wanted: str) -> tuple[Format, Table]:
     lines = text.replace("\r\n", "\n").split("\n")
     for place, line in enumerate(lines):
         columns = cells(line) if "," in line else ()
-        for known in FORMATS if columns else ():
-            if known.fits(columns):
-                return known, table(lines, place, where, whole=known.whole)
-        for unread in UNREAD if columns else ():
-            if unread.fits(columns):
-                raise TableError(f"{where}: {unread.said}")
+        for form in FORMATS if columns else ():
+            if form.fits(columns):
+                return form, table(lines, place, where, whole=form.whole)
+        for kind in UNREAD if columns else ():
+            if kind.fits(columns):
+                raise TableError(f"{where}: {kind.said}")
     complaints = ncu.complaints(text)
     if complaints:
         raise TableError(f"{where}: nothing was profiled: {complaints[0][:_LONGEST]}")
@@ -113,7 +113,7 @@ def find(text: str, where: str, wanted: str) -> tuple[Format, Table]:
 
 def named(columns: Sequence[str]) -> Format | None:
     """The format whose columns these are."""
-    return next((known for known in FORMATS if known.fits(columns)), None)
+    return next((form for form in FORMATS if form.fits(columns)), None)
 
 
 def profile(known: Format, found: Table) -> Profile:

@@ -154,29 +154,29 @@ def table(lines: Sequence[str], start: int, where: str, *, whole: bool) -> Table
     table ends at an empty line. Raises `TableError` for malformed CSV.
     """
     header = cells(lines[start])
-    rows, skipped = [], 0
+    rows, count = [], 0
     reader = csv.reader(_body(lines, start + 1, whole), strict=True)
     try:
         for row in reader:
             if len(row) == len(header):
-                found = dict(zip(header, row, strict=True))
-                rows.append(Row(start + 1 + reader.line_num, found))
+                values = dict(zip(header, row, strict=True))
+                rows.append(Row(start + 1 + reader.line_num, values))
             elif row:
-                skipped += 1
+                count += 1
     except csv.Error as error:
         raise TableError(
             f"{where}:{start + 1 + reader.line_num}: not sound CSV ({error}); export it again"
         ) from None
     if not rows:
         raise TableError(f"{where}: the header stands alone; the file may be cut short")
-    return Table(where, header, tuple(rows), skipped)
+    return Table(where, header, tuple(rows), count)
 
 
-def _body(lines: Sequence[str], start: int, whole: bool) -> Iterator[str]:
+def _body(lines: Sequence[str], start: int, until_blank: bool) -> Iterator[str]:
     """The lines of a table; the profiler's own lines (==PROF== ...) become empty lines."""
     for place in range(start, len(lines)):
         line = lines[place]
-        if whole and not line.strip():
+        if until_blank and not line.strip():
             return
         yield "" if line.startswith("==") else line
 

@@ -60,11 +60,11 @@ def trace(table: Table) -> Profile:
 
 def counters(table: Table) -> Profile:
     """Launches in the order of their dispatch, each with all its counters."""
-    by: dict[tuple[str, str, str], list[Row]] = {}
+    groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in table.rows:
         place = (row.get("Process_Id"), row.get("Agent_Id"), row["Dispatch_Id"])
-        by.setdefault(place, []).append(row)
-    launches = tuple(_launch(table, rows) for rows in by.values())
+        groups.setdefault(place, []).append(row)
+    launches = tuple(_launch(table, rows) for rows in groups.values())
     return Profile("rocprof", ADVICE, launches, counted=counted)
 
 
@@ -102,10 +102,10 @@ def _stamp(table: Table, row: Row, column: str) -> int:
 
 def counted(metrics: Mapping[str, float]) -> dict[str, float]:
     """Bytes of memory and the matrix unit's utilisation, where they were counted."""
-    found = {}
-    read, written = (next((n for n in names if n in metrics), None) for names in (_READ, _WRITTEN))
-    if read is not None and written is not None:
-        found["hbm_bytes_measured"] = _KIB * (metrics[read] + metrics[written])
+    values = {}
+    reads, writes = (next((n for n in names if n in metrics), None) for names in (_READ, _WRITTEN))
+    if reads is not None and writes is not None:
+        values["hbm_bytes_measured"] = _KIB * (metrics[reads] + metrics[writes])
     if "MfmaUtil" in metrics:
-        found["tensor_pipe_pct"] = metrics["MfmaUtil"]
-    return found
+        values["tensor_pipe_pct"] = metrics["MfmaUtil"]
+    return values

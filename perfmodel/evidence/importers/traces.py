@@ -57,83 +57,82 @@ def is_trace(text: str) -> bool:
 def read(text: str, where: str) -> Profile:
     """Every run of a labelled range; raises `TableError` for another document, or if none."""
     notes: list[str] = []
-    listed = jsonstream.parsed(io.StringIO(text), where, notes)
-    events = [event for i, each in enumerate(listed) if (event := _event(each, i, where))]
+    items = jsonstream.parsed(io.StringIO(text), where, notes)
+    events = [event for i, e in enumerate(items) if (event := _event(e, i, where))]
     kernels = [event for event in events if event.category in _KERNELS]
-    found = _on_device(events, kernels) if kernels else _on_host(events)
-    if not found:
+    instances = _device_ranges(events, kernels) if kernels else _host_ranges(events)
+    if not instances:
         raise TableError(
             f"{where}: no range is named after a case; "
             "wrap each call in record_function(case.label()), or read the whole program by "
             "perfmodel profile"
         )
     return Profile(
-        "profiler", ADVICE, instances=tuple(found), said=tuple(notes), on_host=not kernels
+        "profiler", ADVICE, instances=tuple(instances), said=tuple(notes), on_host=not kernels
     )
 
 
-def _event(each: Mapping[str, Any], place: int, where: str) -> Event | None:
+def _event(entry: Mapping[str, Any], place: int, origin: str) -> Event | None:
     """A complete event of a category that is read; raises `TableError` where it is damaged."""
-    if each.get("ph") != "X":
+    if entry.get("ph") != "X":
         return None
-    category = each.get("cat")
+    category = entry.get("cat")
     if not isinstance(category, str) or category not in _READ:
         return None
-    said = f"{where}: traceEvents[{place}] ({category})"
-    name, start, duration = each.get("name"), each.get("ts"), each.get("dur", 0)
+    subject = f"{origin}: traceEvents[{place}] ({category})"
+    name, start, duration = entry.get("name"), entry.get("ts"), entry.get("dur", 0)
     if not isinstance(name, str):
-        raise TableError(f"{said}: name is {documents.shown(name)}, not text; export it again")
+        raise TableError(f"{subject}: name is {documents.shown(name)}, not text; export it again")
     times = [jsonstream.real(value) for value in (start, duration)]
     for key, value, time in (("ts", start, times[0]), ("dur", duration, times[1])):
         if time is None or not abs(time) <= _MOST:
             raise TableError(
-                f"{said}: {key} is {documents.shown(value)}, not a time; export it again"
+                f"{subject}: {key} is {documents.shown(value)}, not a time; export it again"
             )
-    arguments = each.get("args", {})
-    joined = arguments.get("correlation") if isinstance(arguments, dict) else None
-    if not isinstance(joined, int | str | None):
+    arguments = entry.get("args", {})
+    link = arguments.get("correlation") if isinstance(arguments, dict) else None
+    if not isinstance(link, int | str | None):
         raise TableError(
-            f"{said}: correlation is {documents.shown(joined)}, not a number; export it again"
+            f"{subject}: correlation is {documents.shown(link)}, not a number; export it again"
         )
-    return Event(name, category, times[0] or 0.0, times[1] or 0.0, joined)
+    return Event(name, category, times[0] or 0.0, times[1] or 0.0, link)
 
 
-def _on_device(events: Sequence[Event], kernels: Sequence[Event]) -> list[Instance]:
+def _device_ranges(events: Sequence[Event], kernels: Sequence[Event]) -> list[Instance]:
     """Ranges with the kernels inside their span on the device, or launched in their span on the
     host."""
-    marked = _labelled(events, _ON_DEVICE)
-    if marked:
-        return _inside(marked, [(kernel.start, kernel) for kernel in kernels])
-    launched = {
+    marks = _marks(events, _ON_DEVICE)
+    if marks:
+        return _kernel_ranges(marks, [(kernel.start, kernel) for kernel in kernels])
+    starts = {
         event.correlation: event.start
         for event in events
         if event.category in _CALLS and event.correlation is not None
     }
-    placed = [(launched[k.correlation], k) for k in kernels if k.correlation in launched]
-    return _inside(_labelled(events, _ON_HOST), placed)
+    timeline = [(starts[k.correlation], k) for k in kernels if k.correlation in starts]
+    return _kernel_ranges(_marks(events, _ON_HOST), timeline)
 
 
-def _inside(marks: Iterable[Event], placed: list[tuple[float, Event]]) -> list[Instance]:
+def _kernel_ranges(marks: Iterable[Event], timeline: list[tuple[float, Event]]) -> list[Instance]:
     """Each range (mark) with the kernels whose time is inside its span."""
-    placed.sort(key=lambda each: each[0])
-    times = [time for time, _ in placed]
-    spent = [0.0, *accumulate(kernel.duration for _, kernel in placed)]
-    found = []
+    timeline.sort(key=lambda each: each[0])
+    times = [time for time, _ in timeline]
+    totals = [0.0, *accumulate(kernel.duration for _, kernel in timeline)]
+    instances = []
     for mark in marks:
         first = bisect_left(times, mark.start)
         last = bisect_left(times, mark.start + mark.duration, lo=first)
-        kernel = placed[first][1].name if first < last else ""
-        seconds = (spent[last] - spent[first]) * _MICRO
-        found.append(Instance(mark.name, seconds, kernel, last - first))
-    return found
+        kernel = timeline[first][1].name if first < last else ""
+        seconds = (totals[last] - totals[first]) * _MICRO
+        instances.append(Instance(mark.name, seconds, kernel, last - first))
+    return instances
 
 
-def _on_host(events: Iterable[Event]) -> list[Instance]:
+def _host_ranges(events: Iterable[Event]) -> list[Instance]:
     return [
-        Instance(mark.name, mark.duration * _MICRO, "host", 0)
-        for mark in _labelled(events, _ON_HOST)
+        Instance(mark.name, mark.duration * _MICRO, "host", 0) for mark in _marks(events, _ON_HOST)
     ]
 
 
-def _labelled(events: Iterable[Event], category: str) -> list[Event]:
+def _marks(events: Iterable[Event], category: str) -> list[Event]:
     return [event for event in events if event.category == category and is_label(event.name)]

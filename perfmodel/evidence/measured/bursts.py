@@ -57,8 +57,8 @@ class Burst:
         """Whether a thread lost its processor, or did not start with the others."""
         starts = [span.start_s for span in self.spans]
         shortest = min(span.seconds for span in self.spans)
-        apart = max(starts) - min(starts)
-        return apart > _SKEW * shortest or any(span.share < LEAST_SHARE for span in self.spans)
+        skew = max(starts) - min(starts)
+        return skew > _SKEW * shortest or any(span.share < LEAST_SHARE for span in self.spans)
 
     @property
     def rate(self) -> float:
@@ -72,13 +72,13 @@ class Burst:
 
 def best(take: Callable[[], Burst], tries: int) -> Burst:
     """The fastest of `tries` undisturbed bursts, or of all where there is no undisturbed one."""
-    taken: list[Burst] = []
+    bursts: list[Burst] = []
     steady: list[Burst] = []
-    while len(steady) < tries and len(taken) < _PATIENCE * tries:
-        taken.append(take())
-        if not taken[-1].disturbed:
-            steady.append(taken[-1])
-    return max(steady or taken, key=lambda burst: burst.rate)
+    while len(steady) < tries and len(bursts) < _PATIENCE * tries:
+        bursts.append(take())
+        if not bursts[-1].disturbed:
+            steady.append(bursts[-1])
+    return max(steady or bursts, key=lambda burst: burst.rate)
 
 
 def together(work: Callable[[int], T], places: Sequence[int | None]) -> list[T]:
@@ -87,19 +87,19 @@ def together(work: Callable[[int], T], places: Sequence[int | None]) -> list[T]:
     A place is the processor that the thread is bound to, if the system supports that, or None. The
     first error that a thread raised is raised here.
     """
-    found: dict[int, T] = {}
-    failed: list[BaseException] = []
+    results: dict[int, T] = {}
+    errors: list[BaseException] = []
     ready = threading.Barrier(len(places))
 
     def run(i: int, place: int | None) -> None:
         try:
             stay(place)
             ready.wait()
-            found[i] = work(i)
+            results[i] = work(i)
         except threading.BrokenBarrierError:
             pass  # another thread failed before it was ready
         except BaseException as error:  # raised again where the threads were started
-            failed.append(error)
+            errors.append(error)
             ready.abort()
 
     threads = [threading.Thread(target=run, args=each) for each in enumerate(places)]
@@ -107,9 +107,9 @@ def together(work: Callable[[int], T], places: Sequence[int | None]) -> list[T]:
         thread.start()
     for thread in threads:
         thread.join()
-    if failed:
-        raise failed[0]
-    return [found[i] for i in range(len(places))]
+    if errors:
+        raise errors[0]
+    return [results[i] for i in range(len(places))]
 
 
 def stay(place: int | None) -> None:

@@ -40,32 +40,32 @@ _MATRIX = {
 
 def calibrated(readings: Readings, slug: str) -> Device:
     """The device of `readings`, called `slug`; the machine's own name becomes an alias."""
-    known = _shipped(readings.slug)
-    data = _from_spec(known) if known else _from_machine(readings)
+    spec = _shipped_spec(readings.slug)
+    data = _spec_data(spec) if spec else _machine_data(readings)
     name = normalise(slug)
-    spellings = (readings.slug, *data.get("aliases", ()), *([known.slug] if known else []))
-    own = {normalise(spelling) for spelling in spellings} - {name}
-    data |= {"slug": name, "aliases": tuple(sorted(own))}
+    spellings = (readings.slug, *data.get("aliases", ()), *([spec.slug] if spec else []))
+    aliases = {normalise(spelling) for spelling in spellings} - {name}
+    data |= {"slug": name, "aliases": tuple(sorted(aliases))}
     data["sources"] = {**data.get("sources", {}), **_sources(readings)}
     peak = _si(data["memory"]["hbm"]["bandwidth"], "bandwidth")
-    holds = judged(readings, max(peak, *_below(streams(readings), peak).values()))
-    data["measured"] = _measured(readings, holds, data)
-    data["latency"] = {**(data.get("latency") or {}), **_latencies(readings, holds)} or None
-    data["notes"] = (*data.get("notes", ()), *_notes(readings, holds, known is None))
-    return _sound(data)
+    verdict = judged(readings, max(peak, *_rates_below(streams(readings), peak).values()))
+    data["measured"] = _measured_block(readings, verdict, data)
+    data["latency"] = {**(data.get("latency") or {}), **_latencies(readings, verdict)} or None
+    data["notes"] = (*data.get("notes", ()), *_notes(readings, verdict, spec is None))
+    return _device(data)
 
 
-def _notes(readings: Readings, holds: Judged, unknown: bool) -> tuple[str, ...]:
+def _notes(readings: Readings, verdict: Judged, unknown: bool) -> tuple[str, ...]:
     """Notes in the spec about how it was made."""
-    found = list(holds.said)
+    notes = list(verdict.said)
     if readings.busy:
-        found.append(f"calibrated on a busy machine: {readings.busy}")
+        notes.append(f"calibrated on a busy machine: {readings.busy}")
     if unknown and readings.kind == "cuda":
-        found.append("not in the catalogue: peaks are what was measured")
-    return tuple(found)
+        notes.append("not in the catalogue: peaks are what was measured")
+    return tuple(notes)
 
 
-def _sound(data: dict[str, Any]) -> Device:
+def _device(data: dict[str, Any]) -> Device:
     """The device, written as YAML text and read back, so that the file is known to be readable."""
     from perfmodel.hardware import writer
 
@@ -73,20 +73,20 @@ def _sound(data: dict[str, Any]) -> Device:
     return loads(writer.dump(device), "the calibrated spec")
 
 
-def _shipped(slug: str) -> Device | None:
+def _shipped_spec(slug: str) -> Device | None:
     """The shipped spec of a device; for a calibrated spec, the shipped one that it was made
     from."""
     try:
-        found = load(slug)
+        device = load(slug)
     except PerfmodelError:
         return None
-    if _CALIBRATED not in found.sources:
-        return found
-    origins = (shipped() / f"{name}.yaml" for name in found.aliases)
+    if _CALIBRATED not in device.sources:
+        return device
+    origins = (shipped() / f"{name}.yaml" for name in device.aliases)
     return next((load(path) for path in origins if path.is_file()), None)
 
 
-def _from_spec(device: Device) -> dict[str, Any]:
+def _spec_data(device: Device) -> dict[str, Any]:
     """A shipped spec as data; its latencies and rates that are not measured here are kept."""
     data = device.model_dump(exclude_none=True)
     return {name: value for name, value in data.items() if name != "measured"}
@@ -105,7 +105,7 @@ def _sources(readings: Readings) -> dict[str, str]:
     }
 
 
-def _fact(value: float, unit: str, status: str, note: str = "", **more: Any) -> dict[str, Any]:
+def _fact(value: float, unit: str, status: str, note: str = "", **extra: Any) -> dict[str, Any]:
     source = {"measured": _CALIBRATED, "config": "system", "derived": "formula"}.get(
         status, "system"
     )
@@ -113,7 +113,7 @@ def _fact(value: float, unit: str, status: str, note: str = "", **more: Any) -> 
         "value": exact(float(f"{value:.{_DIGITS}g}"), unit),
         "source": (source,),
         "status": status,
-        **more,
+        **extra,
     }
     return fact | ({"note": note} if note else {})
 
@@ -128,67 +128,69 @@ def _count(value: int, note: str = "", status: str = "config") -> dict[str, Any]
 # ---- The measured block --------------------------------------------------------------------------
 
 
-def _measured(readings: Readings, holds: Judged, data: Mapping[str, Any]) -> dict[str, Any]:
+def _measured_block(readings: Readings, verdict: Judged, data: Mapping[str, Any]) -> dict[str, Any]:
     """Achieved rates. A reading above the stated peak is left out, since it cannot be right."""
     peak = _si(data["memory"]["hbm"]["bandwidth"], "bandwidth")
     block: dict[str, Any] = {
         "hbm_bandwidth": {
             name: _fact(rate, "B/s", "measured", _stream_note(readings, name))
-            for name, rate in _below(streams(readings), peak).items()
+            for name, rate in _rates_below(streams(readings), peak).items()
         },
     }
     outer, inner = _outer(readings), readings.levels[0][0] if len(readings.levels) > 1 else None
-    for name, level, where in (("l2", outer, f"in {outer}"), ("l1", inner, "in L1, all cores")):
-        if level in holds.bandwidth:
-            note = _noted(readings, "read", level, f"reads that hit {where}")
-            block[f"{name}_bandwidth"] = _fact(holds.bandwidth[level], "B/s", "measured", note)
+    for name, level, place in (("l2", outer, f"in {outer}"), ("l1", inner, "in L1, all cores")):
+        if level in verdict.bandwidth:
+            note = _note(readings, "read", level, f"reads that hit {place}")
+            block[f"{name}_bandwidth"] = _fact(verdict.bandwidth[level], "B/s", "measured", note)
     for unit in ("matrix", "vector"):
-        block[unit] = _achieved(readings, holds, unit, data["compute"].get(unit, {}))
-    block["special_function"] = _rate(readings, holds, "special", "exp/s")
+        block[unit] = _unit_rates(readings, verdict, unit, data["compute"].get(unit, {}))
+    block["special_function"] = _rate(readings, verdict, "special", "exp/s")
     block["launch"] = {
-        name: _rate(readings, holds, f"launch.{name}", "s")
+        name: _rate(readings, verdict, f"launch.{name}", "s")
         for name in ("stream", "graph")
-        if f"launch.{name}" in holds.rates
+        if f"launch.{name}" in verdict.rates
     }
     return {name: value for name, value in block.items() if value}
 
 
-def _below(rates: Mapping[str, float], peak: float) -> dict[str, float]:
+def _rates_below(rates: Mapping[str, float], peak: float) -> dict[str, float]:
     return {name: rate for name, rate in rates.items() if rate <= peak * _MOST_OVER_PEAK}
 
 
-def _achieved(
-    readings: Readings, holds: Judged, unit: str, peaks: Mapping[str, Any]
+def _unit_rates(
+    readings: Readings, verdict: Judged, unit: str, peaks: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Rates of a unit by type, none above its stated peak."""
-    found = {}
-    for name, rate in holds.rates.items():
+    rates = {}
+    for name, rate in verdict.rates.items():
         kind, _, dtype = name.partition(".")
         if kind == unit and rate <= _MOST_OVER_PEAK * _peak(peaks, dtype, rate):
-            found[dtype] = _rate(readings, holds, name, _rate_unit(dtype))
-    return found
+            rates[dtype] = _rate(readings, verdict, name, _rate_unit(dtype))
+    return rates
 
 
-def _rate(readings: Readings, holds: Judged, name: str, unit: str) -> dict[str, Any] | None:
+def _rate(readings: Readings, verdict: Judged, name: str, unit: str) -> dict[str, Any] | None:
     """A rate as a fact; None where it was not measured."""
-    if name not in holds.rates:
+    if name not in verdict.rates:
         return None
     methods = readings.methods
     note = methods.get(name, methods.get(name.partition(".")[0], ""))
-    return _fact(holds.rates[name], unit, "measured", note + _ADDED * (name in readings.disturbed))
+    return _fact(
+        verdict.rates[name], unit, "measured", note + _ADDED * (name in readings.disturbed)
+    )
 
 
-def _noted(readings: Readings, curve: str, level: str | None, note: str) -> str:
+def _note(readings: Readings, curve: str, level: str | None, note: str) -> str:
     return note + _ADDED * disturbed(readings, curve, level)
 
 
 def _stream_note(readings: Readings, name: str) -> str:
     """How main memory's bandwidth was measured, and how far beyond the last cache."""
     last = max((total for _, total, _ in readings.levels), default=0.0)
-    least = used(readings, name, None)[0][0]
-    beyond = f", {least / last:.2g} times the last cache or more" if last else ""
+    size = used(readings, name, None)[0][0]
+    beyond = f", {size / last:.2g} times the last cache or more" if last else ""
     note = f"{readings.curves[name].method}{beyond}"
-    return _noted(readings, name, None, note)
+    return _note(readings, name, None, note)
 
 
 def _peak(peaks: Mapping[str, Any], dtype: str, otherwise: float) -> float:
@@ -205,7 +207,7 @@ def _si(fact: Mapping[str, Any], dimension: str) -> float:
     return parse(str(fact["value"]), dimension)
 
 
-def _latencies(readings: Readings, holds: Judged) -> dict[str, Any]:
+def _latencies(readings: Readings, verdict: Judged) -> dict[str, Any]:
     """Latency by the roles that caches have in a spec; none from a method that measures
     throughput."""
     if "latency" not in readings.curves:
@@ -219,10 +221,10 @@ def _latencies(readings: Readings, holds: Judged) -> dict[str, Any]:
             roles = {"l1": readings.levels[0][0], **roles}
     return {
         role: _fact(
-            holds.latency[level], "s", "measured", _noted(readings, "latency", level, method)
+            verdict.latency[level], "s", "measured", _note(readings, "latency", level, method)
         )
         for role, level in roles.items()
-        if level in holds.latency and (level is not None or role == "hbm")
+        if level in verdict.latency and (level is not None or role == "hbm")
     }
 
 
@@ -240,7 +242,7 @@ def _inner(readings: Readings) -> str | None:
 # ---- Machines without a spec ---------------------------------------------------------------------
 
 
-def _from_machine(readings: Readings) -> dict[str, Any]:
+def _machine_data(readings: Readings) -> dict[str, Any]:
     year = int(readings.timestamp_utc[:4])
     units = readings.units
     is_cpu = readings.kind == "cpu"
@@ -263,8 +265,8 @@ def _from_machine(readings: Readings) -> dict[str, Any]:
 
 
 def _vendor(name: str) -> str:
-    known = ("AMD", "Intel", "NVIDIA", "Apple", "Ampere", "Neoverse")
-    return next((maker for maker in known if maker.lower() in name.lower()), "not detected")
+    makers = ("AMD", "Intel", "NVIDIA", "Apple", "Ampere", "Neoverse")
+    return next((maker for maker in makers if maker.lower() in name.lower()), "not detected")
 
 
 def _clock_hz(readings: Readings) -> float:
@@ -281,16 +283,16 @@ def _clock(readings: Readings) -> dict[str, Any]:
 def _peaks(readings: Readings) -> dict[str, Any]:
     """Peaks from instruction set and clock on a CPU, else the measured rates."""
     if readings.kind != "cpu":
-        found: dict[str, Any] = {"matrix": {}, "vector": {}}
+        peaks: dict[str, Any] = {"matrix": {}, "vector": {}}
         for name, rate in readings.rates.items():
             unit, _, dtype = name.partition(".")
-            if unit in found:
+            if unit in peaks:
                 fact = _fact(rate, _rate_unit(dtype), "measured", "best found; no datasheet value")
-                found[unit][dtype] = fact
-        return found
+                peaks[unit][dtype] = fact
+        return peaks
     per_clock, flag = _vector_width(readings)
     peak = readings.units * per_clock * _clock_hz(readings)
-    said = f"{readings.units} cores x {per_clock} FLOP/clk ({flag}) x the clock"
+    formula = f"{readings.units} cores x {per_clock} FLOP/clk ({flag}) x the clock"
     matrix = {}
     for dtype, options in _MATRIX.items():
         factor = next((times for name, times in options if name in readings.flags), None)
@@ -300,7 +302,7 @@ def _peaks(readings: Readings) -> dict[str, Any]:
             matrix[dtype] = _fact(factor * peak, _rate_unit(dtype), "derived", note)
     compute: dict[str, Any] = {
         "matrix": matrix,
-        "vector": {"fp32": _fact(peak, "FLOP/s", "derived", said)},
+        "vector": {"fp32": _fact(peak, "FLOP/s", "derived", formula)},
         "vector_flop_per_clock_per_unit": {
             "values": {"fp32": per_clock},
             "source": ("system",),
@@ -310,8 +312,8 @@ def _peaks(readings: Readings) -> dict[str, Any]:
     }
     special = readings.rates.get("special")
     if special:
-        each = min(special / readings.units / _clock_hz(readings), per_clock / 2)
-        fact = _fact(each, "/clk", "measured", readings.methods.get("special", ""))
+        exp_rate = min(special / readings.units / _clock_hz(readings), per_clock / 2)
+        fact = _fact(exp_rate, "/clk", "measured", readings.methods.get("special", ""))
         compute["special_function"] = {"per_clock_per_unit": fact}
     return compute
 
@@ -330,28 +332,28 @@ def _vector_width(readings: Readings) -> tuple[int, str]:
 
 
 def _memory(readings: Readings) -> dict[str, Any]:
-    found = streams(readings)
-    best = max(found, key=lambda name: found[name])
+    rates = streams(readings)
+    best = max(rates, key=lambda name: rates[name])
     note = f"the best stream measured ({best}); no datasheet value is known"
     memory: dict[str, Any] = {
         "hbm": {
             "technology": "system memory" if readings.kind == "cpu" else "device memory",
             "capacity": _fact(readings.memory_bytes, "B", "config"),
-            "bandwidth": _fact(found[best], "B/s", "measured", note),
+            "bandwidth": _fact(rates[best], "B/s", "measured", note),
         }
     }
-    sizes = {name: (total, each) for name, total, each in readings.levels}
+    sizes = {name: (total, size) for name, total, size in readings.levels}
     outer, inner = _outer(readings), _inner(readings)
     if outer is not None:
         memory["l2"] = {"label": outer, "capacity": _bytes(sizes[outer][0]), "shared_by_all": True}
     if inner is not None and readings.kind == "cpu" and sizes[inner][1] < sizes[outer or ""][0]:
-        memory["shared"] = _shared(readings, found[best], inner)
+        memory["shared"] = _shared_memory(readings, rates[best], inner)
     return memory
 
 
-def _shared(readings: Readings, memory_bytes_per_s: float, inner: str) -> dict[str, Any]:
+def _shared_memory(readings: Readings, memory_bytes_per_s: float, inner: str) -> dict[str, Any]:
     """The spec's shared memory: the cache that the programs of one core tile for."""
-    sizes = {name: each for name, _, each in readings.levels}
+    sizes = {name: size for name, _, size in readings.levels}
     shared: dict[str, Any] = {
         "label": f"{inner} of one core",
         "capacity_per_unit": _bytes(sizes[inner]),
@@ -360,7 +362,7 @@ def _shared(readings: Readings, memory_bytes_per_s: float, inner: str) -> dict[s
     if rate is not None:
         shared["bandwidth_per_unit"] = _fact(
             rate / readings.units / _clock_hz(readings), "B/clk", "measured",
-            _noted(readings, "read", inner, f"reads that hit in {inner}"),
+            _note(readings, "read", inner, f"reads that hit in {inner}"),
         )  # fmt: skip
     first = readings.levels[0][0]
     if first != inner:
@@ -370,7 +372,7 @@ def _shared(readings: Readings, memory_bytes_per_s: float, inner: str) -> dict[s
 
 def _bytes(value: float) -> dict[str, Any]:
     """A cache's size, in KiB or MiB where it is a whole number of them."""
-    whole = int(value)
-    unit, scale = ("MiB", 2**20) if whole % 2**20 == 0 else ("KiB", 2**10)
-    text = f"{whole // scale} {unit}" if whole % scale == 0 else f"{whole} B"
+    size = int(value)
+    unit, scale = ("MiB", 2**20) if size % 2**20 == 0 else ("KiB", 2**10)
+    text = f"{size // scale} {unit}" if size % scale == 0 else f"{size} B"
     return {"value": text, "source": ("system",), "status": "config"}

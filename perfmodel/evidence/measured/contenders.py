@@ -37,7 +37,7 @@ def _attention(case: Case) -> tuple[str, ...]:
     gluon: tuple[str, ...] = ()
     if case.dtype in ("fp16", "bf16"):
         widest = {"attention-gluon": 256, "attention-gluon-blackwell": 128}
-        gluon = tuple(name for name, most in widest.items() if case.size("head_dim") <= most)
+        gluon = tuple(name for name, limit in widest.items() if case.size("head_dim") <= limit)
     return ("attention-tiled", *standard, *flash1, *gluon)
 
 
@@ -50,8 +50,8 @@ def _gemm(case: Case) -> tuple[str, ...]:
 
 def _rows(case: Case) -> tuple[str, ...]:
     if case.op == "softmax":
-        one = ("softmax",) if case.size("cols") <= _ONE_PASS_COLUMNS else ()
-        return (*one, *(("softmax-online",) if case.size("cols") > 4096 else ()))
+        names = ("softmax",) if case.size("cols") <= _ONE_PASS_COLUMNS else ()
+        return (*names, *(("softmax-online",) if case.size("cols") > 4096 else ()))
     return (f"{case.op}-backward" if case.direction == "bwd" else case.op,)
 
 
@@ -127,11 +127,11 @@ class KernelContender:
             return kernel.name in _KERNELS[case.op](case)
         if case.dtype in types:
             return False
-        wanted = case.problem()
+        example = case.problem()
         return any(
-            type(problem) is type(wanted)
+            type(problem) is type(example)
             and all(
-                getattr(problem, name, None) == getattr(wanted, name, None)
+                getattr(problem, name, None) == getattr(example, name, None)
                 for name in ("op", "variant", "direction")
             )
             for problem, _ in kernel.cases
@@ -150,8 +150,8 @@ class KernelContender:
         if self._device != "cpu":
             allow_descriptors(self._device)
         problem = self.problem(case)
-        given = [self._inputs(case, problem, seed + i) for i in range(sets)]
-        bound = self._chosen(case, problem, given)
+        inputs = [self._inputs(case, problem, seed + i) for i in range(sets)]
+        bound = self._bound(case, problem, inputs)
 
         def error() -> float:
             bound.calls[0]()
@@ -160,30 +160,30 @@ class KernelContender:
                 for array in self.kernel.arrays(problem, bound.config)
                 if array.role == "output"
             }
-            return self._error(case, problem, given[0], outputs, seed)
+            return self._error(case, problem, inputs[0], outputs, seed)
 
         return Prepared(bound.calls, error, str(bound.config), resources=bound.resources)
 
-    def _chosen(self, case: Case, problem: Any, given: Sequence[Tensors]) -> Bound:
+    def _bound(self, case: Case, problem: Any, inputs: Sequence[Tensors]) -> Bound:
         """The calls of the config that the tuner chooses, or of the first that can be launched.
         Raises `KernelError` with the last reason where none can."""
         configs = self._menu(case, self.kernel, problem)
         if self._tuner is not None:
-            trials = [_Trial(self, problem, config, given) for config in configs]
-            chosen = self._tuner.fastest(
+            trials = [_Trial(self, problem, config, inputs) for config in configs]
+            trial = self._tuner.fastest(
                 case, self.implementation,
-                [Trial(each.config, each.prepare, each.resources) for each in trials],
+                [Trial(t.config, t.prepare, t.resources) for t in trials],
             )  # fmt: skip
-            return self.bind(problem, chosen.config, given)
+            return self.bind(problem, trial.config, inputs)
         reason = "it has no configs"
         for config in configs:
             try:
-                bound = self.bind(problem, config, given)
+                bound = self.bind(problem, config, inputs)
                 bound.calls[0]()
-            except Exception as failed:  # too much shared memory, a feature the device lacks, ...
-                if is_out_of_memory(failed):
+            except Exception as error:  # too much shared memory, a feature the device lacks, ...
+                if is_out_of_memory(error):
                     raise
-                reason = describe_failure(failed)[:200]
+                reason = describe_failure(error)[:200]
                 continue
             return bound
         raise KernelError(f"no config of {self.kernel.name} can be launched: {reason}")
@@ -195,19 +195,19 @@ class KernelContender:
         """
         kernel = self.kernel
         launches = kernel.launches(problem, config)
-        summed = [
+        sums = [
             array.name
             for array in kernel.arrays(problem, config)
             if array.role != "input" and array.fill == "zero"
         ]
         binaries: list[Any] = []
-        made = [kernel.allocate(problem, config, self._device) for _ in given]
+        buffers = [kernel.allocate(problem, config, self._device) for _ in given]
         calls = []
-        for inputs, outputs in zip(given, made, strict=True):
+        for inputs, outputs in zip(given, buffers, strict=True):
             tensors = {**inputs, **outputs}
             bound = [kernel.bind(launch, tensors) for launch in launches]
-            calls.append(_call(bound, [tensors[name] for name in summed], binaries))
-        return Bound(config, tuple(calls), made[0], binaries)
+            calls.append(_call(bound, [tensors[name] for name in sums], binaries))
+        return Bound(config, tuple(calls), buffers[0], binaries)
 
     def _inputs(self, case: Case, problem: Any, seed: int) -> Tensors:
         import torch
@@ -220,19 +220,19 @@ class KernelContender:
         ]
         tensors = {array.name: array.laid_out(_draw(array, generator)) for array in arrays}
         derived = [array for array in arrays if array.fill == "derived"]
-        known = bool(derived) and _derive(case, tensors)
-        if self.kernel.derive is not None and not known:
+        is_derived = bool(derived) and _derive(case, tensors)
+        if self.kernel.derive is not None and not is_derived:
             self.kernel.derive(problem, tensors)
         return tensors
 
     def _error(
-        self, case: Case, problem: Any, given: Tensors, outputs: Tensors, seed: int
+        self, case: Case, problem: Any, inputs: Tensors, outputs: Tensors, seed: int
     ) -> float:
         if self.kernel.name in _BUNDLED and case.dtype not in ("w8a16", "w4a16"):
-            return references.error(case, given, outputs, seed)
+            return references.error(case, inputs, outputs, seed)
         from perfmodel.evidence.kernel import Inputs
 
-        return max(self.kernel.errors(Inputs(problem, given), outputs).values())
+        return max(self.kernel.errors(Inputs(problem, inputs), outputs).values())
 
 
 @dataclass(frozen=True)
@@ -254,13 +254,13 @@ class Bound:
 
         Empty before the first call, and in the interpreter.
         """
-        found = [item for item in self.binaries if hasattr(item, "n_regs")]
-        if not found:
+        kernels = [item for item in self.binaries if hasattr(item, "n_regs")]
+        if not kernels:
             return {}
         return {
-            "registers": max(int(item.n_regs) for item in found),
-            "spill_bytes": max(_SPILL_BYTES * int(item.n_spills) for item in found),
-            "shared_bytes": max(int(item.metadata.shared) for item in found),
+            "registers": max(int(item.n_regs) for item in kernels),
+            "spill_bytes": max(_SPILL_BYTES * int(item.n_spills) for item in kernels),
+            "shared_bytes": max(int(item.metadata.shared) for item in kernels),
         }
 
 
@@ -268,10 +268,10 @@ class _Trial:
     """A config for the tuner: bound when it is timed, and freed afterwards."""
 
     def __init__(
-        self, contender: KernelContender, problem: Any, config: Any, given: Sequence[Tensors]
+        self, contender: KernelContender, problem: Any, config: Any, inputs: Sequence[Tensors]
     ) -> None:
         self.config = config
-        self._bind = partial(contender.bind, problem, config, given)
+        self._bind = partial(contender.bind, problem, config, inputs)
         self._found: dict[str, int] = {}
 
     def prepare(self) -> Sequence[Call]:
@@ -284,15 +284,15 @@ class _Trial:
         return self._found
 
 
-def _call(bound: Sequence[Call], summed: Sequence[Any], binaries: list[Any]) -> Call:
+def _call(bound: Sequence[Call], sums: Sequence[Any], binaries: list[Any]) -> Call:
     """A call of all launches; the binaries that Triton returns at first are kept."""
 
     def call() -> None:
-        for tensor in summed:
+        for tensor in sums:
             tensor.zero_()
-        found = [launch() for launch in bound]
+        results = [launch() for launch in bound]
         if not binaries:
-            binaries.extend(found)
+            binaries.extend(results)
 
     return call
 
@@ -306,12 +306,12 @@ def contenders(
 
     from perfmodel.evidence import registry
 
-    found = [
+    entries = [
         KernelContender(kernel, triton.__version__, launcher, tuner, menu)
         for kernel in registry.kernels().values()
         if kernel.takes(launcher.target) and (kernel.interpreted or launcher.device != "cpu")
     ]
-    return found, registry.failures()
+    return entries, registry.failures()
 
 
 def _draw(array: Array, generator: Any) -> Any:

@@ -71,46 +71,46 @@ class CProbes:
 
         Continuing from there visits all cells before any of them a second time.
         """
-        return self._timed("chase", gate, _pointer(cells), _whole(start), _whole(steps))
+        return self._run("chase", gate, _pointer(cells), _int64(start), _int64(steps))
 
     def read(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
         """One array, `reps` times."""
         (a,) = arrays
         out = ctypes.c_int32(0)
-        return self._timed(
-            "stream_read", gate, _pointer(a), _whole(a.size), _whole(reps), ctypes.byref(out)
+        return self._run(
+            "stream_read", gate, _pointer(a), _int64(a.size), _int64(reps), ctypes.byref(out)
         )[0]
 
     def copy(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
         """One array into another, `reps` times."""
         a, b = arrays
-        return self._timed(
-            "stream_copy", gate, _pointer(b), _pointer(a), _whole(a.size), _whole(reps)
+        return self._run(
+            "stream_copy", gate, _pointer(b), _pointer(a), _int64(a.size), _int64(reps)
         )[0]
 
     def triad(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
         """c = a + 0.75 b, `reps` times."""
         a, b, c = arrays
         pointers = (_pointer(c), _pointer(a), _pointer(b))
-        return self._timed("stream_triad", gate, *pointers, _whole(a.size), _whole(reps))[0]
+        return self._run("stream_triad", gate, *pointers, _int64(a.size), _int64(reps))[0]
 
     def multiply_add(self, gate: Gate, reps: int) -> tuple[Span, int]:
         """Independent multiply-adds; also the number of floating-point operations."""
         out = ctypes.c_float(0)
-        span, each = self._timed(
-            "multiply_add", gate, ctypes.c_float(_TINY), _whole(reps), ctypes.byref(out)
+        span, operations = self._run(
+            "multiply_add", gate, ctypes.c_float(_TINY), _int64(reps), ctypes.byref(out)
         )
-        return span, each * reps
+        return span, operations * reps
 
     def cycles(self, gate: Gate, reps: int) -> tuple[Span, int]:
         """A chain of dependent additions; also the number of clock cycles."""
-        return self._timed("cycles", gate, _whole(reps), ctypes.byref(ctypes.c_int64(0)))
+        return self._run("cycles", gate, _int64(reps), ctypes.byref(ctypes.c_int64(0)))
 
-    def _timed(self, name: str, gate: Gate, *arguments: Any) -> tuple[Span, int]:
+    def _run(self, name: str, gate: Gate, *arguments: Any) -> tuple[Span, int]:
         """The span of one call, and what the loop returned."""
         span = _Span()
-        found = getattr(self._library, name)(ctypes.byref(gate), ctypes.byref(span), *arguments)
-        return Span(span.start_s, span.end_s, span.processor_s), int(found)
+        value = getattr(self._library, name)(ctypes.byref(gate), ctypes.byref(span), *arguments)
+        return Span(span.start_s, span.end_s, span.processor_s), int(value)
 
 
 def load(flags: Sequence[str] | None = None) -> CProbes | None:
@@ -118,15 +118,15 @@ def load(flags: Sequence[str] | None = None) -> CProbes | None:
 
     `flags` are added to the compiler's, in place of those of `PERFMODEL_CFLAGS`.
     """
-    compiler = shlex.split(os.environ.get("CC", "")) or _found_compiler()
-    added = shlex.split(os.environ.get(FLAGS_VARIABLE, "")) if flags is None else flags
+    compiler = shlex.split(os.environ.get("CC", "")) or _compiler()
+    extra = shlex.split(os.environ.get(FLAGS_VARIABLE, "")) if flags is None else flags
     with TemporaryDirectory(prefix="perfmodel-") as folder:
         library = Path(folder) / "probes.so"
         for native in _NATIVE if compiler else ():
-            command = [*compiler, *BASE, *native, *added, "-o", str(library), str(source())]
+            command = [*compiler, *BASE, *native, *extra, "-o", str(library), str(source())]
             try:
-                done = subprocess.run(command, capture_output=True, timeout=60, check=False)
-                if done.returncode == 0:
+                process = subprocess.run(command, capture_output=True, timeout=60, check=False)
+                if process.returncode == 0:
                     return CProbes(ctypes.CDLL(str(library)))
             except (OSError, subprocess.SubprocessError):
                 return None
@@ -138,8 +138,8 @@ def source() -> Path:
     return Path(str(resources.files("perfmodel.evidence.measured").joinpath("probes.c")))
 
 
-def _found_compiler() -> list[str]:
-    return [found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))][:1]
+def _compiler() -> list[str]:
+    return [path for name in ("cc", "gcc", "clang") if (path := shutil.which(name))][:1]
 
 
 def aligned(count: int) -> np.ndarray:
@@ -168,14 +168,14 @@ def _pages(size_bytes: int) -> np.ndarray:
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # an operating system without large pages
             memory.madvise(mmap.MADV_HUGEPAGE)
-    raw = np.frombuffer(memory, np.uint64)
-    first = (-raw.ctypes.data % _LARGE_PAGE) // 8
-    return raw[first : first + count]
+    numbers = np.frombuffer(memory, np.uint64)
+    first = (-numbers.ctypes.data % _LARGE_PAGE) // 8
+    return numbers[first : first + count]
 
 
 def _pointer(array: np.ndarray) -> ctypes.c_void_p:
     return array.ctypes.data_as(ctypes.c_void_p)
 
 
-def _whole(value: int) -> ctypes.c_int64:
+def _int64(value: int) -> ctypes.c_int64:
     return ctypes.c_int64(value)

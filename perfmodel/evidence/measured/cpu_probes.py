@@ -78,41 +78,41 @@ FULL = Effort(tries=9, burst_s=2e-3, per_octave=4, product_s=1.5, load_s=5.0)
 def take(where: Environment, *, quick: bool, report: Report, say: Report) -> Readings:
     """Every reading of the processor, on the cores that this process may use; `say` is called if it
     is busy."""
-    found, effort = cpu(), QUICK if quick else FULL
-    others = hostload.others(found.cores)
-    if others.busy:
-        say(others.said)
+    chip, effort = cpu(), QUICK if quick else FULL
+    neighbours = hostload.others(chip.cores)
+    if neighbours.busy:
+        say(neighbours.said)
     report("compiling the probes")
     probes = cprobes.load()
-    bench = CpuBench(probes, found.places, effort, report)
+    bench = CpuBench(probes, chip.places, effort, report)
     report("clock and multiply-adds")
     rates, methods, disturbed = bench.core_rates()
-    curves = bench.bandwidths(largest(found))
-    curves |= bench.latency(largest(found))
+    curves = bench.bandwidths(largest(chip))
+    curves |= bench.latency(largest(chip))
     report("matrix products, exponentials, launches")
-    more, how = products.rates(found.places, effort.product_s)
+    extra, notes = products.rates(chip.places, effort.product_s)
     report("rate under load")
     load = products.sustained(where, effort.load_s)
     if load:
-        more["sustained.fp32"] = float(np.median([rate for _, rate, _, _ in load]))
+        extra["sustained.fp32"] = float(np.median([rate for _, rate, _, _ in load]))
     return Readings(
         kind="cpu",
         slug=where.device,
         name=where.name,
-        units=found.cores,
+        units=chip.cores,
         memory_bytes=where.memory_bytes,
         levels=tuple(
-            (f"L{level}", float(found.cache_bytes(level) or 0), float(found.caches[level][0]))
-            for level in sorted(found.caches)
+            (f"L{level}", float(chip.cache_bytes(level) or 0), float(chip.caches[level][0]))
+            for level in sorted(chip.caches)
         ),
-        flags=tuple(sorted(found.flags)),
+        flags=tuple(sorted(chip.flags)),
         curves=curves,
-        rates={**rates, **more},
-        methods={**methods, **how},
+        rates={**rates, **extra},
+        methods={**methods, **notes},
         load=load,
         versions=where.columns,
         timestamp_utc=now(),
-        busy=others.what,
+        busy=neighbours.what,
         disturbed=disturbed,
     )
 
@@ -150,25 +150,25 @@ class CpuBench:
         probes = self._probes
         if probes is None:
             return {}, {"vector.fp32": "not measured: no C compiler"}, ()
-        taken = {
-            "clock": self._best(probes.cycles, self._places[:1]),
-            "vector.fp32": self._best(probes.multiply_add, self._places),
+        bursts = {
+            "clock": self._best_burst(probes.cycles, self._places[:1]),
+            "vector.fp32": self._best_burst(probes.multiply_add, self._places),
         }
-        rates = {name: burst.rate for name, burst in taken.items()}
+        rates = {name: burst.rate for name, burst in bursts.items()}
         return rates, {
             "clock": "C loop: a chain of additions, one a cycle",
             "vector.fp32": f"{probes.method}: independent multiply-adds in registers, all cores",
-        }, tuple(name for name, burst in taken.items() if burst.disturbed)  # fmt: skip
+        }, tuple(name for name, burst in bursts.items() if burst.disturbed)  # fmt: skip
 
-    def _best(
+    def _best_burst(
         self, loop: Callable[[Gate, int], tuple[Span, float]], places: Sequence[int | None]
     ) -> Burst:
         """The best burst of a loop, repeated so that a burst takes long enough."""
 
         def take(reps: int) -> Burst:
             gate = Gate(len(places))
-            found = together(lambda _: loop(gate, reps), places)
-            return Burst(tuple(span for span, _ in found), found[0][1])
+            results = together(lambda _: loop(gate, reps), places)
+            return Burst(tuple(span for span, _ in results), results[0][1])
 
         reps = _repeats(take, self.effort.burst_s)
         return best(partial(take, reps), 2 * self.effort.tries)
@@ -177,14 +177,14 @@ class CpuBench:
 
     def bandwidths(self, most: int) -> dict[str, Curve]:
         """Read, copy and triad over the working set of all cores together."""
-        each = sizes(2**14 * self._cores, most, self.effort.per_octave)
+        grid = sizes(2**14 * self._cores, most, self.effort.per_octave)
         count = most // self._cores // _FLOAT // CHUNK * CHUNK
         self._report("reserving memory")
-        memory = together(lambda _: _written(count), self._places)
+        memory = together(lambda _: _ones(count), self._places)
         curves = {}
         for name in STREAMS:
             points: Points = {}
-            for size in each:
+            for size in grid:
                 self._report(f"bandwidth of {name}, {size / 2**20:.3g} MiB of {most / 2**20:.3g}")
                 points[size] = self._stream(name, size, memory)
             curves[name] = curve("B/s", f"{self._streams.method}, all cores", points)
@@ -193,9 +193,9 @@ class CpuBench:
     def _stream(self, name: str, working_set: int, memory: Sequence[np.ndarray]) -> Burst:
         """The best burst, each core on its part of the working set."""
         loop: Callable[[Gate, Sequence[np.ndarray], int], Span] = getattr(self._streams, name)
-        used = ARRAYS[name]
-        count = max(working_set // self._cores // used // _FLOAT // CHUNK, 1) * CHUNK
-        arrays = [[part[i * count : (i + 1) * count] for i in range(used)] for part in memory]
+        width = ARRAYS[name]
+        count = max(working_set // self._cores // width // _FLOAT // CHUNK, 1) * CHUNK
+        arrays = [[part[i * count : (i + 1) * count] for i in range(width)] for part in memory]
 
         def take(first: int, length: int, reps: int) -> Burst:
             gate = Gate(self._cores)
@@ -205,13 +205,13 @@ class CpuBench:
                 return loop(gate, slices, reps)
 
             spans = together(work, self._places)
-            return Burst(tuple(spans), float(length * reps * used * _FLOAT))
+            return Burst(tuple(spans), float(length * reps * width * _FLOAT))
 
         reps = _repeats(lambda reps: take(0, count, reps), self.effort.burst_s)
         if reps > 1:
             return best(partial(take, 0, count, reps), self.effort.tries)
-        whole = take(0, count, 1)
-        parts = max(round(max(span.seconds for span in whole.spans) / self.effort.burst_s), 1)
+        trial = take(0, count, 1)
+        parts = max(round(max(span.seconds for span in trial.spans) / self.effort.burst_s), 1)
         length = max(count // parts // CHUNK, 1) * CHUNK
         starts = _rounds(range(0, count - length + 1, length))
         return best(lambda: take(next(starts), length, 1), self.effort.tries)
@@ -221,29 +221,29 @@ class CpuBench:
     def latency(self, most: int) -> dict[str, Curve]:
         """Seconds per dependent load on one core; without C probes numpy's gathers, named as
         such."""
-        each = sizes(2**13, most, self.effort.per_octave)
+        grid = sizes(2**13, most, self.effort.per_octave)
         probes = self._probes
         if probes is None:
-            points = tuple((float(size), _gather(size)) for size in each if size >= 2**15)
+            points = tuple((float(size), _gather(size)) for size in grid if size >= 2**15)
             method = f"numpy gather of {_GATHERS} chains: time per load, not the latency of one"
             return {"gather": Curve("s", method, points)}
-        taken: Points = {}
-        for size in each:
+        bursts: Points = {}
+        for size in grid:
             self._report(f"latency, {size / 2**20:.3g} MiB of {most / 2**20:.3g}")
-            taken[size] = self._chase(probes, size)
-        found = curve("s", "", taken)
+            bursts[size] = self._chase(probes, size)
+        series = curve("s", "", bursts)
         method = "C loop: one random cycle through all lines, large pages where there are, one core"
-        points = tuple((size, 1 / rate) for size, rate in found.points)
-        return {"latency": Curve("s", method, points, found.disturbed)}
+        points = tuple((size, 1 / rate) for size, rate in series.points)
+        return {"latency": Curve("s", method, points, series.disturbed)}
 
     def _chase(self, probes: cprobes.CProbes, size: int) -> Burst:
         cells = cprobes.ring(size)
-        at = 0
+        cell = 0
 
         def take(steps: int) -> Burst:
-            nonlocal at
+            nonlocal cell
             place = self._places[:1]
-            ((span, at),) = together(lambda _: probes.chase(Gate(1), cells, at, steps), place)
+            ((span, cell),) = together(lambda _: probes.chase(Gate(1), cells, cell, steps), place)
             return Burst((span,), float(steps))
 
         take(min(len(cells), 2**18))  # warms the caches
@@ -265,9 +265,9 @@ def _repeats(take: Callable[[int], Burst], burst_s: float, least: int = 1) -> in
     """Repetitions for which a burst takes `burst_s`; the trial runs also warm up."""
     reps = least
     while True:
-        spent = min(span.seconds for span in take(reps).spans)
-        if spent >= burst_s / 4:
-            return max(round(reps * burst_s / spent), least)
+        seconds = min(span.seconds for span in take(reps).spans)
+        if seconds >= burst_s / 4:
+            return max(round(reps * burst_s / seconds), least)
         reps *= 8
 
 
@@ -277,7 +277,7 @@ def _rounds(places: Sequence[int]) -> Iterator[int]:
         yield from places
 
 
-def _written(count: int) -> np.ndarray:
+def _ones(count: int) -> np.ndarray:
     """Ones, written by the thread that uses them, so that they are in its own NUMA node's
     memory."""
     array = cprobes.aligned(count)
@@ -295,11 +295,11 @@ class NumpyStreams:
 
     def read(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
         """Sum one array."""
-        return _timed(partial(np.add.reduce, arrays[0]), reps)
+        return _span(partial(np.add.reduce, arrays[0]), reps)
 
     def copy(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
         """Copy one array into another."""
-        return _timed(partial(np.copyto, arrays[1], arrays[0]), reps)
+        return _span(partial(np.copyto, arrays[1], arrays[0]), reps)
 
     def triad(self, gate: Gate, arrays: Sequence[np.ndarray], reps: int) -> Span:
         """c = a + 0.75 b; numpy moves five arrays where a fused loop moves three."""
@@ -309,12 +309,12 @@ class NumpyStreams:
             np.multiply(b, np.float32(0.75), out=c)
             np.add(a, c, out=c)
 
-        span = _timed(once, reps)
+        span = _span(once, reps)
         end = span.start_s + span.seconds * 3 / 5
         return Span(span.start_s, end, span.processor_s * 3 / 5)
 
 
-def _timed(work: Callable[[], Any], reps: int) -> Span:
+def _span(work: Callable[[], Any], reps: int) -> Span:
     start, processor = time.perf_counter(), time.thread_time()
     for _ in range(reps):
         work()
@@ -325,12 +325,12 @@ def _gather(size: int) -> float:
     """Seconds per load for many chains at once: the throughput of random loads, not their
     latency."""
     count = size // 8
-    following = np.random.default_rng(0).permutation(count)
-    at = np.arange(_GATHERS, dtype=np.int64) % count
+    chain = np.random.default_rng(0).permutation(count)
+    places = np.arange(_GATHERS, dtype=np.int64) % count
     steps = 50
     for _ in range(3):
-        at = following[at]
+        places = chain[places]
     start = time.perf_counter()
     for _ in range(steps):
-        at = following[at]
-    return (time.perf_counter() - start) / steps / at.size
+        places = chain[places]
+    return (time.perf_counter() - start) / steps / places.size

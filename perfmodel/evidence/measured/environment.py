@@ -114,8 +114,8 @@ class Cpu:
     def slug(self) -> str:
         """The name in lower case with dashes, and the number of cores."""
         words = re.sub(r"\(r\)|\(tm\)|cpu|processor|@.*", " ", self.name.lower())
-        found = "-".join(re.findall(r"[a-z0-9]+", words)) or "cpu"
-        return f"{found}-{self.cores}-cores"
+        stem = "-".join(re.findall(r"[a-z0-9]+", words)) or "cpu"
+        return f"{stem}-{self.cores}-cores"
 
     def cache_bytes(self, level: int) -> int | None:
         """Bytes of all instances of a level that the cores can use, together."""
@@ -133,21 +133,21 @@ class Cpu:
 def cpu() -> Cpu:
     """This machine's processor: the cores that this process may use."""
     info = _cpuinfo()
-    usable = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+    processors = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
     siblings: dict[str, int] = {}
-    for i in usable:
+    for i in processors:
         siblings.setdefault(_text(_CPU / f"cpu{i}/topology/thread_siblings_list") or str(i), i)
-    threads = len(usable) if len(usable) > 1 else os.cpu_count() or 1
+    threads = len(processors) if len(processors) > 1 else os.cpu_count() or 1
     maximum = _text(_CPU / "cpu0/cpufreq/cpuinfo_max_freq")
-    now = info.get("cpu MHz")
+    clock = info.get("cpu MHz")
     return Cpu(
         name=info.get("model name") or info.get("Model") or platform.processor() or "CPU",
         cores=len(siblings),
         threads=threads,
-        caches=_caches(usable[0], len(siblings)),
+        caches=_caches(processors[0], len(siblings)),
         memory_bytes=_memory_bytes(),
         flags=frozenset((info.get("flags") or info.get("Features") or "").split()),
-        base_hz=float(now) * 1e6 if now else None,
+        base_hz=float(clock) * 1e6 if clock else None,
         max_hz=float(maximum) * 1e3 if maximum else None,
         places=tuple(siblings.values()),
         available_bytes=_available_bytes(),
@@ -156,29 +156,29 @@ def cpu() -> Cpu:
 
 def _cpuinfo() -> dict[str, str]:
     """The first processor of /proc/cpuinfo."""
-    found: dict[str, str] = {}
+    cells: dict[str, str] = {}
     for line in _text(Path("/proc/cpuinfo")).splitlines():
         name, colon, value = line.partition(":")
         if colon:
-            found.setdefault(name.strip(), value.strip())
-    return found
+            cells.setdefault(name.strip(), value.strip())
+    return cells
 
 
 def _caches(first: int, cores: int) -> dict[int, tuple[int, int]]:
-    found: dict[int, tuple[int, int]] = {}
+    caches: dict[int, tuple[int, int]] = {}
     for folder in sorted((_CPU / f"cpu{first}/cache").glob("index*")):
         level, size = _text(folder / "level"), _text(folder / "size")
         match = re.fullmatch(r"(\d+)([KMG]?)", size)
         if _text(folder / "type") == "Instruction" or not level.isdigit() or match is None:
             continue
-        shared = _listed(_text(folder / "shared_cpu_list"))
-        threads = _listed(_text(_CPU / f"cpu{first}/topology/thread_siblings_list")) or 1
+        shared = _processor_count(_text(folder / "shared_cpu_list"))
+        threads = _processor_count(_text(_CPU / f"cpu{first}/topology/thread_siblings_list")) or 1
         sharing = max(min(shared // threads, cores), 1)
-        found[int(level)] = (int(match[1]) * _SIZE.get(match[2], 1), sharing)
-    return found
+        caches[int(level)] = (int(match[1]) * _SIZE.get(match[2], 1), sharing)
+    return caches
 
 
-def _listed(text: str) -> int:
+def _processor_count(text: str) -> int:
     """How many processors "0-3,8" means."""
     count = 0
     for part in filter(None, text.split(",")):
@@ -199,9 +199,9 @@ def _available_bytes() -> int:
     group."""
     free = re.search(r"^MemAvailable:\s*(\d+) kB", _text(Path("/proc/meminfo")), re.M)
     limits = [int(free[1]) * 2**10 if free else _memory_bytes()]
-    used, most = (_text(_GROUP / name) for name in ("memory.current", "memory.max"))
-    if used.isdigit() and most.isdigit():
-        limits.append(max(int(most) - int(used), 0))
+    usage, limit = (_text(_GROUP / name) for name in ("memory.current", "memory.max"))
+    if usage.isdigit() and limit.isdigit():
+        limits.append(max(int(limit) - int(usage), 0))
     return min(limits)
 
 
@@ -239,9 +239,9 @@ class NvmlGauge:
 
     def read(self) -> State:
         """The state now; empty where neither way works."""
-        return self._by_library() if self._nvml is not None else self._by_command()
+        return self._nvml_state() if self._nvml is not None else self._smi_state()
 
-    def _by_library(self) -> State:
+    def _nvml_state(self) -> State:
         nvml, handle = self._nvml, self._handle
 
         def value(ask: Any, scale: float = 1.0) -> float | None:
@@ -255,7 +255,7 @@ class NvmlGauge:
         except nvml.NVMLError:
             mask = 0
         reasons = [
-            said for name, said in _THROTTLE.items() if mask & getattr(nvml, f"nvml{name}", 0)
+            reason for name, reason in _THROTTLE.items() if mask & getattr(nvml, f"nvml{name}", 0)
         ]
         return State(
             value(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
@@ -265,10 +265,10 @@ class NvmlGauge:
             "+".join(reasons),
         )
 
-    def _by_command(self) -> State:
-        asked = "clocks.sm,clocks.mem,power.draw,temperature.gpu"
+    def _smi_state(self) -> State:
+        query = "clocks.sm,clocks.mem,power.draw,temperature.gpu"
         text = _run(
-            "nvidia-smi", f"--id={self._index}", f"--query-gpu={asked}",
+            "nvidia-smi", f"--id={self._index}", f"--query-gpu={query}",
             "--format=csv,noheader,nounits",
         )  # fmt: skip
         cells = [cell.strip() for cell in text.split(",")]
@@ -287,12 +287,12 @@ def _number(text: str) -> float | None:
 
 def _run(*command: str, folder: Path | None = None) -> str:
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, capture_output=True, text=True, timeout=10, check=False, cwd=folder
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return process.stdout.strip() if process.returncode == 0 else ""
 
 
 def environment(device: str) -> Environment:
@@ -301,17 +301,17 @@ def environment(device: str) -> Environment:
 
 
 def _cpu_environment() -> Environment:
-    found = cpu()
-    last = found.last_level
+    chip = cpu()
+    last = chip.last_level
     return Environment(
-        found.slug,
-        found.name,
+        chip.slug,
+        chip.name,
         "cpu",
-        float(found.cache_bytes(last) or 0) if last else 0.0,
-        float(found.memory_bytes),
-        {**versions(), "threads": str(_torch_threads())},
+        float(chip.cache_bytes(last) or 0) if last else 0.0,
+        float(chip.memory_bytes),
+        {**versions(), "threads": str(needs_torch().get_num_threads())},
         CpuGauge(),
-        units=found.cores,
+        units=chip.cores,
     )
 
 
@@ -351,21 +351,17 @@ def needs_torch() -> Any:
         raise NoDevice("measuring needs torch: pip install 'perfmodel[gpu]'") from None
 
 
-def _torch_threads() -> int:
-    return int(needs_torch().get_num_threads())
-
-
 def device_slug(name: str) -> str:
     """The slug of the spec with this name or alias; without one, the name in lower case with
     dashes."""
-    spelled = "-".join(name.lower().replace("_", " ").split())
+    slug = "-".join(name.lower().replace("_", " ").split())
     try:
         from perfmodel.hardware import catalogue
 
-        found = catalogue.aliases().get(spelled)
+        path = catalogue.aliases().get(slug)
     except ImportError:  # a measuring machine without PyYAML: the alias is resolved elsewhere
-        return spelled
-    return found.stem if found is not None else spelled
+        return slug
+    return path.stem if path is not None else slug
 
 
 def versions() -> dict[str, str]:
@@ -388,5 +384,5 @@ def _version(package: str) -> str:
 
 def revision() -> str:
     """The commit of this checkout, with -dirty where files differ; empty outside one."""
-    here = Path(__file__).resolve().parents[3]
-    return _run("git", "describe", "--always", "--dirty", "--exclude=*", folder=here)
+    root = Path(__file__).resolve().parents[3]
+    return _run("git", "describe", "--always", "--dirty", "--exclude=*", folder=root)

@@ -126,12 +126,12 @@ def _settle() -> None:
     torch.cuda.empty_cache()
 
 
-def _parts(where: Environment, quick: bool) -> dict[str, Callable[[], Part]]:
+def _parts(env: Environment, quick: bool) -> dict[str, Callable[[], Part]]:
     """Every reading by name."""
     policy = Policy(samples=10, warmup_s=0.05, limit_s=0.3 if quick else 1.0)
     octave = 1 if quick else 2
-    cache = where.cache_bytes or 2**25
-    largest = min(max(16 * cache, 2**30), where.memory_bytes / 4)
+    cache = env.cache_bytes or 2**25
+    largest = min(max(16 * cache, 2**30), env.memory_bytes / 4)
 
     def stream(name: str) -> Part:
         points = tuple((float(s), _stream(name, s, policy)) for s in sizes(2**16, largest, octave))
@@ -142,7 +142,7 @@ def _parts(where: Environment, quick: bool) -> dict[str, Callable[[], Part]]:
         return {"latency": Curve("s", _CHASE, points)}
 
     def product(name: str, make: Callable[[], Call]) -> Part:
-        return {name: 2.0 * n**3 / _best(make(), policy)}
+        return {name: 2.0 * n**3 / _time(make(), policy)}
 
     n = 4096 if quick else 8192
     return {
@@ -152,22 +152,22 @@ def _parts(where: Environment, quick: bool) -> dict[str, Callable[[], Part]]:
             f"matrix.{dtype}": partial_of(product, f"matrix.{dtype}", make)
             for dtype, make in _products(n).items()
         },
-        "vector.fp32": lambda: {"vector.fp32": _vector(where.units, policy)},
-        "special": lambda: {"special": _special(where.units, policy)},
+        "vector.fp32": lambda: {"vector.fp32": _vector(env.units, policy)},
+        "special": lambda: {"special": _special_rate(env.units, policy)},
         "launch.graph": lambda: _launches(policy),
-        "sustained.bf16": lambda: _under_load(where, 2.0 if quick else 10.0),
+        "sustained.bf16": lambda: _sustained_part(env, 2.0 if quick else 10.0),
     }
 
 
-def _under_load(where: Environment, seconds: float) -> Part:
-    load = sustained(where, seconds)
+def _sustained_part(env: Environment, seconds: float) -> Part:
+    load = sustained(env, seconds)
     tail = sorted(rate for _, rate, _, _ in load[len(load) // 2 :])
-    found: Part = {"load": load, "sustained.bf16": tail[len(tail) // 2]}
+    part: Part = {"load": load, "sustained.bf16": tail[len(tail) // 2]}
     clocks = [clock for _, _, clock, _ in load if clock]
-    return found | ({"clock": max(clocks) * 1e6} if clocks else {})
+    return part | ({"clock": max(clocks) * 1e6} if clocks else {})
 
 
-def _best(call: Callable[[], Any], policy: Policy) -> float:
+def _time(call: Callable[[], Any], policy: Policy) -> float:
     return min(collect((call,), GraphReplay(), policy).seconds)
 
 
@@ -180,7 +180,7 @@ def _stream(name: str, working_set: float, policy: Policy) -> float:
         "copy": lambda: arrays[-1].copy_(arrays[0]),
         "triad": lambda: torch.add(arrays[0], arrays[1 % len(arrays)], alpha=0.75, out=arrays[-1]),
     }
-    return count * 4 * ARRAYS[name] / _best(calls[name], policy)
+    return count * 4 * ARRAYS[name] / _time(calls[name], policy)
 
 
 def ring(size_bytes: float, device: str) -> Any:
@@ -195,14 +195,14 @@ def ring(size_bytes: float, device: str) -> Any:
 def _chase(size: float, policy: Policy) -> float:
     """Seconds per load, from the difference of a long and a short chain, which cancels the
     launch."""
-    cells, at = ring(size, "cuda"), torch.zeros(1, dtype=torch.int64, device="cuda")
+    cells, start = ring(size, "cuda"), torch.zeros(1, dtype=torch.int64, device="cuda")
     short, long = 500, 4500
 
     def run(steps: int) -> Callable[[], Any]:
-        return lambda: chase[(1,)](cells, at, steps, num_warps=1)
+        return lambda: chase[(1,)](cells, start, steps, num_warps=1)
 
-    spent = _best(run(long), policy) - _best(run(short), policy)
-    return max(spent, 1e-12) / (long - short)
+    seconds = _time(run(long), policy) - _time(run(short), policy)
+    return max(seconds, 1e-12) / (long - short)
 
 
 def _products(n: int) -> dict[str, Callable[[], Call]]:
@@ -221,9 +221,9 @@ def _products(n: int) -> dict[str, Callable[[], Call]]:
 
     def eight_bit() -> Call:
         a, b = (torch.randn(n, n, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
-        one = torch.ones((), device="cuda")
+        scale = torch.ones((), device="cuda")
         return lambda: torch._scaled_mm(
-            a, b.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16
+            a, b.t(), scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16
         )
 
     def integer() -> Call:
@@ -243,15 +243,15 @@ def _products(n: int) -> dict[str, Callable[[], Call]]:
 def _vector(units: int, policy: Policy) -> float:
     blocks, steps = units * 16, 4096
     out = torch.empty(blocks * _THREADS, device="cuda")
-    spent = _best(lambda: multiply_add[(blocks,)](out, steps, _THREADS, num_warps=4), policy)
-    return 2.0 * _WIDTH * steps * blocks * _THREADS / spent
+    seconds = _time(lambda: multiply_add[(blocks,)](out, steps, _THREADS, num_warps=4), policy)
+    return 2.0 * _WIDTH * steps * blocks * _THREADS / seconds
 
 
-def _special(units: int, policy: Policy) -> float:
+def _special_rate(units: int, policy: Policy) -> float:
     blocks, steps = units * 16, 2048
     out = torch.empty(blocks * _THREADS, device="cuda")
-    spent = _best(lambda: exponentials[(blocks,)](out, steps, _THREADS, num_warps=4), policy)
-    return 4.0 * steps * blocks * _THREADS / spent
+    seconds = _time(lambda: exponentials[(blocks,)](out, steps, _THREADS, num_warps=4), policy)
+    return 4.0 * steps * blocks * _THREADS / seconds
 
 
 def _launches(policy: Policy) -> Part:
@@ -268,14 +268,14 @@ def _launches(policy: Policy) -> Part:
     last.record()
     torch.cuda.synchronize()
     stream = first.elapsed_time(last) / 1e3 / count
-    return {"launch.graph": _best(empty, policy), "launch.stream": stream}
+    return {"launch.graph": _time(empty, policy), "launch.stream": stream}
 
 
 def sustained(where: Environment, seconds: float, n: int = 8192) -> Load:
     """A bf16 product over and over: (time, FLOP/s, MHz, W) ten times or more."""
     a, b = (torch.randn(n, n, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     out = torch.empty_like(a)
-    found = []
+    points = []
     begin = time.perf_counter()
     while time.perf_counter() - begin < seconds:
         first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -291,5 +291,5 @@ def sustained(where: Environment, seconds: float, n: int = 8192) -> Load:
         state = where.gauge.read()  # while queued work is still running
         torch.cuda.synchronize()
         rate = calls * 2.0 * n**3 / (first.elapsed_time(last) / 1e3)
-        found.append((time.perf_counter() - begin, rate, state.clock_mhz, state.power_w))
-    return tuple(found)
+        points.append((time.perf_counter() - begin, rate, state.clock_mhz, state.power_w))
+    return tuple(points)

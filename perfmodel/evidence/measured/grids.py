@@ -81,7 +81,7 @@ def _least_work_first(cases: Iterator[Case]) -> Iterator[Case]:
     yield from sorted(cases, key=lambda case: case.flops / 10 + case.compulsory_bytes)
 
 
-def _in_turn(*families: Iterator[Case]) -> Iterator[Case]:
+def _round_robin(*families: Iterator[Case]) -> Iterator[Case]:
     """The first case of every family, then the second of each, until all have run out."""
     for cases in zip_longest(*families):
         yield from (case for case in cases if case is not None)
@@ -254,7 +254,7 @@ def _proof_streams() -> Iterator[Case]:
 
 
 def _gpu_proof() -> Iterator[Case]:
-    yield from _in_turn(
+    yield from _round_robin(
         _proof_forward(), _proof_matmul(), _proof_decode(), _proof_backward(), _proof_rows(),
         _proof_streams(),
     )  # fmt: skip
@@ -262,7 +262,7 @@ def _gpu_proof() -> Iterator[Case]:
 
 def _gpu_full() -> Iterator[Case]:
     yield from _gpu_proof()
-    yield from _in_turn(
+    yield from _round_robin(
         _gpu_attention("fwd"), _gpu_matmul(), _gpu_decode(), _gpu_attention("bwd"), _gpu_rows()
     )
     yield from _gpu_quick()

@@ -147,8 +147,8 @@ class HostLoad:
 
     def _share(self, end: Reading) -> float:
         start = self._start
-        ran = sum(spent - start.ran.get(name, 0.0) for name, spent in end.ran.items())
-        waited = sum(spent - start.waited.get(name, 0.0) for name, spent in end.waited.items())
+        ran = sum(seconds - start.ran.get(name, 0.0) for name, seconds in end.ran.items())
+        waited = sum(seconds - start.waited.get(name, 0.0) for name, seconds in end.waited.items())
         ran, waited = max(ran, 0.0), max(waited, 0.0)
         return ran / (ran + waited) if ran + waited > 0 else 1.0
 
@@ -199,8 +199,8 @@ def others(
     start = read()
     sleep(_LOOK_S)
     end = read()
-    used = None
+    usage = None
     if start.busy_s is not None and end.busy_s is not None and end.at_s > start.at_s:
-        mine = end.process_s - start.process_s
-        used = max(end.busy_s - start.busy_s - mine, 0.0) / (end.at_s - start.at_s)
-    return Others(used, average(), cores)
+        process_s = end.process_s - start.process_s
+        usage = max(end.busy_s - start.busy_s - process_s, 0.0) / (end.at_s - start.at_s)
+    return Others(usage, average(), cores)

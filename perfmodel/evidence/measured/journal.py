@@ -44,19 +44,19 @@ class Journal:
         """
         if self.path.suffix != _SUFFIX:
             raise OutputError(f"{self.path}: rows are appended one by one; name a .csv file")
-        new = not self.path.exists()
+        is_new = not self.path.exists()
         try:
             remove_abandoned(self.path)
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         except OSError as error:
-            said = f"cannot write {self.path}: {reason(error)}"
-            raise OutputError(f"{said}; choose another path") from None
+            message = f"cannot write {self.path}: {reason(error)}"
+            raise OutputError(f"{message}; choose another path") from None
         try:
             self._lock()
             try:
                 self._begin(resume)
             except OutputError:
-                if new:  # a full disk leaves no empty table
+                if is_new:  # a full disk leaves no empty table
                     self.path.unlink(missing_ok=True)
                 raise
         except BaseException:
@@ -104,8 +104,8 @@ class Journal:
             _write_all(self._descriptor, line.encode())
             os.fsync(self._descriptor)
         except OSError as error:
-            said = f"cannot write {self.path}: {reason(error)}"
-            raise OutputError(f"{said}; free some space") from None
+            message = f"cannot write {self.path}: {reason(error)}"
+            raise OutputError(f"{message}; free some space") from None
         self._done[self.key(cells)] = cells
 
     def _lock(self) -> None:
@@ -140,34 +140,34 @@ class Journal:
     def _recover(self, data: bytes) -> None:
         """Read the finished rows; drop an incomplete last line and move damaged lines aside."""
         lines = data.split(b"\n")
-        torn = lines.pop()  # empty where the last line is whole
+        fragment = lines.pop()  # empty where the last line is whole
         names = _cells(lines[0]) if lines else None
         if names != list(self.columns):
             raise TableError(
                 f"{self.path}:1: not a table of this measurement (other columns); "
                 "choose another path, or remove the file"
             )
-        if torn:
+        if fragment:
             self.said.append(f"{self.path}:{len(lines) + 1}: dropped a line that was cut short")
-        kept, damaged = [lines[0]], []
+        survivors, rejects = [lines[0]], []
         for number, line in enumerate(lines[1:], start=2):
             cells = _cells(line)
             problem = self._problem(cells)
             if problem or cells is None:
-                damaged.append(line)
+                rejects.append(line)
                 self.said.append(f"{self.path}:{number}: {problem}; put aside, measured again")
                 continue
             row = dict(zip(self.columns, cells, strict=True))
             if self.key(row) in self._done:
                 self.said.append(f"{self.path}:{number}: a case that is there already; put aside")
-                damaged.append(line)
+                rejects.append(line)
                 continue
             self._done[self.key(row)] = row
-            kept.append(line)
-        if damaged:
-            self._put_aside(damaged)
-        if damaged or torn:
-            self._replace(b"\n".join(kept) + b"\n")
+            survivors.append(line)
+        if rejects:
+            self._put_aside(rejects)
+        if rejects or fragment:
+            self._replace(b"\n".join(survivors) + b"\n")
 
     def _problem(self, cells: list[str] | None) -> str:
         """Why a line is no row; empty where it is one."""

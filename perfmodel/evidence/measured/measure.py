@@ -119,8 +119,8 @@ class Job:
     """0 for the first time, then 1, 2, ..."""
 
     def __str__(self) -> str:
-        again = f" (run {self.repeat + 1})" if self.repeat else ""
-        return f"{self.contender.implementation} {describe(self.case)}{again}"
+        suffix = f" (run {self.repeat + 1})" if self.repeat else ""
+        return f"{self.contender.implementation} {describe(self.case)}{suffix}"
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,8 @@ def plan(cases: Sequence[Case], contenders: Sequence[Contender], again: float = 
     The repeated jobs are spread evenly over the first run.
     """
     first = [Job(case, each) for case in cases for each in contenders if each.takes(case)]
-    wanted = round(again * len(first))
-    places = (int((i + 0.5) * len(first) / wanted) for i in range(wanted))
+    count = round(again * len(first))
+    places = (int((i + 0.5) * len(first) / count) for i in range(count))
     return [*first, *(replace(first[place], repeat=1) for place in places)]
 
 
@@ -167,15 +167,15 @@ def measure(
     begin = clock()
     kept = measured = failed = 0
     reasons: dict[str, int] = {}
-    for done, job in enumerate(jobs):
+    for index, job in enumerate(jobs):
         identity = _identity(job, bench)
         if journal.has(identity):
             kept += 1
             continue
         if limit_s is not None and clock() - begin >= limit_s:
-            return Tally(measured, failed, kept, len(jobs) - done, reasons)
+            return Tally(measured, failed, kept, len(jobs) - index, reasons)
         if report is not None:
-            report(done, len(jobs), str(job))
+            report(index, len(jobs), str(job))
         bench.pulse.beat(identity)
         row = identity | attempt(job.case, job.contender, bench)
         journal.append(row)
@@ -221,14 +221,14 @@ def attempt(case: Case, contender: Contender, bench: Bench) -> dict[str, str]:
         load = bench.load()
         samples, state = _collect(prepared, bench)
         host = load.seen(samples) if samples.timer == "wall" else hostload.UNSEEN
-    except PerfmodelError as failed:
-        return cells | _failure(str(failed), bench)
-    except Exception as failed:  # any error of a library is that case's result
-        return cells | _failure(describe_failure(failed), bench)
+    except PerfmodelError as failure:
+        return cells | _failure(str(failure), bench)
+    except Exception as failure:  # any error of a library is that case's result
+        return cells | _failure(describe_failure(failure), bench)
     after = bench.environment.gauge.read()
     marks = host.flagged(flag(case, samples, bench, sets))
-    found = {"harness": HARNESS[samples.timer], "flag": marks}
-    return cells | times(samples) | found | host.cells() | _state(after) | state | _stamp(bench)
+    labels = {"harness": HARNESS[samples.timer], "flag": marks}
+    return cells | times(samples) | labels | host.cells() | _state(after) | state | _stamp(bench)
 
 
 def input_sets(case: Case, bench: Bench) -> int:
@@ -237,9 +237,9 @@ def input_sets(case: Case, bench: Bench) -> int:
     if not (bench.cold and bench.rotates):
         return 1
     cache = 3 * bench.environment.cache_bytes
-    wanted = int(cache // case.compulsory_bytes) + 2 if cache else 1
-    fitting = int(_MEMORY_SHARE * bench.environment.memory_bytes // (2 * case.compulsory_bytes))
-    return max(min(wanted, bench.most_sets, fitting), 1)
+    demand = int(cache // case.compulsory_bytes) + 2 if cache else 1
+    room = int(_MEMORY_SHARE * bench.environment.memory_bytes // (2 * case.compulsory_bytes))
+    return max(min(demand, bench.most_sets, room), 1)
 
 
 class _Unfit(PerfmodelError):
@@ -247,10 +247,10 @@ class _Unfit(PerfmodelError):
 
 
 def _check_memory(case: Case, bench: Bench) -> None:
-    has = bench.environment.memory_bytes * _MEMORY_SHARE
-    if has and case.compulsory_bytes > has:
-        needs = case.compulsory_bytes / 1e9
-        raise _Unfit(f"out of memory: needs {needs:.1f} GB, {has / 1e9:.1f} GB may be used")
+    room = bench.environment.memory_bytes * _MEMORY_SHARE
+    if room and case.compulsory_bytes > room:
+        demand = case.compulsory_bytes / 1e9
+        raise _Unfit(f"out of memory: needs {demand:.1f} GB, {room / 1e9:.1f} GB may be used")
 
 
 def _check_error(case: Case, error: float) -> None:
@@ -263,23 +263,23 @@ def _check_error(case: Case, error: float) -> None:
 
 def _collect(prepared: Prepared, bench: Bench) -> tuple[Samples, dict[str, str]]:
     """Times by the first stopwatch that can time the case, and the device's state meanwhile."""
-    usable = [
+    watches = [
         watch for name, watch in bench.stopwatches.items() if name != "graph" or prepared.capturable
     ]
-    if not usable:
+    if not watches:
         raise _Unfit("cannot be captured in a graph; time it with --timer events")
-    *others, last = usable
-    for stopwatch in others:
+    *rest, last = watches
+    for stopwatch in rest:
         try:
-            return _timed(prepared, stopwatch(), bench)
-        except Exception as failed:  # this timer does not work for the library
-            if "out of memory" in str(failed).lower():
+            return _sample(prepared, stopwatch(), bench)
+        except Exception as error:  # this timer does not work for the library
+            if "out of memory" in str(error).lower():
                 raise
             bench.settle()
-    return _timed(prepared, last(), bench)
+    return _sample(prepared, last(), bench)
 
 
-def _timed(
+def _sample(
     prepared: Prepared, stopwatch: Stopwatch, bench: Bench
 ) -> tuple[Samples, dict[str, str]]:
     if not bench.watched:
@@ -296,9 +296,9 @@ def _timed(
 def _settle(bench: Bench, case: Case) -> None:
     try:
         bench.settle()
-    except Exception as failed:
+    except Exception as error:
         raise DeviceLost(
-            f"the device no longer answers after {describe(case)} ({describe_failure(failed)}); "
+            f"the device no longer answers after {describe(case)} ({describe_failure(error)}); "
             "rows so far are kept: run again with --resume"
         ) from None
 
@@ -354,11 +354,11 @@ def _failure(reason: str, bench: Bench) -> dict[str, str]:
 
 def describe_failure(failed: BaseException) -> str:
     """An error as one line: its class and message, or "out of memory" first."""
-    said = " ".join(str(failed).split())
+    text = " ".join(str(failed).split())
     kind = type(failed).__name__
-    if "out of memory" in said.lower() or kind in ("OutOfMemoryError", "MemoryError"):
-        return f"out of memory: {said}"
-    return f"{kind}: {said}" if said else kind
+    if "out of memory" in text.lower() or kind in ("OutOfMemoryError", "MemoryError"):
+        return f"out of memory: {text}"
+    return f"{kind}: {text}" if text else kind
 
 
 def _state(state: State) -> dict[str, str]:

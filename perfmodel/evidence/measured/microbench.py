@@ -98,17 +98,17 @@ def read(path: str | Path) -> Readings:
     """Readings from a file; raises `TableError`, naming the place, where it holds none."""
     from pydantic import TypeAdapter, ValidationError
 
-    wanted = "readings of a calibration, a .json that calibrate saved"
-    found = documents.parsed(documents.text(path, wanted), str(path), wanted)
-    version = found.pop("schema_version", None) if isinstance(found, dict) else None
+    kind = "readings of a calibration, a .json that calibrate saved"
+    document = documents.parsed(documents.text(path, kind), str(path), kind)
+    version = document.pop("schema_version", None) if isinstance(document, dict) else None
     if version not in (None, SCHEMA_VERSION):
         raise TableError(f"{path}: readings of version {version}, not {SCHEMA_VERSION}")
     try:
-        return TypeAdapter(Readings).validate_python(found)
+        return TypeAdapter(Readings).validate_python(document)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "the document"
-        raise TableError(f"{path}: not {wanted} ({place}: {first['msg'].lower()})") from None
+        raise TableError(f"{path}: not {kind} ({place}: {first['msg'].lower()})") from None
 
 
 def take(
@@ -118,17 +118,17 @@ def take(
 
     `report` is called with what is measured next, `say` with warnings.
     """
-    where = environment(device)
-    if where.kind == "cuda":
+    env = environment(device)
+    if env.kind == "cuda":
         from perfmodel.evidence.measured.gpu_probes import take as take_gpu
 
-        return take_gpu(where, quick=quick, report=report or _unheard)
+        return take_gpu(env, quick=quick, report=report or _ignore)
     from perfmodel.evidence.measured.cpu_probes import take as take_cpu
 
-    return take_cpu(where, quick=quick, report=report or _unheard, say=say or _unheard)
+    return take_cpu(env, quick=quick, report=report or _ignore, say=say or _ignore)
 
 
-def _unheard(message: str) -> None:
+def _ignore(message: str) -> None:
     """Discard a message."""
 
 

@@ -68,8 +68,8 @@ def disturbed(readings: Readings, curve: str, level: str | None) -> bool:
 
 def streams(readings: Readings) -> dict[str, float]:
     """Bandwidth of main memory by stream."""
-    found = {name: plateau(readings, name, None) for name in ("read", "copy", "triad")}
-    return {name: rate for name, rate in found.items() if rate is not None}
+    rates = {name: plateau(readings, name, None) for name in ("read", "copy", "triad")}
+    return {name: rate for name, rate in rates.items() if rate is not None}
 
 
 @dataclass(frozen=True)
@@ -88,53 +88,53 @@ class Judged:
 
 def judged(readings: Readings, memory_bytes_per_s: float) -> Judged:
     """The plausible ones of `readings`; caches have to be faster than `memory_bytes_per_s`."""
-    bandwidth, slow = _rising(readings, memory_bytes_per_s)
-    latency, late = _falling(readings)
-    rates, impossible = _possible(readings)
-    return Judged(bandwidth, latency, rates, (*slow, *late, *impossible))
+    bandwidth, bandwidth_notes = _bandwidths(readings, memory_bytes_per_s)
+    latency, latency_notes = _latencies(readings)
+    rates, rate_notes = _rates(readings)
+    return Judged(bandwidth, latency, rates, (*bandwidth_notes, *latency_notes, *rate_notes))
 
 
-def _rising(readings: Readings, memory: float) -> tuple[dict[str, float], list[str]]:
+def _bandwidths(readings: Readings, memory: float) -> tuple[dict[str, float], list[str]]:
     """Bandwidth of the caches, from main memory inwards; a level that is no faster is left out."""
-    kept: dict[str, float] = {}
-    said = []
-    outside, slower = MEMORY, memory
+    rates: dict[str, float] = {}
+    notes = []
+    outer, slower = MEMORY, memory
     for level, _, _ in reversed(readings.levels):
         rate = plateau(readings, "read", level)
         if rate is None:
             continue
         if rate > _FASTER * slower:
-            kept[level] = slower = rate
-            outside = level
+            rates[level] = slower = rate
+            outer = level
         else:
-            said.append(
+            notes.append(
                 f"bandwidth of {level} left out: {si(rate, 'B/s')} is not above "
-                f"{si(slower, 'B/s')} of {outside}"
+                f"{si(slower, 'B/s')} of {outer}"
             )
-    return kept, said
+    return rates, notes
 
 
-def _falling(readings: Readings) -> tuple[dict[str | None, float], list[str]]:
+def _latencies(readings: Readings) -> tuple[dict[str | None, float], list[str]]:
     """Latency by level, from main memory inwards; a level that is no quicker is left out."""
-    kept: dict[str | None, float] = {}
-    said = []
-    outside: str | None = None
+    latencies: dict[str | None, float] = {}
+    notes = []
+    outer: str | None = None
     for level in (None, *(name for name, _, _ in reversed(readings.levels))):
         seconds = plateau(readings, "latency", level)
         if seconds is None:
             continue
-        if not kept or seconds < kept[outside]:
-            kept[level] = seconds
-            outside = level
+        if not latencies or seconds < latencies[outer]:
+            latencies[level] = seconds
+            outer = level
         else:
-            said.append(
+            notes.append(
                 f"latency of {level} left out: {si(seconds, 's')} is not below "
-                f"{si(kept[outside], 's')} of {outside or MEMORY}"
+                f"{si(latencies[outer], 's')} of {outer or MEMORY}"
             )
-    return kept, said
+    return latencies, notes
 
 
-def _possible(readings: Readings) -> tuple[dict[str, float], list[str]]:
+def _rates(readings: Readings) -> tuple[dict[str, float], list[str]]:
     """The rates, without a vector rate that the measured product contradicts."""
     rates = dict(readings.rates)
     vector, product = rates.get("vector.fp32"), own_product(readings)
@@ -149,5 +149,5 @@ def _possible(readings: Readings) -> tuple[dict[str, float], list[str]]:
 
 def own_product(readings: Readings) -> float:
     """FLOP/s of the fp32 product where a processor's vector unit does it; 0 elsewhere."""
-    apart = any(name in readings.name.lower() for name in _MATRIX_UNITS)
-    return 0.0 if readings.kind != "cpu" or apart else readings.rates.get("matrix.fp32", 0.0)
+    has_unit = any(name in readings.name.lower() for name in _MATRIX_UNITS)
+    return 0.0 if readings.kind != "cpu" or has_unit else readings.rates.get("matrix.fp32", 0.0)

@@ -55,11 +55,11 @@ class Pulse:
         if self._folder is None:
             return None
         path = self._folder / _LOST
-        found = _read(path)
+        record = _read(path)
         path.unlink(missing_ok=True)
-        if found is None or not isinstance(found.get("running"), dict):
+        if record is None or not isinstance(record.get("running"), dict):
             return None
-        return Lost(found["running"], str(found.get("reason", "")))
+        return Lost(record["running"], str(record.get("reason", "")))
 
 
 def folder_of(results: Path) -> Path:
@@ -88,10 +88,10 @@ def running(folder: Path) -> Mapping[str, str] | None:
 
 def mark_lost(folder: Path, reason: str) -> bool:
     """Mark the current beat as lost; False if nothing was running."""
-    now = running(folder)
-    if now is None:
+    beat = running(folder)
+    if beat is None:
         return False
-    _write(folder / _LOST, {"running": now, "reason": reason})
+    _write(folder / _LOST, {"running": beat, "reason": reason})
     (folder / _NOW).unlink(missing_ok=True)
     return True
 
@@ -108,6 +108,6 @@ def _write(path: Path, value: object) -> None:
 
 def _read(path: Path) -> dict[str, Any] | None:
     with suppress(OSError, ValueError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else None
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return record if isinstance(record, dict) else None
     return None

@@ -34,54 +34,54 @@ def take(
     first word.
     """
     pulse = pulse or Pulse()
-    found = read(partial) if partial is not None and partial.exists() else empty
-    lost = pulse.claim()
-    if lost is not None:
-        found = _without(found, lost.running.get("reading", ""), lost.reason)
-        _keep(found, partial)
+    readings = read(partial) if partial is not None and partial.exists() else empty
+    loss = pulse.claim()
+    if loss is not None:
+        readings = _note(readings, loss.running.get("reading", ""), loss.reason)
+        _save(readings, partial)
     for name, reading in parts.items():
-        if name in found.methods:
+        if name in readings.methods:
             continue
         report(name)
         pulse.beat({"reading": name})
-        found = _with(found, name, reading, methods)
-        _keep(found, partial)
+        readings = _with_part(readings, name, reading, methods)
+        _save(readings, partial)
         settle()
         pulse.rest()
-    return found
+    return readings
 
 
-def _keep(found: Readings, path: Path | None) -> None:
+def _save(readings: Readings, path: Path | None) -> None:
     if path is not None:
         with replacing(path) as partial:
-            partial.write_text(found.dump(), encoding="utf-8")
+            partial.write_text(readings.dump(), encoding="utf-8")
 
 
-def _without(found: Readings, name: str, reason: str) -> Readings:
-    return replace(found, methods={**found.methods, name: f"{MISSING}: {reason}"})
+def _note(readings: Readings, name: str, reason: str) -> Readings:
+    return replace(readings, methods={**readings.methods, name: f"{MISSING}: {reason}"})
 
 
-def _with(
-    found: Readings, name: str, reading: Callable[[], Part], methods: Mapping[str, str]
+def _with_part(
+    readings: Readings, name: str, reading: Callable[[], Part], methods: Mapping[str, str]
 ) -> Readings:
     """The readings with one more part, or with the reason why it failed."""
     try:
         part = reading()
-    except Exception as failed:  # a library or a device that lacks something: the rest goes on
-        return _without(found, name, " ".join(f"{type(failed).__name__}: {failed}".split())[:200])
+    except Exception as error:  # a library or a device that lacks something: the rest goes on
+        return _note(readings, name, " ".join(f"{type(error).__name__}: {error}".split())[:200])
     rates = {key: value for key, value in part.items() if isinstance(value, float)}
     curves = {key: value for key, value in part.items() if isinstance(value, Curve)}
     loads = [value for value in part.values() if isinstance(value, tuple)]
-    how = {key: methods.get(key) or methods.get(key.partition(".")[0], "") for key in rates}
+    notes = {key: methods.get(key) or methods.get(key.partition(".")[0], "") for key in rates}
     return replace(
-        found,
-        rates={**found.rates, **rates},
-        curves={**found.curves, **curves},
-        load=loads[0] if loads else found.load,
-        methods={**found.methods, name: "", **how},
+        readings,
+        rates={**readings.rates, **rates},
+        curves={**readings.curves, **curves},
+        load=loads[0] if loads else readings.load,
+        methods={**readings.methods, name: "", **notes},
     )
 
 
 def missing(found: Readings) -> dict[str, str]:
     """The failed readings with their reasons."""
-    return {name: how for name, how in found.methods.items() if how.startswith(MISSING)}
+    return {name: note for name, note in found.methods.items() if note.startswith(MISSING)}

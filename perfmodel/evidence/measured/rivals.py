@@ -83,8 +83,8 @@ class Rival:
 
         def error() -> float:
             outputs = calls[0]()
-            named = {name: value.detach() for name, value in outputs.items()}
-            return references.error(case, inputs[0], named, seed)
+            tensors = {name: value.detach() for name, value in outputs.items()}
+            return references.error(case, inputs[0], tensors, seed)
 
         return Prepared(calls, error, capturable=capturable)
 
@@ -162,8 +162,8 @@ def _standard(case: Case, inputs: Tensors) -> Callable[[], Tensors]:
     k, v = (inputs[name].reshape(b * g, keys, d) for name in "KV")
     hidden = None
     if case.causal and rows > 1:
-        at = torch.arange(rows, device=q.device)[:, None] + (keys - rows)
-        hidden = (torch.arange(keys, device=q.device)[None, :] > at).repeat(group, 1)
+        positions = torch.arange(rows, device=q.device)[:, None] + (keys - rows)
+        hidden = (torch.arange(keys, device=q.device)[None, :] > positions).repeat(group, 1)
 
     def call() -> Tensors:
         scores = torch.matmul(q, k.transpose(1, 2)) * d**-0.5
@@ -182,22 +182,22 @@ def _sdpa(case: Case, inputs: Tensors, context: Any = nullcontext) -> Callable[[
     # torch aligns a causal mask to the first key. That is the same mask for equal lengths; one
     # query sees all keys.
     causal = bool(case.causal) and case.size("seq_q") > 1
-    grouped = case.heads_q != case.heads_kv
+    is_grouped = case.heads_q != case.heads_kv
     attention = torch.nn.functional.scaled_dot_product_attention
     backward = case.direction == "bwd"
     q, k, v = (inputs[name].requires_grad_(backward) for name in "QKV")
 
     def forward() -> Any:
         with context():
-            return attention(q, k, v, is_causal=causal, enable_gqa=grouped)
+            return attention(q, k, v, is_causal=causal, enable_gqa=is_grouped)
 
     if not backward:
         return lambda: {"O": forward()}
     out = forward()
 
     def gradients() -> Tensors:
-        found = torch.autograd.grad(out, (q, k, v), inputs["dO"], retain_graph=True)
-        return dict(zip(("dQ", "dK", "dV"), found, strict=True))
+        grads = torch.autograd.grad(out, (q, k, v), inputs["dO"], retain_graph=True)
+        return dict(zip(("dQ", "dK", "dV"), grads, strict=True))
 
     return gradients
 
@@ -207,8 +207,8 @@ def _backend(name: str) -> Any:
         from torch.nn.attention import SDPBackend, sdpa_kernel
 
         def context() -> AbstractContextManager[Any]:
-            chosen: AbstractContextManager[Any] = sdpa_kernel(getattr(SDPBackend, name))
-            return chosen
+            kernel: AbstractContextManager[Any] = sdpa_kernel(getattr(SDPBackend, name))
+            return kernel
 
         return _sdpa(case, inputs, context)
 
@@ -219,11 +219,11 @@ def _direct(backend: str) -> Build:
     """Gradients by the backend's backward operator."""
 
     def build(case: Case, inputs: Tensors) -> Callable[[], Tensors]:
-        given = {
+        arguments = {
             "query": inputs["Q"], "key": inputs["K"], "value": inputs["V"],
             "grad_out": inputs["dO"], "is_causal": bool(case.causal) and case.size("seq_q") > 1,
         }  # fmt: skip
-        gradients = attention_gradients(backend, given)
+        gradients = attention_gradients(backend, arguments)
         return lambda: dict(zip(("dQ", "dK", "dV"), gradients(), strict=True))
 
     return build
@@ -233,19 +233,19 @@ def _direct(backend: str) -> Build:
 
 
 def _matmuls(device: str) -> list[tuple[str, Any, Any]]:
-    plain = ("fp64", "fp32", "fp16", "bf16")
-    found: list[tuple[str, Any, Any]] = [
-        ("matmul", lambda case: case.op == "gemm" and case.dtype in plain, _matmul)
+    dtypes = ("fp64", "fp32", "fp16", "bf16")
+    entries: list[tuple[str, Any, Any]] = [
+        ("matmul", lambda case: case.op == "gemm" and case.dtype in dtypes, _matmul)
     ]
     if device != "cpu":
-        found += [
-            ("scaled_mm", lambda case: _single(case, "fp8"), _scaled_mm),
-            ("int_mm", lambda case: _single(case, "w8a8_int8"), _int_mm),
+        entries += [
+            ("scaled_mm", lambda case: _is_single(case, "fp8"), _scaled_mm),
+            ("int_mm", lambda case: _is_single(case, "w8a8_int8"), _int_mm),
         ]
-    return found
+    return entries
 
 
-def _single(case: Case, dtype: str) -> bool:
+def _is_single(case: Case, dtype: str) -> bool:
     return case.op == "gemm" and case.dtype == dtype and (case.batch or 1) == 1
 
 
@@ -267,9 +267,9 @@ def _scaled_mm(case: Case, inputs: Tensors) -> Callable[[], Tensors]:
     import torch
 
     a, b = inputs["A"][0], _column_major(inputs["B"][0])
-    one = torch.ones((), device=a.device)
+    scale = torch.ones((), device=a.device)
     return lambda: {
-        "C": torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)[None]
+        "C": torch._scaled_mm(a, b, scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16)[None]
     }
 
 
@@ -310,8 +310,8 @@ def _norm(case: Case, inputs: Tensors) -> Callable[[], Tensors]:
     out = forward()
 
     def gradients() -> Tensors:
-        found = torch.autograd.grad(out, leaves, inputs["dY"], retain_graph=True)
-        return dict(zip(("dX", "dgamma", "dbeta"), found, strict=False))
+        grads = torch.autograd.grad(out, leaves, inputs["dY"], retain_graph=True)
+        return dict(zip(("dX", "dgamma", "dbeta"), grads, strict=False))
 
     return gradients
 

@@ -59,25 +59,25 @@ def bench(
     `pulse` records what runs, and `beside` gives further cells of a row. Raises `UnknownName` for a
     timer that the device does not have.
     """
-    where = environment(device)
-    if where.kind == "cpu":
+    env = environment(device)
+    if env.kind == "cpu":
         keep_freed_memory()
-    timers = _TIMERS[where.kind]
+    timers = _TIMERS[env.kind]
     if timer is not None and timer not in timers:
-        raise UnknownName(f"timer on {where.kind}", timer, timers)
-    cold = (l2 or ("cold" if where.kind == "cuda" else "warm")) == "cold"
-    chosen = timers[timers.index(timer) :] if timer else timers
-    watches = {name: _stopwatch(name, where, cold) for name in chosen}
+        raise UnknownName(f"timer on {env.kind}", timer, timers)
+    cold = (l2 or ("cold" if env.kind == "cuda" else "warm")) == "cold"
+    names = timers[timers.index(timer) :] if timer else timers
+    watches = {name: _stopwatch(name, env, cold) for name in names}
     first = next(iter(watches.values()))
     return Bench(
-        where,
+        env,
         policy,
         watches,
         cold,
-        rotates=chosen[0] == "graph",
-        floor_s=_floor(where, first),
-        settle=_settle(where),
-        watched=where.kind != "cpu",
+        rotates=names[0] == "graph",
+        floor_s=_floor(env, first),
+        settle=_settle(env),
+        watched=env.kind != "cpu",
         beside=beside or no_cells,
         pulse=pulse or Pulse(),
     )
@@ -93,13 +93,13 @@ def contenders(
 
     Triton kernels run on GPUs only; `tuner` and `menu` are those of `KernelContender`.
     """
-    found: list[Contender] = list(rivals(where.kind))
+    entries: list[Contender] = list(rivals(where.kind))
     if where.kind == "cpu":
-        return found, ()
+        return entries, ()
     from perfmodel.evidence.measured.contenders import contenders as registered
 
-    bundled, skipped = registered(launcher(where), tuner, menu)
-    return [*bundled, *found], skipped
+    kernels, notes = registered(launcher(where), tuner, menu)
+    return [*kernels, *entries], notes
 
 
 def launcher(where: Environment) -> Launcher:
@@ -115,8 +115,8 @@ def tuner(bench: Bench, journal: Journal | None = None) -> Tuner:
     from perfmodel.evidence.measured.tuning import Tuner
 
     def time(calls: Sequence[Call]) -> Samples:
-        *others, last = bench.stopwatches.values()
-        for stopwatch in others:
+        *rest, last = bench.stopwatches.values()
+        for stopwatch in rest:
             with suppress(RuntimeError):  # a graph that cannot be captured
                 return collect(calls, stopwatch(), TUNING)
         return collect(calls, last(), TUNING)
@@ -137,34 +137,34 @@ def keep_freed_memory() -> bool:
         return False
 
 
-def _stopwatch(name: str, where: Environment, cold: bool) -> Callable[[], Stopwatch]:
+def _stopwatch(name: str, env: Environment, cold: bool) -> Callable[[], Stopwatch]:
     if name == "graph":
         return GraphReplay
-    flush = _flusher(where) if cold else None
+    flush = _flusher(env) if cold else None
     if name == "events":
         return partial(DeviceEvents, flush)
     return partial(WallClock, flush=flush)
 
 
-def _flusher(where: Environment) -> Call:
+def _flusher(env: Environment) -> Call:
     """A call that writes more bytes than the caches hold, which flushes them."""
     torch = needs_torch()
-    size = int(max(_FLUSHED * where.cache_bytes, 2**26))
-    buffer = torch.empty(size, dtype=torch.int8, device=where.kind)
+    size = int(max(_FLUSHED * env.cache_bytes, 2**26))
+    buffer = torch.empty(size, dtype=torch.int8, device=env.kind)
     return partial(buffer.fill_, 1)
 
 
-def _floor(where: Environment, stopwatch: Callable[[], Stopwatch]) -> float:
+def _floor(env: Environment, stopwatch: Callable[[], Stopwatch]) -> float:
     """Seconds of the smallest operation; times below a few of these are not resolved."""
     torch = needs_torch()
-    one = torch.zeros(1, device=where.kind)
+    scalar = torch.zeros(1, device=env.kind)
     policy = Policy(samples=20, warmup_s=0.02, limit_s=0.1)
-    return collect((partial(one.add_, 1),), stopwatch(), policy).median
+    return collect((partial(scalar.add_, 1),), stopwatch(), policy).median
 
 
-def _settle(where: Environment) -> Callable[[], None]:
+def _settle(env: Environment) -> Callable[[], None]:
     """A function that frees a case's memory and raises if the device no longer answers."""
-    if where.kind == "cpu":
+    if env.kind == "cpu":
         return lambda: None
     torch = needs_torch()
 

@@ -61,11 +61,11 @@ class Samples:
 
     def quantile(self, share: float) -> float:
         """The `share` quantile, linear between neighbours."""
-        ordered = sorted(self.seconds)
-        place = share * (len(ordered) - 1)
+        times = sorted(self.seconds)
+        place = share * (len(times) - 1)
         low = int(place)
-        high = min(low + 1, len(ordered) - 1)
-        return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+        high = min(low + 1, len(times) - 1)
+        return times[low] + (times[high] - times[low]) * (place - low)
 
     @property
     def median(self) -> float:
@@ -94,14 +94,14 @@ def collect(calls: Sequence[Call], stopwatch: Stopwatch, policy: Policy) -> Samp
     """Warm up, choose how many calls a sample needs, sample."""
     rough = stopwatch.warm(calls, policy)
     per_sample = calls_per_sample(rough, len(calls), policy)
-    taken = stopwatch.samples(calls, per_sample, policy)
-    return Samples(tuple(taken), per_sample, stopwatch.timer)
+    seconds = stopwatch.samples(calls, per_sample, policy)
+    return Samples(tuple(seconds), per_sample, stopwatch.timer)
 
 
 def calls_per_sample(rough_s: float, sets: int, policy: Policy) -> int:
     """Calls that fill `sample_s`, a whole number of rounds over the sets of inputs."""
-    wanted = min(max(policy.sample_s / max(rough_s, 1e-9), 1.0), float(policy.most_calls))
-    return max(round(wanted / sets), 1) * sets
+    calls = min(max(policy.sample_s / max(rough_s, 1e-9), 1.0), float(policy.most_calls))
+    return max(round(calls / sets), 1) * sets
 
 
 class WallClock:
@@ -121,20 +121,20 @@ class WallClock:
         """Call until `warmup_s` is over; seconds per call, the first one left out."""
         calls[0]()
         start = self._clock()
-        done = 0
-        while done < policy.least_warmup_calls or self._clock() - start < policy.warmup_s:
-            calls[done % len(calls)]()
-            done += 1
-        return (self._clock() - start) / done
+        count = 0
+        while count < policy.least_warmup_calls or self._clock() - start < policy.warmup_s:
+            calls[count % len(calls)]()
+            count += 1
+        return (self._clock() - start) / count
 
     def samples(self, calls: Sequence[Call], per_sample: int, policy: Policy) -> list[float]:
         """At least `least_samples`, at most `samples`, stopping at `limit_s`."""
-        taken: list[float] = []
+        times: list[float] = []
         begin = self._clock()
         repeats = 1 if self._flush else per_sample
         place = 0
-        while len(taken) < policy.samples:
-            if len(taken) >= policy.least_samples and self._clock() - begin > policy.limit_s:
+        while len(times) < policy.samples:
+            if len(times) >= policy.least_samples and self._clock() - begin > policy.limit_s:
                 break
             if self._flush:
                 self._flush()
@@ -142,8 +142,8 @@ class WallClock:
             for _ in range(repeats):
                 calls[place % len(calls)]()
                 place += 1
-            taken.append((self._clock() - start) / repeats)
-        return taken
+            times.append((self._clock() - start) / repeats)
+        return times
 
 
 class DeviceEvents:
@@ -163,7 +163,7 @@ class DeviceEvents:
         cuda = self._torch.cuda
         calls[0]()
         cuda.synchronize()
-        spent, round_, rough = 0.0, max(policy.least_warmup_calls, 1), 0.0
+        total, round_, rough = 0.0, max(policy.least_warmup_calls, 1), 0.0
         while True:
             first, last = self._event(), self._event()
             first.record()
@@ -172,22 +172,22 @@ class DeviceEvents:
             last.record()
             cuda.synchronize()
             seconds = float(first.elapsed_time(last)) / 1e3
-            spent, rough = spent + seconds, seconds / round_
-            if spent >= policy.warmup_s or round_ >= 1 << 16:
+            total, rough = total + seconds, seconds / round_
+            if total >= policy.warmup_s or round_ >= 1 << 16:
                 return rough
             round_ *= 2
 
     def samples(self, calls: Sequence[Call], per_sample: int, policy: Policy) -> list[float]:
         """One call a sample where the L2 is flushed, else `per_sample` calls between two events."""
         repeats = 1 if self._flush else per_sample
-        taken: list[float] = []
+        times: list[float] = []
         begin = time.perf_counter()
-        while len(taken) < policy.samples:
-            if len(taken) >= policy.least_samples and time.perf_counter() - begin > policy.limit_s:
+        while len(times) < policy.samples:
+            if len(times) >= policy.least_samples and time.perf_counter() - begin > policy.limit_s:
                 break
-            batch = min(10, policy.samples - len(taken))
-            taken += self._batch(calls, repeats, batch, len(taken))
-        return taken
+            batch = min(10, policy.samples - len(times))
+            times += self._batch(calls, repeats, batch, len(times))
+        return times
 
     def _batch(self, calls: Sequence[Call], repeats: int, batch: int, place: int) -> list[float]:
         pairs = [(self._event(), self._event()) for _ in range(batch)]
@@ -233,20 +233,20 @@ class GraphReplay(DeviceEvents):
                 calls[i % len(calls)]()
         graph.replay()
         cuda.synchronize()
-        taken: list[float] = []
+        times: list[float] = []
         begin = time.perf_counter()
-        while len(taken) < policy.samples:
-            if len(taken) >= policy.least_samples and time.perf_counter() - begin > policy.limit_s:
+        while len(times) < policy.samples:
+            if len(times) >= policy.least_samples and time.perf_counter() - begin > policy.limit_s:
                 break
             first, last = self._event(), self._event()
             first.record()
             graph.replay()
             last.record()
             cuda.synchronize()
-            taken.append(first.elapsed_time(last) / 1e3 / per_sample)
-        if self._rough_s > _LONG_S and max(taken) < _ESCAPED * self._rough_s:
+            times.append(first.elapsed_time(last) / 1e3 / per_sample)
+        if self._rough_s > _LONG_S and max(times) < _ESCAPED * self._rough_s:
             raise RuntimeError("the captured graph does less than the calls it was made of")
-        return taken
+        return times
 
 
 def _torch() -> Any:

@@ -93,10 +93,10 @@ class Tuner:
         row = identity | dict(self.beside(case, implementation, identity["config"]))
         try:
             samples = self.time(trial.prepare())
-        except Exception as failed:  # too much shared memory, a feature that the device lacks, ...
-            if is_out_of_memory(failed):
+        except Exception as error:  # too much shared memory, a feature that the device lacks, ...
+            if is_out_of_memory(error):
                 raise
-            row |= {"flag": FAILED, "measured_us": "", "reason": describe_failure(failed)}
+            row |= {"flag": FAILED, "measured_us": "", "reason": describe_failure(error)}
         else:
             row |= times(samples) | {"flag": "", "reason": ""}
             row |= {name: str(value) for name, value in trial.resources().items()}
@@ -108,10 +108,10 @@ class Tuner:
 
 def is_out_of_memory(failed: BaseException) -> bool:
     """Whether an error means out of memory (torch's class, or its message on a CPU)."""
-    said = str(failed).lower()
+    text = str(failed).lower()
     return (
         isinstance(failed, MemoryError)
         or type(failed).__name__ == "OutOfMemoryError"
-        or "out of memory" in said
-        or "can't allocate memory" in said
+        or "out of memory" in text
+        or "can't allocate memory" in text
     )

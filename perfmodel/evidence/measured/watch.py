@@ -50,8 +50,8 @@ class Watch:
     @property
     def throttle(self) -> str:
         """Every throttle reason that was read meanwhile."""
-        seen = (part for state in self._states for part in state.throttle.split("+") if part)
-        return "+".join(dict.fromkeys(seen))
+        reasons = (part for state in self._states for part in state.throttle.split("+") if part)
+        return "+".join(dict.fromkeys(reasons))
 
     def _run(self) -> None:
         while True:
@@ -61,5 +61,5 @@ class Watch:
 
 
 def _median(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return median(numbers) if numbers else None

@@ -77,13 +77,13 @@ class Convolution:
         sizes = rows, self.coarse_channels, self.coarse_pixels
         return self._product(*sizes, self.fine, self.coarse, self.weights)
 
-    def _product(self, m: int, channels: int, k: int, left: int, right: int, made: int) -> Work:
+    def _product(self, m: int, channels: int, k: int, left: int, right: int, output: int) -> Work:
         """The product of a direction, with the elements of its operands and of its result."""
         if self.groups > 1 and self.coarse_channels == self.groups:
             reads = [Streamed(left, self.dtype), Streamed(right, self.dtype)]
-            passed = stream("conv", reads, [Streamed(made, self.dtype)])
-            assert passed is not None
-            return passed, None
+            copy = stream("conv", reads, [Streamed(output, self.dtype)])
+            assert copy is not None
+            return copy, None
         share = max(1.0 - left / (m * k * self.groups), 0.0)
         product = Matmul(m, channels // self.groups, k, self.groups, self.dtype)
         return product, {"A": (Reuse(share, 0.0),)}
@@ -92,12 +92,12 @@ class Convolution:
 def forward(recorded: Recorded, dtype: str, entry: Mapping[str, Any]) -> list[Work]:
     """The convolution of an image with weights; raises `ValueError` for another form."""
     image, weight = _images(recorded.extents(0), recorded.extents(1))
-    groups = image[1] if entry.get("is_depthwise") else _whole(recorded, entry["groups"])
+    groups = image[1] if entry.get("is_depthwise") else _integer(recorded, entry["groups"])
     is_transposed = entry.get("is_transposed") or _is_true(recorded, entry.get("transposed"))
     space = len(weight) - 2
     stride, padding, dilation, output_padding = (
-        _each(recorded, entry.get(name), usual, space)
-        for name, usual in (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0))
+        _per_dimension(recorded, entry.get(name), default, space)
+        for name, default in (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0))
     )
     spans = [dilation[i] * (weight[2 + i] - 1) + 1 for i in range(space)]
     if is_transposed:
@@ -108,10 +108,10 @@ def forward(recorded: Recorded, dtype: str, entry: Mapping[str, Any]) -> list[Wo
     else:
         pixels = [(n + 2 * padding[i] - spans[i]) // stride[i] + 1 for i, n in enumerate(image[2:])]
     channels = weight[1] * groups if is_transposed else weight[0]
-    made = (image[0], channels, *pixels)
-    fine, coarse = (made, image) if is_transposed else (image, made)
-    found = _convolution(fine, coarse, weight, groups, dtype)
-    return [found.to_fine() if is_transposed else found.to_coarse()]
+    output = (image[0], channels, *pixels)
+    fine, coarse = (output, image) if is_transposed else (image, output)
+    conv = _convolution(fine, coarse, weight, groups, dtype)
+    return [conv.to_fine() if is_transposed else conv.to_coarse()]
 
 
 def backward(recorded: Recorded, dtype: str, entry: Mapping[str, Any]) -> list[Work]:
@@ -120,12 +120,12 @@ def backward(recorded: Recorded, dtype: str, entry: Mapping[str, Any]) -> list[W
     gradient = (image[0], *recorded.extents(0)[-(len(image) - 1) :])
     is_transposed = _is_true(recorded, entry["transposed"])
     fine, coarse = (gradient, image) if is_transposed else (image, gradient)
-    groups = _whole(recorded, entry["groups"])
-    found = _convolution(fine, coarse, weight, groups, dtype)
-    asked = recorded.argument(entry["asked"])
-    wanted = asked if isinstance(asked, list) and len(asked) == 3 else [True, True, True]
-    made = [found.to_coarse() if is_transposed else found.to_fine()] if wanted[0] else []
-    return [*made, *([found.to_weights()] if wanted[1] else [])]
+    groups = _integer(recorded, entry["groups"])
+    conv = _convolution(fine, coarse, weight, groups, dtype)
+    mask = recorded.argument(entry["asked"])
+    flags = mask if isinstance(mask, list) and len(mask) == 3 else [True, True, True]
+    works = [conv.to_coarse() if is_transposed else conv.to_fine()] if flags[0] else []
+    return [*works, *([conv.to_weights()] if flags[1] else [])]
 
 
 def _images(image: tuple[int, ...], weight: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
@@ -150,15 +150,15 @@ def _is_true(recorded: Recorded, place: int | None) -> bool:
     return recorded.argument(place) is True
 
 
-def _whole(recorded: Recorded, place: int) -> int:
+def _integer(recorded: Recorded, place: int) -> int:
     """A number; 1 where it is not recorded."""
     value = recorded.argument(place)
     return value if isinstance(value, int) else 1
 
 
-def _each(recorded: Recorded, place: int | None, usual: int, space: int) -> list[int]:
+def _per_dimension(recorded: Recorded, place: int | None, default: int, space: int) -> list[int]:
     """An argument with a value for each dimension, or one for all."""
     value = recorded.argument(place)
     values = value if isinstance(value, list) and value else [value]
-    whole = [item if isinstance(item, int) else usual for item in values]
-    return whole if len(whole) == space else whole[:1] * space
+    numbers = [item if isinstance(item, int) else default for item in values]
+    return numbers if len(numbers) == space else numbers[:1] * space

@@ -16,31 +16,29 @@ MAGIC = b"SQLite format 3\x00"
 class Database:
     """A profiler's SQLite file: its tables and their rows."""
 
-    def __init__(self, connection: sqlite3.Connection, where: str) -> None:
-        self.connection, self.where = connection, where
-        listed = connection.execute(
-            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
-        )
-        self.tables = tuple(str(name) for (name,) in listed)
+    def __init__(self, connection: sqlite3.Connection, place: str) -> None:
+        self.connection, self.where = connection, place
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        self.tables = tuple(str(name) for (name,) in names)
 
     def columns(self, table: str) -> tuple[str, ...]:
         """The columns of a table, which differ by version; none if there is no such table."""
         if table not in self.tables:
             return ()
-        listed = self.connection.execute(f"PRAGMA table_info({_quoted(table)})")
-        return tuple(str(row[1]) for row in listed)
+        rows = self.connection.execute(f"PRAGMA table_info({_quote(table)})")
+        return tuple(str(row[1]) for row in rows)
 
     def rows(
         self, table: str, columns: tuple[str, ...], order: str = ""
     ) -> Iterator[tuple[object, ...]]:
         """Rows with the given columns; a column that the table lacks is None."""
-        known = self.columns(table)
-        asked = ", ".join(_quoted(name) if name in known else "NULL" for name in columns)
-        by = f" ORDER BY {_quoted(order)}" if order else ""
-        yield from self.connection.execute(f"SELECT {asked} FROM {_quoted(table)}{by}")
+        existing = self.columns(table)
+        selection = ", ".join(_quote(name) if name in existing else "NULL" for name in columns)
+        ordering = f" ORDER BY {_quote(order)}" if order else ""
+        yield from self.connection.execute(f"SELECT {selection} FROM {_quote(table)}{ordering}")
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -48,14 +46,14 @@ def _quoted(name: str) -> str:
 def opened(path: str | Path) -> Iterator[Database]:
     """A database opened read-only; raises `TableError` for a file that is not one, or a damaged
     one."""
-    where = str(path)
+    place = str(path)
     try:
         url = f"file:{quote(str(Path(path).absolute()))}?mode=ro"
         with closing(sqlite3.connect(url, uri=True)) as connection:
-            yield Database(connection, where)
+            yield Database(connection, place)
     except (sqlite3.Error, UnicodeDecodeError, OverflowError, ValueError) as error:
-        said = " ".join(str(error).split())[:160]
-        raise TableError(f"{where}: not a sound SQLite file ({said}); export it again") from None
+        text = " ".join(str(error).split())[:160]
+        raise TableError(f"{place}: not a sound SQLite file ({text}); export it again") from None
 
 
 def whole(value: object, least: int = -(2**62)) -> int | None:

@@ -35,9 +35,9 @@ _REPORTS = {
 def read(path: str | Path) -> Timeline:
     """The launches of a file; raises `TableError` if it is missing, damaged or not a profile."""
     name = str(path)
-    for suffix, what in _REPORTS.items():
+    for suffix, hint in _REPORTS.items():
         if name.endswith(suffix):
-            raise TableError(f"{name}: a report of its profiler's own; {what}")
+            raise TableError(f"{name}: a report of its profiler's own; {hint}")
     head = _head(path)
     if head.startswith(database.MAGIC):
         return _database(path)
@@ -50,16 +50,16 @@ def read(path: str | Path) -> Timeline:
     return _table(name, *profileformats.find(documents.text(path, WANTED), name, WANTED))
 
 
-def _table(name: str, known: profileformats.Format, table: Table) -> Timeline:
+def _table(name: str, form: profileformats.Format, table: Table) -> Timeline:
     """The launches of a table of a profiler."""
-    if known.name == "cuda_gpu_trace":
+    if form.name == "cuda_gpu_trace":
         return nsystemsreports.trace(table)
-    if known.name == "cuda_gpu_kern_sum":
+    if form.name == "cuda_gpu_kern_sum":
         return nsystemsreports.sums(table)
-    profile = profileformats.profile(known, table)
+    profile = profileformats.profile(form, table)
     if profile.tool != "ncu":
         raise TableError(
-            f"{name}: {known.name} has no launches in order; give {WANTED}, or for its counters "
+            f"{name}: {form.name} has no launches in order; give {WANTED}, or for its counters "
             "perfmodel counters import"
         )
     return ncompute.read(profile, name)
@@ -70,16 +70,16 @@ def _head(path: str | Path) -> bytes:
         with documents.opened(path) as file:
             head = file.read(_HEAD)
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        said = reason(error) if isinstance(error, OSError | ValueError) else str(error).lower()
-        raise TableError(f"{path}: cannot be read: {said}; check the path") from None
+        cause = reason(error) if isinstance(error, OSError | ValueError) else str(error).lower()
+        raise TableError(f"{path}: cannot be read: {cause}; check the path") from None
     if not head.strip():
         raise TableError(f"{path}: the file is empty; give {WANTED}")
     return head
 
 
 def _database(path: str | Path) -> Timeline:
-    with database.opened(path) as found:
-        tables = found.tables
+    with database.opened(path) as base:
+        tables = base.tables
     if nsystems.KERNELS in tables or nsystems.GRAPHS in tables:
         return nsystems.read(path)
     if any(table.startswith(rocprofiler.DISPATCHES) for table in tables):

@@ -35,15 +35,15 @@ def events(path: str | Path, notes: list[str] | None = None) -> Iterator[Mapping
 
     `notes` is given a line where the trace ends early.
     """
-    where = str(path)
+    place = str(path)
     try:
         with io.TextIOWrapper(opened(path), encoding="utf-8-sig") as file:
-            yield from parsed(file, where, [] if notes is None else notes)
+            yield from parsed(file, place, [] if notes is None else notes)
     except UnicodeDecodeError:
-        raise TableError(f"{where}: binary data, not a trace; export it again") from None
+        raise TableError(f"{place}: binary data, not a trace; export it again") from None
     except (OSError, EOFError, zlib.error) as error:
-        said = reason(error) if isinstance(error, OSError) else str(error).lower()
-        raise TableError(f"{where}: cannot be read: {said}; check the path") from None
+        cause = reason(error) if isinstance(error, OSError) else str(error).lower()
+        raise TableError(f"{place}: cannot be read: {cause}; check the path") from None
 
 
 def parsed(file: IO[str], where: str, notes: list[str]) -> Iterator[Mapping[str, Any]]:
@@ -72,8 +72,8 @@ def real(value: Any) -> float | None:
 class _Stream:
     """A text read piece by piece."""
 
-    def __init__(self, file: IO[str], where: str) -> None:
-        self.file, self.where = file, where
+    def __init__(self, file: IO[str], place: str) -> None:
+        self.file, self.where = file, place
         self.text, self.at = "", 0
         self.ended = False
         self.decode = JSONDecoder().raw_decode
@@ -129,22 +129,22 @@ class _Stream:
             try:
                 value, self.at = self.decode(self.text, self.at)
             except json.JSONDecodeError as error:
-                if self._mended(error.pos) or self.more():
+                if self._mend(error.pos) or self.more():
                     continue
-                inside = len(self.text) - error.pos < _LONGEST_WORD
-                if inside or error.msg.startswith("Unterminated string"):
+                in_word = len(self.text) - error.pos < _LONGEST_WORD
+                if in_word or error.msg.startswith("Unterminated string"):
                     self.ended = True
                     return None
-                near = shown(self.text[self.at : self.at + 40])
+                excerpt = shown(self.text[self.at : self.at + 40])
                 raise TableError(
-                    f"{self.where}: not sound JSON ({error.msg} in {near}); export it again"
+                    f"{self.where}: not sound JSON ({error.msg} in {excerpt}); export it again"
                 ) from None
             except RecursionError:
                 raise TableError(f"{self.where}: nested too deeply for a trace") from None
             else:
                 return value
 
-    def _mended(self, place: int) -> bool:
+    def _mend(self, place: int) -> bool:
         """Whether one of C++'s words stood where JSON has a number, and is Python's now."""
         word = _WORD.match(self.text, place)
         if word is None or word.end() == len(self.text):

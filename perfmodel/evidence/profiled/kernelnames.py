@@ -52,17 +52,15 @@ class Entry:
 def entries() -> tuple[Entry, ...]:
     """Every line, in the order in which they are tried."""
     return tuple(
-        Entry(
-            re.compile(each["pattern"]), each["is"], each.get("implementation", ""), each["example"]
-        )
-        for each in _document()["kernels"]
+        Entry(re.compile(row["pattern"]), row["is"], row.get("implementation", ""), row["example"])
+        for row in _document()["kernels"]
     )
 
 
 @lru_cache(maxsize=1)
 def _document() -> Mapping[str, Any]:
-    found: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("kernelnames.yaml"))
-    return found
+    document: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("kernelnames.yaml"))
+    return document
 
 
 @lru_cache(maxsize=65536)
@@ -71,17 +69,17 @@ def named(kernel: str) -> Named:
     for entry in entries():
         match = entry.pattern.search(kernel[:_LONGEST])
         if match is not None:
-            said = {name: text for name, text in match.groupdict().items() if text}
-            tile = {name: int(text) for name, text in said.items() if name in _TILE}
-            dtype = _document()["types"].get(said.get("type", ""), "")
-            return Named(entry.kind, entry.implementation, dtype, tile, said.get("ops", ""))
+            parts = {name: text for name, text in match.groupdict().items() if text}
+            tile = {name: int(text) for name, text in parts.items() if name in _TILE}
+            dtype = _document()["types"].get(parts.get("type", ""), "")
+            return Named(entry.kind, entry.implementation, dtype, tile, parts.get("ops", ""))
     return Named(UNKNOWN)
 
 
 def short(kernel: str, most: int = 48) -> str:
     """A kernel's name without its types and arguments."""
-    plain = re.sub(r"\(anonymous namespace\)::", "", kernel)
-    words = plain.split("<")[0].split("(")[0].split("::")[-1].split()
-    is_signature = bool(words) and ("<" in plain or "(" in plain)
+    text = re.sub(r"\(anonymous namespace\)::", "", kernel)
+    words = text.split("<")[0].split("(")[0].split("::")[-1].split()
+    is_signature = bool(words) and ("<" in text or "(" in text)
     name = words[-1] if is_signature else kernel.strip()
     return name if len(name) <= most else f"{name[: most - 3]}..."

@@ -79,34 +79,34 @@ def grouped(timeline: Timeline, nodes: Sequence[Row] = (), dtype: str = "") -> M
     type where the profile does not state it.
     """
     calls = _calls(timeline)
-    firsts = [_longest(timeline, call) for call in calls]
-    spent = [float(timeline.duration[call].sum()) for call in calls]
+    firsts = [_longest_launch(timeline, call) for call in calls]
+    times = [float(timeline.duration[call].sum()) for call in calls]
     places, notes = _places(timeline, firsts, nodes, dtype)
     groups: dict[tuple[object, ...], Group] = {}
-    for what, nanoseconds, place in zip(firsts, spent, places, strict=True):
-        key = (what.kernel, what.recorded, what.grid if place < 0 else (), place)
+    for launch, nanoseconds, place in zip(firsts, times, places, strict=True):
+        key = (launch.kernel, launch.recorded, launch.grid if place < 0 else (), place)
         group = groups.get(key)
         if group is None:
-            groups[key] = group = _group(what, nodes[place] if place >= 0 else None, dtype)
+            groups[key] = group = _group(launch, nodes[place] if place >= 0 else None, dtype)
         group.nanoseconds.append(nanoseconds)
-    joined = sorted(_joined(groups.values()), key=lambda group: -group.total_ns)
-    return Matched(tuple(joined), tuple(notes))
+    ranking = sorted(_merge(groups.values()), key=lambda group: -group.total_ns)
+    return Matched(tuple(ranking), tuple(notes))
 
 
 def _calls(timeline: Timeline) -> list[np.ndarray]:
     """Launches of each operator call, ordered by first launch; a launch without a call is alone."""
     n = len(timeline.call)
-    own = np.where(
+    keys = np.where(
         timeline.call >= 0, timeline.call, timeline.call.max(initial=0) + 1 + np.arange(n)
     )
-    _, first, inverse = np.unique(own, return_index=True, return_inverse=True)
-    by = np.argsort(inverse, kind="stable")
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    places = np.argsort(inverse, kind="stable")
     bounds = np.cumsum(np.bincount(inverse))[:-1]
-    parts = np.split(by, bounds)
+    parts = np.split(places, bounds)
     return [parts[i] for i in np.argsort(first, kind="stable")]
 
 
-def _longest(timeline: Timeline, call: np.ndarray) -> What:
+def _longest_launch(timeline: Timeline, call: np.ndarray) -> What:
     """The longest launch of a call, which represents the call."""
     return timeline.whats[int(timeline.what[call[np.argmax(timeline.duration[call])]])]
 
@@ -120,66 +120,66 @@ def _places(
         return none, ["the launches have no order, so that none is matched with the graph"]
     if not nodes:
         return none, []
-    problems = [_problem(what, dtype) for what in firsts]
+    problems = [_problem(launch, dtype) for launch in firsts]
     # Calls with a shape take part in the alignment as well, to keep the order.
     kinds = [
-        named(what.kernel).kind if found is None else str(found.row["op"])
-        for what, found in zip(firsts, problems, strict=True)
+        named(launch.kernel).kind if problem is None else str(problem.row["op"])
+        for launch, problem in zip(firsts, problems, strict=True)
     ]
-    wanted = [str(node["op"]) for node in nodes]
-    share = order.agreement(kinds, wanted)
+    node_kinds = [str(node["op"]) for node in nodes]
+    share = order.agreement(kinds, node_kinds)
     if share < _LEAST_AGREEMENT:
         return none, [
             f"launches and nodes of the graph agree in {share:.0%} of their order: none is matched"
         ]
-    places = order.aligned(kinds, wanted)
+    places = order.aligned(kinds, node_kinds)
     return [
-        place if found is None else -1 for place, found in zip(places, problems, strict=True)
+        place if problem is None else -1 for place, problem in zip(places, problems, strict=True)
     ], []
 
 
-def _problem(what: What, dtype: str) -> operations.Found | None:
+def _problem(launch: What, dtype: str) -> operations.Found | None:
     """The problem of the operator that launched a kernel, or of the kernel by its own name.
 
     Copies between host and device pass no memory of the device twice: they have none.
     """
-    said, recorded = named(what.kernel), what.recorded
-    if recorded is None or (said.kind == "transfer" and _HOST_COPY.search(what.kernel)):
+    facts, recorded = named(launch.kernel), launch.recorded
+    if recorded is None or (facts.kind == "transfer" and _HOST_COPY.search(launch.kernel)):
         return None
-    if said.implementation == INDUCTOR and not operations.is_known(recorded.name):
-        recorded = replace(recorded, name=what.kernel)
-    return operations.problem(recorded, dtype or said.dtype)
+    if facts.implementation == INDUCTOR and not operations.is_known(recorded.name):
+        recorded = replace(recorded, name=launch.kernel)
+    return operations.problem(recorded, dtype or facts.dtype)
 
 
 _HOST_COPY = re.compile(r"HtoD|DtoH|HtoH|Host")
 
 
-def _group(what: What, node: Row | None, dtype: str) -> Group:
-    said, found = named(what.kernel), _problem(what, dtype)
-    operator = what.recorded.name if what.recorded is not None else ""
-    if found is not None:
-        kind = str(found.row["op"])
-        ran = said.implementation if said.kind == kind else ""  # of a copy it says nothing
+def _group(launch: What, node: Row | None, dtype: str) -> Group:
+    facts, match = named(launch.kernel), _problem(launch, dtype)
+    operator = launch.recorded.name if launch.recorded is not None else ""
+    if match is not None:
+        kind = str(match.row["op"])
+        name = facts.implementation if facts.kind == kind else ""  # of a copy it says nothing
         return Group(
-            what.kernel, kind, SHAPE, found.row, found.estimated, found.works, found.collective,
-            ran, operator,
+            launch.kernel, kind, SHAPE, match.row, match.estimated, match.works, match.collective,
+            name, operator,
         )  # fmt: skip
     if node is not None:
         return Group(
-            what.kernel, said.kind, ORDER, node, implementation=said.implementation,
+            launch.kernel, facts.kind, ORDER, node, implementation=facts.implementation,
             operator=operator,
         )  # fmt: skip
-    how = NONE if said.kind == UNKNOWN else NAME
-    return Group(what.kernel, said.kind, how, operator=operator)
+    way = NONE if facts.kind == UNKNOWN else NAME
+    return Group(launch.kernel, facts.kind, way, operator=operator)
 
 
-def _joined(groups: Iterable[Group]) -> list[Group]:
+def _merge(groups: Iterable[Group]) -> list[Group]:
     """Merges groups with equal problem, kernel and way of matching."""
-    found: dict[tuple[object, ...], Group] = {}
+    by_key: dict[tuple[object, ...], Group] = {}
     for group in groups:
         key = (group.kernel, group.how, group.operator, tuple(sorted(group.row.items())))
-        if key in found:
-            found[key].nanoseconds += group.nanoseconds
+        if key in by_key:
+            by_key[key].nanoseconds += group.nanoseconds
         else:
-            found[key] = group
-    return list(found.values())
+            by_key[key] = group
+    return list(by_key.values())

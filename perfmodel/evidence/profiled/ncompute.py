@@ -21,23 +21,23 @@ _OPERATOR = re.compile(r"[\w.]+::[\w.]+(?:, seq = \d+)?(?:, op_id = \d+)?, sizes
 
 def read(profile: Profile, where: str) -> Timeline:
     """Every launch with a time; raises `TableError` where there is none."""
-    columns, skipped, now = Columns(), 0, 0.0
+    columns, skips, clock = Columns(), 0, 0.0
     for launch in profile.launches:
         if launch.seconds is None:
-            skipped += 1
+            skips += 1
             continue
-        spent = launch.seconds * _NANO
-        columns.add(What(launch.kernel, _recorded(launch.ranges)), now, spent)
-        now += spent
+        duration = launch.seconds * _NANO
+        columns.add(What(launch.kernel, _operator(launch.ranges)), clock, duration)
+        clock += duration
     if not columns.start:
         raise TableError(f"{where}: no launch has a time; ask ncu for gpu__time_duration.sum")
-    notes = (*profile.said, *((f"{skipped} launches without times left out",) if skipped else ()))
+    notes = (*profile.said, *((f"{skips} launches without times left out",) if skips else ()))
     return columns.timeline(TOOL, notes=notes, clocked=False)
 
 
-def _recorded(ranges: Iterable[str]) -> Recorded | None:
+def _operator(ranges: Iterable[str]) -> Recorded | None:
     for text in ranges:
-        found = _OPERATOR.search(text)
-        if found is not None:
-            return operations.from_text(found[0])
+        match = _OPERATOR.search(text)
+        if match is not None:
+            return operations.from_text(match[0])
     return None

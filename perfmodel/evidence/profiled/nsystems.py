@@ -42,45 +42,45 @@ def read(path: str | Path) -> Timeline:
 
 def _read(database: Database) -> Timeline:
     names = _strings(database)
-    launched = _launches(database)
+    launches = _launches(database)
     ranges = _ranges(database, names)
-    columns, skipped = Columns(), 0
+    columns, skips = Columns(), 0
     for row in database.rows(KERNELS, _COLUMNS, "start") if KERNELS in database.tables else ():
         start, end = whole(row[0]), whole(row[1])
         if start is None or end is None or end < start:
-            skipped += 1
+            skips += 1
             continue
         kernel = names.get(row[3]) or names.get(row[4]) or f"kernel {row[3] or row[4]}"
-        call, recorded = _call(launched.get(row[2]), ranges)
-        what = What(str(kernel), recorded, _sizes(row[5:8]), _sizes(row[8:11]))
-        columns.add(what, float(start), float(end - start), call)
-    notes, left_out = _graphs(database, columns)
-    skipped += left_out
+        call, recorded = _call(launches.get(row[2]), ranges)
+        launch = What(str(kernel), recorded, _sizes(row[5:8]), _sizes(row[8:11]))
+        columns.add(launch, float(start), float(end - start), call)
+    notes, graph_skips = _graphs(database, columns)
+    skips += graph_skips
     if not columns.start:
         raise TableError(f"{database.where}: no kernel was launched while it was profiled")
-    if skipped:
-        notes.append(f"{skipped} launches without times left out")
+    if skips:
+        notes.append(f"{skips} launches without times left out")
     return columns.timeline(TOOL, device=_device(database), notes=tuple(notes))
 
 
 def _graphs(database: Database, columns: Columns) -> tuple[list[str], int]:
     """Add launches of whole graphs; a line about them, and how many have no times."""
     rows = database.rows(GRAPHS, ("start", "end", "graphId")) if GRAPHS in database.tables else ()
-    count, skipped, spent = 0, 0, 0.0
+    count, skips, total = 0, 0, 0.0
     for first, last, graph in rows:
         start, end = whole(first), whole(last)
         if start is None or end is None or end < start:
-            skipped += 1
+            skips += 1
             continue
         columns.add(What(f"{GRAPH} {graph}"), float(start), float(end - start))
-        count, spent = count + 1, spent + (end - start)
+        count, total = count + 1, total + (end - start)
     if not count:
-        return [], skipped
-    said = (
-        f"{count} launches of whole CUDA graphs, {spent / 1e6:.1f} ms, are not explained: their "
+        return [], skips
+    line = (
+        f"{count} launches of whole CUDA graphs, {total / 1e6:.1f} ms, are not explained: their "
         "kernels were not recorded; profile with nsys profile --cuda-graph-trace=node"
     )
-    return [said], skipped
+    return [line], skips
 
 
 def _strings(database: Database) -> Mapping[object, object]:
@@ -90,8 +90,8 @@ def _strings(database: Database) -> Mapping[object, object]:
 
 
 def _sizes(cells: tuple[object, ...]) -> tuple[int, ...]:
-    found = tuple(whole(cell, 1) for cell in cells)
-    return tuple(size for size in found if size is not None) if None not in found else ()
+    sizes = tuple(whole(cell, 1) for cell in cells)
+    return tuple(size for size in sizes if size is not None) if None not in sizes else ()
 
 
 def _launches(database: Database) -> Mapping[object, tuple[int, object]]:
@@ -131,20 +131,20 @@ class _Ranges:
 
 def _ranges(database: Database, names: Mapping[object, object]) -> Mapping[object, _Ranges]:
     """Ranges that name operators with sizes, by thread."""
-    by: dict[object, list[tuple[int, int, int, Recorded | None]]] = {}
-    wanted = ("start", "end", "text", "textId", "globalTid", "eventType")
-    rows = database.rows("NVTX_EVENTS", wanted) if "NVTX_EVENTS" in database.tables else ()
+    threads: dict[object, list[tuple[int, int, int, Recorded | None]]] = {}
+    columns = ("start", "end", "text", "textId", "globalTid", "eventType")
+    rows = database.rows("NVTX_EVENTS", columns) if "NVTX_EVENTS" in database.tables else ()
     for number, (start, end, text, key, tid, kind) in enumerate(rows):
-        begun, ended = whole(start), whole(end)
-        said = text if isinstance(text, str) else names.get(key)
-        if begun is None or ended is None or not isinstance(said, str):
+        first, last = whole(start), whole(end)
+        label = text if isinstance(text, str) else names.get(key)
+        if first is None or last is None or not isinstance(label, str):
             continue
         if kind is not None and kind not in _PUSH_POP:
             continue
-        recorded = operations.from_text(said)
+        recorded = operations.from_text(label)
         if recorded is not None and recorded.dims:
-            by.setdefault(tid, []).append((begun, ended, number, recorded))
-    return {tid: _Ranges(spans) for tid, spans in by.items()}
+            threads.setdefault(tid, []).append((first, last, number, recorded))
+    return {tid: _Ranges(spans) for tid, spans in threads.items()}
 
 
 def _call(

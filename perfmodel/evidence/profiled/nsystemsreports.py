@@ -20,27 +20,27 @@ _MOST_LAUNCHES = 10_000_000
 
 def trace(table: Table) -> Timeline:
     """Every launch and copy; raises `TableError` where none has times."""
-    starts, spent = (nsys.needed(table, name) for name in (nsys.START, nsys.DURATION))
-    columns, skipped = Columns(), 0
+    starts, durations = (nsys.needed(table, name) for name in (nsys.START, nsys.DURATION))
+    columns, skips = Columns(), 0
     for row in table.rows:
-        start, duration = (_nanoseconds(row, column) for column in (starts, spent))
+        start, duration = (_nanoseconds(row, column) for column in (starts, durations))
         if start is None or duration is None or not row["Name"]:
-            skipped += 1
+            skips += 1
             continue
-        sizes = (_sizes(row, f"{what}X", f"{what}Y", f"{what}Z") for what in ("Grd", "Blk"))
+        sizes = (_sizes(row, f"{axis}X", f"{axis}Y", f"{axis}Z") for axis in ("Grd", "Blk"))
         columns.add(What(row["Name"], None, *sizes), start, duration)
     if not columns.start:
         raise TableError(f"{table.where}: no row has a start and a duration; export it again")
     devices = {row.get("Device") for row in table.rows} - {""}
     device = devices.pop().rpartition(" (")[0] if len(devices) == 1 else ""
-    notes = (f"{skipped} launches without times left out",) if skipped else ()
+    notes = (f"{skips} launches without times left out",) if skips else ()
     return columns.timeline(TOOL, device=device, notes=notes)
 
 
 def sums(table: Table) -> Timeline:
     """Each kernel as often as it ran, each time for its mean time."""
     column, seconds = nsys.needed(table, nsys.TOTAL)
-    columns, now = Columns(), 0.0
+    columns, clock = Columns(), 0.0
     for row in table.rows:
         launches = table.whole(row, "Instances")
         if len(columns.start) + launches > _MOST_LAUNCHES:
@@ -48,11 +48,11 @@ def sums(table: Table) -> Timeline:
                 f"{table.where}:{row.line}: more than {_MOST_LAUNCHES:,} launches; profile a part "
                 "of the program"
             )
-        each = table.positive(row, column) * seconds * _NANO / launches
+        duration = table.positive(row, column) * seconds * _NANO / launches
         grid, block = (_product(row.get(name)) for name in ("GridXYZ", "BlockXYZ"))
         for _ in range(launches):
-            columns.add(What(row["Name"], None, grid, block), now, each)
-            now += each
+            columns.add(What(row["Name"], None, grid, block), clock, duration)
+            clock += duration
     return columns.timeline(TOOL, ordered=False, clocked=False)
 
 
@@ -62,8 +62,8 @@ def _nanoseconds(row: Row, column: tuple[str, float]) -> float | None:
 
 
 def _sizes(row: Row, *names: str) -> tuple[int, ...]:
-    found = [number(row.get(name)) for name in names]
-    return tuple(int(size) for size in found if size) if all(found) else ()
+    numbers = [number(row.get(name)) for name in names]
+    return tuple(int(size) for size in numbers if size) if all(numbers) else ()
 
 
 def _product(text: str) -> tuple[int, ...]:

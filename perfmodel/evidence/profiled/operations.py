@@ -50,10 +50,10 @@ def problem(recorded: Recorded, dtype: str = "") -> Found | None:
     try:
         if recorded.exchange is not None:
             return _exchange(recorded.exchange)
-        fused = _INDUCTOR.match(recorded.name)
-        if fused is not None:
-            return _fused(recorded, dtype or _UNSTATED, fused["ops"])
-        handler = _handlers().get(_plain(recorded.name))
+        match = _INDUCTOR.match(recorded.name)
+        if match is not None:
+            return _inductor(recorded, dtype or _UNSTATED, match["ops"])
+        handler = _handlers().get(_base_name(recorded.name))
         if handler is None or not recorded.dims:
             return None
         return handler(recorded, dtype or _UNSTATED)
@@ -64,7 +64,7 @@ def problem(recorded: Recorded, dtype: str = "") -> Found | None:
 
 def is_known(name: str) -> bool:
     """Whether the table has an operator, as a problem or as one that computes nothing."""
-    return _plain(name) in _handlers() or _plain(name) in _free()
+    return _base_name(name) in _handlers() or _base_name(name) in _free_names()
 
 
 def from_text(text: str) -> Recorded | None:
@@ -72,11 +72,11 @@ def from_text(text: str) -> Recorded | None:
 
     "aten::mm, seq = 1, op_id = 5, sizes = [[1024, 256], [256, 256]]" (its record_shapes=True).
     """
-    found = _RANGE.match(text)
-    if found is None:
+    match = _RANGE.match(text)
+    if match is None:
         return None
-    sizes = _sizes(found["sizes"] or "")
-    return Recorded(found["name"], sizes)
+    sizes = _sizes(match["sizes"] or "")
+    return Recorded(match["name"], sizes)
 
 
 _RANGE = re.compile(
@@ -90,52 +90,52 @@ _LIST = re.compile(r"\[([\d, ]*)\]")
 def _sizes(text: str) -> tuple[tuple[int, ...], ...]:
     inner = text.strip()[1:-1]
     return tuple(
-        tuple(int(size) for size in each.split(",") if size.strip())
-        for each in _LIST.findall(inner)
+        tuple(int(size) for size in part.split(",") if size.strip())
+        for part in _LIST.findall(inner)
     )
 
 
 @lru_cache(maxsize=1)
 def _document() -> Mapping[str, Any]:
-    found: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("operations.yaml"))
-    return found
+    document: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("operations.yaml"))
+    return document
 
 
 @lru_cache(maxsize=1)
-def _free() -> frozenset[str]:
-    return frozenset(map(_plain, _document()["free"]["names"]))
+def _free_names() -> frozenset[str]:
+    return frozenset(map(_base_name, _document()["free"]["names"]))
 
 
 @lru_cache(maxsize=1)
 def _handlers() -> Mapping[str, Callable[[Recorded, str], Found | None]]:
     document = _document()
-    found: dict[str, Callable[[Recorded, str], Found | None]] = {}
+    handlers: dict[str, Callable[[Recorded, str], Found | None]] = {}
     kinds: dict[str, Callable[..., Found | None]] = {
         "products": _product, "attention": _attention, "rows": _rows,
         "convolutions": _convolution, "convolution_gradients": _convolution_gradients,
         "gathers": _gather,
-        **{kind: _streamed(way, kind == "moved") for kind, way in traffic.WAYS.items()},
+        **{kind: _stream_handler(way, kind == "moved") for kind, way in traffic.WAYS.items()},
     }  # fmt: skip
     for kind, handler in kinds.items():
         for entry in document[kind]:
             for name in entry["names"]:
-                found[_plain(name)] = _with(handler, entry)
-    return found
+                handlers[_base_name(name)] = _bind(handler, entry)
+    return handlers
 
 
-def _with(handler: Callable[..., Found | None], entry: Row) -> Callable[[Recorded, str], Any]:
+def _bind(handler: Callable[..., Found | None], entry: Row) -> Callable[[Recorded, str], Any]:
     return lambda recorded, dtype: handler(recorded, dtype, entry)
 
 
-def _plain(name: str) -> str:
+def _base_name(name: str) -> str:
     """An operator's name without the trailing underscore of in-place operators."""
     return name.rstrip("_")
 
 
-def _dtype(recorded: Recorded, argument: int, usual: str) -> str:
+def _dtype(recorded: Recorded, argument: int, default: str) -> str:
     types: Mapping[str, str] = _document()["types"]
-    said = recorded.types[argument] if argument < len(recorded.types) else ""
-    return types.get(said, usual)
+    name = recorded.types[argument] if argument < len(recorded.types) else ""
+    return types.get(name, default)
 
 
 def _product(recorded: Recorded, dtype: str, entry: Row) -> Found | None:
@@ -162,19 +162,19 @@ def _attention(recorded: Recorded, dtype: str, entry: Row) -> Found | None:
     first = entry.get("first", 0)
     queries, keys, values = (recorded.extents(first + i) for i in range(3))
     # Sequences of different lengths that lie one after another have no axis of their own.
-    least = 3 if entry["layout"] == "bhsd" else 4
-    if min(len(queries), len(keys), len(values)) < least:
+    rank = 3 if entry["layout"] == "bhsd" else 4
+    if min(len(queries), len(keys), len(values)) < rank:
         return None
     if entry["layout"] == "bhsd":
         (heads_q, seq_q), (heads_kv, seq_kv) = queries[-3:-1], keys[-3:-1]
     else:
         (seq_q, heads_q), (seq_kv, heads_kv) = queries[-3:-1], keys[-3:-1]
     place, direction = entry.get("causal"), entry.get("direction", "fwd")
-    said = recorded.given[place] if place is not None and place < len(recorded.given) else ""
+    cell = recorded.given[place] if place is not None and place < len(recorded.given) else ""
     row = {
         "op": "attention", "dtype": _dtype(recorded, first, dtype),
         "batch": math.prod(queries[:-3]), "heads_q": heads_q, "heads_kv": heads_kv, "seq_q": seq_q,
-        "seq_kv": seq_kv, "head_dim": queries[-1], "causal": said in _CAUSAL,
+        "seq_kv": seq_kv, "head_dim": queries[-1], "causal": cell in _CAUSAL,
         "direction": direction, "phase": "decode" if seq_q == 1 else "prefill",
     }  # fmt: skip
     return Found(row | ({"head_dim_v": values[-1]} if values[-1] != queries[-1] else {}))
@@ -190,33 +190,33 @@ def _rows(recorded: Recorded, dtype: str, entry: Row) -> Found | None:
     if not shape or not math.prod(shape):
         return None
     place = entry.get("along")
-    said = recorded.given[place] if place is not None and place < len(recorded.given) else ""
-    cols = shape[int(said)] if re.fullmatch(r"-?\d{1,2}", said) else shape[-1]
+    cell = recorded.given[place] if place is not None and place < len(recorded.given) else ""
+    cols = shape[int(cell)] if re.fullmatch(r"-?\d{1,2}", cell) else shape[-1]
     row = {
         "op": entry["is"], "rows": math.prod(shape) // cols, "cols": cols,
         "direction": entry.get("direction", "fwd"), "dtype": _dtype(recorded, first, dtype),
     }  # fmt: skip
-    widened = entry.get("widened")
-    if widened is None or widened >= len(recorded.given) or recorded.given[widened] != "True":
+    index = entry.get("widened")
+    if index is None or index >= len(recorded.given) or recorded.given[index] != "True":
         return Found(row)
-    return _stated(Rowwise(**row, output_dtype="fp32"))
+    return _row_problem(Rowwise(**row, output_dtype="fp32"))
 
 
 def _convolution(recorded: Recorded, dtype: str, entry: Row) -> Found | None:
-    return _joined(convolutions.forward(recorded, _dtype(recorded, 0, dtype), entry))
+    return _first_of(convolutions.forward(recorded, _dtype(recorded, 0, dtype), entry))
 
 
 def _convolution_gradients(recorded: Recorded, dtype: str, entry: Row) -> Found | None:
-    return _joined(convolutions.backward(recorded, _dtype(recorded, 1, dtype), entry))
+    return _first_of(convolutions.backward(recorded, _dtype(recorded, 1, dtype), entry))
 
 
-def _joined(works: Sequence[Work]) -> Found | None:
+def _first_of(works: Sequence[Work]) -> Found | None:
     """The first of several products, said to be several."""
     if not works:
         return None
-    (first, _), *others = works
-    also = {"products": len(works)} if others else {}
-    return Found({"op": first.operator, **describe(first), **also}, works=tuple(works))
+    (first, _), *rest = works
+    extra = {"products": len(works)} if rest else {}
+    return Found({"op": first.operator, **describe(first), **extra}, works=tuple(works))
 
 
 def _gather(recorded: Recorded, dtype: str, entry: Row) -> Found | None:
@@ -226,41 +226,39 @@ def _gather(recorded: Recorded, dtype: str, entry: Row) -> Found | None:
         tokens, hidden = rows
         sizes = {"tokens": tokens, "hidden": hidden}
         return Found({"op": "embedding", "dtype": _dtype(recorded, 0, dtype), **sizes})
-    return _stated(traffic.gather(recorded, _types(recorded, dtype), entry), estimated=True)
+    return _row_problem(traffic.gather(recorded, _types(recorded, dtype), entry), estimated=True)
 
 
-def _streamed(way: traffic.Way, estimated: bool) -> Callable[..., Found | None]:
+def _stream_handler(way: traffic.Way, estimated: bool) -> Callable[..., Found | None]:
     def handler(recorded: Recorded, dtype: str, entry: Row) -> Found | None:
-        variant = entry.get("variant") or _plain(recorded.name).rpartition("::")[2].lstrip("_")
-        found = way(recorded, _types(recorded, dtype), entry, variant)
-        return _stated(found, estimated=estimated)
+        variant = entry.get("variant") or _base_name(recorded.name).rpartition("::")[2].lstrip("_")
+        problem = way(recorded, _types(recorded, dtype), entry, variant)
+        return _row_problem(problem, estimated=estimated)
 
     return handler
 
 
-def _fused(recorded: Recorded, dtype: str, ops: str) -> Found | None:
+def _inductor(recorded: Recorded, dtype: str, ops: str) -> Found | None:
     """A kernel that Inductor wrote: the bytes that it counted, or else those of its pointers."""
     if recorded.moved_bytes:
         half = round(recorded.moved_bytes / 2)
-        return _stated(of_bytes(ops, half, half), estimated=True)
-    found = traffic.pointers(recorded, _types(recorded, dtype), ops)
-    return _stated(found, estimated=True)
+        return _row_problem(of_bytes(ops, half, half), estimated=True)
+    problem = traffic.pointers(recorded, _types(recorded, dtype), ops)
+    return _row_problem(problem, estimated=True)
 
 
-def _stated(found: Rowwise | None, *, estimated: bool = False) -> Found | None:
+def _row_problem(op: Rowwise | None, *, estimated: bool = False) -> Found | None:
     """A row-wise problem; the columns state one that reads and writes tensors of one type."""
-    if found is None:
+    if op is None:
         return None
-    row = {"op": found.operator, **describe(found)}
-    alone = not found.also_dtype and found.output_dtype is None and found.inputs and found.outputs
-    return Found(row, estimated, () if alone else ((found, None),))
+    row = {"op": op.operator, **describe(op)}
+    is_plain = not op.also_dtype and op.output_dtype is None and op.inputs and op.outputs
+    return Found(row, estimated, () if is_plain else ((op, None),))
 
 
 def _exchange(exchange: Exchange) -> Found | None:
     """A collective by its size; without its ranks it is not predicted."""
-    entry = next(
-        (each for each in _document()["collectives"] if exchange.op in each["names"]), None
-    )
+    entry = next((e for e in _document()["collectives"] if exchange.op in e["names"]), None)
     if entry is None:
         return None
     sides = exchange.sent_elements, exchange.received_elements
@@ -269,9 +267,9 @@ def _exchange(exchange: Exchange) -> Found | None:
     size = math.ceil(elements * element(dtype).bytes)
     ranks = 2 if entry["is"] == "send-receive" else exchange.ranks
     row = {"op": entry["is"], "bytes": size, "ranks": ranks or "?", "dtype": dtype}
-    known = Collective(entry["is"], size, ranks, None, dtype) if ranks else None
-    return Found(row, collective=known)
+    collective = Collective(entry["is"], size, ranks, None, dtype) if ranks else None
+    return Found(row, collective=collective)
 
 
-def _types(recorded: Recorded, usual: str) -> traffic.Types:
-    return traffic.Types(recorded.types, _document()["types"], _document()["numbers"], usual)
+def _types(recorded: Recorded, default: str) -> traffic.Types:
+    return traffic.Types(recorded.types, _document()["types"], _document()["numbers"], default)

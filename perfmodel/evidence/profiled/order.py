@@ -21,24 +21,24 @@ def aligned(kinds: Sequence[str], nodes: Sequence[str]) -> list[int]:
     """
     if not nodes:
         return [-1] * len(kinds)
-    known = set(nodes)
-    found, at = [], 0
+    classes = set(nodes)
+    places, cursor = [], 0
     for kind in kinds:
         place = -1
-        if kind in known:
+        if kind in classes:
             for step in range(min(REACH, len(nodes))):
-                if nodes[(at + step) % len(nodes)] == kind:
-                    place = (at + step) % len(nodes)
-                    at = place + 1
+                if nodes[(cursor + step) % len(nodes)] == kind:
+                    place = (cursor + step) % len(nodes)
+                    cursor = place + 1
                     break
-        found.append(place)
-    return found
+        places.append(place)
+    return places
 
 
 def agreement(kinds: Sequence[str], nodes: Sequence[str]) -> float:
     """The share of matched launches among those whose class some node has."""
-    known = set(nodes)
-    meant = [kind for kind in kinds if kind in known]
-    if not meant:
+    classes = set(nodes)
+    candidates = [kind for kind in kinds if kind in classes]
+    if not candidates:
         return 0.0
-    return sum(place >= 0 for place in aligned(meant, nodes)) / len(meant)
+    return sum(place >= 0 for place in aligned(candidates, nodes)) / len(candidates)

@@ -33,27 +33,27 @@ _DATABASE = (
 
 def read_csv(path: str | Path) -> Timeline:
     """Every dispatch of a kernel_trace; raises `TableError` where there is none."""
-    columns, skipped = Columns(), 0
+    columns, skips = Columns(), 0
     try:
         with TextIOWrapper(documents.opened(path), encoding="utf-8-sig", newline="") as file:
             for row in csv.DictReader(file):
                 start, end = _stamp(row.get(NEEDED[1])), _stamp(row.get(NEEDED[2]))
                 name = row.get(NEEDED[0])
                 if start is None or end is None or end < start or not name:
-                    skipped += 1
+                    skips += 1
                     continue
                 sizes = [_stamp(row.get(column)) or 0 for column in _SIZES]
-                columns.add(_what(name, sizes), float(start), float(end - start))
+                columns.add(_launch(name, sizes), float(start), float(end - start))
     except (csv.Error, UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
         raise TableError(f"{path}: not sound CSV ({error}); export it again") from None
-    return _timeline(columns, skipped, str(path))
+    return _timeline(columns, skips, str(path))
 
 
 def read_database(path: str | Path) -> Timeline:
     """Every dispatch of a rocpd file; raises `TableError` where there is none."""
     with opened(path) as database:
-        columns, skipped = Columns(), 0
-        for table in _named(database, DISPATCHES):
+        columns, skips = Columns(), 0
+        for table in _tables(database, DISPATCHES):
             symbols = table.replace(DISPATCHES, SYMBOLS)
             names = {
                 key: display or kernel
@@ -62,24 +62,24 @@ def read_database(path: str | Path) -> Timeline:
                 )
             } if symbols in database.tables else {}  # fmt: skip
             for start, end, kernel, *sizes in database.rows(table, _DATABASE, "start"):
-                begun, ended = whole(start), whole(end)
-                if begun is None or ended is None or ended < begun:
-                    skipped += 1
+                first, last = whole(start), whole(end)
+                if first is None or last is None or last < first:
+                    skips += 1
                     continue
-                what = _what(
+                launch = _launch(
                     str(names.get(kernel, f"kernel {kernel}")), [whole(s) or 0 for s in sizes]
                 )
-                columns.add(what, float(begun), float(ended - begun))
-    return _timeline(columns, skipped, str(path))
+                columns.add(launch, float(first), float(last - first))
+    return _timeline(columns, skips, str(path))
 
 
-def _named(database: Database, name: str) -> Iterable[str]:
+def _tables(database: Database, name: str) -> Iterable[str]:
     """The tables called `name` plus a run's identifier, or else the table called `name`."""
-    suffixed = [table for table in database.tables if table.startswith(f"{name}_")]
-    return suffixed or [table for table in database.tables if table == name]
+    tables = [table for table in database.tables if table.startswith(f"{name}_")]
+    return tables or [table for table in database.tables if table == name]
 
 
-def _what(name: str, sizes: list[int]) -> What:
+def _launch(name: str, sizes: list[int]) -> What:
     """A dispatch; blocks are the grid's work-items over those of a workgroup."""
     grid, block = sizes[:3], sizes[3:]
     if 0 in block or 0 in grid:
@@ -94,8 +94,8 @@ def _stamp(text: str | None) -> int | None:
     return int(text)
 
 
-def _timeline(columns: Columns, skipped: int, where: str) -> Timeline:
+def _timeline(columns: Columns, skips: int, place: str) -> Timeline:
     if not columns.start:
-        raise TableError(f"{where}: no kernel was dispatched while it was profiled")
-    notes = (f"{skipped} dispatches without a name or times left out",) if skipped else ()
+        raise TableError(f"{place}: no kernel was dispatched while it was profiled")
+    notes = (f"{skips} dispatches without a name or times left out",) if skips else ()
     return columns.timeline(TOOL, notes=notes)

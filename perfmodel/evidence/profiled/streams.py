@@ -42,26 +42,26 @@ def stream(
 
     `cols` is the length of a row of the largest tensor, where it has rows.
     """
-    everything = [*reads, *writes]
-    size = max((x.elements for x in everything), default=0)
+    tensors = [*reads, *writes]
+    size = max((x.elements for x in tensors), default=0)
     if size < 1:
         return None
-    small = sum(x.bytes for x in everything if x.elements < size)
-    types = Counter(x.dtype for x in everything if x.elements == size)
-    if len(types) > 2 or small * _MOST_TENSORS > sum(x.bytes for x in everything):
+    small = sum(x.bytes for x in tensors if x.elements < size)
+    types = Counter(x.dtype for x in tensors if x.elements == size)
+    if len(types) > 2 or small * _MOST_TENSORS > sum(x.bytes for x in tensors):
         return of_bytes(variant, sum(x.bytes for x in reads), sum(x.bytes for x in writes))
-    given = Counter(x.dtype for x in reads if x.elements == size)
-    made = Counter(x.dtype for x in writes if x.elements == size)
+    read_types = Counter(x.dtype for x in reads if x.elements == size)
+    write_types = Counter(x.dtype for x in writes if x.elements == size)
     rows, cols = (size // cols, cols) if cols > 0 and size % cols == 0 else (1, size)
-    if len(given) == len(made) == 1:
-        (dtype, inputs), (output_dtype, outputs) = *given.items(), *made.items()
-        other = None if output_dtype == dtype else output_dtype
-        return Rowwise("pointwise", rows, cols, dtype, variant, inputs, outputs, other)
-    (dtype, _), *others = types.most_common()
-    also = others[0][0] if others else ""
+    if len(read_types) == len(write_types) == 1:
+        (dtype, inputs), (output_dtype, outputs) = *read_types.items(), *write_types.items()
+        cast = None if output_dtype == dtype else output_dtype
+        return Rowwise("pointwise", rows, cols, dtype, variant, inputs, outputs, cast)
+    (dtype, _), *rest = types.most_common()
+    second = rest[0][0] if rest else ""
     return Rowwise(
-        "pointwise", rows, cols, dtype, variant, given[dtype], made[dtype],
-        also_inputs=given[also], also_outputs=made[also], also_dtype=also,
+        "pointwise", rows, cols, dtype, variant, read_types[dtype], write_types[dtype],
+        also_inputs=read_types[second], also_outputs=write_types[second], also_dtype=second,
     )  # fmt: skip
 
 

@@ -53,18 +53,18 @@ class Recorded:
 
     def extents(self, place: int) -> tuple[int, ...]:
         """Extents of a tensor. Raises `IndexError` for no argument, `ValueError` for a list."""
-        return _plain(self.dims[place])
+        return _sizes(self.dims[place])
 
     def tensors(self, place: int) -> tuple[tuple[int, ...], ...]:
         """Extents of each tensor of a list, or of a tensor alone. Raises `IndexError`."""
-        found = self.dims[place]
-        listed = tuple(each for each in found if isinstance(each, tuple))
-        return listed if len(listed) == len(found) else (_plain(found),)
+        extents = self.dims[place]
+        lists = tuple(each for each in extents if isinstance(each, tuple))
+        return lists if len(lists) == len(extents) else (_sizes(extents),)
 
     def is_list(self, place: int) -> bool:
         """Whether an argument is a list of tensors."""
-        found = self.dims[place]
-        return bool(found) and isinstance(found[0], tuple)
+        extents = self.dims[place]
+        return bool(extents) and isinstance(extents[0], tuple)
 
     def argument(self, place: int | None) -> Any:
         """An argument that is no tensor, as a value; None where it is not recorded."""
@@ -78,11 +78,11 @@ class Recorded:
 _LONGEST = 200  # characters of an argument
 
 
-def _plain(found: Extents) -> tuple[int, ...]:
-    whole = tuple(size for size in found if isinstance(size, int))
-    if len(whole) != len(found):
+def _sizes(extents: Extents) -> tuple[int, ...]:
+    sizes = tuple(size for size in extents if isinstance(size, int))
+    if len(sizes) != len(extents):
         raise ValueError("a list of tensors")
-    return whole
+    return sizes
 
 
 @dataclass(frozen=True)

@@ -73,72 +73,72 @@ class _Trace:
             self.launch_start.append(start)
             self.launch_thread.append(self._thread(each))
         else:
-            recorded = Recorded(name, moved_bytes=_moved(arguments), exchange=_exchange(arguments))
-            stated = recorded if recorded.moved_bytes or recorded.exchange else None
+            recorded = Recorded(name, moved_bytes=_bytes(arguments), exchange=_exchange(arguments))
+            source = recorded if recorded.moved_bytes or recorded.exchange else None
             grid, block = _sizes(arguments.get("grid")), _sizes(arguments.get("block"))
-            what = What(name, stated, grid, block)
-            self.kernels.add(what, start * _NANO, duration * _NANO, -1)
+            launch = What(name, source, grid, block)
+            self.kernels.add(launch, start * _NANO, duration * _NANO, -1)
             self.kernel_id.append(_id(arguments))
             self.kernel_launch.append(_number(arguments.get("correlation")))
 
-    def _thread(self, each: Mapping[str, Any]) -> int:
-        key = (_key(each.get("pid")), _key(each.get("tid")))
+    def _thread(self, event: Mapping[str, Any]) -> int:
+        key = (_key(event.get("pid")), _key(event.get("tid")))
         return self.threads.setdefault(key, len(self.threads))
 
     def _operator(
-        self, name: str, start: float, duration: float, thread: int, given: Mapping[str, Any]
+        self, name: str, start: float, duration: float, thread: int, arguments: Mapping[str, Any]
     ) -> None:
         recorded = Recorded(
             name,
-            _dims(given.get("Input Dims")),
-            _texts(given.get("Input type")),
-            _texts(given.get("Concrete Inputs")),
-            _dims(given.get("Input Strides")),
-            _moved(given),
-            _exchange(given),
+            _dims(arguments.get("Input Dims")),
+            _texts(arguments.get("Input type")),
+            _texts(arguments.get("Concrete Inputs")),
+            _dims(arguments.get("Input Strides")),
+            _bytes(arguments),
+            _exchange(arguments),
         )
-        self.unshaped += "Input Dims" not in given
+        self.unshaped += "Input Dims" not in arguments
         self.op.append(self.operators.setdefault(recorded, len(self.operators)))
         self.op_start.append(start)
         self.op_end.append(start + duration)
         self.op_thread.append(thread)
-        self.op_id.append(_id(given))
+        self.op_id.append(_id(arguments))
 
 
 def read(path: str | Path) -> Timeline:
     """Every kernel of a trace, or every operator where no device ran any; raises `TableError`."""
     trace = _Trace()
     notes: list[str] = []
-    for each in jsonstream.events(path, notes):
-        trace.event(each)
+    for event in jsonstream.events(path, notes):
+        trace.event(event)
     if trace.kernels.start:
-        return _on_device(trace, [*notes, *_skipped(trace)])
+        return _device_timeline(trace, [*notes, *_skip_note(trace)])
     if not trace.op:
         short = ", and the trace is cut short" if notes else ""
         raise TableError(f"{path}: no operator and no kernel{short}; profile with torch.profiler")
-    notes += _skipped(trace)
+    notes += _skip_note(trace)
     if trace.unshaped > len(trace.op) / 2:
         notes.append("operators have no shapes: profile with record_shapes=True")
-    return _on_host(trace, notes)
+    return _host_timeline(trace, notes)
 
 
-def _skipped(trace: _Trace) -> list[str]:
+def _skip_note(trace: _Trace) -> list[str]:
     return [f"{trace.skipped} events without a name or a time left out"] if trace.skipped else []
 
 
 # ---- Kernels and the operators that launched them ------------------------------------------------
 
 
-def _on_device(trace: _Trace, notes: list[str]) -> Timeline:
+def _device_timeline(trace: _Trace, notes: list[str]) -> Timeline:
     """Kernels, each with the operator that launched it."""
     operators = tuple(trace.operators)
     calls = _calls(trace)
-    columns, whats = Columns(), tuple(trace.kernels.whats)
+    columns, launches = Columns(), tuple(trace.kernels.whats)
     for i, call in enumerate(calls.tolist()):
-        what = whats[trace.kernels.what[i]]
+        launch = launches[trace.kernels.what[i]]
         launched_by = operators[trace.op[call]] if call >= 0 else None
         columns.add(
-            What(what.kernel, what.recorded or launched_by, what.grid, what.block),
+            What(launch.kernel, launch.recorded or launched_by, launch.grid, launch.block),
             trace.kernels.start[i],
             trace.kernels.duration[i],
             call,
@@ -148,59 +148,59 @@ def _on_device(trace: _Trace, notes: list[str]) -> Timeline:
 
 def _calls(trace: _Trace) -> np.ndarray:
     """The index of each kernel's operator; -1 if unknown."""
-    found = np.full(len(trace.kernel_id), -1, dtype=np.int64)
+    calls = np.full(len(trace.kernel_id), -1, dtype=np.int64)
     if not trace.op:
-        return found
+        return calls
     place = _places(np.array(trace.op_id, dtype=np.int64), np.array(trace.kernel_id, np.int64))
-    found[place >= 0] = place[place >= 0]
-    left = np.flatnonzero(place < 0)
+    calls[place >= 0] = place[place >= 0]
+    rest = np.flatnonzero(place < 0)
     launches = np.array(trace.launch, dtype=np.int64)
-    by = _places(launches, np.array(trace.kernel_launch, dtype=np.int64)[left])
-    known = by >= 0
-    if known.any():
-        moments = [(trace.launch_start[i], trace.launch_thread[i]) for i in by[known].tolist()]
-        found[left[known]] = _innermost(trace, moments)
-    return found
+    places = _places(launches, np.array(trace.kernel_launch, dtype=np.int64)[rest])
+    mask = places >= 0
+    if mask.any():
+        moments = [(trace.launch_start[i], trace.launch_thread[i]) for i in places[mask].tolist()]
+        calls[rest[mask]] = _innermost_ops(trace, moments)
+    return calls
 
 
-def _places(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def _places(keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """The index in `keys` of each wanted number above 0; -1 if it is not there."""
     if not len(keys):
-        return np.full(len(wanted), -1, dtype=np.int64)
+        return np.full(len(numbers), -1, dtype=np.int64)
     order = np.argsort(keys, kind="stable")
-    place = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
-    hit = (wanted > 0) & (keys[order][place] == wanted)
+    place = np.minimum(np.searchsorted(keys[order], numbers), len(keys) - 1)
+    hit = (numbers > 0) & (keys[order][place] == numbers)
     return np.where(hit, order[place], -1)
 
 
-def _innermost(trace: _Trace, moments: list[tuple[float, int]]) -> np.ndarray:
+def _innermost_ops(trace: _Trace, moments: list[tuple[float, int]]) -> np.ndarray:
     """The innermost operator that runs on a thread at each moment."""
     threads = np.array(trace.op_thread, dtype=np.int64)
     start, end = (np.array(column) for column in (trace.op_start, trace.op_end))
-    found = np.full(len(moments), -1, dtype=np.int64)
-    by: dict[int, list[tuple[float, int]]] = {}
+    ops = np.full(len(moments), -1, dtype=np.int64)
+    groups: dict[int, list[tuple[float, int]]] = {}
     for i, (moment, thread) in enumerate(moments):
-        by.setdefault(thread, []).append((moment, i))
-    for thread, asked in by.items():
-        mine = np.flatnonzero(threads == thread)
-        mine = mine[np.lexsort((-end[mine], start[mine]))]
+        groups.setdefault(thread, []).append((moment, i))
+    for thread, times in groups.items():
+        rows = np.flatnonzero(threads == thread)
+        rows = rows[np.lexsort((-end[rows], start[rows]))]
         stack: list[int] = []
         place = 0
-        for moment, i in sorted(asked):
-            while place < len(mine) and start[mine[place]] <= moment:
-                stack.append(int(mine[place]))
+        for moment, i in sorted(times):
+            while place < len(rows) and start[rows[place]] <= moment:
+                stack.append(int(rows[place]))
                 place += 1
             while stack and end[stack[-1]] < moment:
                 stack.pop()
             alive = [op for op in stack if end[op] >= moment]
-            found[i] = alive[-1] if alive else -1
-    return found
+            ops[i] = alive[-1] if alive else -1
+    return ops
 
 
 # ---- Operators that the host ran -----------------------------------------------------------------
 
 
-def _on_host(trace: _Trace, notes: list[str]) -> Timeline:
+def _host_timeline(trace: _Trace, notes: list[str]) -> Timeline:
     """Operators with a problem count with their whole time, which includes all nested operators.
 
     Other operators count with their exclusive time.
@@ -215,23 +215,23 @@ def _on_host(trace: _Trace, notes: list[str]) -> Timeline:
     ] = []  # end, start, operator, time of nested operators, inside one with a problem
 
     def close() -> None:
-        ended, begun, which, inside, within = stack.pop()
-        spent = ended - begun
+        stop, first, index, inner_time, is_nested = stack.pop()
+        duration = stop - first
         if stack:
-            stack[-1][3] += spent
-        if within:
+            stack[-1][3] += duration
+        if is_nested:
             return
-        own = spent if solid[which] else max(spent - inside, 0.0)
-        if own > 0:
-            columns.add(What(operators[which].name, operators[which]), begun * _NANO, own * _NANO)
+        rest = duration if solid[index] else max(duration - inner_time, 0.0)
+        if rest > 0:
+            columns.add(What(operators[index].name, operators[index]), first * _NANO, rest * _NANO)
 
-    for which in sorted({int(t) for t in thread}):
-        mine = np.flatnonzero(thread == which)
-        for i in mine[np.lexsort((-end[mine], start[mine]))].tolist():
+    for key in sorted({int(t) for t in thread}):
+        rows = np.flatnonzero(thread == key)
+        for i in rows[np.lexsort((-end[rows], start[rows]))].tolist():
             while stack and stack[-1][0] <= start[i]:
                 close()
-            within = bool(stack) and (stack[-1][4] or bool(solid[stack[-1][2]]))
-            stack.append([end[i], start[i], int(op[i]), 0.0, within])
+            is_nested = bool(stack) and (stack[-1][4] or bool(solid[stack[-1][2]]))
+            stack.append([end[i], start[i], int(op[i]), 0.0, is_nested])
         while stack:
             close()
     return columns.timeline(TOOL, on_host=True, notes=tuple(notes))
@@ -242,8 +242,8 @@ def _on_host(trace: _Trace, notes: list[str]) -> Timeline:
 
 def _time(value: Any) -> float | None:
     """Microseconds; None for what is no number."""
-    found = jsonstream.real(value)
-    return found if found is not None and -_MOST < found < _MOST else None
+    number = jsonstream.real(value)
+    return number if number is not None and -_MOST < number < _MOST else None
 
 
 def _key(value: Any) -> int | str | None:
@@ -254,8 +254,8 @@ def _number(value: Any) -> int:
     """The number that links events; 0 for none."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if whole and 0 < value < 2**62 else 0
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_integer and 0 < value < 2**62 else 0
 
 
 def _id(arguments: Mapping[str, Any]) -> int:
@@ -268,7 +268,7 @@ def _sizes(value: Any) -> tuple[int, ...]:
     return tuple(size for size in value if isinstance(size, int))[:3]
 
 
-def _moved(arguments: Mapping[str, Any]) -> float:
+def _bytes(arguments: Mapping[str, Any]) -> float:
     """Bytes that Inductor counts for a kernel of its own; 0 where it counts none."""
     gigabytes = jsonstream.real(arguments.get("kernel_num_gb"))
     return gigabytes * 1e9 if gigabytes is not None and 0 < gigabytes < _MOST else 0.0
@@ -294,11 +294,11 @@ def _extents(value: Any) -> Extents:
     if not isinstance(value, list):
         return ()
     if value and all(isinstance(item, list) for item in value):
-        return tuple(_whole(item) for item in value)
-    return _whole(value)
+        return tuple(_integers(item) for item in value)
+    return _integers(value)
 
 
-def _whole(values: list[Any]) -> tuple[int, ...]:
+def _integers(values: list[Any]) -> tuple[int, ...]:
     return tuple(size for size in values if isinstance(size, int))
 
 

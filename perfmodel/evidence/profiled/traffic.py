@@ -70,10 +70,10 @@ def _broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """The shape that all broadcast to; raises `ValueError` where there is none."""
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
-    made = tuple(max(extents) if min(extents) else 0 for extents in zip(*padded, strict=True))
-    if any(n not in (1, size) for shape in padded for n, size in zip(shape, made, strict=True)):
+    common = tuple(max(extents) if min(extents) else 0 for extents in zip(*padded, strict=True))
+    if any(n not in (1, size) for shape in padded for n, size in zip(shape, common, strict=True)):
         raise ValueError("shapes that do not broadcast")
-    return made
+    return common
 
 
 def _map(recorded: Recorded, types: Types, entry: Entry, variant: str) -> Rowwise | None:
@@ -84,15 +84,15 @@ def _map(recorded: Recorded, types: Types, entry: Entry, variant: str) -> Rowwis
         shape = _broadcast([recorded.extents(i) for i in tensors])
         size, cols = math.prod(shape), shape[-1]
     if recorded.name.endswith("_") or "reads" in entry:
-        made = types.of(0)
+        dtype = types.of(0)
     else:
-        made = _FLAG if entry.get("makes") == "bool" else types.result(list(tensors))
+        dtype = _FLAG if entry.get("makes") == "bool" else types.result(list(tensors))
     if "to" in entry:
         number = recorded.argument(entry["to"])
-        made = types.numbers.get(number, made) if type(number) is int else made
+        dtype = types.numbers.get(number, dtype) if type(number) is int else dtype
     places = [i for i in entry.get("reads", tensors) if i in tensors]
     reads = [Streamed(tensors[i], types.of(i)) for i in places]
-    return stream(variant, reads, [Streamed(size, made)], cols)
+    return stream(variant, reads, [Streamed(size, dtype)], cols)
 
 
 def _reduction(recorded: Recorded, types: Types, entry: Entry, variant: str) -> Rowwise | None:
@@ -106,9 +106,9 @@ def _reduction(recorded: Recorded, types: Types, entry: Entry, variant: str) -> 
     along = recorded.argument(entry.get("along")) if len(recorded.dims) > 2 else None
     dims = [along] if isinstance(along, int) else along or []
     if dims:
-        kept = math.prod(shape) // math.prod(shape[d] for d in dims)
-        both = (types.of(0), _LONG)[: entry.get("results", 1)]
-        writes = [Streamed(kept, dtype) for dtype in both]
+        count = math.prod(shape) // math.prod(shape[d] for d in dims)
+        dtypes = (types.of(0), _LONG)[: entry.get("results", 1)]
+        writes = [Streamed(count, dtype) for dtype in dtypes]
     return stream(variant, reads, writes, shape[-1])
 
 
@@ -116,8 +116,8 @@ def _join(recorded: Recorded, types: Types, entry: Entry, variant: str) -> Rowwi
     """A copy of all that the list holds."""
     size = sum(_tensors(recorded).values())
     columns = {shape[-1] for i in _tensors(recorded) for shape in recorded.tensors(i) if shape}
-    both = [Streamed(size, types.of(0))]
-    return stream("copy", both, both, columns.pop() if len(columns) == 1 else 1)
+    streams = [Streamed(size, types.of(0))]
+    return stream("copy", streams, streams, columns.pop() if len(columns) == 1 else 1)
 
 
 def _update(recorded: Recorded, types: Types, entry: Entry, variant: str) -> Rowwise | None:
@@ -129,17 +129,17 @@ def _update(recorded: Recorded, types: Types, entry: Entry, variant: str) -> Row
     return stream(variant, reads, writes)
 
 
-def _moved(recorded: Recorded, types: Types, entry: Entry, variant: str) -> Rowwise | None:
+def _move(recorded: Recorded, types: Types, entry: Entry, variant: str) -> Rowwise | None:
     tensors = _tensors(recorded)
     reads = [Streamed(tensors[i], types.of(i)) for i in entry["reads"] if i in tensors]
-    like = entry.get("like")
+    source = entry.get("like")
     return stream(
-        variant, reads, [Streamed(tensors[like], types.of(like))] if like in tensors else []
+        variant, reads, [Streamed(tensors[source], types.of(source))] if source in tensors else []
     )
 
 
 WAYS: Mapping[str, Way] = {
-    "maps": _map, "reductions": _reduction, "joins": _join, "updates": _update, "moved": _moved,
+    "maps": _map, "reductions": _reduction, "joins": _join, "updates": _update, "moved": _move,
 }  # fmt: skip
 """Kinds of `operations.yaml` whose bytes pass once."""
 
@@ -148,10 +148,10 @@ def rows(recorded: Recorded, entry: Entry) -> tuple[int, int] | None:
     """Rows that are picked by number, and elements of one; None where elements are not in rows."""
     if entry["way"] != "rows" or recorded.argument(entry.get("along")):
         return None
-    (picked,) = recorded.tensors(entry["index"])  # numbers of several dimensions pick elements
-    if not picked:
+    (numbers,) = recorded.tensors(entry["index"])  # numbers of several dimensions pick elements
+    if not numbers:
         raise ValueError("the numbers' extents are not recorded")
-    return math.prod(picked), math.prod(recorded.extents(0)[1:])
+    return math.prod(numbers), math.prod(recorded.extents(0)[1:])
 
 
 def gather(recorded: Recorded, types: Types, entry: Entry) -> Rowwise | None:
@@ -165,16 +165,16 @@ def gather(recorded: Recorded, types: Types, entry: Entry) -> Rowwise | None:
         elements = numbers.elements
     else:
         elements = _elements(recorded, entry["values"])
-    moved = Streamed(elements, types.of(0))
-    again = [moved] if entry["way"] == "added" else []
+    values = Streamed(elements, types.of(0))
+    base = [values] if entry["way"] == "added" else []
     variant = "gather" if entry["way"] in ("rows", "picked") else "scatter"
-    return stream(variant, [moved, *again, numbers], [moved])
+    return stream(variant, [values, *base, numbers], [values])
 
 
 def pointers(recorded: Recorded, types: Types, variant: str) -> Rowwise | None:
     """The tensors that a kernel is given, the last of them written."""
-    found = [Streamed(n, types.of(i)) for i, n in _tensors(recorded).items()]
-    if not found:
+    tensors = [Streamed(n, types.of(i)) for i, n in _tensors(recorded).items()]
+    if not tensors:
         return None
-    *reads, made = found
-    return stream(variant, reads or [made], [made])
+    *reads, output = tensors
+    return stream(variant, reads or [output], [output])

@@ -20,12 +20,12 @@ def text(column: pd.Series[Any]) -> pd.Series[Any]:
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
-        known = text(pd.Series(column.cat.categories)).array
-        said = known.take(column.cat.codes.to_numpy(), allow_fill=True).fillna("")
-        return pd.Series(said, index=column.index, name=column.name)
-    said = column.astype("str").str.strip()
-    said = said.mask(column.isna() | said.isin(_EMPTY), "")
-    return column if said.equals(column) else said
+        categories = text(pd.Series(column.cat.categories)).array
+        texts = categories.take(column.cat.codes.to_numpy(), allow_fill=True).fillna("")
+        return pd.Series(texts, index=column.index, name=column.name)
+    texts = column.astype("str").str.strip()
+    texts = texts.mask(column.isna() | texts.isin(_EMPTY), "")
+    return column if texts.equals(column) else texts
 
 
 def words(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -33,12 +33,12 @@ def words(column: pd.Series[Any]) -> pd.Series[Any]:
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
-        known = column.cat.categories
-        plain = known.is_monotonic_increasing and text(known.to_series()).equals(known.to_series())
+        names = column.cat.categories
+        plain = names.is_monotonic_increasing and text(names.to_series()).equals(names.to_series())
         if plain and not column.hasnans:
             return column
         if plain:
-            return column.cat.set_categories(known.union([""])).fillna("")
+            return column.cat.set_categories(names.union([""])).fillna("")
     return text(column).astype("category")
 
 
@@ -57,9 +57,9 @@ def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     for name in tables[0].select_dtypes("category"):
         columns = [table[name] for table in tables if name in table]
         if all(isinstance(column.dtype, pd.CategoricalDtype) for column in columns):
-            distinct = pd.concat([column.cat.categories.to_series() for column in columns])
-            if pd.api.types.is_string_dtype(distinct):
-                types[name] = pd.CategoricalDtype(distinct.drop_duplicates().sort_values())
+            categories = pd.concat([column.cat.categories.to_series() for column in columns])
+            if pd.api.types.is_string_dtype(categories):
+                types[name] = pd.CategoricalDtype(categories.drop_duplicates().sort_values())
     return pd.concat(
         [
             table.astype({name: dtype for name, dtype in types.items() if name in table})
@@ -77,10 +77,10 @@ def numbers(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
         return column.astype("float64")  # half precision could not be compared with large numbers
     if column.dtype.kind in "iub":
         return column
-    said = text(column)
-    found = pd.to_numeric(said.mask(said == "", None), errors="coerce")
-    refuse(found.isna() & (said != ""), said, f"{where}: {name}", "is not a number")
-    return found
+    texts = text(column)
+    values = pd.to_numeric(texts.mask(texts == "", None), errors="coerce")
+    refuse(values.isna() & (texts != ""), texts, f"{where}: {name}", "is not a number")
+    return values
 
 
 def whole(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
@@ -92,11 +92,11 @@ def whole(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
 
     if name not in table.columns:
         return pd.Series(pd.NA, index=table.index, dtype="Int64")
-    found = numbers(table, name, where)
-    if found.dtype.kind in "fu":
-        good = found.isna() | ((found % 1 == 0) & (found.abs() < 2**62))
-        refuse(~good, found, f"{where}: {name}", "is not a whole number below 2^62")
-    return found.astype("Int64")
+    values = numbers(table, name, where)
+    if values.dtype.kind in "fu":
+        valid = values.isna() | ((values % 1 == 0) & (values.abs() < 2**62))
+        refuse(~valid, values, f"{where}: {name}", "is not a whole number below 2^62")
+    return values.astype("Int64")
 
 
 def truth(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
@@ -108,10 +108,10 @@ def truth(table: pd.DataFrame, name: str, where: str) -> pd.Series[Any]:
 
     if name not in table.columns:
         return pd.Series(pd.NA, index=table.index, dtype="boolean")
-    said = text(table[name]).str.lower()
-    found = said.map(_TRUTH)
-    refuse(found.isna() & (said != ""), said, f"{where}: {name}", "is neither True nor False")
-    return found.astype("boolean")
+    texts = text(table[name]).str.lower()
+    values = texts.map(_TRUTH)
+    refuse(values.isna() & (texts != ""), texts, f"{where}: {name}", "is neither True nor False")
+    return values.astype("boolean")
 
 
 def refuse(bad: pd.Series[bool], values: pd.Series[Any], where: str, said: str) -> None:
@@ -120,6 +120,6 @@ def refuse(bad: pd.Series[bool], values: pd.Series[Any], where: str, said: str) 
     if count:
         row = int(bad.to_numpy().argmax())
         value = values.iloc[row]
-        shown = "(empty)" if value == "" else quoted(str(value))
-        more = f" (and {count - 1} more rows)" if count > 1 else ""
-        raise TableError(f"{where} in row {row + 1}, {shown}, {said}{more}; mend the table")
+        cell = "(empty)" if value == "" else quoted(str(value))
+        suffix = f" (and {count - 1} more rows)" if count > 1 else ""
+        raise TableError(f"{where} in row {row + 1}, {cell}, {said}{suffix}; mend the table")

@@ -36,9 +36,9 @@ def most_unpacked(packed_bytes: int) -> int:
 
 def too_large(where: str, packed_bytes: int) -> TableError:
     """The error of a compressed file that unpacks to more than `most_unpacked`."""
-    most = most_unpacked(packed_bytes) >> 20
+    limit = most_unpacked(packed_bytes) >> 20
     return TableError(
-        f"{where}: {packed_bytes:,} bytes of it unpack to more than {most:,} MiB, which no table "
+        f"{where}: {packed_bytes:,} bytes of it unpack to more than {limit:,} MiB, which no table "
         "or trace does; unpack it yourself if it is sound"
     )
 
@@ -46,11 +46,11 @@ def too_large(where: str, packed_bytes: int) -> TableError:
 class _Unpacking(io.RawIOBase):
     """The contents of a gzip file, which end in an error where they are too large."""
 
-    def __init__(self, packed: IO[bytes], where: str) -> None:
+    def __init__(self, stream: IO[bytes], place: str) -> None:
         import gzip
 
-        self._file = gzip.GzipFile(fileobj=packed)
-        self._packed, self._where = packed, where
+        self._file = gzip.GzipFile(fileobj=stream)
+        self._packed, self._where = stream, place
         self._unpacked_bytes = 0
 
     def readable(self) -> bool:
@@ -78,9 +78,9 @@ def opened(path: str | Path) -> IO[bytes]:
     to too much (`most_unpacked`), and `OSError`, `EOFError` or `zlib.error` where it is damaged.
     """
     file = Path(path).open("rb")  # noqa: SIM115 - closed by the caller
-    packed = file.read(2) == GZIP
+    is_gzip = file.read(2) == GZIP
     file.seek(0)
-    return io.BufferedReader(_Unpacking(file, str(path)), 1 << 16) if packed else file
+    return io.BufferedReader(_Unpacking(file, str(path)), 1 << 16) if is_gzip else file
 
 
 def unpacked(data: bytes, where: str) -> bytes:
@@ -109,15 +109,15 @@ def text(path: str | Path, wanted: str) -> str:
 def parsed(content: str, where: str, wanted: str) -> Any:
     """A JSON document with finite numbers; raises `TableError` if it is malformed."""
     try:
-        return json.loads(content, parse_float=_finite, parse_constant=_finite)
+        return json.loads(content, parse_float=_finite_float, parse_constant=_finite_float)
     except RecursionError:
         raise TableError(f"{where}: nested too deeply for {wanted}; export it again") from None
     except ValueError as error:
-        said = " ".join(str(error).split())
-        raise TableError(f"{where}: not {wanted} ({said}); export it again") from None
+        text = " ".join(str(error).split())
+        raise TableError(f"{where}: not {wanted} ({text}); export it again") from None
 
 
-def _finite(digits: str) -> float:
+def _finite_float(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
         raise ValueError(f"{digits} is no finite number")

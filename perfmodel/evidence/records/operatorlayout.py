@@ -48,8 +48,8 @@ class OperatorLayout(Layout):
 
     def example(self, frame: pd.DataFrame) -> str:
         """The command that writes a template of the table's first operator."""
-        said = cells.text(frame["op"]).unique() if "op" in frame else ()
-        op = next((op for op in said if find(op) is not None), "attention")
+        names = cells.text(frame["op"]).unique() if "op" in frame else ()
+        op = next((op for op in names if find(op) is not None), "attention")
         return f"perfmodel compare --template {op}"
 
     @property
@@ -68,9 +68,9 @@ class OperatorLayout(Layout):
         ops = tuple(dict.fromkeys(_ops(sheet, stated, mapping, self)))
         operators = [operator for op in ops if (operator := find(op)) is not None]
         sizes = dict.fromkeys(name for each in operators for name in each.measured_sizes)
-        own = tuple(name for name in sizes if name not in SIZES)
-        joint = tuple(dict.fromkeys((*own, *_joint(operators or [*BUILT_IN.values()]))))
-        return replace(self, own=own, whole=(*SIZES, *joint))
+        extras = tuple(name for name in sizes if name not in SIZES)
+        joint = tuple(dict.fromkeys((*extras, *_joint_options(operators or [*BUILT_IN.values()]))))
+        return replace(self, own=extras, whole=(*SIZES, *joint))
 
     def completed(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         """The table with the operator filled in if its columns fit only one, and with missing sizes
@@ -86,21 +86,21 @@ class OperatorLayout(Layout):
         for op in cells.text(frame["op"]).unique():
             operator = find(op)
             if operator is not None:
-                frame = _followed(frame, operator, self.own, notes)
+                frame = _fill_sizes(frame, operator, self.own, notes)
                 frame = _kernels(frame, operator, notes)
         joint = [name for name in frame if name in self.whole and name not in (*SIZES, *self.own)]
         return frame.drop(columns=joint), notes
 
     def lacking(self, frame: pd.DataFrame) -> list[str]:
         """The missing columns: those that every table needs, and those that its operators need."""
-        found = super().lacking(frame)
+        columns = super().lacking(frame)
         if "op" not in frame:
-            return found
+            return columns
         for op in cells.text(frame["op"]).unique():
             operator = find(op)
             if operator is not None:
-                found += [name for name in operator.needed if name not in frame]
-        return list(dict.fromkeys(found))
+                columns += [name for name in operator.needed if name not in frame]
+        return list(dict.fromkeys(columns))
 
     def needed_by(self, name: str) -> list[str]:
         """The built-in operators that need a size; `row-wise` if all row-wise operators do.
@@ -110,14 +110,14 @@ class OperatorLayout(Layout):
         follow = {
             item.name for operator in BUILT_IN.values() for item in operator.sizes if item.follows
         }
-        found = [op for op, has in BUILT_IN.items() if name in has.needed and name not in follow]
-        others = [op for op in found if op not in _ROWWISE]
-        return [*others, "row-wise"] if len(found) - len(others) == len(_ROWWISE) else found
+        ops = [op for op, o in BUILT_IN.items() if name in o.needed and name not in follow]
+        rest = [op for op in ops if op not in _ROWWISE]
+        return [*rest, "row-wise"] if len(ops) - len(rest) == len(_ROWWISE) else ops
 
     def seconds(self, frame: pd.DataFrame, kind: str, rates: np.ndarray, flops: str) -> np.ndarray:
         """Operations, or bytes of all inputs and outputs, divided by the measured rate."""
-        done = self.work(frame, kind, flops)
-        return np.full(len(frame), np.nan) if done is None else done / rates
+        work = self.work(frame, kind, flops)
+        return np.full(len(frame), np.nan) if work is None else work / rates
 
     def work(self, frame: pd.DataFrame, kind: str, flops: str) -> np.ndarray | None:
         """Operations by the papers' convention, or compulsory bytes; missing where unknown."""
@@ -150,20 +150,20 @@ def _ops(
     """The operators that a sheet names."""
     if "op" in stated:
         yield vocabulary().value("op", stated["op"])
-    said = {theirs: ours for theirs, ours in mapping.items() if ours == "op"}
-    found = match(
-        [heading for heading in sheet.headings if heading in said or heading not in mapping],
+    aliases = {theirs: ours for theirs, ours in mapping.items() if ours == "op"}
+    matches = match(
+        [heading for heading in sheet.headings if heading in aliases or heading not in mapping],
         ("op", "implementation"),
         "",
-        said,
+        aliases,
         lambda heading, column: tells(sheet.frame[heading], column, layout),
     )
-    if "op" in found.columns:
-        for word in cells.text(sheet.frame[found.columns["op"].heading]).unique():
+    if "op" in matches.columns:
+        for word in cells.text(sheet.frame[matches.columns["op"].heading]).unique():
             yield vocabulary().value("op", word)
 
 
-def _joint(operators: list[Operator]) -> Iterator[str]:
+def _joint_options(operators: list[Operator]) -> Iterator[str]:
     """Options that set several sizes: `seq` sets queries and keys."""
     for operator in operators:
         for item in operator.options:
@@ -173,54 +173,54 @@ def _joint(operators: list[Operator]) -> Iterator[str]:
 
 def _only_operator(frame: pd.DataFrame) -> str | None:
     """The built-in operator whose needed sizes are all there, if it is the only one."""
-    found = []
+    ops = []
     for op, operator in BUILT_IN.items():
         notes: list[str] = []
-        has = _followed(frame, operator, (), notes)
-        if all(name in has for name in operator.needed):
-            found.append(op)
-    return found[0] if len(found) == 1 else None
+        columns = _fill_sizes(frame, operator, (), notes)
+        if all(name in columns for name in operator.needed):
+            ops.append(op)
+    return ops[0] if len(ops) == 1 else None
 
 
 def _maps(frame: pd.DataFrame) -> pd.DataFrame:
     """Rows whose operator is the name of a map become `pointwise` with the map as variant."""
-    said = cells.text(frame["op"])
-    mapped = said.isin(MAPS) & ~said.isin(names())
-    if not mapped.any():
+    ops = cells.text(frame["op"])
+    mask = ops.isin(MAPS) & ~ops.isin(names())
+    if not mask.any():
         return frame
     variant: Any = cells.text(frame["variant"]) if "variant" in frame else ""
-    column = said.where(mapped, variant)
-    return frame.assign(op=said.mask(mapped, "pointwise"), variant=column)
+    column = ops.where(mask, variant)
+    return frame.assign(op=ops.mask(mask, "pointwise"), variant=column)
 
 
 def _kernels(frame: pd.DataFrame, operator: Operator, notes: list[str]) -> pd.DataFrame:
     """Kernel names of one operator in the model's spelling: flash2 for FlashAttention-2."""
     if "implementation" not in frame or not operator.library:
         return frame
-    said = cells.text(frame["implementation"])
-    mine = cells.text(frame["op"]) == operator.name
+    kernels = cells.text(frame["implementation"])
+    mask = cells.text(frame["op"]) == operator.name
     names: dict[str, str] = {}
-    for name in said[mine].unique():
-        known = asked_for(operator.library, name) if name else None
-        if known is not None and known != name and not is_known(operator.library, name):
-            names[name] = known
+    for name in kernels[mask].unique():
+        kernel = asked_for(operator.library, name) if name else None
+        if kernel is not None and kernel != name and not is_known(operator.library, name):
+            names[name] = kernel
     if not names:
         return frame
     notes.append(f"read {', '.join(f'{theirs} as {ours}' for theirs, ours in names.items())}")
-    return frame.assign(implementation=said.where(~mine, said.replace(names)))
+    return frame.assign(implementation=kernels.where(~mask, kernels.replace(names)))
 
 
-def _followed(
-    frame: pd.DataFrame, operator: Operator, own: tuple[str, ...], notes: list[str]
+def _fill_sizes(
+    frame: pd.DataFrame, operator: Operator, extras: tuple[str, ...], notes: list[str]
 ) -> pd.DataFrame:
     """Missing sizes filled in from the option that sets them or the size that they equal."""
     for item in operator.sizes:
-        if item.name in frame or (item.name not in SIZES and item.name not in own):
+        if item.name in frame or (item.name not in SIZES and item.name not in extras):
             continue
-        for other in (item.source, item.follows):
-            if other is not None and other in frame:
-                frame = frame.assign(**{item.name: frame[other]})
-                if other == item.follows and other != item.source:
-                    notes.append(f"{item.name} is taken as {other}, for lack of a column")
+        for source in (item.source, item.follows):
+            if source is not None and source in frame:
+                frame = frame.assign(**{item.name: frame[source]})
+                if source == item.follows and source != item.source:
+                    notes.append(f"{item.name} is taken as {source}, for lack of a column")
                 break
     return frame

@@ -55,12 +55,12 @@ class Correction:
     def note(self, rows: int) -> str:
         """The line of a report in which `rows` rows are corrected."""
         implementation = "no kernel" if self.implementation == "$" else self.implementation
-        named = " on ".join(part for part in (implementation, self.device) if part)
-        ran = " on ".join(
+        claim = " on ".join(part for part in (implementation, self.device) if part)
+        run = " on ".join(
             part for part in (self.release or self.variant or self.harness, self.board) if part
         )
-        why = self.evidence.split(":")[0]
-        return f"{rows} rows of {self.source} name {named} and are predicted for {ran}: {why}"
+        reason = self.evidence.split(":")[0]
+        return f"{rows} rows of {self.source} name {claim} and are predicted for {run}: {reason}"
 
 
 @lru_cache(maxsize=1)
@@ -69,22 +69,22 @@ def corrections() -> tuple[Correction, ...]:
     text = (
         files("perfmodel.evidence.records").joinpath("provenance.yaml").read_text(encoding="utf-8")
     )
-    found: list[Correction] = []
+    rows: list[Correction] = []
     for entry in yaml.safe_load(text):
         sources = entry.pop("sources")
-        found += [Correction(source=source, **entry) for source in sources]
-    return tuple(found)
+        rows += [Correction(source=source, **entry) for source in sources]
+    return tuple(rows)
 
 
 def as_ran(table: pd.DataFrame) -> pd.DataFrame:
     """A tidy measured-run table with all corrections applied."""
-    found = {name: table[name].to_numpy(dtype=object).copy() for name in _CORRECTED}
+    columns = {name: table[name].to_numpy(dtype=object).copy() for name in _CORRECTED}
     for item in corrections():
         changes = (item.board, item.release, item.variant, item.harness)
         for name, value in zip(_CORRECTED, changes, strict=True):
             if value:
-                found[name][item.meant(table)] = value
-    return table.assign(**found)
+                columns[name][item.meant(table)] = value
+    return table.assign(**columns)
 
 
 def notes(table: pd.DataFrame) -> list[str]:

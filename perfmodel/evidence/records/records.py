@@ -64,27 +64,27 @@ def tidy(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
     """
     import pandas as pd
 
-    twice = table.columns[table.columns.duplicated()]
-    if len(twice):
-        raise TableError(f"{where}: column {twice[0]!r} appears twice; rename or drop one")
+    repeats = table.columns[table.columns.duplicated()]
+    if len(repeats):
+        raise TableError(f"{where}: column {repeats[0]!r} appears twice; rename or drop one")
     for name in NEEDED:
         if name not in table.columns:
-            has = ", ".join(str(column) for column in table.columns[:40])
-            raise TableError(f"{where}: no column {name!r}, which every table needs; it has: {has}")
-    own = _own_sizes(table, where)
-    found: dict[str, Any] = {}
+            row = ", ".join(str(column) for column in table.columns[:40])
+            raise TableError(f"{where}: no column {name!r}, which every table needs; it has: {row}")
+    extras = _extra_sizes(table, where)
+    columns: dict[str, Any] = {}
     as_text, none = cells.reader(table["op"]), pd.Series("", index=table.index, dtype="str")
     for name in TEXT:
-        found[name] = as_text(table.get(name, none))
-    for name in (*SIZES, *own):
+        columns[name] = as_text(table.get(name, none))
+    for name in (*SIZES, *extras):
         if name in table.columns or name != "head_dim_v":
-            found[name] = cells.whole(table, name, where)
-    found["causal"] = cells.truth(table, "causal", where)
-    found["measured_us"] = _measured(table, where)
-    order = [name for name in (*COLUMNS, "head_dim_v", *own) if name in found]
-    rest = {str(name): table[name] for name in table.columns if name not in found}
+            columns[name] = cells.whole(table, name, where)
+    columns["causal"] = cells.truth(table, "causal", where)
+    columns["measured_us"] = _times(table, where)
+    order = [name for name in (*COLUMNS, "head_dim_v", *extras) if name in columns]
+    rest = {str(name): table[name] for name in table.columns if name not in columns}
     return pd.DataFrame(
-        {**{name: found[name] for name in order}, **rest}, index=table.index, copy=False
+        {**{name: columns[name] for name in order}, **rest}, index=table.index, copy=False
     )
 
 
@@ -108,24 +108,24 @@ def write_table(table: pd.DataFrame, path: str | Path) -> None:
             texts = dict.fromkeys(table.select_dtypes("category"), "str")
             table.astype(texts).to_parquet(partial, index=False)
         else:
-            text = _guarded(table).to_csv(index=False, lineterminator="\n")
+            text = _quoted_cells(table).to_csv(index=False, lineterminator="\n")
             data = text.encode("utf-8", "replace")
             partial.write_bytes(gzip.compress(data, mtime=0) if name.endswith(".gz") else data)
 
 
-def _guarded(table: pd.DataFrame) -> pd.DataFrame:
+def _quoted_cells(table: pd.DataFrame) -> pd.DataFrame:
     """`table` with headings and texts quoted so that a spreadsheet does not run them as
     formulas."""
 
-    def guarded(value: Any) -> Any:
+    def quote(value: Any) -> Any:
         return csv_cell(value) if isinstance(value, str) else value
 
     texts = {
-        name: table[name].map(guarded)
+        name: table[name].map(quote)
         for name in table.columns
         if table[name].dtype.kind not in "iufb"
     }
-    return table.assign(**texts).rename(columns=guarded)
+    return table.assign(**texts).rename(columns=quote)
 
 
 def table_suffix(path: str) -> str:
@@ -144,31 +144,31 @@ def needs_pyarrow(where: str) -> None:
         raise OutputError(f"{error}, or use .csv.gz") from None
 
 
-def _own_sizes(table: pd.DataFrame, where: str) -> tuple[str, ...]:
+def _extra_sizes(table: pd.DataFrame, place: str) -> tuple[str, ...]:
     """Columns of the table's operators beyond `SIZES`: parameters of declared algorithms.
 
     Raises `TableError` if the column of a required size is missing.
     """
     from perfmodel.operators import find
 
-    found: dict[str, None] = {}
+    sizes: dict[str, None] = {}
     for op in cells.text(table["op"]).unique():
         operator = find(op)
         if operator is None:
             continue
         for name in operator.needed:
             if name not in table.columns:
-                raise TableError(f"{where}: no column {name!r}, which {op} rows need")
-        found |= dict.fromkeys(operator.measured_sizes)
-    return tuple(name for name in found if name not in SIZES and name in table.columns)
+                raise TableError(f"{place}: no column {name!r}, which {op} rows need")
+        sizes |= dict.fromkeys(operator.measured_sizes)
+    return tuple(name for name in sizes if name not in SIZES and name in table.columns)
 
 
-def _measured(table: pd.DataFrame, where: str) -> pd.Series[Any]:
-    numbers = cells.numbers(table, "measured_us", where).astype("float64")
-    good = (numbers >= LEAST_US) & (numbers <= MOST_US)
+def _times(table: pd.DataFrame, place: str) -> pd.Series[Any]:
+    numbers = cells.numbers(table, "measured_us", place).astype("float64")
+    valid = (numbers >= LEAST_US) & (numbers <= MOST_US)
     if "flag" in table.columns:  # a case that failed keeps its row and has no time
-        good |= numbers.isna() & (cells.text(table["flag"]) == "failed")
-    said = cells.text(table["measured_us"])
-    wanted = "is not a positive number of microseconds, 1e-6 to 1e15"
-    cells.refuse(~good, said, f"{where}: measured_us", wanted)
+        valid |= numbers.isna() & (cells.text(table["flag"]) == "failed")
+    texts = cells.text(table["measured_us"])
+    rule = "is not a positive number of microseconds, 1e-6 to 1e15"
+    cells.refuse(~valid, texts, f"{place}: measured_us", rule)
     return numbers

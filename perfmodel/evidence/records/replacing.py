@@ -38,13 +38,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
         remove_abandoned(target)
         descriptor, partial = _locked_file(target)
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
-        raise OutputError(_unwritable(target, error)) from None
+        raise OutputError(_refusal(target, error)) from None
     try:
         yield partial
         partial.chmod(0o666 & ~_umask())
         partial.replace(target)
     except OSError as error:
-        raise OutputError(_unwritable(target, error)) from None
+        raise OutputError(_refusal(target, error)) from None
     finally:
         partial.unlink(missing_ok=True)
         if descriptor is not None:
@@ -71,10 +71,10 @@ def remove_abandoned(target: Path) -> None:
     """Remove the temporary files of `target` whose writers were killed."""
     if fcntl is None:
         return
-    ours = re.compile(re.escape(f".{target.name}.") + r"\w{8}" + re.escape(_SUFFIX))
+    pattern = re.compile(re.escape(f".{target.name}.") + r"\w{8}" + re.escape(_SUFFIX))
     with os.scandir(target.parent) as entries:
-        left = [Path(entry.path) for entry in entries if ours.fullmatch(entry.name)]
-    for path in left:
+        paths = [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
+    for path in paths:
         with suppress(OSError):  # locked by its writer, renamed by now, or not ours to remove
             descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
             try:
@@ -90,5 +90,5 @@ def _umask() -> int:
     return mask
 
 
-def _unwritable(target: Path, error: OSError | ValueError) -> str:
+def _refusal(target: Path, error: OSError | ValueError) -> str:
     return f"cannot write {target}: {reason(error)}; choose another path"

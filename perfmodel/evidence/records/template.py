@@ -20,8 +20,8 @@ def template(name: str) -> str:
     """
     operator = load(name)
     row = _row(operator)
-    known = [column for column in (*COLUMNS, "head_dim_v") if column in row]
-    columns = [column for column in dict.fromkeys((*known, *row)) if column != "measured_us"]
+    base = [column for column in (*COLUMNS, "head_dim_v") if column in row]
+    columns = [column for column in dict.fromkeys((*base, *row)) if column != "measured_us"]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*columns, "measured_us"])
@@ -36,8 +36,8 @@ def _row(operator: Operator) -> dict[str, str]:
     defaults = {item.name: getattr(item, "default", None) or "" for item in operator.options}
     for item in operator.sizes:
         if item.name in operator.needed or item.name in SIZES:
-            other = item.source or item.follows
-            row[item.name] = defaults[item.name] or (defaults[other] if other else "")
+            source = item.source or item.follows
+            row[item.name] = defaults[item.name] or (defaults[source] if source else "")
             if item.follows and not row[item.name]:
                 row[item.name] = row[item.follows]
     for choice in operator.choices:

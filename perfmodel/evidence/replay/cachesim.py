@@ -77,33 +77,33 @@ class SetCache:
 
         `sectors` are masks of four bits, `dirty` the ones among them that are written.
         """
-        missing = np.zeros(len(lines), dtype=np.uint8)
+        misses = np.zeros(len(lines), dtype=np.uint8)
         place = lines % self._sets
         order = np.argsort(place, kind="stable")
-        ordered = place[order]
-        fresh = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        turn = np.arange(len(order)) - np.repeat(fresh, np.diff(np.r_[fresh, len(order)]))
+        sets = place[order]
+        starts = np.flatnonzero(np.r_[True, sets[1:] != sets[:-1]])
+        turn = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
         # Accesses to one set are processed in order; different sets are independent.
         by_turn = np.argsort(turn, kind="stable")
-        for now in np.split(order[by_turn], np.flatnonzero(np.diff(turn[by_turn])) + 1):
-            missing[now] = self._once(place[now], lines[now], sectors[now], dirty[now])
-        return missing
+        for part in np.split(order[by_turn], np.flatnonzero(np.diff(turn[by_turn])) + 1):
+            misses[part] = self._step(place[part], lines[part], sectors[part], dirty[part])
+        return misses
 
-    def _once(
+    def _step(
         self, place: np.ndarray, lines: np.ndarray, sectors: np.ndarray, dirty: np.ndarray
     ) -> np.ndarray:
         """One access to each of many different sets."""
         self._clock += 1
-        same = self._tags[place] == lines[:, None]
-        hit = same.any(axis=1)
-        way = np.where(hit, same.argmax(axis=1), self._used[place].argmin(axis=1))
+        matches = self._tags[place] == lines[:, None]
+        hit = matches.any(axis=1)
+        way = np.where(hit, matches.argmax(axis=1), self._used[place].argmin(axis=1))
         had = np.where(hit, self._valid[place, way], 0).astype(np.uint8)
-        soiled = self._dirty[place, way]
-        self.written_sectors += int(_POPULATION[soiled[~hit]].sum())
+        marks = self._dirty[place, way]
+        self.written_sectors += int(_POPULATION[marks[~hit]].sum())
         self._tags[place, way] = lines
         self._used[place, way] = self._clock
         self._valid[place, way] = had | sectors
-        self._dirty[place, way] = np.where(hit, soiled, 0).astype(np.uint8) | dirty
+        self._dirty[place, way] = np.where(hit, marks, 0).astype(np.uint8) | dirty
         return np.asarray(sectors & ~had, dtype=np.uint8)
 
     def flush(self) -> None:
@@ -130,27 +130,27 @@ class LineCache:
         """
         self._requested += int(_POPULATION[sectors].sum())
         home = (lines >> 4) % len(self._parts)
-        near = unit % len(self._parts)
-        wanted = sectors.copy()
+        local = unit % len(self._parts)
+        demand = sectors.copy()
         for number, part in enumerate(self._parts):
-            copies = (near == number) & (home != number) & (ways == 0)
+            copies = (local == number) & (home != number) & (ways == 0)
             if copies.any():
                 clean = np.zeros(int(copies.sum()), dtype=np.uint8)
-                wanted[copies] = part.access(lines[copies], sectors[copies], clean)
+                demand[copies] = part.access(lines[copies], sectors[copies], clean)
         for number, part in enumerate(self._parts):
-            own = (home == number) & (wanted != 0)
-            dirty = np.where(ways[own] > 0, wanted[own], 0).astype(np.uint8)
-            missing = part.access(lines[own], wanted[own], dirty)
-            self._fetched += int(_POPULATION[missing[ways[own] != 1]].sum())
+            mask = (home == number) & (demand != 0)
+            dirty = np.where(ways[mask] > 0, demand[mask], 0).astype(np.uint8)
+            misses = part.access(lines[mask], demand[mask], dirty)
+            self._fetched += int(_POPULATION[misses[ways[mask] != 1]].sum())
 
     def finish(self) -> Simulated:
         """Totals, with what is dirty written back."""
         for part in self._parts:
             part.flush()
-        written = sum(part.written_sectors for part in self._parts)
+        sectors = sum(part.written_sectors for part in self._parts)
         return Simulated(
             float(self._fetched * SECTOR_BYTES),
-            float(written * SECTOR_BYTES),
+            float(sectors * SECTOR_BYTES),
             float(self._requested * SECTOR_BYTES),
         )
 
@@ -183,10 +183,10 @@ class Feed:
         """A feed to the L2 of a device, with `concurrent` blocks in flight, by default one on each
         unit."""
         cache = LineCache(device.l2_capacity_bytes or 0.0, partitions(device))
-        bases, at = {}, 0
+        bases, offset = {}, 0
         for name, (start, end) in spans.items():
-            bases[name] = at
-            at += -(-(end - start) // _ALIGNMENT) * _ALIGNMENT
+            bases[name] = offset
+            offset += -(-(end - start) // _ALIGNMENT) * _ALIGNMENT
         return cls(cache, concurrent or device.units, bases)
 
     def take(self, chunk: Chunk) -> None:
@@ -207,9 +207,9 @@ class Feed:
         masks = np.bitwise_or.reduceat(np.left_shift(1, sector & 3), start).astype(np.uint8)
         return line[start], masks, _WAY[chunk.way]
 
-    def _drain(self, wanted: int) -> None:
-        """Run turns while at least `wanted` blocks are available, so that every slot is filled."""
-        while len(self._slots) + len(self._waiting) >= max(wanted, 1):
+    def _drain(self, least: int) -> None:
+        """Run turns while at least `least` blocks are available, so that every slot is filled."""
+        while len(self._slots) + len(self._waiting) >= max(least, 1):
             while len(self._slots) < self.concurrent and self._waiting:
                 self._slots.append(self._waiting.popleft())
             self._turn()
@@ -217,15 +217,15 @@ class Feed:
 
     def _turn(self) -> None:
         """One operation of every block in flight."""
-        now = [(unit, slot.popleft()) for unit, slot in enumerate(self._slots) if slot]
-        if not now:
+        operations = [(unit, slot.popleft()) for unit, slot in enumerate(self._slots) if slot]
+        if not operations:
             return
-        count = [len(lines) for _, (lines, _, _) in now]
+        count = [len(lines) for _, (lines, _, _) in operations]
         self.cache.access(
-            np.concatenate([lines for _, (lines, _, _) in now]),
-            np.concatenate([masks for _, (_, masks, _) in now]),
-            np.repeat([way for _, (_, _, way) in now], count),
-            np.repeat([unit for unit, _ in now], count),
+            np.concatenate([lines for _, (lines, _, _) in operations]),
+            np.concatenate([masks for _, (_, masks, _) in operations]),
+            np.repeat([way for _, (_, _, way) in operations], count),
+            np.repeat([unit for unit, _ in operations], count),
         )
 
     def finish(self) -> Simulated:
@@ -267,10 +267,10 @@ class TileCache:
             if not self._touch(0, tile, size, way) and way != 1:
                 self._read += size
             return
-        near = unit % count
+        local = unit % count
         for home in range(count):
             piece = (tile, home)
-            if way == 0 and home != near and self._touch(near, piece, size / count, 0):
+            if way == 0 and home != local and self._touch(local, piece, size / count, 0):
                 continue
             if not self._touch(home, piece, size / count, way) and way != 1:
                 self._read += size / count
@@ -278,18 +278,18 @@ class TileCache:
     def _touch(self, part: int, tile: object, size: float, way: int) -> bool:
         """Access a tile in one partition, evicting LRU tiles if needed; returns whether it was
         there."""
-        held = self._parts[part]
-        found = held.get(tile)
-        if found is not None:
-            held.move_to_end(tile)
+        tiles = self._parts[part]
+        entry = tiles.get(tile)
+        if entry is not None:
+            tiles.move_to_end(tile)
             if way:
-                found[1] = size
+                entry[1] = size
             return True
-        held[tile] = [size, size if way else 0.0]
+        tiles[tile] = [size, size if way else 0.0]
         self._held[part] += size
-        while self._held[part] > self._capacity and held:
-            _, (gone, dirty) = held.popitem(last=False)
-            self._held[part] -= gone
+        while self._held[part] > self._capacity and tiles:
+            _, (victim_size, dirty) = tiles.popitem(last=False)
+            self._held[part] -= victim_size
             self._written += dirty
         return False
 

@@ -79,9 +79,9 @@ def reordered(schedule: Schedule, *axes: str) -> Schedule:
     kernel = schedule.kernels[-1]
     grid = [loop for loop in kernel.nest if loop.grid]
     inner = tuple(loop for loop in kernel.nest if not loop.grid)
-    ordered = sorted(grid, key=lambda loop: axes.index(loop.axis))
-    changed = replace(kernel, nest=(*ordered, *inner))
-    return replace(schedule, kernels=(*schedule.kernels[:-1], changed))
+    loops = sorted(grid, key=lambda loop: axes.index(loop.axis))
+    last = replace(kernel, nest=(*loops, *inner))
+    return replace(schedule, kernels=(*schedule.kernels[:-1], last))
 
 
 def _matmuls(device: str, units: int) -> Iterator[OrderCase]:
@@ -102,11 +102,11 @@ def _attentions(device: str, units: int) -> Iterator[OrderCase]:
     for shape in shapes:
         for causal in (False, True):
             problem = Attention(*shape, causal=causal, dtype="fp16")
-            plain = tiled(problem.mask(), 128, 128)
+            base = tiled(problem.mask(), 128, 128)
             for order in (("b", "g", "r", "q"), ("q", "b", "g", "r"), ("b", "q", "g", "r")):
                 name = "".join(order)
                 label = f"attention {'x'.join(map(str, shape))} {'causal ' * causal}{name}"
-                yield OrderCase(label, device, problem, reordered(plain, *order), units)
+                yield OrderCase(label, device, problem, reordered(base, *order), units)
     problem = Attention(1, 16, 16, 2048, 2048, 64, dtype="fp16", direction="bwd")
     for axes in (("b", "g", "x"), ("x", "b", "g")):
         schedule = reordered(tiled_backward(None, 128, 128), *axes)
@@ -115,11 +115,11 @@ def _attentions(device: str, units: int) -> Iterator[OrderCase]:
 
 def cases() -> tuple[OrderCase, ...]:
     """Every case, a block on each unit of the device."""
-    found: list[OrderCase] = []
+    entries: list[OrderCase] = []
     for name in DEVICES:
         units = load(name).units
-        found += [*_matmuls(name, units), *_attentions(name, units)]
-    return tuple(found)
+        entries += [*_matmuls(name, units), *_attentions(name, units)]
+    return tuple(entries)
 
 
 def run(case: OrderCase) -> OrderResult:
@@ -129,11 +129,11 @@ def run(case: OrderCase) -> OrderResult:
     cost = count(schedule, problem.sizes(), problem.elements())
     part: KernelCost = cost.kernels[-1]
     concurrent = min(case.concurrent, int(part.blocks))
-    found = simulate(
+    simulation = simulate(
         schedule, part, problem.elements(), concurrent,
         float(device.l2_capacity_bytes or 0.0), partitions(device),
     )  # fmt: skip
-    predicted, closed = (
+    predicted, closed_form = (
         model_bytes(schedule, part, problem.elements(), concurrent, machine(device), retain)
         for retain in (held_share, exact_retention)
     )
@@ -142,18 +142,18 @@ def run(case: OrderCase) -> OrderResult:
         device=case.device,
         asked_bytes=float(part.bytes_at("l2")),
         least_bytes=float(part.bytes_at("hbm")),
-        simulated_bytes=found.total_bytes,
-        closed_form_bytes=closed,
+        simulated_bytes=simulation.total_bytes,
+        closed_form_bytes=closed_form,
         predicted_bytes=predicted,
     )
 
 
 def run_all(progress: Callable[[int, int], None] | None = None) -> tuple[OrderResult, ...]:
     """All cases, in order."""
-    every = cases()
+    entries = cases()
     results = []
-    for i, case in enumerate(every):
+    for i, case in enumerate(entries):
         results.append(run(case))
         if progress is not None:
-            progress(i + 1, len(every))
+            progress(i + 1, len(entries))
     return tuple(results)

@@ -88,27 +88,27 @@ class Recorder:
     """The counts."""
 
     def __post_init__(self) -> None:
-        held = sorted((span, name) for name, span in self.arrays.items())
-        self._names = [name for _, name in held]
-        self._starts = np.array([span[0] for span, _ in held], dtype=np.uint64)
-        self._ends = np.array([span[1] for span, _ in held], dtype=np.uint64)
+        spans = sorted((span, name) for name, span in self.arrays.items())
+        self._names = [name for _, name in spans]
+        self._starts = np.array([span[0] for span, _ in spans], dtype=np.uint64)
+        self._ends = np.array([span[1] for span, _ in spans], dtype=np.uint64)
         self._block = 0
 
     def record(self, pointers: np.ndarray, mask: np.ndarray | None, width: int, way: Way) -> None:
         """Count one memory operation; raises `KernelError` if it is outside all arrays."""
-        active = pointers.reshape(-1) if mask is None else _active(pointers, mask)
+        active = pointers.reshape(-1) if mask is None else _active_pointers(pointers, mask)
         self.tally.operations += 1
         if not active.size:
             return
         low, high = active.min(), active.max()
-        at = int(np.searchsorted(self._starts, low, side="right")) - 1
-        if at < 0 or int(high) + width > int(self._ends[at]):
+        place = int(np.searchsorted(self._starts, low, side="right")) - 1
+        if place < 0 or int(high) + width > int(self._ends[place]):
             raise KernelError(f"a {way} leaves the arrays of the launch (block {self._block})")
-        name = self._names[at]
+        name = self._names[place]
         key = (name, way)
         self.tally.bytes[key] = self.tally.bytes.get(key, 0) + active.size * width
         self.tally.accesses += active.size
-        offsets = (active - self._starts[at]).astype(np.int64)
+        offsets = (active - self._starts[place]).astype(np.int64)
         if way == "read":
             self._mark(name, offsets, width)
         if self.consumer is not None:
@@ -129,11 +129,11 @@ class Recorder:
             self.on_block(block, blocks)
 
 
-def _active(pointers: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def _active_pointers(pointers: np.ndarray, mask: np.ndarray) -> np.ndarray:
     shape = np.broadcast_shapes(pointers.shape, mask.shape)
-    wide = pointers if pointers.shape == shape else np.broadcast_to(pointers, shape)
-    held = mask if mask.shape == shape else np.broadcast_to(mask, shape)
-    return wide.reshape(-1) if held.all() else wide[held]
+    values = pointers if pointers.shape == shape else np.broadcast_to(pointers, shape)
+    lanes = mask if mask.shape == shape else np.broadcast_to(mask, shape)
+    return values.reshape(-1) if lanes.all() else values[lanes]
 
 
 @contextmanager
@@ -170,13 +170,13 @@ def _hooks(builder: Any, recorder: Recorder) -> dict[str, Callable[..., Any]]:
     place, extent = builder.set_grid_idx, builder.set_grid_dim
     count = 0
 
-    def masked_load(self: Any, ptrs: Any, mask: Any, *rest: Any, **more: Any) -> Any:
+    def masked_load(self: Any, ptrs: Any, mask: Any, *rest: Any, **opts: Any) -> Any:
         recorder.record(ptrs.data, _lanes(mask), _width(ptrs), "read")
-        return load(self, ptrs, mask, *rest, **more)
+        return load(self, ptrs, mask, *rest, **opts)
 
-    def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **more: Any) -> Any:
+    def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **opts: Any) -> Any:
         recorder.record(ptrs.data, _lanes(mask), _width(ptrs), "write")
-        return store(self, ptrs, value, mask, *rest, **more)
+        return store(self, ptrs, value, mask, *rest, **opts)
 
     def atomic_rmw(self: Any, op: Any, ptr: Any, val: Any, mask: Any, *rest: Any) -> Any:
         recorder.record(ptr.data, _lanes(mask), _width(ptr), "atomic")

@@ -193,19 +193,19 @@ def _replay(
     tensors = {**inputs.tensors, **kernel.allocate(problem, config)}
     launches = kernel.launches(problem, config)
     cost = count(kernel.schedule(problem, config), problem.sizes(), problem.elements())
-    every = sum(launch.blocks for launch in launches)
-    started = time.perf_counter()
-    tallies, caches, done = [], [], 0
+    total = sum(launch.blocks for launch in launches)
+    start = time.perf_counter()
+    tallies, caches, offset = [], [], 0
     for launch in launches:
         tally, cache = _run(
             kernel, launch, problem, config, tensors, cost, device, concurrent,
-            None if progress is None else _from(progress, done, every),
+            None if progress is None else _offset_progress(progress, offset, total),
         )  # fmt: skip
         tallies.append((launch, tally))
         caches += [cache] if cache is not None else []
-        done += launch.blocks
-    seconds = time.perf_counter() - started
-    named = {array.name: array.counted_as for array in kernel.arrays(problem, config)}
+        offset += launch.blocks
+    seconds = time.perf_counter() - start
+    aliases = {array.name: array.counted_as for array in kernel.arrays(problem, config)}
     outputs = {
         a.name: tensors[a.name] for a in kernel.arrays(problem, config) if a.role == "output"
     }
@@ -214,10 +214,10 @@ def _replay(
         kernel=kernel.name,
         problem=problem,
         config=config,
-        tensors=_compare(tallies, cost, named),
+        tensors=_compare(tallies, cost, aliases),
         cache=tuple(caches),
         accesses=sum(tally.accesses for _, tally in tallies),
-        blocks=every,
+        blocks=total,
         seconds=seconds,
         largest_error=max(errors.values(), key=_nan_is_worst) if errors else None,
         device=None if device is None else device.slug,
@@ -228,8 +228,8 @@ def _nan_is_worst(value: float) -> float:
     return float("inf") if value != value else value
 
 
-def _from(progress: Progress, done: int, every: int) -> Progress:
-    return lambda block, _: progress(done + block + 1, every)
+def _offset_progress(progress: Progress, offset: int, total: int) -> Progress:
+    return lambda block, _: progress(offset + block + 1, total)
 
 
 def _run(
@@ -257,32 +257,32 @@ def _run(
         kernel.launch(launch, tensors)
     if feed is None or device is None:
         return recorder.tally, None
-    found = feed.finish()
+    total = feed.finish()
     part = next(item for item in cost.kernels if item.name == launch.kernel)
     model = tilestream.model_bytes(
         cost.schedule, part, problem.elements(), feed.concurrent, machine(device)
     )
-    cache = CacheBytes(launch.kernel, found.read_bytes, found.write_bytes, model, found.hit_rate)
+    cache = CacheBytes(launch.kernel, total.read_bytes, total.write_bytes, model, total.hit_rate)
     return recorder.tally, cache
 
 
 def _compare(
-    tallies: list[tuple[Launch, Tally]], cost: Cost, named: Mapping[str, str]
+    tallies: list[tuple[Launch, Tally]], cost: Cost, aliases: Mapping[str, str]
 ) -> tuple[TensorBytes, ...]:
     """Requested and counted bytes of every tensor of every kernel of the schedule."""
-    asked: dict[tuple[str, str], dict[str, int]] = {}
-    distinct = _distinct(tallies, named)
+    requests: dict[tuple[str, str], dict[str, int]] = {}
+    unique = _distinct_bytes(tallies, aliases)
     for launch, tally in tallies:
         for (array, way), number in tally.bytes.items():
-            ways = asked.setdefault((launch.kernel, named[array]), {})
+            ways = requests.setdefault((launch.kernel, aliases[array]), {})
             ways[way] = ways.get(way, 0) + number
-    counted = {
+    counts = {
         (part.name, tensor): traffic
         for part in cost.kernels
         for tensor, traffic in part.l2.items()
         if traffic.total_bytes
     }
-    least = {
+    floors = {
         (part.name, tensor): traffic.read_bytes
         for part in cost.kernels
         for tensor, traffic in part.hbm.items()
@@ -291,29 +291,29 @@ def _compare(
     return tuple(
         TensorBytes(
             *key,
-            _traffic(asked.get(key, {})),
-            counted.get(key, Traffic()),
-            distinct.get(key, 0),
-            least.get(key),
+            _traffic(requests.get(key, {})),
+            counts.get(key, Traffic()),
+            unique.get(key, 0),
+            floors.get(key),
         )
-        for key in dict.fromkeys((*counted, *asked))
+        for key in dict.fromkeys((*counts, *requests))
     )
 
 
-def _distinct(
-    tallies: list[tuple[Launch, Tally]], named: Mapping[str, str]
+def _distinct_bytes(
+    tallies: list[tuple[Launch, Tally]], aliases: Mapping[str, str]
 ) -> dict[tuple[str, str], int]:
     """Bytes of every tensor that the launches of a kernel of the schedule read at least once."""
-    read: dict[tuple[str, str], np.ndarray] = {}
+    masks: dict[tuple[str, str], np.ndarray] = {}
     for launch, tally in tallies:
         for array, marks in tally.read.items():
             key = (launch.kernel, array)
-            read[key] = read[key] | marks if key in read else marks
-    distinct: dict[tuple[str, str], int] = {}
-    for (kernel, array), marks in read.items():
-        key = (kernel, named[array])
-        distinct[key] = distinct.get(key, 0) + int(np.count_nonzero(marks))
-    return distinct
+            masks[key] = masks[key] | marks if key in masks else marks
+    sizes: dict[tuple[str, str], int] = {}
+    for (kernel, array), marks in masks.items():
+        key = (kernel, aliases[array])
+        sizes[key] = sizes.get(key, 0) + int(np.count_nonzero(marks))
+    return sizes
 
 
 def _traffic(ways: Mapping[str, int]) -> Traffic:

@@ -61,16 +61,16 @@ def figure_2(heads: int = 2, br: int = 64, sizes: Sequence[int] = ()) -> tuple[F
     """The four points of Figure 2 from the FlashAttention-1 kernel; `heads` blocks are replayed."""
     require_interpreter()
     kernel = registry.kernel("attention-flash1")
-    few = replace(FIGURE_2, batch=1, heads_q=heads, heads_kv=heads)
+    problem = replace(FIGURE_2, batch=1, heads_q=heads, heads_kv=heads)
     scale = FIGURE_2.batch * FIGURE_2.heads_q // heads
     points = []
     for bc in sizes or FIGURE_2_GB:
         config = replace(kernel.configs[0], br=br, bc=bc, accounting="paper")
-        found = replay(kernel.name, few, config, check=False)
-        asked = sum(r.asked.total_bytes for r in found.tensors if r.tensor in "QKVO")
-        whole = count(kernel.schedule(FIGURE_2, config), FIGURE_2.sizes(), FIGURE_2.elements())
-        counted = sum(whole.kernels[0].l2[name].total_bytes for name in "QKVO")
-        points.append(FigurePoint(bc, heads, scale * asked, counted, FIGURE_2_GB[bc], found.equal))
+        run = replay(kernel.name, problem, config, check=False)
+        volume = sum(r.asked.total_bytes for r in run.tensors if r.tensor in "QKVO")
+        cost = count(kernel.schedule(FIGURE_2, config), FIGURE_2.sizes(), FIGURE_2.elements())
+        model = sum(cost.kernels[0].l2[name].total_bytes for name in "QKVO")
+        points.append(FigurePoint(bc, heads, scale * volume, model, FIGURE_2_GB[bc], run.equal))
     return tuple(points)
 
 
@@ -83,11 +83,11 @@ def passes(found: Replay) -> bool:
 def replays(names: Sequence[str] = (), seed: int = 0) -> list[Replay]:
     """Every case of every kernel that can be interpreted (or of those named)."""
     require_interpreter()
-    every = [name for name, kernel in registry.kernels().items() if kernel.interpreted]
-    chosen = [registry.kernel(name) for name in names or every]
+    pool = [name for name, kernel in registry.kernels().items() if kernel.interpreted]
+    kernels = [registry.kernel(name) for name in names or pool]
     return [
         replay(kernel.name, problem, config, seed=seed + i)
-        for kernel in chosen
+        for kernel in kernels
         for i, (problem, config) in enumerate(kernel.cases)
     ]
 
@@ -97,15 +97,15 @@ def _shape(problem: Any) -> str:
 
 
 def _replay_table(say: Callable[[str], None]) -> bool:
-    good, accesses, seconds = True, 0, 0.0
+    sound, accesses, seconds = True, 0, 0.0
     say(f"{'kernel':28}{'problem':40}{'asked B':>12}{'counted B':>12}{'equal':>7}{'error':>10}")
-    for found in replays():
-        good &= passes(found)
-        accesses, seconds = accesses + found.accesses, seconds + found.seconds
+    for run in replays():
+        sound &= passes(run)
+        accesses, seconds = accesses + run.accesses, seconds + run.seconds
         say(
-            f"{found.kernel:28}{_shape(found.problem) + ' ' + found.problem.dtype:40}"
-            f"{found.asked_bytes:12.0f}{found.counted_bytes:12.0f}"
-            f"{'yes' if found.equal else 'NO':>7}{found.largest_error:10.1e}"
+            f"{run.kernel:28}{_shape(run.problem) + ' ' + run.problem.dtype:40}"
+            f"{run.asked_bytes:12.0f}{run.counted_bytes:12.0f}"
+            f"{'yes' if run.equal else 'NO':>7}{run.largest_error:10.1e}"
         )
     say(f"{accesses / 1e6:.1f} million accesses, {accesses / seconds * 60e-6:.0f} million a minute")
     for kernel in registry.kernels().values():
@@ -113,7 +113,7 @@ def _replay_table(say: Callable[[str], None]) -> bool:
             say(f"skipped: {kernel.name}, which nothing interprets; a device must check it")
     for line in registry.failures():
         say(f"skipped: {line}")
-    return good and not registry.failures()
+    return sound and not registry.failures()
 
 
 def _figure_table(say: Callable[[str], None]) -> bool:
@@ -141,8 +141,8 @@ def _order_table(say: Callable[[str], None]) -> bool:
         )
     median, p90 = _spread([r.error for r in results])
     say(f"{len(results)} cases, closed form: median error {median:.1%}, p90 {p90:.1%}")
-    fitted = _spread([r.predicted_error for r in results])
-    say(f"with the retention fitted to real caches: median {fitted[0]:.1%}, p90 {fitted[1]:.1%}")
+    fit = _spread([r.predicted_error for r in results])
+    say(f"with the retention fitted to real caches: median {fit[0]:.1%}, p90 {fit[1]:.1%}")
     return median <= MEDIAN_ERROR and p90 <= P90_ERROR
 
 
@@ -153,9 +153,9 @@ def _spread(errors: Sequence[float]) -> tuple[float, float]:
 
 def main(say: Callable[[str], None] = print) -> int:
     """Print all three tables; returns 0 if everything passes."""
-    good = [table(say) for table in (_replay_table, _figure_table, _order_table)]
-    say("all evidence holds" if all(good) else "evidence FAILS: see the tables")
-    return 0 if all(good) else 1
+    results = [table(say) for table in (_replay_table, _figure_table, _order_table)]
+    say("all evidence holds" if all(results) else "evidence FAILS: see the tables")
+    return 0 if all(results) else 1
 
 
 if __name__ == "__main__":

@@ -44,9 +44,9 @@ class Walk:
         """Extent (first, one past) of every grid axis, block by block in launch order."""
         nest = self.cost.nest
         loops = waves.grid_loops(nest)
-        for at in product(*(range(int(loop.trips)) for loop in loops)):
+        for index in product(*(range(int(loop.trips)) for loop in loops)):
             span: dict[str, tuple[int, int]] = {}
-            for loop, i in zip(loops, at, strict=True):
+            for loop, i in zip(loops, index, strict=True):
                 low, high = span.get(loop.axis, (0, int(nest.sizes[loop.axis])))
                 first = low + i * int(loop.tile)
                 span[loop.axis] = (first, min(first + int(loop.tile), high))
@@ -60,45 +60,45 @@ class Walk:
         reads = [tensors[name] for name in self.schedule.reads(kernel)]
         writes = [tensors[name] for name in self.schedule.writes(kernel)]
         inner = [loop for loop in kernel.nest if not loop.grid]
-        whole = {axis: (0, int(extent)) for axis, extent in nest.sizes.items()} | dict(span)
-        steps = [_cut(whole[loop.axis], int(loop.tile)) for loop in inner]
-        held: dict[str, tuple[int, ...]] = {}
+        full = {axis: (0, int(extent)) for axis, extent in nest.sizes.items()} | dict(span)
+        steps = [_tiles(full[loop.axis], int(loop.tile)) for loop in inner]
+        resident: dict[str, tuple[int, ...]] = {}
         pending: dict[str, Access] = {}
-        for at in product(*steps):
-            now = whole | {loop.axis: part for loop, part in zip(inner, at, strict=True)}
-            if nest.mask is not None and not _visible(nest.mask, now, nest.sizes):
+        for parts in product(*steps):
+            extents = full | {loop.axis: part for loop, part in zip(inner, parts, strict=True)}
+            if nest.mask is not None and not _sees(nest.mask, extents, nest.sizes):
                 continue
-            asked = [self._access(tensor, now, 0) for tensor in reads]
-            fresh = [item for item in asked if held.get(item[0][0]) != item[0][1]]
-            held.update(item[0] for item in fresh)
+            accesses = [self._access(tensor, extents, 0) for tensor in reads]
+            misses = [item for item in accesses if resident.get(item[0][0]) != item[0][1]]
+            resident.update(item[0] for item in misses)
             for tensor in writes:
                 way = 2 if tensor.name in kernel.atomic else 1
-                item = self._access(tensor, now, way)
-                before = pending.get(tensor.name)
-                if before is not None and before[0] != item[0]:
-                    fresh.append(before)
+                item = self._access(tensor, extents, way)
+                previous = pending.get(tensor.name)
+                if previous is not None and previous[0] != item[0]:
+                    misses.append(previous)
                 pending[tensor.name] = item
-            yield fresh
+            yield misses
         yield list(pending.values())
 
-    def _access(self, tensor: Tensor, now: Mapping[str, tuple[int, int]], way: int) -> Access:
+    def _access(self, tensor: Tensor, extents: Mapping[str, tuple[int, int]], way: int) -> Access:
         kernel = self.cost.nest.kernel
         role = kernel.spill.get(tensor.name, tensor.element) if way == 2 else tensor.element
         size = self.elements[role].bytes
         for axis in tensor.axes:
-            size *= now[axis][1] - now[axis][0]
-        return (tensor.name, tuple(now[axis][0] for axis in tensor.axes)), size, way
+            size *= extents[axis][1] - extents[axis][0]
+        return (tensor.name, tuple(extents[axis][0] for axis in tensor.axes)), size, way
 
 
-def _cut(span: tuple[int, int], tile: int) -> list[tuple[int, int]]:
+def _tiles(span: tuple[int, int], tile: int) -> list[tuple[int, int]]:
     """A range cut into tiles; the last may be smaller."""
     first, last = span
-    return [(at, min(at + tile, last)) for at in range(first, last, tile)]
+    return [(start, min(start + tile, last)) for start in range(first, last, tile)]
 
 
-def _visible(band: Band, now: Mapping[str, tuple[int, int]], sizes: Mapping[str, int]) -> bool:
+def _sees(band: Band, extents: Mapping[str, tuple[int, int]], sizes: Mapping[str, int]) -> bool:
     """Whether any query of the current tile sees any key of it."""
-    (q0, q1), (k0, k1) = now[band.query], now[band.key]
+    (q0, q1), (k0, k1) = extents[band.query], extents[band.key]
     shift = int(sizes[band.key]) - int(sizes[band.query])
     if band.right is not None and k0 >= q1 + shift + int(band.right):
         return False
@@ -116,25 +116,25 @@ def simulate(
     """HBM bytes of one kernel: `concurrent` blocks in flight, one iteration each in turn."""
     walk = Walk(schedule, cost, elements)
     cache = TileCache(capacity_bytes, partitions)
-    upcoming = walk.blocks()
+    spans = walk.blocks()
     slots: list[Iterator[list[Access]]] = []
     while True:
         while len(slots) < concurrent:
-            span = next(upcoming, None)
+            span = next(spans, None)
             if span is None:
                 break
             slots.append(walk.accesses(span))
         if not slots:
             return cache.finish()
-        going = []
+        rest = []
         for unit, slot in enumerate(slots):
-            asked = next(slot, None)
-            if asked is None:
+            accesses = next(slot, None)
+            if accesses is None:
                 continue
-            going.append(slot)
-            for tile, size, way in asked:
+            rest.append(slot)
+            for tile, size, way in accesses:
                 cache.access(tile, size, way, unit)
-        slots = going
+        slots = rest
 
 
 def model_bytes(
@@ -151,11 +151,11 @@ def model_bytes(
     closed form is tested: the simulated cache is exactly LRU, and a real one is not.
     """
     slots = np.asarray(float(concurrent))
-    where = replace(fill(machine, cost.blocks, slots / machine.units), slots=slots)
-    moved = traffic.traffic(
-        machine, default(), schedule, cost, elements, where, run=Circumstances(), retain=retain
+    residency = replace(fill(machine, cost.blocks, slots / machine.units), slots=slots)
+    volume = traffic.traffic(
+        machine, default(), schedule, cost, elements, residency, run=Circumstances(), retain=retain
     )
-    return float(moved.hbm_bytes)
+    return float(volume.hbm_bytes)
 
 
 def exact_retention(working_set: Number, capacity: float, _knee: float) -> np.ndarray:

@@ -51,10 +51,10 @@ def traffic_report(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=names)
 
 
-def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterable[tuple[dict[str, Any], Any]]:
+def _groups(table: pd.DataFrame, columns: Sequence[str]) -> Iterable[tuple[dict[str, Any], Any]]:
     if table.empty:
         return
-    if by:
-        for key, group in table.groupby(list(by), sort=True, dropna=False, observed=True):
-            yield dict(zip(by, key, strict=True)), group
-    yield dict.fromkeys(by, "all"), table
+    if columns:
+        for key, group in table.groupby(list(columns), sort=True, dropna=False, observed=True):
+            yield dict(zip(columns, key, strict=True)), group
+    yield dict.fromkeys(columns, "all"), table

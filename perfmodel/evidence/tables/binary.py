@@ -31,7 +31,7 @@ def parquet(data: bytes, where: str) -> Sheet:
     try:
         table = pq.ParquetFile(io.BytesIO(data)).read()
         table.validate(full=True)
-        found: pd.DataFrame = table.to_pandas(
+        frame: pd.DataFrame = table.to_pandas(
             ignore_metadata=True,
             split_blocks=True,
             self_destruct=True,
@@ -41,11 +41,11 @@ def parquet(data: bytes, where: str) -> Sheet:
     # checks), ValueError (text that is not UTF-8) and TypeError (types without a counterpart).
     except (pa.ArrowException, OSError, ValueError, RuntimeError, TypeError) as error:
         text = str(error)
-        said = " ".join((text.partition(": ")[2] or text).split(". ")[0].split())
+        cause = " ".join((text.partition(": ")[2] or text).split(". ")[0].split())
         raise TableError(
-            f"{where}: not a sound Parquet file ({said[:160]}); fetch or write it again"
+            f"{where}: not a sound Parquet file ({cause[:160]}); fetch or write it again"
         ) from None
-    return _sheet(found, where, first=1)
+    return _sheet(frame, where, first=1)
 
 
 def excel(data: bytes, where: str) -> Sheet:
@@ -65,19 +65,19 @@ def excel(data: bytes, where: str) -> Sheet:
             "save the sheet as CSV"
         ) from None
     except Exception as error:  # the engines' parsers raise errors of many classes
-        said = " ".join(str(error).split())
-        raise TableError(f"{where}: not a sound Excel file ({said[:120]}); save it again") from None
-    filled = {name: sheet for name, sheet in sheets.items() if not sheet.empty}
-    if not filled:
+        text = " ".join(str(error).split())
+        raise TableError(f"{where}: not a sound Excel file ({text[:120]}); save it again") from None
+    tables = {name: sheet for name, sheet in sheets.items() if not sheet.empty}
+    if not tables:
         raise TableError(f"{where}: no sheet holds rows; a table starts with a row of names")
-    name, found = next(iter(filled.items()))
-    others = [str(other) for other in filled if other != name]
-    left = f"; left out {', '.join(others)}" if others else ""
-    notes = (f"{where}: sheet {str(name)!r} read{left}",) if len(sheets) > 1 else ()
-    return _sheet(found, where, first=2, notes=notes)
+    name, frame = next(iter(tables.items()))
+    rest = [str(s) for s in tables if s != name]
+    suffix = f"; left out {', '.join(rest)}" if rest else ""
+    notes = (f"{where}: sheet {str(name)!r} read{suffix}",) if len(sheets) > 1 else ()
+    return _sheet(frame, where, first=2, notes=notes)
 
 
-def _check_unpacked(data: bytes, where: str) -> None:
+def _check_unpacked(data: bytes, place: str) -> None:
     """Refuse a sheet whose archive unpacks to more than a compressed file may."""
     import zipfile
 
@@ -87,29 +87,29 @@ def _check_unpacked(data: bytes, where: str) -> None:
     except (zipfile.BadZipFile, ValueError, OSError):  # the older .xls, or damaged: read below
         return
     if unpacked_bytes > most_unpacked(len(data)):
-        raise too_large(where, len(data))
+        raise too_large(place, len(data))
 
 
-def _sheet(found: pd.DataFrame, where: str, first: int, notes: tuple[str, ...] = ()) -> Sheet:
+def _sheet(frame: pd.DataFrame, place: str, first: int, notes: tuple[str, ...] = ()) -> Sheet:
     """The table with column names, and cells that are lists, mappings or bytes, as text."""
     import pandas as pd
 
-    table = found.rename(columns=str).reset_index(drop=True)
-    twice = table.columns[table.columns.duplicated()]
-    if len(twice):
-        raise TableError(f"{where}: column {twice[0]!r} appears twice; rename or drop one")
-    changed: dict[str, pd.Series[Any]] = {}
+    table = frame.rename(columns=str).reset_index(drop=True)
+    repeats = table.columns[table.columns.duplicated()]
+    if len(repeats):
+        raise TableError(f"{place}: column {repeats[0]!r} appears twice; rename or drop one")
+    columns: dict[str, pd.Series[Any]] = {}
     for name, column in table.items():
-        repeated = isinstance(column.dtype, pd.CategoricalDtype)
-        cells = column.cat.categories if repeated else column
+        is_category = isinstance(column.dtype, pd.CategoricalDtype)
+        cells = column.cat.categories if is_category else column
         if cells.dtype == object and pd.api.types.infer_dtype(cells) not in _PLAIN:
-            changed[str(name)] = column.astype(object).map(_spelt)
-        elif repeated:
-            changed[str(name)] = column.cat.reorder_categories(cells.sort_values())
-    table = table.assign(**changed)
-    return Sheet(where, table, np.arange(first, first + len(table)), lined=False, notes=notes)
+            columns[str(name)] = column.astype(object).map(_cell_text)
+        elif is_category:
+            columns[str(name)] = column.cat.reorder_categories(cells.sort_values())
+    table = table.assign(**columns)
+    return Sheet(place, table, np.arange(first, first + len(table)), lined=False, notes=notes)
 
 
-def _spelt(value: Any) -> Any:
+def _cell_text(value: Any) -> Any:
     """A cell that is not a plain value, as text."""
     return value if value is None or isinstance(value, str | int | float) else str(value)

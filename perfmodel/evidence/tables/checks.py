@@ -36,13 +36,13 @@ def rate_beside_time(draft: Draft) -> list[str]:
         return []
     factor = float(np.exp(np.median(ratios)))
     for power in (2, 1, -1, -2):
-        if _is(factor / _THOUSAND**power, (0.5, 1.0, 2.0)):
+        if _is_near(factor / _THOUSAND**power, (0.5, 1.0, 2.0)):
             return [_thousands(check.heading, draft.measured.heading, power)]
-    return [f"{check.heading} {said}" for times, said in _READINGS if _is(factor, (times,))]
+    return [f"{check.heading} {text}" for times, text in _READINGS if _is_near(factor, (times,))]
 
 
-def _is(factor: float, wanted: tuple[float, ...]) -> bool:
-    return any(abs(np.log(factor / value)) < _NEAR for value in wanted)
+def _is_near(factor: float, values: tuple[float, ...]) -> bool:
+    return any(abs(np.log(factor / value)) < _NEAR for value in values)
 
 
 def _thousands(rate: str, time: str, power: int) -> str:

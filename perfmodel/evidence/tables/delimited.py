@@ -36,7 +36,7 @@ def read(text: str, where: str, notes: tuple[str, ...] = ()) -> Sheet:
     separator = _separator(heading)
     body = [heading, *lines[start + 1 :]]
     if separator == "|":
-        body = [_without_bars(line) for line in body]
+        body = [_row_text(line) for line in body]
     (_, first), *rows = _rows(body, start, separator, where)
     del lines, body  # twice the file's size
     return _sheet([csv_text(name.strip()) for name in first], rows, where, separator, notes)
@@ -44,15 +44,15 @@ def read(text: str, where: str, notes: tuple[str, ...] = ()) -> Sheet:
 
 def _start(lines: Sequence[str]) -> int | None:
     """The line of the headings: the first that is not a comment, or a comment that is a heading."""
-    seen = None
+    comment = None
     for place, line in enumerate(lines):
         if not line.strip() or _MARKER.fullmatch(line):
             continue
         if not line.startswith(_COMMENT):
-            if seen is not None and _is_heading(lines[seen], line):
-                return seen
+            if comment is not None and _is_heading(lines[comment], line):
+                return comment
             return place
-        seen = place
+        comment = place
     return None
 
 
@@ -80,38 +80,36 @@ def _cells(line: str, separator: str) -> list[str]:
         return []
 
 
-def _without_bars(line: str) -> str:
+def _row_text(line: str) -> str:
     """A line of a Markdown table without its outer bars; a line of dashes becomes empty."""
     if _RULE.fullmatch(line):
         return ""
     return line.strip().removeprefix("|").removesuffix("|")
 
 
-def _rows(body: Sequence[str], start: int, separator: str, where: str) -> list[Row]:
+def _rows(body: Sequence[str], start: int, separator: str, place: str) -> list[Row]:
     """The cells of each row, equal ones once in memory; a quoted cell may span several lines."""
     reader = csv.reader((f"{line}\n" for line in body), delimiter=separator, strict=True)
-    found: list[Row] = []
-    distinct: dict[str, str] = {}
+    rows: list[Row] = []
+    texts: dict[str, str] = {}
     try:
-        before = 0
+        last = 0
         for cells in reader:
             if cells:
-                found.append(
-                    (start + before + 1, [distinct.setdefault(cell, cell) for cell in cells])
-                )
-            before = reader.line_num
+                rows.append((start + last + 1, [texts.setdefault(cell, cell) for cell in cells]))
+            last = reader.line_num
     except csv.Error as error:
-        raise TableError(f"{where}: not sound CSV ({error}); mend or write it again") from None
-    return found
+        raise TableError(f"{place}: not sound CSV ({error}); mend or write it again") from None
+    return rows
 
 
 def _sheet(
-    heading: list[str], rows: list[Row], where: str, separator: str, notes: tuple[str, ...]
+    heading: list[str], rows: list[Row], place: str, separator: str, notes: tuple[str, ...]
 ) -> Sheet:
     import pandas as pd
 
-    heading, twice = _named(heading)
-    rows = [(line, _trimmed(cells, len(heading))) for line, cells in rows]
+    heading, repeats = _headings(heading)
+    rows = [(line, _trim(cells, len(heading))) for line, cells in rows]
     units, rows = _units(heading, rows)
     faults = {
         i: f"has {len(cells)} cells where the heading has {len(heading)}"
@@ -120,12 +118,12 @@ def _sheet(
     }
     if rows and len(faults) == len(rows):
         raise TableError(
-            f"{where}:{rows[0][0]}: every row {faults[0]}; the file may be cut short or cells with "
+            f"{place}:{rows[0][0]}: every row {faults[0]}; the file may be cut short or cells with "
             "commas lack quotes: write it again"
         )
     none = [""] * len(heading)
-    whole = [none if i in faults else cells for i, (_, cells) in enumerate(rows)]
-    columns = zip(*whole, strict=True) if whole else [()] * len(heading)
+    table = [none if i in faults else cells for i, (_, cells) in enumerate(rows)]
+    columns = zip(*table, strict=True) if table else [()] * len(heading)
     frame = pd.DataFrame(
         {
             name: pd.Series([csv_text(cell.strip()) for cell in cells], dtype="str")
@@ -134,21 +132,21 @@ def _sheet(
     )
     lines = np.array([line for line, _ in rows], dtype=np.int64)
     comma = separator == ";"
-    return Sheet(where, frame, lines, faults, units, comma=comma, twice=twice, notes=notes)
+    return Sheet(place, frame, lines, faults, units, comma=comma, twice=repeats, notes=notes)
 
 
-def _named(heading: list[str]) -> tuple[list[str], frozenset[str]]:
+def _headings(heading: list[str]) -> tuple[list[str], frozenset[str]]:
     """The headings, where empty and repeated ones get "(column N)"; and the repeated names."""
-    found: list[str] = []
-    twice = set()
+    names: list[str] = []
+    repeats = set()
     for place, name in enumerate(heading, start=1):
-        if name in found:
-            twice.add(name)
-        found.append(name if name and name not in found else f"{name} (column {place})".strip())
-    return found, frozenset(twice)
+        if name in names:
+            repeats.add(name)
+        names.append(name if name and name not in names else f"{name} (column {place})".strip())
+    return names, frozenset(repeats)
 
 
-def _trimmed(cells: list[str], width: int) -> list[str]:
+def _trim(cells: list[str], width: int) -> list[str]:
     """A row without the empty cells of trailing separators."""
     while len(cells) > width and not cells[-1].strip():
         cells = cells[:-1]
@@ -159,9 +157,9 @@ def _units(heading: list[str], rows: list[Row]) -> tuple[dict[str, str], list[Ro
     """Units by column, from a first row that holds only units; and the other rows."""
     if not rows or len(rows[0][1]) != len(heading):
         return {}, rows
-    known = vocabulary().units
-    said = {name: cell.strip("()[] ") for name, cell in zip(heading, rows[0][1], strict=True)}
-    written = {name: cell for name, cell in said.items() if cell not in ("", "-")}
-    if not written or not all(cell.lower() in known or cell == "%" for cell in written.values()):
+    names = vocabulary().units
+    texts = {name: cell.strip("()[] ") for name, cell in zip(heading, rows[0][1], strict=True)}
+    units = {name: cell for name, cell in texts.items() if cell not in ("", "-")}
+    if not units or not all(cell.lower() in names or cell == "%" for cell in units.values()):
         return {}, rows
-    return written, rows[1:]
+    return units, rows[1:]

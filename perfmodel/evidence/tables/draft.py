@@ -34,17 +34,17 @@ class Draft:
         self.notes: list[str] = list(sheet.notes)
         self.measured = matched.measured
         self.comma = decimal_comma(self._texts(), sheet.comma)
-        for row, said in sheet.faults.items():
-            self.fault(row, said)
+        for row, text in sheet.faults.items():
+            self.fault(row, text)
 
     def _texts(self) -> list[str]:
         """Every distinct text of each column that may be a number."""
         frame = self.sheet.frame
-        found: list[str] = []
+        texts: list[str] = []
         for name in frame.columns:
             if frame[name].dtype.kind not in "iufb":
-                found += [text for text in cells.text(frame[name]).unique() if text[:1] in _STARTS]
-        return found
+                texts += [text for text in cells.text(frame[name]).unique() if text[:1] in _STARTS]
+        return texts
 
     def place(self, row: int) -> str:
         """File and line of a row of the frame."""
@@ -56,28 +56,28 @@ class Draft:
 
     def name_columns(self) -> None:
         """Rename the columns to our names, and note the renamed ones."""
-        matched = self.matched
-        names = {one.heading: column for column, one in matched.columns.items()}
+        match = self.matched
+        names = {entry.heading: column for column, entry in match.columns.items()}
         if self.measured is not None:
             # A measurement without a fixed unit, whose metric is in another column, is read as it
             # is.
             mark = "" if self.layout.unit is None else READING
             names[self.measured.heading] = self.layout.measured + mark
-        taken = set(names.values())
+        targets = set(names.values())
         free = {
             heading: f"{heading} (as given)"
             for heading in self.sheet.headings
-            if heading in taken and heading not in names
+            if heading in targets and heading not in names
         }
         self.frame = self.frame.rename(columns={**names, **free})
-        ours = {one.heading: column for column, one in matched.columns.items()}
-        renamed = [
+        ours = {entry.heading: column for column, entry in match.columns.items()}
+        notes = [
             f"{heading} as {ours[heading]}"
             for heading in self.sheet.headings
             if heading in ours and normal(heading) != normal(ours[heading])
         ]
-        if renamed:
-            self.notes.append(f"read {', '.join(renamed)}")
+        if notes:
+            self.notes.append(f"read {', '.join(notes)}")
 
     def state(self, stated: Mapping[str, str]) -> None:
         """Fill empty cells with the values that the user gave for all rows."""
@@ -85,8 +85,8 @@ class Draft:
             if column not in self.layout.columns():
                 raise UnknownName("column to set", column, self.layout.columns())
             if column in self.frame:
-                said = cells.text(self.frame[column])
-                self.frame = self.frame.assign(**{column: said.mask(said == "", value)})
+                texts = cells.text(self.frame[column])
+                self.frame = self.frame.assign(**{column: texts.mask(texts == "", value)})
             else:
                 self.frame = self.frame.assign(**{column: value})
 
@@ -98,36 +98,36 @@ class Draft:
         if not wide:
             return
         column = self._varying(wide)
-        others = [one.heading for one in wide]
+        headings = [entry.heading for entry in wide]
         measured = self.layout.measured + READING
         parts = []
-        for one in wide:
-            part = self.frame.drop(columns=[name for name in others if name != one.heading])
-            part = part.rename(columns={one.heading: measured})
-            parts.append(part.assign(**{column: one.measure.other}))
+        for entry in wide:
+            part = self.frame.drop(columns=[name for name in headings if name != entry.heading])
+            part = part.rename(columns={entry.heading: measured})
+            parts.append(part.assign(**{column: entry.measure.other}))
         order = np.arange(len(self.frame) * len(wide)).reshape(len(wide), -1).T.ravel()
-        whole = pd.concat(parts, ignore_index=True).iloc[order]
-        filled = (cells.text(whole[measured]) != "").to_numpy(bool)
-        rows = np.repeat(self.rows, len(wide))[filled]
-        faults = {int(i): said for i, said in self.faults.items()}
-        self.frame, self.rows = whole[filled].reset_index(drop=True), rows
+        table = pd.concat(parts, ignore_index=True).iloc[order]
+        mask = (cells.text(table[measured]) != "").to_numpy(bool)
+        rows = np.repeat(self.rows, len(wide))[mask]
+        faults = {int(i): text for i, text in self.faults.items()}
+        self.frame, self.rows = table[mask].reset_index(drop=True), rows
         self.faults = {i: faults[int(row)] for i, row in enumerate(rows) if int(row) in faults}
         self.measured = wide[0]
-        self.notes.append(f"read {', '.join(others)} as a row each, by {column}")
-        if not filled.all():
-            self.notes.append(f"{int((~filled).sum())} empty cells of these are no runs")
+        self.notes.append(f"read {', '.join(headings)} as a row each, by {column}")
+        if not mask.all():
+            self.notes.append(f"{int((~mask).sum())} empty cells of these are no runs")
 
     def _varying(self, wide: tuple[Timed, ...]) -> str:
         """The column in which measured columns differ: direction or implementation."""
-        known, columns = vocabulary().values["direction"], self.layout.columns()
-        if "direction" in columns and all(one.measure.other.lower() in known for one in wide):
+        directions, columns = vocabulary().values["direction"], self.layout.columns()
+        if "direction" in columns and all(t.measure.other.lower() in directions for t in wide):
             return "direction"
         return next((name for name in _WHO if name in columns), columns[0])
 
     def unit_of(self, heading: str) -> tuple[str, Unit | None]:
         """The unit of a column from the row of units, as text and as a `Unit`."""
-        said = self.sheet.units.get(heading, "")
-        return said, vocabulary().units.get(said.lower())
+        text = self.sheet.units.get(heading, "")
+        return text, vocabulary().units.get(text.lower())
 
     def said(self) -> tuple[str, ...]:
         """The notes."""

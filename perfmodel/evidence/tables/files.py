@@ -25,20 +25,20 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 
 def read(path: str) -> Sheet:
     """The table in a file; `-` is standard input."""
-    where = named(path)
+    place = named(path)
     data = _bytes(path)
     if data[:2] == documents.GZIP or path.endswith(".gz"):
-        data = _decompress(data, where) if data else data
+        data = _decompress(data, place) if data else data
     if not data:
-        raise TableError(f"{where}: the file is empty; a table starts with a line of column names")
+        raise TableError(f"{place}: the file is empty; a table starts with a line of column names")
     if path.endswith((".parquet", ".pq")) or data[:4] == b"PAR1":
-        return binary.parquet(data, where)
+        return binary.parquet(data, place)
     if path.endswith((".xlsx", ".xls", ".ods")) or data[:4] in _EXCEL:
-        return binary.excel(data, where)
-    text, notes = _text(data, where)
+        return binary.excel(data, place)
+    text, notes = _text(data, place)
     if _JSON.match(text):
-        return objects.read(text, where)
-    return nccltests.read(text, where) or delimited.read(text, where, notes)
+        return objects.read(text, place)
+    return nccltests.read(text, place) or delimited.read(text, place, notes)
 
 
 def named(path: str) -> str:
@@ -54,34 +54,34 @@ def _bytes(path: str) -> bytes:
             raise TableError("standard input is closed; name a file")
         return sys.stdin.buffer.read()
     except (OSError, ValueError) as error:
-        said = f"{named(path)}: cannot be read: {reason(error)}"
-        raise TableError(f"{said}; check the path") from None
+        message = f"{named(path)}: cannot be read: {reason(error)}"
+        raise TableError(f"{message}; check the path") from None
 
 
-def _decompress(data: bytes, where: str) -> bytes:
+def _decompress(data: bytes, place: str) -> bytes:
     import zlib
 
     try:
-        return documents.unpacked(data, where)
+        return documents.unpacked(data, place)
     except EOFError:
-        raise TableError(f"{where}: the gzip file is cut short; fetch or write it again") from None
+        raise TableError(f"{place}: the gzip file is cut short; fetch or write it again") from None
     except (OSError, zlib.error) as error:
         raise TableError(
-            f"{where}: not a sound gzip file ({error}); fetch or write it again"
+            f"{place}: not a sound gzip file ({error}); fetch or write it again"
         ) from None
 
 
-def _text(data: bytes, where: str) -> tuple[str, tuple[str, ...]]:
+def _text(data: bytes, place: str) -> tuple[str, tuple[str, ...]]:
     """Decodes UTF-8, UTF-16 with a byte order mark, or else Windows-1252; also notes for the
     user."""
     try:
         if data[:2] in _UTF16:
             return data.decode("utf-16"), ()
         if b"\x00" in data:
-            raise TableError(f"{where}: binary data, not CSV; {WANTED}")
+            raise TableError(f"{place}: binary data, not CSV; {WANTED}")
         return data.decode("utf-8-sig"), ()
     except UnicodeDecodeError as error:
         text = data.decode("cp1252", "replace")
         if data[:2] in _UTF16 or "\ufffd" in text or _CONTROL.search(text):
-            raise TableError(f"{where}: not UTF-8 text (byte {error.start}); {WANTED}") from None
-        return text, (f"{where}: not UTF-8; read as Windows-1252",)
+            raise TableError(f"{place}: not UTF-8 text (byte {error.start}); {WANTED}") from None
+        return text, (f"{place}: not UTF-8; read as Windows-1252",)

@@ -39,25 +39,25 @@ def words(heading: str) -> tuple[list[str], list[str]]:
 
 
 def _words(text: str) -> list[str]:
-    found = []
+    parts = []
     for word in _SPLIT.split(text.strip()):
         for part in _pieces(word):
-            found += [part] if _unit(part) or _is_rate(part) else part.split("/")
-    return [word for word in found if word]
+            parts += [part] if _unit(part) or _is_rate(part) else part.split("/")
+    return [word for word in parts if word]
 
 
 def _pieces(word: str) -> list[str]:
     """The parts of a word in camel case if one part is a measurement's word: timeMs, not cuBLAS."""
     parts = _CAMEL.sub(" ", word).split()
-    known = vocabulary().words["core"]
-    told = any(_unit(part) or _statistic(part) or part.lower() in known for part in parts)
-    return parts if told and _unit(word) is None else [word]
+    core = vocabulary().words["core"]
+    is_measure = any(_unit(part) or _statistic(part) or part.lower() in core for part in parts)
+    return parts if is_measure and _unit(word) is None else [word]
 
 
 def _is_rate(word: str) -> bool:
     """Whether a word is a rate per second, such as tokens/s, and not a time in seconds."""
-    over, _, under = word.lower().rpartition("/")
-    return bool(over) and under in _SECOND and over not in vocabulary().words["time"]
+    numerator, _, divisor = word.lower().rpartition("/")
+    return bool(numerator) and divisor in _SECOND and numerator not in vocabulary().words["time"]
 
 
 def _unit(word: str) -> Unit | None:
@@ -81,11 +81,11 @@ def measure(heading: str) -> Measure | None:
     A heading with a unit is a measurement. One without is a time if all its words are those of
     times.
     """
-    known = vocabulary().words
+    vocab = vocabulary().words
     outside, inside = words(heading)
     both = [*outside, *inside]
-    lowered = [word.lower() for word in both]
-    if not both or any(word in known["foreign"] or word in _SHARE for word in lowered):
+    lowers = [word.lower() for word in both]
+    if not both or any(word in vocab["foreign"] or word in _SHARE for word in lowers):
         return None
     place = _unit_place(outside, inside)
     unit = None if place is None else _unit(both[place])
@@ -94,8 +94,8 @@ def measure(heading: str) -> Measure | None:
     kind = "time" if unit is None else unit.kind
     rest = [word for i, word in enumerate(both) if i != place]
     statistic = next((_statistic(word) for word in rest if _statistic(word)), "")
-    other = [word for word in rest if not _statistic(word) and word.lower() not in known[kind]]
-    if unit is None and (other or not known["core"] & set(lowered)):
+    other = [word for word in rest if not _statistic(word) and word.lower() not in vocab[kind]]
+    if unit is None and (other or not vocab["core"] & set(lowers)):
         return None
     return Measure(kind, unit, statistic, "_".join(other))
 
@@ -116,6 +116,6 @@ def _unit_place(outside: list[str], inside: list[str]) -> int | None:
 
 
 def _statistic(word: str) -> str:
-    lowered = word.lower()
-    found = vocabulary().words["statistics"].items()
-    return next((name for name, spelt in found if lowered in spelt), "")
+    lower = word.lower()
+    statistics = vocabulary().words["statistics"].items()
+    return next((name for name, spelt in statistics if lower in spelt), "")

@@ -103,28 +103,28 @@ class Layout:
         """`table` with every column of the layout, in its type; raises `TableError`."""
         import pandas as pd
 
-        missing = [name for name in self.needed if name not in table.columns]
-        if missing:
-            has = ", ".join(str(name) for name in table.columns[:40])
-            raise TableError(f"{where}: no column {' or '.join(missing)}; it has: {has}")
-        found: dict[str, Any] = {name: _text(table, name) for name in self.text}
-        found |= {name: cells.whole(table, name, where) for name in self.whole}
-        found |= {name: _numbers(table, name, where) for name in self.numbers}
-        found |= {name: cells.truth(table, name, where) for name in self.truth}
+        gaps = [name for name in self.needed if name not in table.columns]
+        if gaps:
+            names = ", ".join(str(name) for name in table.columns[:40])
+            raise TableError(f"{where}: no column {' or '.join(gaps)}; it has: {names}")
+        columns: dict[str, Any] = {name: _text(table, name) for name in self.text}
+        columns |= {name: cells.whole(table, name, where) for name in self.whole}
+        columns |= {name: _numbers(table, name, where) for name in self.numbers}
+        columns |= {name: cells.truth(table, name, where) for name in self.truth}
         measured = cells.numbers(table, self.measured, where).astype("float64")
         name = f"{where}: {self.measured}"
-        good = pd.Series(self.sound(measured.to_numpy()), index=table.index)
-        cells.refuse(~good, cells.text(table[self.measured]), name, f"is not {self.wanted}")
-        found[self.measured] = measured
-        held = {str(name): table[name] for name in table.columns}
-        return pd.DataFrame({**held, **found}, index=table.index)
+        valid = pd.Series(self.sound(measured.to_numpy()), index=table.index)
+        cells.refuse(~valid, cells.text(table[self.measured]), name, f"is not {self.wanted}")
+        columns[self.measured] = measured
+        originals = {str(name): table[name] for name in table.columns}
+        return pd.DataFrame({**originals, **columns}, index=table.index)
 
 
 def _text(table: pd.DataFrame, name: str) -> Any:
     return cells.text(table[name]) if name in table.columns else ""
 
 
-def _numbers(table: pd.DataFrame, name: str, where: str) -> Any:
+def _numbers(table: pd.DataFrame, name: str, place: str) -> Any:
     if name not in table.columns:
         return float("nan")
-    return cells.numbers(table, name, where).astype("float64")
+    return cells.numbers(table, name, place).astype("float64")

@@ -53,8 +53,8 @@ class Match:
 
     def headings(self) -> list[str]:
         """The headings that are read."""
-        timed = [self.measured, *self.wide, *self.spread.values(), self.check]
-        return [one.heading for one in (*self.columns.values(), *timed) if one is not None]
+        measures = [self.measured, *self.wide, *self.spread.values(), self.check]
+        return [e.heading for e in (*self.columns.values(), *measures) if e is not None]
 
 
 def match(
@@ -71,76 +71,76 @@ def match(
     `tells(heading, column)` is whether its cells show that it is this column, and `denies` whether
     they show that it is not. Raises `UnknownName` for a mapping with an unknown heading or column.
     """
-    said = {_heading(theirs, headings): ours for theirs, ours in mapping.items()}
-    found: dict[str, Found] = {}
+    aliases = {_heading(theirs, headings): ours for theirs, ours in mapping.items()}
+    matches: dict[str, Found] = {}
     times: list[Timed] = []
-    for heading, ours in said.items():
+    for heading, ours in aliases.items():
         if ours == measured:
-            times.append(Timed(heading, _as_time(heading, ours)))
+            times.append(Timed(heading, _time_measure(heading, ours)))
         elif ours in columns:
-            found[ours] = Found(heading, without_unit(heading)[1])
-        elif (meant := measure(ours)) is not None:
-            times.append(Timed(heading, replace(meant, other="")))
+            matches[ours] = Found(heading, without_unit(heading)[1])
+        elif (metric := measure(ours)) is not None:
+            times.append(Timed(heading, replace(metric, other="")))
         else:
             raise UnknownName("column to map to", ours, (*columns, measured, "tflops", "gb/s"))
     if len(times) > 1:  # one for each implementation, named by its heading
         times = [replace(t, measure=replace(t.measure, other=t.heading)) for t in times]
-    left = [heading for heading in headings if heading not in said]
-    if measured in left:
-        times.append(Timed(measured, _as_time(measured, measured)))
-        left.remove(measured)
-    for column, one in _named(left, columns, tells, denies).items():
-        found.setdefault(column, one)
-    taken = {one.heading for one in found.values()}
-    others = [heading for heading in left if heading not in taken]
-    times += [Timed(heading, m) for heading in others if (m := measure(heading)) is not None]
-    return _measured(Match(found), times, measured, [*said, measured])
+    rest = [heading for heading in headings if heading not in aliases]
+    if measured in rest:
+        times.append(Timed(measured, _time_measure(measured, measured)))
+        rest.remove(measured)
+    for column, entry in _matches(rest, columns, tells, denies).items():
+        matches.setdefault(column, entry)
+    sources = {entry.heading for entry in matches.values()}
+    free = [heading for heading in rest if heading not in sources]
+    times += [Timed(heading, m) for heading in free if (m := measure(heading)) is not None]
+    return _timed_match(Match(matches), times, measured, [*aliases, measured])
 
 
 def _heading(theirs: str, headings: Sequence[str]) -> str:
     """The heading that a user means; raises `UnknownName`."""
-    by = {normal(heading): heading for heading in headings}
-    heading = theirs if theirs in headings else by.get(normal(theirs))
+    by_name = {normal(heading): heading for heading in headings}
+    heading = theirs if theirs in headings else by_name.get(normal(theirs))
     if heading is None:
         raise UnknownName("column of the table", theirs, headings)
     return heading
 
 
-def _as_time(heading: str, ours: str) -> Measure:
+def _time_measure(heading: str, ours: str) -> Measure:
     """The measurement of a heading that the user mapped to the time; without a unit, in ours."""
     unit = without_unit(heading)[1]
     if unit is None or unit.kind != "time":
         unit = without_unit(ours)[1] if heading == ours else None
-    own = measure(heading)
-    return Measure("time", unit if unit is not None else own.unit if own else None, "", "")
+    base = measure(heading)
+    return Measure("time", unit if unit is not None else base.unit if base else None, "", "")
 
 
-def _named(
+def _matches(
     headings: Sequence[str],
     columns: Collection[str],
     tells: Callable[[str, str], bool],
     denies: Callable[[str, str], bool],
 ) -> dict[str, Found]:
     """Columns by name: our own names first, then the nearest of the known spellings."""
-    found: dict[str, Found] = {}
+    matches: dict[str, Found] = {}
     ours = {normal(column): column for column in columns}
     exact = {heading: heading for heading in headings if heading in columns}
-    near = {h: ours.get(normal(h)) or ours.get(normal(_last(h))) for h in headings}
-    for heading, column in (*exact.items(), *near.items()):
-        if column is not None and column not in found and not denies(heading, column):
-            found[column] = Found(heading)
-    taken = {one.heading for one in found.values()}
-    left = [heading for heading in headings if heading not in taken]
-    ranked = sorted(_meanings(left, columns, tells), key=lambda item: item[0])
-    for _, column, one in ranked:
-        if column in found or one.heading in taken or denies(one.heading, column):
+    similar = {h: ours.get(normal(h)) or ours.get(normal(_last_name(h))) for h in headings}
+    for heading, column in (*exact.items(), *similar.items()):
+        if column is not None and column not in matches and not denies(heading, column):
+            matches[column] = Found(heading)
+    sources = {entry.heading for entry in matches.values()}
+    rest = [heading for heading in headings if heading not in sources]
+    candidates = sorted(_meanings(rest, columns, tells), key=lambda item: item[0])
+    for _, column, entry in candidates:
+        if column in matches or entry.heading in sources or denies(entry.heading, column):
             continue
-        found[column] = one
-        taken.add(one.heading)
-    return found
+        matches[column] = entry
+        sources.add(entry.heading)
+    return matches
 
 
-def _last(heading: str) -> str:
+def _last_name(heading: str) -> str:
     """The last name of a path: batch_size of shape.batch_size."""
     return heading.rpartition(".")[2] or heading
 
@@ -148,60 +148,60 @@ def _last(heading: str) -> str:
 def _meanings(
     headings: Iterable[str], columns: Collection[str], tells: Callable[[str, str], bool]
 ) -> Iterable[tuple[tuple[bool, int], str, Found]]:
-    known = vocabulary()
+    terms = vocabulary()
     for heading in headings:
-        plain, unit = without_unit(heading)
+        name, unit = without_unit(heading)
         spellings: list[tuple[str, Unit | None]] = [(normal(heading), None)]
-        if _last(heading) != heading:
-            spellings.append((normal(_last(heading)), None))
+        if _last_name(heading) != heading:
+            spellings.append((normal(_last_name(heading)), None))
         if unit is not None and unit.kind == "bytes":
-            spellings.append((plain, unit))
-        for spelling, named in spellings:
-            for meaning in known.meanings.get(spelling, ()):
+            spellings.append((name, unit))
+        for spelling, byte_unit in spellings:
+            for meaning in terms.meanings.get(spelling, ()):
                 if meaning.column not in columns:
                     continue
-                if named is not None and meaning.column not in known.in_bytes:
+                if byte_unit is not None and meaning.column not in terms.in_bytes:
                     continue
                 if meaning.shared and not tells(heading, meaning.column):
                     continue
                 # A shared spelling that the cells confirm ranks first.
                 order = (not meaning.shared, meaning.rank)
-                yield order, meaning.column, Found(heading, named)
+                yield order, meaning.column, Found(heading, byte_unit)
 
 
-def _measured(
+def _timed_match(
     match: Match, times: Sequence[Timed], measured: str, certain: Collection[str]
 ) -> Match:
     """The match with its measured column: the user's, else a time, else a rate."""
-    plain = [one for one in times if not one.measure.other]
-    ranked = [
-        one
+    candidates = [t for t in times if not t.measure.other]
+    order = [
+        t
         for kind in _KINDS
         for statistic in _STATISTICS
-        for one in plain
-        if one.measure.kind == kind and one.measure.statistic == statistic
+        for t in candidates
+        if t.measure.kind == kind and t.measure.statistic == statistic
     ]
-    sure = [one for one in ranked if one.heading in certain]
-    best = next(iter([*sure, *ranked]), None)
+    sure = [t for t in order if t.heading in certain]
+    best = next(iter([*sure, *order]), None)
     if best is None:
-        return replace(match, wide=_wide(times))
+        return replace(match, wide=_wide_columns(times))
     spread = {
-        one.measure.statistic: one
-        for one in plain
-        if one is not best and one.measure.kind == "time" and one.measure.statistic
+        t.measure.statistic: t
+        for t in candidates
+        if t is not best and t.measure.kind == "time" and t.measure.statistic
     }
-    rates = [one for one in plain if one.measure.kind == "flops" and one is not best]
+    rates = [t for t in candidates if t.measure.kind == "flops" and t is not best]
     check = rates[0] if rates and best.measure.kind == "time" else None
     return replace(match, measured=best, spread=spread, check=check)
 
 
-def _wide(times: Sequence[Timed]) -> tuple[Timed, ...]:
+def _wide_columns(times: Sequence[Timed]) -> tuple[Timed, ...]:
     """Measured columns of the first one's kind."""
-    usual = [one for one in times if one.measure.statistic in ("", "median", "mean")]
+    candidates = [t for t in times if t.measure.statistic in ("", "median", "mean")]
     for kind in _KINDS:
-        found = tuple(one for one in usual if one.measure.kind == kind)
-        if found:
-            return found
+        group = tuple(t for t in candidates if t.measure.kind == kind)
+        if group:
+            return group
     return ()
 
 
@@ -217,18 +217,18 @@ def missing(
 
     `besides` is text about another problem, `example` an example for such a table.
     """
-    said = [_also(column, measured) for column in columns]
-    has = ", ".join(quoted(heading, 40) for heading in headings[:_SHOWN])
-    more = f" and {len(headings) - _SHOWN} more" if len(headings) > _SHOWN else ""
+    texts = [_spelling_hint(column, measured) for column in columns]
+    names = ", ".join(quoted(heading, 40) for heading in headings[:_SHOWN])
+    rest = f" and {len(headings) - _SHOWN} more" if len(headings) > _SHOWN else ""
     return TableError(
-        f"{where}: no column for {'; '.join(said)}; it has {has}{more}{besides}. Name yours by "
+        f"{where}: no column for {'; '.join(texts)}; it has {names}{rest}{besides}. Name yours by "
         f"--map theirs=ours, say what holds for all rows by --set column=value, or see: {example}"
     )
 
 
-def _also(column: str, measured: str) -> str:
+def _spelling_hint(column: str, measured: str) -> str:
     """A column's name with some of its other spellings."""
-    known = vocabulary().spellings(column) if len(column) > 1 else []
-    if column == measured and not known:
-        known = ["time_ms", "latency_us", "TFLOPS"]
-    return f"{column} (or {', '.join(known)} ...)" if known else column
+    spellings = vocabulary().spellings(column) if len(column) > 1 else []
+    if column == measured and not spellings:
+        spellings = ["time_ms", "latency_us", "TFLOPS"]
+    return f"{column} (or {', '.join(spellings)} ...)" if spellings else column

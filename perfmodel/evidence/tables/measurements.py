@@ -30,16 +30,16 @@ def problem(draft: Draft, unit: str) -> str:
         return "" if layout.measured in draft.frame else NONE
     if draft.measured is None:
         return NONE
-    one = draft.measured
-    said, below = draft.unit_of(one.heading)
-    if said and (below is None or below.kind != one.measure.kind):
+    col = draft.measured
+    text, row_unit = draft.unit_of(col.heading)
+    if text and (row_unit is None or row_unit.kind != col.measure.kind):
         return (
-            f"column {one.heading!r} is in {quoted(said, 20)} by the row of units, which is no "
-            f"unit of {_KIND[one.measure.kind]}; mend that row or export the table again"
+            f"column {col.heading!r} is in {quoted(text, 20)} by the row of units, which is no "
+            f"unit of {_KIND[col.measure.kind]}; mend that row or export the table again"
         )
-    if one.measure.kind == "time" and not unit and _unit(draft) is None and _units(draft) is None:
-        known = ", ".join(vocabulary().times())
-        return f"column {one.heading!r} is a time without a unit; say --unit {known}"
+    if col.measure.kind == "time" and not unit and _unit(draft) is None and _units(draft) is None:
+        names = ", ".join(vocabulary().times())
+        return f"column {col.heading!r} is a time without a unit; say --unit {names}"
     return ""
 
 
@@ -48,19 +48,19 @@ def read(draft: Draft, unit: str, flops: str) -> None:
     layout = draft.layout
     if layout.unit is None:
         values, bad = numbers(draft.frame[layout.measured], draft.comma)
-        _sound(draft, layout.measured, layout.measured, values.to_numpy(np.float64), bad)
+        _check(draft, layout.measured, layout.measured, values.to_numpy(np.float64), bad)
         draft.frame = draft.frame.assign(**{layout.measured: values})
         return
-    _, one = _units_of(draft)
+    _, col = _units_of(draft)
     name = layout.measured + READING
-    if one.measure.kind == "time":
-        found, bad = _times(draft, name, unit)
+    if col.measure.kind == "time":
+        readings, bad = _times(draft, name, unit)
     else:
-        found, bad = _of_rates(draft, name, flops)
-    _sound(draft, layout.measured, name, found, bad)
+        readings, bad = _rate_times(draft, name, flops)
+    _check(draft, layout.measured, name, readings, bad)
     _spread(draft, unit)
     order = [layout.measured if column == name else column for column in draft.frame.columns]
-    draft.frame = draft.frame.drop(columns=name).assign(**{layout.measured: found})[order]
+    draft.frame = draft.frame.drop(columns=name).assign(**{layout.measured: readings})[order]
 
 
 def _units_of(draft: Draft) -> tuple[Unit, Timed]:
@@ -70,19 +70,19 @@ def _units_of(draft: Draft) -> tuple[Unit, Timed]:
     return draft.layout.unit, draft.measured
 
 
-def _sound(draft: Draft, column: str, name: str, found: np.ndarray, bad: np.ndarray) -> None:
+def _check(draft: Draft, column: str, name: str, values: np.ndarray, bad: np.ndarray) -> None:
     """Record faults of rows with an invalid measurement; a failed case may have none."""
-    good = draft.layout.sound(found)
+    valid = draft.layout.sound(values)
     if "flag" in draft.frame:
-        failed = (cells.text(draft.frame["flag"]) == "failed").to_numpy(bool)
-        good |= np.isnan(found) & failed & ~bad
-    said = cells.text(draft.frame[name])
+        is_failed = (cells.text(draft.frame["flag"]) == "failed").to_numpy(bool)
+        valid |= np.isnan(values) & is_failed & ~bad
+    texts = cells.text(draft.frame[name])
     heading = column if draft.measured is None else draft.measured.heading
-    for row in np.flatnonzero(~good).tolist():
-        cell = said.iloc[row]
-        shown = quoted(cell, 40) if cell else "empty"
-        wrong = "a number" if bad[row] else draft.layout.wanted
-        draft.fault(row, f"{heading} is {shown}, not {wrong}")
+    for row in np.flatnonzero(~valid).tolist():
+        cell = texts.iloc[row]
+        text = quoted(cell, 40) if cell else "empty"
+        rule = "a number" if bad[row] else draft.layout.wanted
+        draft.fault(row, f"{heading} is {text}, not {rule}")
 
 
 # ---- Times ---------------------------------------------------------------------------------------
@@ -91,36 +91,36 @@ def _sound(draft: Draft, column: str, name: str, found: np.ndarray, bad: np.ndar
 def _times(draft: Draft, name: str, unit: str) -> tuple[np.ndarray, np.ndarray]:
     """Times in the layout's unit; a cell may have its own unit."""
     ours, _ = _units_of(draft)
-    own = _unit(draft)
-    theirs = vocabulary().time(unit) if unit else own
+    column_unit = _unit(draft)
+    theirs = vocabulary().time(unit) if unit else column_unit
     factors: Any = 1.0
     if theirs is not None:
         factors = theirs.over(ours)
     elif (units := _units(draft)) is not None:
         factors = units
     values, bad = numbers(draft.frame[name], draft.comma)
-    found = values.to_numpy(np.float64) * factors
+    times = values.to_numpy(np.float64) * factors
     for row in np.flatnonzero(bad).tolist():
-        said = _with_unit(str(draft.frame[name].iloc[row]), draft.comma)
-        if said is not None:
-            found[row], bad[row] = said[0] * said[1].over(ours), False
-    _say_unit(draft, theirs, own, unit)
-    return found, bad
+        pair = _with_unit(str(draft.frame[name].iloc[row]), draft.comma)
+        if pair is not None:
+            times[row], bad[row] = pair[0] * pair[1].over(ours), False
+    _note_unit(draft, theirs, column_unit, unit)
+    return times, bad
 
 
-def _say_unit(draft: Draft, theirs: Unit | None, own: Unit | None, unit: str) -> None:
-    layout, (_, one) = draft.layout, _units_of(draft)
-    if unit and own is not None and own.name != unit:
-        draft.notes.append(f"{one.heading} is taken in {unit}, as --unit says")
-    elif one.heading != layout.measured:
-        named = theirs.name if theirs is not None else "the unit of each row"
-        draft.notes.append(f"read {one.heading} as {layout.measured}, from {named}")
+def _note_unit(draft: Draft, theirs: Unit | None, column_unit: Unit | None, unit: str) -> None:
+    layout, (_, col) = draft.layout, _units_of(draft)
+    if unit and column_unit is not None and column_unit.name != unit:
+        draft.notes.append(f"{col.heading} is taken in {unit}, as --unit says")
+    elif col.heading != layout.measured:
+        source = theirs.name if theirs is not None else "the unit of each row"
+        draft.notes.append(f"read {col.heading} as {layout.measured}, from {source}")
 
 
 def _unit(draft: Draft) -> Unit | None:
     """The unit of the measured column, from its heading or the row of units."""
-    _, one = _units_of(draft)
-    return one.measure.unit or draft.unit_of(one.heading)[1]
+    _, col = _units_of(draft)
+    return col.measure.unit or draft.unit_of(col.heading)[1]
 
 
 def _units(draft: Draft) -> np.ndarray | None:
@@ -129,14 +129,14 @@ def _units(draft: Draft) -> np.ndarray | None:
     for name in draft.frame.columns:
         if normal(str(name)) not in _UNIT_COLUMNS:
             continue
-        said = cells.text(draft.frame[name])
-        known = {word: vocabulary().units.get(word.lower()) for word in said.unique()}
-        if any(unit is not None and unit.kind == "time" for unit in known.values()):
+        texts = cells.text(draft.frame[name])
+        units = {word: vocabulary().units.get(word.lower()) for word in texts.unique()}
+        if any(unit is not None and unit.kind == "time" for unit in units.values()):
             factors = {
                 word: unit.over(ours) if unit is not None and unit.kind == "time" else np.nan
-                for word, unit in known.items()
+                for word, unit in units.items()
             }
-            return said.map(factors).to_numpy(np.float64)
+            return texts.map(factors).to_numpy(np.float64)
     return None
 
 
@@ -153,15 +153,15 @@ def _spread(draft: Draft, unit: str) -> None:
     """Other quantiles of the same samples, in columns of their own: min_us, p20_us, std_us ..."""
     ours, _ = _units_of(draft)
     shared = vocabulary().time(unit) if unit else _unit(draft)
-    found: dict[str, Any] = {}
-    for statistic, one in draft.matched.spread.items():
+    columns: dict[str, Any] = {}
+    for statistic, timed in draft.matched.spread.items():
         column = f"{statistic}_{ours.name}"
-        theirs = one.measure.unit or draft.unit_of(one.heading)[1] or shared
-        if theirs is None or (column in draft.frame and column != one.heading):
+        theirs = timed.measure.unit or draft.unit_of(timed.heading)[1] or shared
+        if theirs is None or (column in draft.frame and column != timed.heading):
             continue
-        values, _ = numbers(draft.frame[one.heading], draft.comma)
-        found[column] = values.to_numpy(np.float64) * theirs.over(ours)
-    draft.frame = draft.frame.assign(**found)
+        values, _ = numbers(draft.frame[timed.heading], draft.comma)
+        columns[column] = values.to_numpy(np.float64) * theirs.over(ours)
+    draft.frame = draft.frame.assign(**columns)
 
 
 # ---- Rates ---------------------------------------------------------------------------------------
@@ -174,28 +174,28 @@ _COUNTED = {
 }
 
 
-def _of_rates(draft: Draft, name: str, flops: str) -> tuple[np.ndarray, np.ndarray]:
+def _rate_times(draft: Draft, name: str, flops: str) -> tuple[np.ndarray, np.ndarray]:
     """Times of the rows from measured rates."""
-    ours, one = _units_of(draft)
+    ours, col = _units_of(draft)
     unit = _unit(draft)
     assert unit is not None  # a rate always has a unit
     values, bad = numbers(draft.frame[name], draft.comma)
     rates = values.to_numpy(np.float64) * unit.factor
     rates = np.where(rates > 0, rates, np.nan)
-    seconds = draft.layout.seconds(draft.frame, one.measure.kind, rates, flops)
+    seconds = draft.layout.seconds(draft.frame, col.measure.kind, rates, flops)
     if len(seconds) and np.isnan(seconds).all() and not np.isnan(rates).all():
         raise TableError(
-            f"{draft.sheet.where}: column {one.heading!r} is a rate, and what a row "
-            f"{'computes' if one.measure.kind == 'flops' else 'moves'} is not known from its other "
+            f"{draft.sheet.where}: column {col.heading!r} is a rate, and what a row "
+            f"{'computes' if col.measure.kind == 'flops' else 'moves'} is not known from its other "
             "columns; give a column of times"
         )
-    counted = _COUNTED["bandwidth"] if one.measure.kind == "bandwidth" else ""
-    if one.measure.kind == "flops" and "causal" in draft.frame:
-        counted = _COUNTED[flops]
-    draft.notes.append(f"read {one.heading} as {draft.layout.measured}, from {unit.name}{counted}")
+    suffix = _COUNTED["bandwidth"] if col.measure.kind == "bandwidth" else ""
+    if col.measure.kind == "flops" and "causal" in draft.frame:
+        suffix = _COUNTED[flops]
+    draft.notes.append(f"read {col.heading} as {draft.layout.measured}, from {unit.name}{suffix}")
     unknown = np.isnan(seconds) & ~np.isnan(rates)
     for row in np.flatnonzero(unknown).tolist():
-        draft.fault(row, f"{one.heading} is a rate of an operation that is not known")
+        draft.fault(row, f"{col.heading} is a rate of an operation that is not known")
     return seconds / ours.factor, bad
 
 

@@ -34,12 +34,12 @@ def read(text: str, where: str) -> Sheet | None:
         return None
     names = lines[start].lstrip("# ").split()
     time = names.index("time")
-    numbered = [
+    entries = [
         (number, line.split())
         for number, line in enumerate(lines[start + 1 :], start + 2)
         if line.strip()[:1].isdigit()
     ]
-    rows = [(number, cells) for number, cells in numbered if len(cells) > time]
+    rows = [(number, cells) for number, cells in entries if len(cells) > time]
     columns = {
         "size (B)": [cells[0] for _, cells in rows],
         "dtype": [_DTYPES.get(cells[2], cells[2].partition("_")[0]) for _, cells in rows],
@@ -54,12 +54,12 @@ def _circumstances(lines: Sequence[str]) -> dict[str, str]:
     """Columns that hold for the whole table: the collective, ranks, ranks of a node, device."""
     ranks = [match for line in lines if (match := _RANK.match(line))]
     test = next((match[1] for line in lines if (match := _TEST.match(line))), "")
-    known = {"collective": test.replace("_", "-")} if test else {}
+    columns = {"collective": test.replace("_", "-")} if test else {}
     if ranks:
         hosts = {match[1] for match in ranks}
-        known |= {
+        columns |= {
             "ranks": str(len(ranks)),
             "ranks_per_node": str(len(ranks) // len(hosts)),
             "device": ranks[0][2].strip(),
         }
-    return known
+    return columns

@@ -51,13 +51,13 @@ def number(text: str, comma: bool = False, scaled: bool = False) -> float | None
     word = text.strip()
     if len(word) > _LONGEST:
         return None
-    found = _SCALED.fullmatch(word) if scaled else None
-    if found:
-        return float(int(found[1]) * _BINARY[found[2]])
+    match = _SCALED.fullmatch(word) if scaled else None
+    if match:
+        return float(int(match[1]) * _BINARY[match[2]])
     mark, group = (",", ".") if comma else (".", ",")
-    grouped = _GROUPED.fullmatch(word.split(mark)[0])
-    if grouped and grouped[1] != mark:
-        word = word.replace(grouped[1], "")
+    groups = _GROUPED.fullmatch(word.split(mark)[0])
+    if groups and groups[1] != mark:
+        word = word.replace(groups[1], "")
     elif group in word:
         return None
     word = word.replace(mark, ".")
@@ -75,12 +75,12 @@ def numbers(
         return column, np.zeros(len(column), dtype=bool)
     if column.dtype.kind == "f":
         return column.astype("float64"), np.zeros(len(column), dtype=bool)
-    said = cells.text(column)
-    empty = (said == "").to_numpy(bool)
+    texts = cells.text(column)
+    empty = (texts == "").to_numpy(bool)
     if not comma:
-        plain = pd.to_numeric(said.mask(empty, None), errors="coerce")
-        if not (plain.isna().to_numpy(bool) & ~empty).any():
-            return plain, np.zeros(len(column), dtype=bool)
-    words = {word: number(word, comma, scaled) for word in said.unique()}
-    values = said.map(words).astype("float64")
+        floats = pd.to_numeric(texts.mask(empty, None), errors="coerce")
+        if not (floats.isna().to_numpy(bool) & ~empty).any():
+            return floats, np.zeros(len(column), dtype=bool)
+    words = {word: number(word, comma, scaled) for word in texts.unique()}
+    values = texts.map(words).astype("float64")
     return values, values.isna().to_numpy(bool) & ~empty

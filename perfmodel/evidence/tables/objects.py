@@ -32,34 +32,34 @@ def read(text: str, where: str) -> Sheet:
     return Sheet(where, frame, np.array(lines, dtype=np.int64), faults)
 
 
-def _objects(text: str, where: str) -> tuple[list[dict[str, Any]], list[int], dict[int, str]]:
+def _objects(text: str, place: str) -> tuple[list[dict[str, Any]], list[int], dict[int, str]]:
     """The objects, their lines (or numbers), and faults of items that are not objects."""
-    listed = _document(text)
-    if listed is not None:
-        numbered = list(enumerate(listed, start=1))
+    items = _document(text)
+    if items is not None:
+        entries = list(enumerate(items, start=1))
         faults = {
-            i: f"is {quoted(str(each), 40)}, no object"
-            for i, (_, each) in enumerate(numbered)
-            if not isinstance(each, Mapping)
+            i: f"is {quoted(str(item), 40)}, no object"
+            for i, (_, item) in enumerate(entries)
+            if not isinstance(item, Mapping)
         }
     else:
-        numbered, faults = [], {}
+        entries, faults = [], {}
         for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
                 continue
-            each = _parsed(line)
-            if not isinstance(each, Mapping):
-                faults[len(numbered)] = "is no JSON object"
-            numbered.append((number, each))
-    if len(faults) == len(numbered):
-        raise TableError(f"{where}: not sound JSON; a JSON table is {_SAID}")
-    rows = [dict(_flat(each)) if isinstance(each, Mapping) else {} for _, each in numbered]
-    return rows, [number for number, _ in numbered], faults
+            item = _json(line)
+            if not isinstance(item, Mapping):
+                faults[len(entries)] = "is no JSON object"
+            entries.append((number, item))
+    if len(faults) == len(entries):
+        raise TableError(f"{place}: not sound JSON; a JSON table is {_SAID}")
+    rows = [dict(_cells(item)) if isinstance(item, Mapping) else {} for _, item in entries]
+    return rows, [number for number, _ in entries], faults
 
 
 def _document(text: str) -> Sequence[Any] | None:
     """The list in a single JSON document; None if each line is a document."""
-    document = _parsed(text)
+    document = _json(text)
     if isinstance(document, list):
         return document
     if isinstance(document, Mapping):
@@ -68,19 +68,19 @@ def _document(text: str) -> Sequence[Any] | None:
     return None
 
 
-def _parsed(text: str) -> Any:
+def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _flat(each: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    for name, value in each.items():
+def _cells(item: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    for name, value in item.items():
         if isinstance(value, Mapping) and depth < _DEEPEST:
-            yield from _flat(value, f"{before}{name}.", depth + 1)
+            yield from _cells(value, f"{prefix}{name}.", depth + 1)
         else:
-            yield f"{before}{name}", value
+            yield f"{prefix}{name}", value
 
 
 def _cell(value: Any) -> str:

@@ -65,10 +65,10 @@ class Reading:
 
     def strict(self) -> pd.DataFrame:
         """The table; raises `TableError` if a row has a fault."""
-        bad = self.faults[self.faults != ""]
-        if len(bad):
-            more = f" (and {len(bad) - 1} more rows)" if len(bad) > 1 else ""
-            raise TableError(f"{bad.iloc[0]}{more}; mend the table")
+        texts = self.faults[self.faults != ""]
+        if len(texts):
+            suffix = f" (and {len(texts) - 1} more rows)" if len(texts) > 1 else ""
+            raise TableError(f"{texts.iloc[0]}{suffix}; mend the table")
         return self.table
 
 
@@ -82,18 +82,18 @@ def read(
     """
     import pandas as pd
 
-    listed = [paths] if isinstance(paths, str | Path) else list(paths)
-    if not listed:
+    sources = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not sources:
         raise TableError("no table given; name a .csv, .csv.gz or .parquet file, or - for stdin")
-    found = [of_sheet(files.read(str(path)), layout, hints or Hints()) for path in listed]
-    if len(found) == 1:
-        return found[0]
+    readings = [of_sheet(files.read(str(path)), layout, hints or Hints()) for path in sources]
+    if len(readings) == 1:
+        return readings[0]
     return Reading(
-        cells.joined([one.table for one in found]).reset_index(drop=True),
-        pd.concat([one.faults for one in found], ignore_index=True),
-        tuple(dict.fromkeys(name for one in found for name in one.case)),
-        tuple(dict.fromkeys(note for one in found for note in one.notes)),
-        {theirs: ours for one in found for theirs, ours in one.headings.items()},
+        cells.joined([r.table for r in readings]).reset_index(drop=True),
+        pd.concat([r.faults for r in readings], ignore_index=True),
+        tuple(dict.fromkeys(name for r in readings for name in r.case)),
+        tuple(dict.fromkeys(note for r in readings for note in r.notes)),
+        {theirs: ours for r in readings for theirs, ours in r.headings.items()},
     )
 
 
@@ -102,94 +102,94 @@ def of_sheet(sheet: Sheet, layout: Layout, hints: Hints) -> Reading:
     if layout.adapted is not None:
         sheet = layout.adapted(sheet)
     layout = layout.of(sheet, hints.stated, hints.mapping)
-    matched = _matched(sheet, layout, hints)
-    draft = Draft(sheet, layout, matched)
+    match = _match(sheet, layout, hints)
+    draft = Draft(sheet, layout, match)
     draft.name_columns()
     draft.state(hints.stated)
     draft.unpivot()
     values.read(draft)
-    given = draft.frame
-    draft.frame, notes = layout.completed(given)
+    frame = draft.frame
+    draft.frame, notes = layout.completed(frame)
     draft.notes += notes
     problem = measurements.problem(draft, hints.unit)
-    lacking = layout.lacking(draft.frame)
+    gaps = layout.lacking(draft.frame)
     if problem == measurements.NONE:
-        lacking.append(layout.measured)
-    if lacking:
+        gaps.append(layout.measured)
+    if gaps:
         _check_profile(sheet)
-        more = "" if problem in ("", measurements.NONE) else f"; and {problem}"
+        suffix = "" if problem in ("", measurements.NONE) else f"; and {problem}"
         example = layout.example(draft.frame)
-        raise missing(sheet.where, lacking, layout.measured, sheet.headings, example, more)
+        raise missing(sheet.where, gaps, layout.measured, sheet.headings, example, suffix)
     if problem:
         raise TableError(f"{sheet.where}: {problem}")
     measurements.read(draft, hints.unit, hints.flops)
     draft.notes += checks.rate_beside_time(draft)
-    return _finished(draft, given)
+    return _reading(draft, frame)
 
 
 def _check_profile(sheet: Sheet) -> None:
     """Raise `TableError` for a profiler's own table, with the command that reads it."""
     from perfmodel.evidence.importers import profileformats
 
-    known = profileformats.named(sheet.headings)
-    if known is not None:
+    form = profileformats.named(sheet.headings)
+    if form is not None:
         raise TableError(
-            f"{sheet.where}: {known.name}, a profile and no table of runs; read it by "
-            f"{known.reader} {sheet.where} --device NAME"
+            f"{sheet.where}: {form.name}, a profile and no table of runs; read it by "
+            f"{form.reader} {sheet.where} --device NAME"
         )
 
 
-def _matched(sheet: Sheet, layout: Layout, hints: Hints) -> Match:
+def _match(sheet: Sheet, layout: Layout, hints: Hints) -> Match:
     def tells(heading: str, column: str) -> bool:
         return values.tells(sheet.frame[heading], column, layout)
 
     def denies(heading: str, column: str) -> bool:
         return values.denies(sheet.frame[heading], column, layout)
 
-    columns, timed = layout.columns(), layout.measured
+    columns, measured = layout.columns(), layout.measured
     if layout.unit is None:  # not a time, so it is matched as any other column
-        columns, timed = (*columns, layout.measured), ""
-    matched = match(sheet.headings, columns, timed, hints.mapping, tells, denies)
-    for heading in matched.headings():
+        columns, measured = (*columns, layout.measured), ""
+    pairing = match(sheet.headings, columns, measured, hints.mapping, tells, denies)
+    for heading in pairing.headings():
         if heading in sheet.twice:
             raise TableError(f"{sheet.where}: column {heading!r} appears twice; rename or drop one")
-    return matched
+    return pairing
 
 
-def _finished(draft: Draft, given: pd.DataFrame) -> Reading:
+def _reading(draft: Draft, source: pd.DataFrame) -> Reading:
     """The table with its column types: good rows are checked once more, bad ones have no
-    measurement. `given` has the columns before others were filled in from them."""
+    measurement. `source` has the columns before others were filled in from them."""
     import pandas as pd
 
-    layout, frame, where = draft.layout, draft.frame, draft.sheet.where
-    said = np.full(len(frame), "", dtype=object)
+    layout, frame, place = draft.layout, draft.frame, draft.sheet.where
+    texts = np.full(len(frame), "", dtype=object)
     for row, fault in draft.faults.items():
-        said[row] = f"{draft.place(row)}: {fault}"
-    faults = pd.Series(said, index=frame.index, dtype="str")
+        texts[row] = f"{draft.place(row)}: {fault}"
+    faults = pd.Series(texts, index=frame.index, dtype="str")
     case = tuple(name for name in layout.columns() if name not in _NO_CASE)
-    headings = _headings(draft, given)
-    bad = (faults != "").to_numpy(bool)
-    if len(frame) and bad.all():
-        more = f"; so it is with all {len(frame)} rows" if len(frame) > 1 else ""
-        raise TableError(f"{faults.iloc[0]}{more}; mend the table")
-    if not bad.any():
-        return Reading(layout.typed(frame, where), faults, case, draft.said(), headings)
+    headings = _headings(draft, source)
+    mask = (faults != "").to_numpy(bool)
+    if len(frame) and mask.all():
+        suffix = f"; so it is with all {len(frame)} rows" if len(frame) > 1 else ""
+        raise TableError(f"{faults.iloc[0]}{suffix}; mend the table")
+    if not mask.any():
+        return Reading(layout.typed(frame, place), faults, case, draft.said(), headings)
     # A bad row gets a placeholder measurement while its other cells are converted.
-    frame = frame.assign(**{layout.measured: frame[layout.measured].mask(bad, 1.0)})
-    table = layout.typed(frame, where)
-    table.loc[bad, layout.measured] = float("nan")
+    frame = frame.assign(**{layout.measured: frame[layout.measured].mask(mask, 1.0)})
+    table = layout.typed(frame, place)
+    table.loc[mask, layout.measured] = float("nan")
     return Reading(table, faults, case, draft.said(), headings)
 
 
-def _headings(draft: Draft, given: pd.DataFrame) -> dict[str, str]:
+def _headings(draft: Draft, source: pd.DataFrame) -> dict[str, str]:
     """The column that each heading was read as; of `seq`, which sets several, the first of them."""
     frame = draft.frame
-    added = [name for name in frame if name not in given]
+    extras = [name for name in frame if name not in source]
     spread = {
         str(name): str(column)
-        for name in given
+        for name in source
         if name not in frame
-        for column in [each for each in added if frame[each].equals(given[name])][:1]
+        for column in [each for each in extras if frame[each].equals(source[name])][:1]
     }
-    matched = {match.heading: column for column, match in draft.matched.columns.items()}
-    return spread | {theirs: spread.get(ours, ours) for theirs, ours in matched.items()}
+    columns = {match.heading: column for column, match in draft.matched.columns.items()}
+    return spread | {theirs: spread.get(ours, ours) for theirs, ours in columns.items()}

@@ -34,28 +34,28 @@ class ColumnReference:
 def columns(layout: Layout, kind: str) -> tuple[ColumnReference, ...]:
     """Every column of a kind of table, needed ones first."""
     path = Path(__file__).with_name("columns.yaml")
-    known: Mapping[str, Any] = yamltable.read(path)["columns"]
-    needed = [name for name in layout.needed if name != layout.measured]
-    order = dict.fromkeys((*needed, layout.measured, *layout.columns()))
-    found = [_column(name, known[name], layout, kind) for name in order]
+    entries: Mapping[str, Any] = yamltable.read(path)["columns"]
+    required = [name for name in layout.needed if name != layout.measured]
+    order = dict.fromkeys((*required, layout.measured, *layout.columns()))
+    rows = [_column(name, entries[name], layout, kind) for name in order]
     rank = {"yes": 0, "": 2}
-    return tuple(sorted(found, key=lambda column: rank.get(column.needed, 1)))
+    return tuple(sorted(rows, key=lambda column: rank.get(column.needed, 1)))
 
 
 def _column(name: str, entry: Mapping[str, Any], layout: Layout, kind: str) -> ColumnReference:
-    always = name in layout.needed or name == layout.measured
+    is_required = name in layout.needed or name == layout.measured
     return ColumnReference(
         name,
-        "yes" if always else ", ".join(layout.needed_by(name)),
-        _holds(name, layout),
+        "yes" if is_required else ", ".join(layout.needed_by(name)),
+        _content(name, layout),
         entry.get("unit", ""),
-        _of_kind(entry["about"], kind),
-        "" if always else _of_kind(entry.get("empty", ""), kind),
+        _kind_text(entry["about"], kind),
+        "" if is_required else _kind_text(entry.get("empty", ""), kind),
         tuple(_spellings(entry)),
     )
 
 
-def _holds(name: str, layout: Layout) -> str:
+def _content(name: str, layout: Layout) -> str:
     if name in layout.text:
         return "text"
     if name in layout.truth:
@@ -63,9 +63,9 @@ def _holds(name: str, layout: Layout) -> str:
     return "whole" if name in layout.whole else "number"
 
 
-def _of_kind(said: Any, kind: str) -> str:
+def _kind_text(text: Any, kind: str) -> str:
     """A text, or the text for this kind of table."""
-    return str(said.get(kind, "") if isinstance(said, Mapping) else said)
+    return str(text.get(kind, "") if isinstance(text, Mapping) else text)
 
 
 def _spellings(entry: Mapping[str, Any]) -> Iterator[str]:

@@ -34,13 +34,13 @@ _QUANTISED = re.compile(r"(Q\d\w*?|IQ\d\w*?|F16|BF16|F32|MXFP4)(?: - (\w)\w*)?(?
 def melted(sheet: Sheet) -> Sheet:
     """The sheet with one metric a row if it is of a known benchmark, else unchanged."""
     headings = set(sheet.headings)
-    for tool, needed, rows_of in _TOOLS:
-        if needed <= headings:
-            return _melted(sheet, tool, rows_of)
+    for tool, marks, rows_of in _TOOLS:
+        if marks <= headings:
+            return _unpivot(sheet, tool, rows_of)
     return sheet
 
 
-def _melted(sheet: Sheet, tool: str, rows_of: Callable[[Row], Iterator[dict[str, str]]]) -> Sheet:
+def _unpivot(sheet: Sheet, tool: str, rows_of: Callable[[Row], Iterator[dict[str, str]]]) -> Sheet:
     import pandas as pd
 
     records = sheet.frame.astype("str").to_dict("records")
@@ -61,21 +61,21 @@ def _melted(sheet: Sheet, tool: str, rows_of: Callable[[Row], Iterator[dict[str,
 def _client(row: Row) -> Iterator[dict[str, str]]:
     """Metrics of a client that sends requests, by concurrency or rate."""
     requests = number(row["completed"]) or 0
-    means = {
-        name: f"{_whole(row, total) / requests:.0f}"
+    lengths = {
+        name: f"{_count(row, total) / requests:.0f}"
         for name, total in (("isl", "total_input_tokens"), ("osl", "total_output_tokens"))
         if requests
     }
     clients, rate = row.get("max_concurrency", ""), row.get("request_rate", "")
     load = {"load": "full"}
-    if _some(clients):
+    if _is_number(clients):
         load = {"load": "concurrency", "concurrency": clients}
-    elif _some(rate):
+    elif _is_number(rate):
         load = {"load": "rate", "rate": rate}
-    named = {"network": row.get("model_id", ""), "engine": row.get("backend", "")}
-    for theirs, metric in _CLIENT.items():
-        if row.get(theirs):
-            yield {**named, **means, **load, "metric": metric, "value": row[theirs]}
+    labels = {"network": row.get("model_id", ""), "engine": row.get("backend", "")}
+    for field, metric in _CLIENT.items():
+        if row.get(field):
+            yield {**labels, **lengths, **load, "metric": metric, "value": row[field]}
 
 
 def _llama(row: Row) -> Iterator[dict[str, str]]:
@@ -91,7 +91,7 @@ def _llama(row: Row) -> Iterator[dict[str, str]]:
         speed = number(row["avg_ts"])
     if not speed or bool(prompt) == bool(answer):
         return  # both at once have no time of their own
-    shared = _static(1, depth + (prompt or 1), answer or 1) | _weights(row)
+    shared = _static_load(1, depth + (prompt or 1), answer or 1) | _weights(row)
     tokens, metric = (prompt, "ttft_ms") if prompt else (1, "tpot_ms")
     yield {**shared, "metric": metric, "value": f"{1000 * tokens / speed:.6g}"}
 
@@ -105,10 +105,10 @@ def _batched(row: Row) -> Iterator[dict[str, str]]:
     ):
         if (value := number(seconds)) and steps:
             time = f"{1000 * value / steps:.6g}"
-            yield {**_static(batch, prompt, answer), "metric": metric, "value": time}
+            yield {**_static_load(batch, prompt, answer), "metric": metric, "value": time}
 
 
-def _static(batch: int, isl: int, osl: int) -> dict[str, str]:
+def _static_load(batch: int, isl: int, osl: int) -> dict[str, str]:
     return {
         "engine": "llama.cpp", "load": "static batch", "batch": str(batch), "isl": str(isl),
         "osl": str(osl),
@@ -119,18 +119,18 @@ def _weights(row: Row) -> dict[str, str]:
     """The device, and the format of the weights from the model's type: "llama 8B Q4_K - Medium"."""
     model = row.get("model_type") or row.get("model", "")
     match = _QUANTISED.search(model.strip())
-    named = {"device": row["gpu_info"]} if row.get("gpu_info") else {}
+    labels = {"device": row["gpu_info"]} if row.get("gpu_info") else {}
     if match is None:
-        return named
+        return labels
     size = f"_{match[2].lower()}" if match[2] else ""
-    return {**named, "weights_dtype": f"{match[1].lower()}{size}"}
+    return {**labels, "weights_dtype": f"{match[1].lower()}{size}"}
 
 
-def _whole(row: Row, name: str) -> float:
+def _count(row: Row, name: str) -> float:
     return number(row.get(name, "")) or 0.0
 
 
-def _some(text: str) -> bool:
+def _is_number(text: str) -> bool:
     """Whether a cell is a finite number."""
     return number(text) is not None
 

@@ -26,38 +26,38 @@ _TRUTH = "causal"
 
 def tells(column: pd.Series[Any], name: str, layout: Layout) -> bool:
     """Whether cells show that a column is `name`: all are its known words, or whole numbers."""
-    said = [text for text in cells.text(column).unique() if text]
-    if not said:
+    texts = [text for text in cells.text(column).unique() if text]
+    if not texts:
         return False
     if name in layout.whole or name in layout.numbers:
-        found = [number(text, scaled=True) for text in said]
-        return all(value is not None and value % 1 == 0 for value in found)
-    known = vocabulary().values.get(name, {})
-    return all(normal(text) in known for text in said)
+        values = [number(text, scaled=True) for text in texts]
+        return all(value is not None and value % 1 == 0 for value in values)
+    words = vocabulary().values.get(name, {})
+    return all(normal(text) in words for text in texts)
 
 
 def denies(column: pd.Series[Any], name: str, layout: Layout) -> bool:
     """Whether cells show that a column is not `name`: numbers in a needed column of names."""
     if name not in layout.needed or name not in layout.text:
         return False
-    said = [text for text in cells.text(column).unique() if text]
-    return bool(said) and all(text.isascii() and text.isdigit() for text in said)
+    texts = [text for text in cells.text(column).unique() if text]
+    return bool(texts) and all(text.isascii() and text.isdigit() for text in texts)
 
 
 def read(draft: Draft) -> None:
     """Convert the columns of a layout to their types; an invalid cell is a fault."""
     layout = draft.layout
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name in draft.frame.columns:
         if name in layout.truth:
-            found[name] = _truth(draft, name)
+            columns[name] = _truth(draft, name)
         elif name in layout.whole and name != "window":
-            found[name] = _whole(draft, name)
+            columns[name] = _integers(draft, name)
         elif name in layout.numbers:
-            found[name] = _number(draft, name)
+            columns[name] = _number(draft, name)
         elif name in layout.text:
-            found[name] = _words(draft, name)
-    draft.frame = draft.frame.assign(**found)
+            columns[name] = _words(draft, name)
+    draft.frame = draft.frame.assign(**columns)
     if "window" in layout.whole and "window" in draft.frame:
         draft.frame = draft.frame.assign(**_windows(draft))
 
@@ -66,41 +66,41 @@ def refuse(draft: Draft, name: str, bad: np.ndarray, wanted: str) -> None:
     """Record a fault for each row whose cell is invalid."""
     rows = np.flatnonzero(bad).tolist()
     if rows:
-        said = cells.text(draft.frame[name])
+        texts = cells.text(draft.frame[name])
         heading = _heading(draft, name)
         for row in rows:
-            cell = said.iloc[row]
+            cell = texts.iloc[row]
             draft.fault(row, f"{heading} is {quoted(cell, 40) if cell else 'empty'}, {wanted}")
 
 
 def _heading(draft: Draft, name: str) -> str:
     """A column's heading in the file."""
-    one = draft.matched.columns.get(name)
-    return one.heading if one is not None else name
+    entry = draft.matched.columns.get(name)
+    return entry.heading if entry is not None else name
 
 
 def _words(draft: Draft, name: str) -> pd.Series[Any]:
-    said = cells.words(draft.frame[name])
+    texts = cells.words(draft.frame[name])
     if name not in vocabulary().values:
-        return said
-    return cells.words(said.map({w: vocabulary().value(name, w) for w in said.cat.categories}))
+        return texts
+    return cells.words(texts.map({w: vocabulary().value(name, w) for w in texts.cat.categories}))
 
 
-def _whole(draft: Draft, name: str) -> pd.Series[Any]:
+def _integers(draft: Draft, name: str) -> pd.Series[Any]:
     column = draft.frame[name]
-    found, bad = numbers(column, draft.comma, scaled=True)
+    counts, bad = numbers(column, draft.comma, scaled=True)
     unit = draft.matched.columns[name].unit if name in draft.matched.columns else None
-    said, below = draft.unit_of(_heading(draft, name))
-    unit = below if unit is None and said else unit
+    text, row_unit = draft.unit_of(_heading(draft, name))
+    unit = row_unit if unit is None and text else unit
     if unit is not None and unit.kind == "bytes":
-        found = (found * unit.factor).round()
-    if found.dtype.kind in "fu":
-        values = found.to_numpy(np.float64)
-        whole = np.isnan(values) | ((np.abs(values) < _MOST) & (np.rint(values) == values))
-        refused = bad | ~whole
-        refuse(draft, name, refused, "not a whole number below 2^62")
-        found = found.mask(refused) if refused.any() else found
-    return found
+        counts = (counts * unit.factor).round()
+    if counts.dtype.kind in "fu":
+        values = counts.to_numpy(np.float64)
+        is_whole = np.isnan(values) | ((np.abs(values) < _MOST) & (np.rint(values) == values))
+        mask = bad | ~is_whole
+        refuse(draft, name, mask, "not a whole number below 2^62")
+        counts = counts.mask(mask) if mask.any() else counts
+    return counts
 
 
 def _windows(draft: Draft) -> dict[str, Any]:
@@ -110,35 +110,33 @@ def _windows(draft: Draft) -> dict[str, Any]:
     texts = cells.text(draft.frame["window"])
     causal = cells.text(draft.frame.get("causal", texts.mask(texts != "", "")))
     masked = (causal.str.lower() == "true").to_numpy(bool)
-    beside = "left" in normal(_heading(draft, "window"))
-    known = {
-        (text, mask): windows.parsed(text, beside=beside, causal=mask)
+    has_left = "left" in normal(_heading(draft, "window"))
+    table = {
+        (text, mask): windows.parsed(text, beside=has_left, causal=mask)
         for text in texts.unique()
         for mask in (False, True)
     }
-    read = [known[cell] for cell in zip(texts, masked.tolist(), strict=True)]
-    refuse(draft, "window", np.array([each is None for each in read]), windows.WANTED)
-    keys = pd.Series(
-        [each.keys if each else 0 for each in read], index=texts.index, dtype="float64"
-    )
-    closed = np.array([each is not None and each.closed for each in read])
+    parses = [table[cell] for cell in zip(texts, masked.tolist(), strict=True)]
+    refuse(draft, "window", np.array([w is None for w in parses]), windows.WANTED)
+    keys = pd.Series([w.keys if w else 0 for w in parses], index=texts.index, dtype="float64")
+    closes = np.array([w is not None and w.closed for w in parses])
     columns: dict[str, Any] = {"window": keys.mask(texts == "")}
-    return columns | ({"causal": causal.mask(closed, "True")} if closed.any() else {})
+    return columns | ({"causal": causal.mask(closes, "True")} if closes.any() else {})
 
 
 def _number(draft: Draft, name: str) -> pd.Series[Any]:
-    found, bad = numbers(draft.frame[name], draft.comma)
+    values, bad = numbers(draft.frame[name], draft.comma)
     refuse(draft, name, bad, "not a number")
-    return found
+    return values
 
 
 def _truth(draft: Draft, name: str) -> pd.Series[Any]:
     column = draft.frame[name]
     if column.dtype.kind == "b" or str(column.dtype) == "boolean":
         return column
-    known = vocabulary().values[_TRUTH]
-    said = cells.text(column)
-    words = {word: known.get(normal(word), "") for word in said.unique()}
-    found = said.map(words).astype("str")
-    refuse(draft, name, ((found == "") & (said != "")).to_numpy(bool), "neither yes nor no")
-    return found
+    terms = vocabulary().values[_TRUTH]
+    texts = cells.text(column)
+    words = {word: terms.get(normal(word), "") for word in texts.unique()}
+    truths = texts.map(words).astype("str")
+    refuse(draft, name, ((truths == "") & (texts != "")).to_numpy(bool), "neither yes nor no")
+    return truths

@@ -69,13 +69,13 @@ class Vocabulary:
 
     def value(self, column: str, cell: str) -> str:
         """A cell's value in our spelling; the cell itself if it is not known."""
-        known = self.values.get(column, {})
-        if cell in known.values() or not _WORDS.fullmatch(cell):
+        spellings = self.values.get(column, {})
+        if cell in spellings.values() or not _WORDS.fullmatch(cell):
             return cell
         word = cell.removeprefix("torch.").removeprefix("tl.")
         for spelling in (word, word.split(":")[0]):
-            if (found := known.get(normal(spelling))) is not None:
-                return found
+            if (match := spellings.get(normal(spelling))) is not None:
+                return match
         return cell
 
     def time(self, name: str) -> Unit:
@@ -91,13 +91,13 @@ class Vocabulary:
 
     def spellings(self, column: str, most: int = 3) -> list[str]:
         """Some of what a column is called elsewhere."""
-        found = [
+        matches = [
             meaning
             for meanings in self.meanings.values()
             for meaning in meanings
             if meaning.column == column != meaning.spelling and not meaning.shared
         ]
-        return [one.spelling for one in sorted(found, key=lambda one: one.rank)[:most]]
+        return [m.spelling for m in sorted(matches, key=lambda m: m.rank)[:most]]
 
 
 @lru_cache(maxsize=1)
@@ -109,10 +109,10 @@ def vocabulary() -> Vocabulary:
         {
             column: {
                 normal(spelling): value
-                for value, spellings in known.items()
+                for value, spellings in entries.items()
                 for spelling in (value, *spellings)
             }
-            for column, known in document["values"].items()
+            for column, entries in document["values"].items()
         },
         {
             spelling.lower(): Unit(name, kind, float(entry["factor"]))
@@ -121,10 +121,10 @@ def vocabulary() -> Vocabulary:
             for spelling in (name, *entry["names"])
         },
         {
-            name: {key: frozenset(words) for key, words in listed.items()}
-            if isinstance(listed, dict)
-            else frozenset(listed)
-            for name, listed in document["words"].items()
+            name: {key: frozenset(words) for key, words in lists.items()}
+            if isinstance(lists, dict)
+            else frozenset(lists)
+            for name, lists in document["words"].items()
         },
         frozenset(
             column
@@ -135,19 +135,19 @@ def vocabulary() -> Vocabulary:
 
 
 def _meanings(columns: Mapping[str, Any]) -> Mapping[str, tuple[Meaning, ...]]:
-    found: dict[str, tuple[Meaning, ...]] = {}
+    table: dict[str, tuple[Meaning, ...]] = {}
     for column, entry in columns.items():
-        for meaning, spelling in _spelt(column, entry):
-            found[spelling] = (*found.get(spelling, ()), meaning)
-    return found
+        for meaning, spelling in _spelled_meanings(column, entry):
+            table[spelling] = (*table.get(spelling, ()), meaning)
+    return table
 
 
-def _spelt(column: str, entry: Mapping[str, Any]) -> Iterator[tuple[Meaning, str]]:
+def _spelled_meanings(column: str, entry: Mapping[str, Any]) -> Iterator[tuple[Meaning, str]]:
     shared = entry.get("shared", ())
-    seen: set[str] = set()
-    for rank, written in enumerate((column, *entry.get("names", ()), *shared)):
-        spelling = normal(written)
-        if spelling not in seen:
-            tells = written in shared or len(spelling) == 1
-            yield Meaning(column, written, rank, tells), spelling
-        seen.add(spelling)
+    spellings: set[str] = set()
+    for rank, name in enumerate((column, *entry.get("names", ()), *shared)):
+        spelling = normal(name)
+        if spelling not in spellings:
+            tells = name in shared or len(spelling) == 1
+            yield Meaning(column, name, rank, tells), spelling
+        spellings.add(spelling)

@@ -85,11 +85,11 @@ class Config:
     def whole(self, *keys: str) -> int:
         """The whole number of the first key that is there, else the default; raises
         `ProblemError` without either."""
-        found = self.maybe(*keys)
-        if found is None:
-            others = f" (or {', '.join(keys[1:])})" if len(keys) > 1 else ""
-            raise ProblemError(f"lacks {self._below}{keys[0]}{others}; add it")
-        return found
+        number = self.maybe(*keys)
+        if number is None:
+            alternatives = f" (or {', '.join(keys[1:])})" if len(keys) > 1 else ""
+            raise ProblemError(f"lacks {self._below}{keys[0]}{alternatives}; add it")
+        return number
 
     def maybe(self, *keys: str) -> int | None:
         """The same, and None where there is none or null."""
@@ -121,10 +121,10 @@ class Config:
     def activation(self, *keys: str) -> str:
         """What we call the activation that the file names. Raises `ProblemError` and
         `UnknownName`."""
-        found = self.word(*keys)
-        if not found:
+        word = self.word(*keys)
+        if not word:
             raise ProblemError(f"lacks {self._below}{keys[0]}; add it")
-        return known(found)
+        return known(word)
 
     def word(self, *keys: str) -> str:
         """A text, empty where there is none."""
@@ -154,10 +154,10 @@ class Config:
         value = self.data.get(key)
         if value is not None and not isinstance(value, Mapping):
             raise self.wrong(key, value, "a mapping")
-        found = Config(value or {}, self.defaults.get(key), below=f"{key}.")
-        found.notes, found._defaults = self.notes, self._defaults
-        self._below_it.append(found)
-        return found
+        child = Config(value or {}, self.defaults.get(key), below=f"{key}.")
+        child.notes, child._defaults = self.notes, self._defaults
+        self._below_it.append(child)
+        return child
 
     def left_out(self, key: str, what: str) -> None:
         """Note that the file asks for something that a network does not describe."""
@@ -167,27 +167,27 @@ class Config:
 
     def wrong(self, key: str, value: Any, wanted: str) -> ProblemError:
         """The error of a value of another type."""
-        shown = quoted(value if isinstance(value, str) else json.dumps(value, default=str))
-        return ProblemError(f"{self._below}{key} is {shown}; it is {wanted}")
+        text = quoted(value if isinstance(value, str) else json.dumps(value, default=str))
+        return ProblemError(f"{self._below}{key} is {text}; it is {wanted}")
 
     def remarks(self) -> tuple[str, ...]:
         """Everything that a person should know of the file once it has been read."""
-        found = [*dict.fromkeys(self.notes), *filter(None, [self.taken()])]
-        unread = self.unread()
-        if unread:
-            found.append(f"not recognised, left out: {', '.join(unread)}")
-        return tuple(found)
+        lines = [*dict.fromkeys(self.notes), *filter(None, [self.taken()])]
+        keys = self.unread()
+        if keys:
+            lines.append(f"not recognised, left out: {', '.join(keys)}")
+        return tuple(lines)
 
     def taken(self) -> str:
         """The defaults that were taken; empty without any."""
-        taken = ", ".join(dict.fromkeys(self._defaults))
-        return f"not in the file, the family's default taken: {taken}" if taken else ""
+        defaults = ", ".join(dict.fromkeys(self._defaults))
+        return f"not in the file, the family's default taken: {defaults}" if defaults else ""
 
     def unread(self) -> list[str]:
         """Keys that nobody read and that may matter, those of nested mappings too."""
-        known = self._read | WITHOUT_EFFECT
-        own = [self._below + printable(key)[:60] for key in self.data if key not in known]
-        return own + [key for below in self._below_it for key in below.unread()]
+        read_keys = self._read | WITHOUT_EFFECT
+        keys = [self._below + printable(key)[:60] for key in self.data if key not in read_keys]
+        return keys + [key for child in self._below_it for key in child.unread()]
 
     def _first(self, keys: Sequence[str]) -> tuple[str, Any]:
         """The first of the keys that is there and not null, else the default if none is there; all
@@ -200,8 +200,8 @@ class Config:
             for key in keys:
                 if key in self.defaults:
                     value = self.defaults[key]
-                    shown = value if isinstance(value, str) else json.dumps(value)
-                    self._defaults.append(f"{self._below}{key} {shown}")
+                    text = value if isinstance(value, str) else json.dumps(value)
+                    self._defaults.append(f"{self._below}{key} {text}")
                     return key, value
         return keys[0], None
 
@@ -223,12 +223,12 @@ def load(path: str | Path) -> dict[str, Any]:
     if len(content) > MOST_BYTES:
         raise SpecError(f"{path}: larger than {MOST_BYTES // 1024} KiB; is it a config.json?")
     try:
-        found = json.loads(content)
+        document = json.loads(content)
     except UnicodeDecodeError:
         raise SpecError(f"{path}: not UTF-8 text") from None
     except (json.JSONDecodeError, RecursionError, ValueError) as error:
-        said = getattr(error, "msg", "nested too deeply")
-        raise SpecError(f"{path}:{getattr(error, 'lineno', 1)}: not JSON: {said}") from None
-    if not isinstance(found, dict):
+        cause = getattr(error, "msg", "nested too deeply")
+        raise SpecError(f"{path}:{getattr(error, 'lineno', 1)}: not JSON: {cause}") from None
+    if not isinstance(document, dict):
         raise SpecError(f"{path}: holds no mapping; a config.json is {{...}}")
-    return found
+    return document

@@ -118,49 +118,49 @@ def read(
     Raises `SpecError` for a file that is none, `UnknownName` for a family that is not known, and
     `ProblemError` for sizes that are missing or have no meaning, each in one line with the file.
     """
-    where = "config" if isinstance(source, Mapping) else str(source)
-    whole = source if isinstance(source, Mapping) else load(source)
-    text_key = next((key for key in TEXTS if isinstance(whole.get(key), Mapping)), "")
-    data = _text_part(whole, text_key) if text_key else whole
-    said = data.get("model_type", whole.get("model_type"))
-    chosen = _family(family, said, whole.get("model_type"), data, where)
-    same = isinstance(said, str) and ALIASES.get(said, said) == chosen
-    defaults = _defaults(said if same else chosen)
+    place = "config" if isinstance(source, Mapping) else str(source)
+    file = source if isinstance(source, Mapping) else load(source)
+    text_key = next((key for key in TEXTS if isinstance(file.get(key), Mapping)), "")
+    data = _text_part(file, text_key) if text_key else file
+    model_type = data.get("model_type", file.get("model_type"))
+    reader = _family(family, model_type, file.get("model_type"), data, place)
+    same = isinstance(model_type, str) and ALIASES.get(model_type, model_type) == reader
+    defaults = _defaults(model_type if same else reader)
     if not same:
         defaults = {key: value for key, value in defaults.items() if key not in _LARGEST}
     config = Config(data, defaults)
     if text_key:
-        parts = [key for key, value in whole.items() if key != text_key and _is_part(key, value)]
+        parts = [key for key, value in file.items() if key != text_key and _is_part(key, value)]
         config.notes.append(
             f"only {text_key} is read; left out: {', '.join(map(printable, parts)) or 'the rest'}"
         )
     config.left_out("vision_config", "the vision part is left out")
     weights = _weights(config)
     try:
-        found = replace(
-            FAMILIES[chosen](config), name=name or _named(whole, source, chosen), weights=weights
+        network = replace(
+            FAMILIES[reader](config), name=name or _name(file, source, reader), weights=weights
         )
         if not same:
-            _refuse_other_layers(config, chosen)
+            _refuse_other_layers(config, reader)
     except (ProblemError, UnknownName) as error:
-        raise ProblemError("; ".join(filter(None, [f"{where}: {error}", config.taken()]))) from None
-    return Imported(replace(found, family=chosen, source=printable(where)), config.remarks())
+        raise ProblemError("; ".join(filter(None, [f"{place}: {error}", config.taken()]))) from None
+    return Imported(replace(network, family=reader, source=printable(place)), config.remarks())
 
 
 def _weights(config: Config) -> str:
     """The format of the checkpoint's weights where it is one of experts alone; others are noted."""
-    stored = config.data.get("quantization_config")
-    if isinstance(stored, Mapping) and stored.get("quant_method") == "mxfp4":
+    quantization = config.data.get("quantization_config")
+    if isinstance(quantization, Mapping) and quantization.get("quant_method") == "mxfp4":
         config.idle("quantization_config")
         return "mxfp4"
     config.left_out("quantization_config", "weights are taken in 16 bits; --weights names others")
     return ""
 
 
-def _text_part(whole: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _text_part(file: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """The language model's keys; of the whole file's those that are about it too."""
     shared = ("tie_word_embeddings", "quantization_config")
-    return {**whole[key], **{one: whole[one] for one in shared if whole.get(one) is not None}}
+    return {**file[key], **{name: file[name] for name in shared if file.get(name) is not None}}
 
 
 def _is_part(key: str, value: Any) -> bool:
@@ -176,55 +176,55 @@ def _defaults(model_type: str) -> Mapping[str, Any]:
 
 def _refuse_other_layers(config: Config, family: str) -> None:
     """Raise `ProblemError` where the file names layers that the family does not have."""
-    others = [
+    keys = [
         key
         for key in config.unread()
         if _OTHER_LAYERS.search(key.split(".")[-1].lower()) and config.data.get(key)
     ]
-    if others:
+    if keys:
         raise ProblemError(
-            f"{_listed(others)} {'names' if len(others) == 1 else 'name'} layers that {family} "
+            f"{_keys(keys)} {'names' if len(keys) == 1 else 'name'} layers that {family} "
             "does not have; name a family that has them, or write the network as YAML"
         )
 
 
-def _family(asked: str | None, said: Any, outer: Any, data: Mapping[str, Any], where: str) -> str:
+def _family(option: str | None, inner: Any, outer: Any, data: Mapping[str, Any], place: str) -> str:
     """The family of a file by its text part's `model_type`, or the whole file's; raises where there
     is none."""
-    if asked is not None:
-        wanted = ALIASES.get(asked, asked)
-        if wanted not in FAMILIES:
-            raise UnknownName("family", asked, (*FAMILIES, *ALIASES))
-        return wanted
-    for model_type in (outer, said):
+    if option is not None:
+        name = ALIASES.get(option, option)
+        if name not in FAMILIES:
+            raise UnknownName("family", option, (*FAMILIES, *ALIASES))
+        return name
+    for model_type in (outer, inner):
         if isinstance(model_type, str) and model_type in OTHERS:
             raise ProblemError(
-                f"{where}: model_type {model_type} has {OTHERS[model_type]}; "
+                f"{place}: model_type {model_type} has {OTHERS[model_type]}; "
                 "only transformers of tokens are read"
             )
-    found = ALIASES.get(said, said) if isinstance(said, str) else None
-    if found in FAMILIES:
-        return str(found)
-    read = sorted(key for key in data if key in COMMON)
-    unread = sorted(key for key in data if key not in COMMON | WITHOUT_EFFECT)
+    family = ALIASES.get(inner, inner) if isinstance(inner, str) else None
+    if family in FAMILIES:
+        return str(family)
+    keys = sorted(key for key in data if key in COMMON)
+    rest = sorted(key for key in data if key not in COMMON | WITHOUT_EFFECT)
     raise ProblemError(
-        f"{where}: {_asked(said)}; recognised: {_listed(read)}; not recognised: {_listed(unread)}; "
+        f"{place}: {_problem(inner)}; recognised: {_keys(keys)}; not recognised: {_keys(rest)}; "
         "name the family whose code it is like with --family"
     )
 
 
-def _asked(said: Any) -> str:
-    if not isinstance(said, str):
+def _problem(name: Any) -> str:
+    if not isinstance(name, str):
         return "has no model_type"
-    return f"model_type {quoted(said)} is not known, {nearest(said, (*FAMILIES, *ALIASES))}"
+    return f"model_type {quoted(name)} is not known, {nearest(name, (*FAMILIES, *ALIASES))}"
 
 
-def _listed(keys: list[str]) -> str:
-    shown = ", ".join(printable(key)[:60] for key in keys[:40])
-    return (shown or "none") + (f" and {len(keys) - 40} more" if len(keys) > 40 else "")
+def _keys(keys: list[str]) -> str:
+    text = ", ".join(printable(key)[:60] for key in keys[:40])
+    return (text or "none") + (f" and {len(keys) - 40} more" if len(keys) > 40 else "")
 
 
-def _named(data: Mapping[str, Any], source: str | Path | Mapping[str, Any], family: str) -> str:
+def _name(data: Mapping[str, Any], source: str | Path | Mapping[str, Any], family: str) -> str:
     """The network's name: the last part of `_name_or_path`, else the file's stem unless that is
     `config`, else the family."""
     path = data.get("_name_or_path")

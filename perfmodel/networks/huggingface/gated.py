@@ -98,20 +98,20 @@ def network(config: Config, blocks: Iterable[Block], hidden: int) -> Network:
 
 def runs(blocks: Iterable[Block]) -> tuple[Block, ...]:
     """Layers, equal neighbours as one block with how often it comes."""
-    found: list[Block] = []
+    groups: list[Block] = []
     for block in blocks:
-        if found and replace(found[-1], repeat=1) == block:
-            found[-1] = replace(block, repeat=found[-1].repeat + 1)
+        if groups and replace(groups[-1], repeat=1) == block:
+            groups[-1] = replace(block, repeat=groups[-1].repeat + 1)
         else:
-            found.append(block)
-    return tuple(found)
+            groups.append(block)
+    return tuple(groups)
 
 
 def windows(config: Config, of: Base, window: int, sliding: Iterable[bool]) -> list[SelfAttention]:
     """Attention by layer: `layer_types` where a file has them, else `sliding`."""
     types = config.listed("layer_types", str)
     if types is None:
-        return [replace(of.attention, window=window if one else 0) for one in sliding]
+        return [replace(of.attention, window=window if s else 0) for s in sliding]
     if len(types) != of.layers:
         raise ProblemError(f"layer_types has {len(types)} entries for {of.layers} layers")
     for kind in types:
@@ -125,21 +125,21 @@ def windows(config: Config, of: Base, window: int, sliding: Iterable[bool]) -> l
 
 def llama(config: Config, habits: Habits) -> Network:
     """Llama 1 to 3, Mistral: every layer alike, a window where there is one."""
-    of = base(config, habits)
+    body = base(config, habits)
     window = config.maybe("sliding_window") or 0
-    attention = windows(config, of, window, [bool(window)] * of.layers)
-    return network(config, (Block(each, of.mlp) for each in attention), of.hidden)
+    attention = windows(config, body, window, [bool(window)] * body.layers)
+    return network(config, (Block(each, body.mlp) for each in attention), body.hidden)
 
 
 def mixtral(config: Config) -> Network:
     """Experts in every layer."""
-    of = base(config, Habits())
+    body = base(config, Habits())
     mlp = replace(
-        of.mlp, experts=config.whole(*EXPERTS), chosen=config.whole("num_experts_per_tok")
+        body.mlp, experts=config.whole(*EXPERTS), chosen=config.whole("num_experts_per_tok")
     )
     window = config.maybe("sliding_window") or 0
-    blocks = (Block(replace(of.attention, window=window), mlp) for _ in range(of.layers))
-    return network(config, blocks, of.hidden)
+    blocks = (Block(replace(body.attention, window=window), mlp) for _ in range(body.layers))
+    return network(config, blocks, body.hidden)
 
 
 def qwen(config: Config, habits: Habits, *, experts: bool = False, shared: bool = False) -> Network:
@@ -148,20 +148,20 @@ def qwen(config: Config, habits: Habits, *, experts: bool = False, shared: bool 
         habits = replace(habits, qkv_bias=config.flag("qkv_bias"))
     sparse = _sparse_layers(config) if experts else []
     all_sparse = experts and all(sparse)
-    of = base(config, habits, inner=("moe_intermediate_size",) if all_sparse else INNER)
+    body = base(config, habits, inner=("moe_intermediate_size",) if all_sparse else INNER)
     config.idle(*INNER, "sliding_window", "max_window_layers")
-    on, window, first = config.flag("use_sliding_window"), 0, 0
-    if on or "layer_types" in config.data:
+    sliding, window, first = config.flag("use_sliding_window"), 0, 0
+    if sliding or "layer_types" in config.data:
         window = config.maybe("sliding_window") or 0
-    if on and "layer_types" not in config.data:
+    if sliding and "layer_types" not in config.data:
         first = config.maybe("max_window_layers") or 0
-    attention = windows(config, of, window, (on and i >= first for i in range(of.layers)))
-    mlps = [of.mlp] * of.layers
+    attention = windows(config, body, window, (sliding and i >= first for i in range(body.layers)))
+    mlps = [body.mlp] * body.layers
     if any(sparse):
-        expert = _expert(config, of, shared=shared)
-        mlps = [expert if has else of.mlp for has in sparse]
+        expert = _expert(config, body, shared=shared)
+        mlps = [expert if s else body.mlp for s in sparse]
     blocks = (Block(*pair) for pair in zip(attention, mlps, strict=True))
-    return network(config, blocks, of.hidden)
+    return network(config, blocks, body.hidden)
 
 
 def _sparse_layers(config: Config) -> list[bool]:
@@ -171,10 +171,10 @@ def _sparse_layers(config: Config) -> list[bool]:
     return [i not in dense and (i + 1) % step == 0 for i in range(config.whole(*LAYERS))]
 
 
-def _expert(config: Config, of: Base, *, shared: bool) -> Mlp:
+def _expert(config: Config, body: Base, *, shared: bool) -> Mlp:
     """An inner layer of experts, with one that every token goes to where `shared`."""
     return replace(
-        of.mlp,
+        body.mlp,
         inner=config.whole("moe_intermediate_size"),
         experts=config.whole(*EXPERTS),
         chosen=config.whole("num_experts_per_tok"),
@@ -196,9 +196,9 @@ def deepseek(config: Config, *, router_bias: bool) -> Network:
     first, step = config.maybe("first_k_dense_replace") or 0, config.maybe("moe_layer_freq") or 1
     dense = INNER if first or step > 1 else ("moe_intermediate_size",)
     config.idle(*INNER)
-    of = base(config, Habits(), inner=dense, latent=latent)
+    body = base(config, Habits(), inner=dense, latent=latent)
     sparse = replace(
-        of.mlp,
+        body.mlp,
         inner=inner,
         experts=config.whole(*EXPERTS),
         chosen=config.whole("num_experts_per_tok"),
@@ -211,24 +211,25 @@ def deepseek(config: Config, *, router_bias: bool) -> Network:
         sparse = replace(sparse, groups=groups, chosen_groups=limit)
     config.left_out("num_nextn_predict_layers", "layers that predict further tokens are left out")
     blocks = (
-        Block(of.attention, of.mlp if i < first or i % step else sparse) for i in range(of.layers)
+        Block(body.attention, body.mlp if i < first or i % step else sparse)
+        for i in range(body.layers)
     )
-    return network(config, blocks, of.hidden)
+    return network(config, blocks, body.hidden)
 
 
 def gpt_oss(config: Config) -> Network:
     """gpt-oss: windows in every other layer, sinks, biases in experts too."""
-    of = base(config, Habits(sinks=True))
+    body = base(config, Habits(sinks=True))
     window = config.whole("sliding_window")
     mlp = replace(
-        of.mlp,
+        body.mlp,
         bias=True,
         experts=config.whole(*EXPERTS),
         chosen=config.whole("num_experts_per_tok", "experts_per_token"),
         router_bias=True,
     )
-    attention = windows(config, of, window, (i % 2 == 0 for i in range(of.layers)))
-    return network(config, (Block(each, mlp) for each in attention), of.hidden)
+    attention = windows(config, body, window, (i % 2 == 0 for i in range(body.layers)))
+    return network(config, (Block(each, mlp) for each in attention), body.hidden)
 
 
 def llama4(config: Config) -> Network:
@@ -242,15 +243,15 @@ def llama4(config: Config) -> Network:
     config.idle(dense, "interleave_moe_layer_step", "no_rope_layer_interval")
     inner = config.whole("intermediate_size")
     all_sparse = set(range(layers)) <= set(sparse)
-    of = base(config, Habits(), inner=("intermediate_size" if all_sparse else dense,))
+    body = base(config, Habits(), inner=("intermediate_size" if all_sparse else dense,))
     chunk = config.maybe("attention_chunk_size") or 0
     rotary = config.listed("no_rope_layers", int)
     if not rotary:
-        every = config.maybe("no_rope_layer_interval") or 4
-        rotary = [int((i + 1) % every != 0) for i in range(layers)]
+        period = config.maybe("no_rope_layer_interval") or 4
+        rotary = [int((i + 1) % period != 0) for i in range(layers)]
     config.listed("layer_types", str)  # says again what no_rope_layers says
     mlp = replace(
-        of.mlp,
+        body.mlp,
         inner=inner,
         experts=config.whole(*EXPERTS),
         chosen=config.whole("num_experts_per_tok"),
@@ -258,22 +259,22 @@ def llama4(config: Config) -> Network:
     )
     config.left_out("use_qk_norm", "a norm of queries and keys without weights is left out")
     attention = (
-        replace(of.attention, rotary=bool(one), chunk=chunk if one else 0)
-        for one in rotary[: of.layers]
+        replace(body.attention, rotary=bool(flag), chunk=chunk if flag else 0)
+        for flag in rotary[: body.layers]
     )
-    blocks = (Block(one, mlp if i in sparse else of.mlp) for i, one in enumerate(attention))
-    return network(config, blocks, of.hidden)
+    blocks = (Block(layer, mlp if i in sparse else body.mlp) for i, layer in enumerate(attention))
+    return network(config, blocks, body.hidden)
 
 
 def gemma(config: Config, *, head_norm: bool, pattern: int) -> Network:
     """Gemma 2 and 3: gated gelu, norms around each part, windows in all but every n-th layer."""
-    of = base(config, Habits(head_norm=head_norm))
+    body = base(config, Habits(head_norm=head_norm))
     if config.flag("use_bidirectional_attention"):
-        of = replace(of, attention=replace(of.attention, causal=False))
+        body = replace(body, attention=replace(body.attention, causal=False))
     window = config.whole("sliding_window")
-    every = config.maybe("sliding_window_pattern", "_sliding_window_pattern") or pattern
+    period = config.maybe("sliding_window_pattern", "_sliding_window_pattern") or pattern
     for key in ("attn_logit_softcapping", "final_logit_softcapping"):
         config.left_out(key, "a soft cap is left out")
-    attention = windows(config, of, window, ((i + 1) % every != 0 for i in range(of.layers)))
-    blocks = (Block(each, of.mlp, sandwich=True) for each in attention)
-    return network(config, blocks, of.hidden)
+    attention = windows(config, body, window, ((i + 1) % period != 0 for i in range(body.layers)))
+    blocks = (Block(each, body.mlp, sandwich=True) for each in attention)
+    return network(config, blocks, body.hidden)

@@ -22,8 +22,8 @@ def bert(config: Config) -> Network:
         qkv_bias=True, output_bias=True, rotary=False,
     )  # fmt: skip
     mlp = _mlp(config, hidden, config.activation("hidden_act"))
-    both = "BertForPreTraining" in (config.listed("architectures", str) or [])
-    if not both:
+    pretraining = "BertForPreTraining" in (config.listed("architectures", str) or [])
+    if not pretraining:
         config.notes.append("taken with the pooler; the heads of pre-training: BertForPreTraining")
     return Network(
         "imported", hidden, config.whole("vocab_size"),
@@ -31,7 +31,7 @@ def bert(config: Config) -> Network:
         norm="layernorm", norm_bias=True, positions=config.whole("max_position_embeddings"),
         token_types=config.whole("type_vocab_size"), embedding_norm=True, final_norm=False,
         tied=config.flag("tie_word_embeddings"),
-        head="pretraining" if both else "pooler", head_bias=both,
+        head="pretraining" if pretraining else "pooler", head_bias=pretraining,
         dropout=config.share("hidden_dropout_prob"),
     )  # fmt: skip
 
@@ -84,12 +84,12 @@ def opt(config: Config) -> Network:
     )  # fmt: skip
     config.idle("activation_dropout")
     mlp = _mlp(config, hidden, config.activation("activation_function"), bias)
-    before = config.flag("do_layer_norm_before")
+    norm_first = config.flag("do_layer_norm_before")
     return Network(
         "imported", hidden, config.whole("vocab_size"),
-        (Block(attention, mlp, layers, norm_after=not before),), norm="layernorm",
+        (Block(attention, mlp, layers, norm_after=not norm_first),), norm="layernorm",
         norm_bias=True, positions=config.whole("max_position_embeddings") + 2,
-        final_norm=before and not config.flag("_remove_final_layer_norm"),
+        final_norm=norm_first and not config.flag("_remove_final_layer_norm"),
         tied=config.flag("tie_word_embeddings"), dropout=config.share("dropout"),
     )  # fmt: skip
 
@@ -98,17 +98,17 @@ def mpt(config: Config) -> Network:
     """MPT: biases unless `no_bias`, learned positions unless slopes (`alibi`)."""
     hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
     bias = not config.flag("no_bias")
-    how = config.nested("attn_config")
-    alibi = how.flag("alibi")
+    attn = config.nested("attn_config")
+    alibi = attn.flag("alibi")
     if alibi:
         config.notes.append(f"alibi: {_ALIBI}")
-    one = how.word("attn_type") == "multiquery_attention"
-    kv_heads = 1 if one else how.maybe("kv_n_heads") or heads
+    multiquery = attn.word("attn_type") == "multiquery_attention"
+    kv_heads = 1 if multiquery else attn.maybe("kv_n_heads") or heads
     for key in ("qk_ln", "clip_qkv"):
-        how.left_out(key, "is left out")
+        attn.left_out(key, "is left out")
     attention = SelfAttention(
         heads, kv_heads, shared_out(hidden, heads),
-        qkv_bias=bias, output_bias=bias, rotary=how.flag("rope"), joined=True,
+        qkv_bias=bias, output_bias=bias, rotary=attn.flag("rope"), joined=True,
     )  # fmt: skip
     mlp = Mlp(config.whole("expansion_ratio") * hidden, False, "gelu", bias)
     learned = not alibi and not attention.rotary and config.flag("learned_pos_emb")
@@ -130,8 +130,8 @@ def falcon(config: Config) -> Network:
     newer = config.flag("new_decoder_architecture") or (
         "new_decoder_architecture" not in config.data and bool(config.data.get("n_head_kv"))
     )
-    one = not newer and config.flag("multi_query")
-    grouped = config.maybe("num_kv_heads", "n_head_kv", "num_key_value_heads")
+    multiquery = not newer and config.flag("multi_query")
+    kv_heads = config.maybe("num_kv_heads", "n_head_kv", "num_key_value_heads")
     norms = config.maybe("num_ln_in_parallel_attn") or (2 if newer else 1)
     parallel = newer or config.flag("parallel_attn")
     config.idle("multi_query", "parallel_attn")
@@ -139,7 +139,7 @@ def falcon(config: Config) -> Network:
     if alibi:
         config.notes.append(f"alibi: {_ALIBI}")
     attention = SelfAttention(
-        heads, 1 if one else (grouped or heads) if newer else heads,
+        heads, 1 if multiquery else (kv_heads or heads) if newer else heads,
         shared_out(hidden, heads),
         qkv_bias=bias, output_bias=bias, rotary=not alibi, joined=True,
     )  # fmt: skip
@@ -157,10 +157,10 @@ def t5(config: Config, *, experts: bool = False) -> Network:
     hidden, heads = config.whole(*HIDDEN), config.whole(*HEADS)
     layers = config.whole("num_layers", "num_hidden_layers")
     size, inner = config.whole("d_kv"), config.whole("d_ff")
-    said = config.word("dense_act_fn" if experts else "feed_forward_proj")
+    name = config.word("dense_act_fn" if experts else "feed_forward_proj")
     config.idle("dense_act_fn", "feed_forward_proj", "is_gated_act")
-    gated = said.startswith("gated-")
-    activation = "gelu_new" if said == "gated-gelu" else known(said.removeprefix("gated-"))
+    gated = name.startswith("gated-")
+    activation = "gelu_new" if name == "gated-gelu" else known(name.removeprefix("gated-"))
     mlp = Mlp(inner, gated, activation)
     buckets = config.whole("relative_attention_num_buckets")
     decoder = config.maybe("num_decoder_layers") or layers

@@ -26,29 +26,29 @@ def attention(
     x = layer.spread(x, name)
     heads = layer.share("heads", of.heads, tensor, "tensor")
     # Fewer key-value heads than devices: each device has a copy of one.
-    whole = of.kv_heads % tensor and tensor % of.kv_heads == 0
-    kv_heads = 1 if whole else layer.share("kv_heads", of.kv_heads, tensor, "tensor")
+    replicas = of.kv_heads % tensor and tensor % of.kv_heads == 0
+    kv_heads = 1 if replicas else layer.share("kv_heads", of.kv_heads, tensor, "tensor")
     if of.latent is not None:
         q, k, v = _latent(layer, of, of.latent, x, heads, name)
     else:
         q, k, v = _projections(layer, of, x, heads, kv_heads, name, cross=cross)
     seq = layer.share("tokens of a sequence", setting.seq, setting.shards.context, "context")
     past = 0 if cross else setting.past
-    keys = past + seq
+    keys, attn = past + seq, of
     if setting.shards.context > 1:
         keys = _keys_seen(of, setting.seq)
-        of = replace(of, causal=False)
-        k = _circulated(layer, k, keys, f"{name} k")
-        v = _circulated(layer, v, keys, f"{name} v")
+        attn = replace(of, causal=False)
+        k = _ring_group(layer, k, keys, f"{name} k")
+        v = _ring_group(layer, v, keys, f"{name} v")
     if past:
-        k = (_cached(setting, f"{name} past k", kv_heads * of.score_width), *k)
-        v = (_cached(setting, f"{name} past v", kv_heads * of.value_width), *v)
+        k = (_cache(setting, f"{name} past k", kv_heads * of.score_width), *k)
+        v = (_cache(setting, f"{name} past v", kv_heads * of.value_width), *v)
     kind = FusedAttention if setting.fused_attention else UnfusedAttention
-    attended = layer.one(
+    context = layer.one(
         kind(
             name,
             setting,
-            of,
+            attn,
             q,
             k,
             v,
@@ -62,28 +62,28 @@ def attention(
         )
     )
     hidden = layer.network.hidden
-    output = Linear(f"{name} output", setting, attended, hidden, of.output_bias, split="in")
+    output = Linear(f"{name} output", setting, context, hidden, of.output_bias, split="in")
     return layer.joined(layer.one(output), name)
 
 
-def _cached(setting: Setting, name: str, cols: int) -> Value:
+def _cache(setting: Setting, name: str, cols: int) -> Value:
     """Cached keys or values of all sequences, for the tokens before this pass."""
     return Value(name, setting.batch * setting.past, cols, setting.data)
 
 
-def _keys_seen(of: SelfAttention, seq: int) -> int:
+def _keys_seen(attn: SelfAttention, seq: int) -> int:
     """Keys that a query sees when a sequence is split over devices.
 
     All of them; on average half of them where a causal mask is balanced among the devices (zigzag
     or stripes); those of the window where there is one.
     """
-    reach = of.window or of.chunk
+    reach = attn.window or attn.chunk
     if 0 < reach < seq:
         return reach
-    return -(-seq // 2) if of.causal else seq
+    return -(-seq // 2) if attn.causal else seq
 
 
-def _circulated(layer: Layer, group: _Group, keys: int, name: str) -> _Group:
+def _ring_group(layer: Layer, group: _Group, keys: int, name: str) -> _Group:
     """Keys or values of all devices of a ring (2310.01889), as each device receives them in
     turn."""
     setting = layer.setting
@@ -95,27 +95,27 @@ def _circulated(layer: Layer, group: _Group, keys: int, name: str) -> _Group:
 
 
 def _projections(
-    layer: Layer, of: SelfAttention, x: Value, heads: int, kv_heads: int, name: str, *, cross: bool
+    layer: Layer, attn: SelfAttention, x: Value, heads: int, groups: int, name: str, *, cross: bool
 ) -> tuple[_Group, _Group, _Group]:
     """Queries, keys and values, by one product or three; normalised and rotated."""
-    setting, width = layer.setting, of.head_size
-    sizes = (heads * width, kv_heads * width, kv_heads * width)
+    setting, width = layer.setting, attn.head_size
+    sizes = (heads * width, groups * width, groups * width)
     q, k, v = (layer.value(f"{name} {part}", cols) for part, cols in zip("qkv", sizes, strict=True))
-    bias = of.qkv_bias
-    if (of.joined or setting.stack.joined_products) and not cross:
-        joined = Linear(f"{name} qkv", setting, x, sum(sizes), bias, to=(q, k, v), split="out")
-        layer.add(joined)
+    bias = attn.qkv_bias
+    if (attn.joined or setting.stack.joined_products) and not cross:
+        qkv = Linear(f"{name} qkv", setting, x, sum(sizes), bias, to=(q, k, v), split="out")
+        layer.add(qkv)
     else:
         source = Value("encoded", x.rows, x.cols, x.dtype) if cross else x
-        for part, y, read in (("q", q, x), ("k", k, source), ("v", v, source)):
-            called = f"{name} {part} projection"
-            layer.add(Linear(called, setting, read, y.cols, bias, to=(y,), split="out"))
-    if of.head_norm:
+        for part, y, operand in (("q", q, x), ("k", k, source), ("v", v, source)):
+            label = f"{name} {part} projection"
+            layer.add(Linear(label, setting, operand, y.cols, bias, to=(y,), split="out"))
+    if attn.head_norm:
         q, k = (
-            _head_norm(layer, each, width, f"{name} {p} norm")
-            for p, each in zip("qk", (q, k), strict=True)
+            _head_norm(layer, tensor, width, f"{name} {p} norm")
+            for p, tensor in zip("qk", (q, k), strict=True)
         )
-    if of.rotary:
+    if attn.rotary:
         q, k = layer.add(Rotary(f"{name} rotary", setting, q, k))
     return (q,), (k,), (v,)
 
@@ -128,32 +128,32 @@ def _head_norm(layer: Layer, x: Value, width: int, name: str) -> Value:
 
 
 def _latent(
-    layer: Layer, of: SelfAttention, by: Latent, x: Value, heads: int, name: str
+    layer: Layer, attn: SelfAttention, dims: Latent, x: Value, heads: int, name: str
 ) -> tuple[_Group, _Group, _Group]:
     """Queries, keys and values through low-rank latents; rotary positions on separate columns."""
     setting = layer.setting
-    q_nope = layer.value(f"{name} q nope", heads * by.nope)
-    q_rope = layer.value(f"{name} q rope", heads * by.rope)
-    latent = layer.value(f"{name} latent", by.kv_rank)
-    k_rope = layer.value(f"{name} k rope", by.rope)
-    source, down = x, by.kv_rank + by.rope
-    if by.q_rank and setting.stack.joined_latents:
-        source = layer.value(f"{name} q latent", by.q_rank)
-        to = (source, latent, k_rope)
-        joined = Linear(f"{name} down", setting, x, by.q_rank + down, of.qkv_bias, to=to)
-        layer.add(joined)
+    q_nope = layer.value(f"{name} q nope", heads * dims.nope)
+    q_rope = layer.value(f"{name} q rope", heads * dims.rope)
+    latent = layer.value(f"{name} latent", dims.kv_rank)
+    k_rope = layer.value(f"{name} k rope", dims.rope)
+    source, down = x, dims.kv_rank + dims.rope
+    if dims.q_rank and setting.stack.joined_latents:
+        source = layer.value(f"{name} q latent", dims.q_rank)
+        outputs = (source, latent, k_rope)
+        product = Linear(f"{name} down", setting, x, dims.q_rank + down, attn.qkv_bias, to=outputs)
+        layer.add(product)
     else:
-        if by.q_rank:
-            source = layer.one(Linear(f"{name} q down", setting, x, by.q_rank, of.qkv_bias))
-        layer.add(Linear(f"{name} kv down", setting, x, down, of.qkv_bias, to=(latent, k_rope)))
-    if by.q_rank:
+        if dims.q_rank:
+            source = layer.one(Linear(f"{name} q down", setting, x, dims.q_rank, attn.qkv_bias))
+        layer.add(Linear(f"{name} kv down", setting, x, down, attn.qkv_bias, to=(latent, k_rope)))
+    if dims.q_rank:
         source = layer.norm(f"{name} q norm", source)
-    up = heads * (by.nope + by.rope)
+    up = heads * (dims.nope + dims.rope)
     layer.add(Linear(f"{name} q up", setting, source, up, to=(q_nope, q_rope), split="out"))
     latent = layer.norm(f"{name} kv norm", latent)
-    k_nope = layer.value(f"{name} k nope", heads * by.nope)
-    v = layer.value(f"{name} v", heads * by.value)
-    up = heads * (by.nope + by.value)
+    k_nope = layer.value(f"{name} k nope", heads * dims.nope)
+    v = layer.value(f"{name} v", heads * dims.value)
+    up = heads * (dims.nope + dims.value)
     layer.add(Linear(f"{name} kv up", setting, latent, up, to=(k_nope, v), split="out"))
     q_rope, k_rope = layer.add(Rotary(f"{name} rotary", setting, q_rope, k_rope))
     spread = layer.one(Repeat(f"{name} k rope of all heads", setting, k_rope, heads))

@@ -12,7 +12,7 @@ from perfmodel.networks.value import Value
 def block(layer: Layer, of: Block) -> None:
     """Add attention and the inner layer, in sequence or, in a parallel block, side by side."""
     if of.parallel:
-        _side_by_side(layer, of)
+        _parallel_block(layer, of)
         return
     x = layer.x
     parts = ("attention", "mlp") if of.cross is None else ("attention", "cross", "mlp")
@@ -20,25 +20,25 @@ def block(layer: Layer, of: Block) -> None:
         x = _part(layer, of, x, part, number)
 
 
-def _side_by_side(layer: Layer, of: Block) -> None:
+def _parallel_block(layer: Layer, block: Block) -> None:
     """Attention and inner layer on the same input, added together (PaLM, Falcon)."""
-    read = layer.norm("norm", layer.x)
-    beside = layer.norm("norm of mlp", layer.x) if of.own_norm else read
-    attended = attention(layer, of.attention, read, "attention")
-    x = layer.residual("residual 1", attended, layer.x)
-    layer.residual("residual 2", inner(layer, of.mlp, beside), x)
+    source = layer.norm("norm", layer.x)
+    mlp_source = layer.norm("norm of mlp", layer.x) if block.own_norm else source
+    context = attention(layer, block.attention, source, "attention")
+    x = layer.residual("residual 1", context, layer.x)
+    layer.residual("residual 2", inner(layer, block.mlp, mlp_source), x)
 
 
-def _part(layer: Layer, of: Block, x: Value, part: str, number: int) -> Value:
+def _part(layer: Layer, block: Block, x: Value, part: str, number: int) -> Value:
     """One part, its norm and its residual."""
-    read = x if of.norm_after else layer.norm(f"norm {number}", x)
+    source = x if block.norm_after else layer.norm(f"norm {number}", x)
     if part == "attention":
-        made = attention(layer, of.attention, read, "attention")
-    elif part == "cross" and of.cross is not None:
-        made = attention(layer, of.cross, read, "cross attention", cross=True)
+        output = attention(layer, block.attention, source, "attention")
+    elif part == "cross" and block.cross is not None:
+        output = attention(layer, block.cross, source, "cross attention", cross=True)
     else:
-        made = inner(layer, of.mlp, read)
-    if of.sandwich:
-        made = layer.norm(f"norm behind {number}", made)
-    y = layer.residual(f"residual {number}", made, x)
-    return layer.norm(f"norm {number}", y) if of.norm_after else y
+        output = inner(layer, block.mlp, source)
+    if block.sandwich:
+        output = layer.norm(f"norm behind {number}", output)
+    y = layer.residual(f"residual {number}", output, x)
+    return layer.norm(f"norm {number}", y) if block.norm_after else y

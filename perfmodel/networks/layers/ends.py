@@ -21,10 +21,10 @@ def embedding(layer: Layer, first: SelfAttention, *, shared: bool = False) -> No
     """
     network, setting = layer.network, layer.setting
     tables = [("positions", network.positions), ("types", network.token_types)]
-    further = tuple((name, rows) for name, rows in tables if rows)
+    extras = tuple((name, rows) for name, rows in tables if rows)
     vocabulary = -(-network.vocabulary // layer.tensor)
     table = Embedding(
-        "embedding", setting, layer.tokens, network.hidden, vocabulary, further,
+        "embedding", setting, layer.tokens, network.hidden, vocabulary, extras,
         shared=shared, distances=(first.relative_buckets, first.heads),
     )  # fmt: skip
     x = layer.joined(layer.one(table), "embedding")
@@ -46,7 +46,7 @@ def head(layer: Layer) -> None:
     if network.head == "pooler":
         return
     if network.head == "pretraining":
-        x = _transformed(layer, x)
+        x = _transform(layer, x)
     if setting.logits == "last" and not setting.training:
         x = Value("last tokens", setting.batch, x.cols, x.dtype)
     logits = _logits(layer, x)
@@ -58,13 +58,13 @@ def _pooler(layer: Layer, x: Value) -> None:
     """A dense layer over the first token of each sequence, its tanh, and BERT's second head."""
     setting = layer.setting
     first = Value("first tokens", setting.batch, x.cols, x.dtype)
-    pooled = layer.one(Linear("pooler", setting, first, x.cols, bias=True))
-    pooled = layer.one(tanh("pooler activation", setting, pooled))
+    pool = layer.one(Linear("pooler", setting, first, x.cols, bias=True))
+    pool = layer.one(tanh("pooler activation", setting, pool))
     if layer.network.head == "pretraining":
-        layer.add(Linear("next sentence", setting, pooled, 2, bias=True))
+        layer.add(Linear("next sentence", setting, pool, 2, bias=True))
 
 
-def _transformed(layer: Layer, x: Value) -> Value:
+def _transform(layer: Layer, x: Value) -> Value:
     """BERT's dense layer before the logits, over all tokens or only the masked ones."""
     setting = layer.setting
     if setting.stack.masked_logits:

@@ -17,39 +17,39 @@ from perfmodel.networks.value import Value
 def inner(layer: Layer, of: Mlp, x: Value) -> Value:
     """Add the inner layer over x."""
     if not of.experts:
-        return _dense(layer, of, x, of.inner, "mlp")
+        return _dense_mlp(layer, of, x, of.inner, "mlp")
     shards = layer.setting.shards
     reduced = shards.expert_tensor or shards.expert_inside
     if not of.shared_inner:
-        made = _experts(layer, of, x)
-        return layer.joined(made, "experts") if reduced else made
-    once = reduced and layer.setting.stack.reduces_experts_once
-    made = _experts(layer, of, x)
-    if reduced and not once:
-        made = layer.joined(made, "experts")
-    beside = _dense(layer, of, x, of.shared_inner, "shared expert", reduced=not once)
+        output = _experts(layer, of, x)
+        return layer.joined(output, "experts") if reduced else output
+    joint = reduced and layer.setting.stack.reduces_experts_once
+    output = _experts(layer, of, x)
+    if reduced and not joint:
+        output = layer.joined(output, "experts")
+    shared = _dense_mlp(layer, of, x, of.shared_inner, "shared expert", reduced=not joint)
     if of.shared_gate:
         layer.one(Linear("shared expert weight", layer.setting, x, 1))
-    made = layer.added("shared expert sum", made, beside)
-    return layer.joined(made, "experts") if once else made
+    output = layer.added("shared expert sum", output, shared)
+    return layer.joined(output, "experts") if joint else output
 
 
-def _dense(
-    layer: Layer, of: Mlp, x: Value, columns: int, name: str, *, reduced: bool = True
+def _dense_mlp(
+    layer: Layer, mlp: Mlp, x: Value, columns: int, name: str, *, reduced: bool = True
 ) -> Value:
     """Up, activation, down; `reduced`: summed over the devices of `tensor`."""
     x = layer.spread(x, name)
-    mine = layer.share("columns of the inner layer", columns, layer.tensor, "tensor")
-    active = _up(layer, of, x, mine, name)
+    share = layer.share("columns of the inner layer", columns, layer.tensor, "tensor")
+    active = _up_products(layer, mlp, x, share, name)
     hidden = layer.network.hidden
-    down = Linear(f"{name} down", layer.setting, active, hidden, of.bias, split="in")
-    made = layer.one(down)
-    return layer.joined(made, name) if reduced else made
+    down = Linear(f"{name} down", layer.setting, active, hidden, mlp.bias, split="in")
+    output = layer.one(down)
+    return layer.joined(output, name) if reduced else output
 
 
-def _up(
+def _up_products(
     layer: Layer,
-    of: Mlp,
+    mlp: Mlp,
     x: Value,
     columns: int,
     name: str,
@@ -60,23 +60,23 @@ def _up(
     """The up products and their activation; `owned` and `chosen` count the experts."""
     setting = layer.setting
     product = partial(
-        Linear, setting=setting, x=x, bias=of.bias, split="out", groups=groups, owned=owned,
+        Linear, setting=setting, x=x, bias=mlp.bias, split="out", groups=groups, owned=owned,
         chosen=chosen,
     )  # fmt: skip
     up = Value(f"{name} up.out", x.rows, columns, x.dtype)
     gate = Value(f"{name} gate.out", x.rows, columns, x.dtype)
-    if not of.gated:
+    if not mlp.gated:
         layer.add(product(name=f"{name} up", out=columns, to=(up,)))
     elif setting.stack.joined_products or chosen:
         layer.add(product(name=f"{name} gate and up", out=2 * columns, to=(gate, up)))
     else:
         layer.add(product(name=f"{name} gate", out=columns, to=(gate,)))
         layer.add(product(name=f"{name} up", out=columns, to=(up,)))
-    by = gate if of.gated else None
-    return layer.one(activation(f"{name} activation", setting, up, of.activation, by))
+    factor = gate if mlp.gated else None
+    return layer.one(activation(f"{name} activation", setting, up, mlp.activation, factor))
 
 
-def _experts(layer: Layer, of: Mlp, x: Value) -> Value:
+def _experts(layer: Layer, mlp: Mlp, x: Value) -> Value:
     """Router, permutation to the experts, grouped products, and the sum back into tokens, which
     the devices of `tensor` still have to add up."""
     setting, shards = layer.setting, layer.setting.shards
@@ -86,38 +86,38 @@ def _experts(layer: Layer, of: Mlp, x: Value) -> Value:
         split, ranks = layer.tensor // shards.expert, 1
     if shards.expert_tensor or shards.expert_inside:
         x = layer.spread(x, "experts")
-    local = layer.share("experts", of.experts, shards.expert, "expert")
-    columns = layer.share("columns of an expert", of.inner, split, "tensor")
-    router = Linear("router", setting, x, of.experts, of.router_bias, dtype=setting.data)
+    local = layer.share("experts", mlp.experts, shards.expert, "expert")
+    columns = layer.share("columns of an expert", mlp.inner, split, "tensor")
+    router = Linear("router", setting, x, mlp.experts, mlp.router_bias, dtype=setting.data)
     weights = layer.one(Choice("choice", setting, layer.one(router)))
-    used, each = _rows(of, x.rows, ranks, local)
-    rows = layer.one(Permute("permute", setting, x, used * each))
-    rows = _sent(layer, of, rows, "dispatch", ranks)
-    active = _up(layer, of, rows, columns, "experts", used, local, of.chosen)
+    experts, expert_rows = _rows(mlp, x.rows, ranks, local)
+    rows = layer.one(Permute("permute", setting, x, experts * expert_rows))
+    rows = _exchange(layer, mlp, rows, "dispatch", ranks)
+    active = _up_products(layer, mlp, rows, columns, "experts", experts, local, mlp.chosen)
     down = Linear(
-        "experts down", setting, active, layer.network.hidden, of.bias, split="in", groups=used,
-        owned=local, chosen=of.chosen,
+        "experts down", setting, active, layer.network.hidden, mlp.bias, split="in", groups=experts,
+        owned=local, chosen=mlp.chosen,
     )  # fmt: skip
-    made = _sent(layer, of, layer.one(down), "collect", ranks)
-    return layer.one(Combine("combine", setting, made, weights, x.rows))
+    output = _exchange(layer, mlp, layer.one(down), "collect", ranks)
+    return layer.one(Combine("combine", setting, output, weights, x.rows))
 
 
-def _sent(layer: Layer, of: Mlp, x: Value, how: Way, ranks: int) -> Value:
+def _exchange(layer: Layer, mlp: Mlp, x: Value, way: Way, ranks: int) -> Value:
     """Exchange of rows with the devices of their experts, out or back."""
     if ranks == 1:
         return x
-    name = f"experts {how}"
-    router = Router(of.chosen, of.groups, of.chosen_groups)
-    return layer.one(Exchange(name, layer.setting, x, how, "expert", ranks, router=router))
+    name = f"experts {way}"
+    router = Router(mlp.chosen, mlp.groups, mlp.chosen_groups)
+    return layer.one(Exchange(name, layer.setting, x, way, "expert", ranks, router=router))
 
 
-def _rows(of: Mlp, tokens: int, ranks: int, local: int) -> tuple[int, int]:
+def _rows(mlp: Mlp, tokens: int, ranks: int, local: int) -> tuple[int, int]:
     """Experts that receive rows on the device with the most of them, which the others wait for, and
     rows of each. Rows are an even share of all devices' tokens, times `capacity` (fullest expert
     over mean)."""
-    sent = tokens * of.chosen * ranks * of.capacity
-    met = touched(of.experts, of.chosen, tokens * ranks)
-    used = min(local, max(round(busiest(of.experts, met, of.experts // local)), 1))
-    if used == local:
-        return used, max(int(-(-sent // of.experts)), 1)
-    return used, max(round(sent * local / of.experts / used), 1)
+    total = tokens * mlp.chosen * ranks * mlp.capacity
+    hits = touched(mlp.experts, mlp.chosen, tokens * ranks)
+    experts = min(local, max(round(busiest(mlp.experts, hits, mlp.experts // local)), 1))
+    if experts == local:
+        return experts, max(int(-(-total // mlp.experts)), 1)
+    return experts, max(round(total * local / mlp.experts / experts), 1)

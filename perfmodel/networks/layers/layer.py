@@ -24,8 +24,8 @@ class Layer:
         split = self.tensor if setting.shards.sequence else 1
         rows = self.share("tokens", self.tokens, split, "tensor")
         self.x = Value("x", rows, network.hidden, setting.data)
-        dropped = network.dropout if setting.dropout is None else setting.dropout
-        self.drops = setting.training and dropped > 0.0
+        dropout = network.dropout if setting.dropout is None else setting.dropout
+        self.drops = setting.training and dropout > 0.0
 
     def share(self, what: str, count: int, ranks: int, axis: str) -> int:
         """A device's share of `count`. Raises `SizeError` with numbers of ranks by which it
@@ -61,20 +61,19 @@ class Layer:
         stack = self.setting.stack
         if self.drops and (stack.fused_dropout_add or stack.joins_maps):
             return self.one(Dropout(name, self.setting, made, residual=x))
-        if self.drops:
-            made = self.one(Dropout(f"{name} dropout", self.setting, made))
-        return self.added(name, x, made)
+        y = self.one(Dropout(f"{name} dropout", self.setting, made)) if self.drops else made
+        return self.added(name, x, y)
 
     def spread(self, x: Value, name: str) -> Value:
         """Rows gathered from all devices, before products whose columns are split."""
-        return self._exchanged(x, way("out", sequence=self.setting.shards.sequence), name)
+        return self._exchange(x, way("out", sequence=self.setting.shards.sequence), name)
 
     def joined(self, x: Value, name: str) -> Value:
         """Partial sums reduced over the devices, after products whose rows are split."""
-        return self._exchanged(x, way("in", sequence=self.setting.shards.sequence), name)
+        return self._exchange(x, way("in", sequence=self.setting.shards.sequence), name)
 
-    def _exchanged(self, x: Value, how: Way, name: str) -> Value:
+    def _exchange(self, x: Value, way: Way, name: str) -> Value:
         """An exchange among the devices that share the layer; nothing on a single device."""
         if self.tensor == 1:
             return x
-        return self.one(Exchange(f"{name} {how}", self.setting, x, how, "tensor", self.tensor))
+        return self.one(Exchange(f"{name} {way}", self.setting, x, way, "tensor", self.tensor))

@@ -95,7 +95,7 @@ class FusedAttention(AttentionOperation):
     def problem(self, direction: str) -> Attention:
         """The attention operator of one pass; independent chunks count as sequences."""
         window = self.of.window if 0 < self.of.window < self.seq_kv else None
-        wide, chunk = self.of.value_width, self.of.chunk
+        width, chunk = self.of.value_width, self.of.chunk
         chunks = self.seq_q // chunk if 0 < chunk < self.seq_q and self.seq_q % chunk == 0 else 1
         return Attention(
             self.batch * chunks,
@@ -104,7 +104,7 @@ class FusedAttention(AttentionOperation):
             self.seq_q // chunks,
             self.seq_kv // chunks,
             self.of.score_width,
-            None if wide == self.of.score_width else wide,
+            None if width == self.of.score_width else width,
             causal=self.of.causal,
             window=window,
             dtype=self.data,
@@ -122,17 +122,17 @@ class FusedAttention(AttentionOperation):
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """One operator: it recomputes the scores and makes the three gradients."""
-        made = self._gradients()
+        groups = self._gradients()
         (statistic,) = self.statistics
         reads: Operands = {
             "Q": self.q, "K": self.k, "V": self.v, "dO": gradients[0], "O": self.outputs[0],
             "L": statistic,
         }  # fmt: skip
-        writes = dict(zip(("dQ", "dK", "dV"), made, strict=True))
+        writes = dict(zip(("dQ", "dK", "dV"), groups, strict=True))
         kernel = self.setting.flash_kernel()
         name = f"{self.name}.gradient"
         to.run(name, "attention", self.problem("bwd"), reads, writes, implementation=kernel)
-        return tuple(each for group in made for each in group)
+        return tuple(x for group in groups for x in group)
 
 
 @dataclass(frozen=True)
@@ -156,9 +156,9 @@ class UnfusedAttention(AttentionOperation):
         return Value(f"{self.name}.{mark}", self.score_rows, self.seq_kv, dtype or self.data)
 
     @property
-    def _laid(self) -> tuple[tuple[Value, ...], ...]:
+    def _operands(self) -> tuple[tuple[Value, ...], ...]:
         """Queries, keys and values in the layout of the products: one head after another."""
-        if not self._moves:
+        if not self._needs_copies:
             return self.q, self.k, self.v
         width, value = self.of.score_width, self.of.value_width
         shapes = {
@@ -171,7 +171,7 @@ class UnfusedAttention(AttentionOperation):
         )
 
     @property
-    def _moves(self) -> bool:
+    def _needs_copies(self) -> bool:
         return self.setting.stack.head_copies or self.heads != self.kv_heads
 
     @property
@@ -180,10 +180,10 @@ class UnfusedAttention(AttentionOperation):
         transformers' code of the families after Llama, but for gpt-oss and its sinks."""
         stack = self.setting.stack
         fp32 = stack.autocast or (stack.fp32_softmax and self.rms and not self.of.sinks)
-        return (fp32 or self._plain) and not self.setting.wide
+        return (fp32 or self._eager_softmax) and not self.setting.wide
 
     @property
-    def _plain(self) -> bool:
+    def _eager_softmax(self) -> bool:
         """Whether PyTorch's operators stand in for a fused softmax (Megatron-LM, fused_softmax)."""
         return self.pairs % self.setting.stack.softmax_multiple != 0
 
@@ -195,37 +195,39 @@ class UnfusedAttention(AttentionOperation):
     @property
     def saves(self) -> tuple[Value, ...]:
         """Inputs of the products, the softmax's result, and what its dropout kept."""
-        kept = [*(each for group in self._laid for each in group), self.weights_of]
+        values = [*(x for group in self._operands for x in group), self.weights_of]
         if self._wide_softmax and not self.dropout:
-            kept.append(self._scores("narrow"))
+            values.append(self._scores("narrow"))
         if self.dropout:
-            kept += [self._scores("mask", "int8"), self._scores("dropped")]
-        return tuple(kept)
+            values += [self._scores("mask", "int8"), self._scores("dropped")]
+        return tuple(values)
 
     def _product(self, m: int, n: int, k: int) -> Matmul:
         return Matmul(m, n, k, self.pairs, self.setting.multiplied)
 
     def _run_product(
-        self, to: Recorder, mark: str, problem: Matmul, a: _Operand, b: _Operand, c: _Operand
+        self, tape: Recorder, mark: str, problem: Matmul, a: _Operand, b: _Operand, c: _Operand
     ) -> None:
         reads: Operands = {"A": a, "B": b}
-        to.run(f"{self.name}.{mark}", "matmul", problem, reads, {"C": c}, implementation="torch")
+        tape.run(f"{self.name}.{mark}", "matmul", problem, reads, {"C": c}, implementation="torch")
 
-    def _copies(self, to: Recorder, mark: str, pairs: Sequence[tuple[_Operand, _Operand]]) -> None:
+    def _copies(
+        self, tape: Recorder, mark: str, pairs: Sequence[tuple[_Operand, _Operand]]
+    ) -> None:
         """Layout copies between tokens × heads and heads × tokens; keys are repeated for query
         heads."""
         for i, (x, y) in enumerate(pairs):
-            few = min(_bytes(x), _bytes(y))
-            more, less = int(_bytes(x) // few), int(_bytes(y) // few)
-            size = int(few // element(self.data).bytes)
+            size_bytes = min(_bytes(x), _bytes(y))
+            ins, outs = int(_bytes(x) // size_bytes), int(_bytes(y) // size_bytes)
+            size = int(size_bytes // element(self.data).bytes)
             rows = self.seq_q if size % self.seq_q == 0 else 1
-            problem = Rowwise("pointwise", size // rows, rows, self.data, inputs=more, outputs=less)
-            to.run(f"{self.name}.{mark} {i + 1}", "pointwise", problem, {"X": x}, {"Y": y})
+            problem = Rowwise("pointwise", size // rows, rows, self.data, inputs=ins, outputs=outs)
+            tape.run(f"{self.name}.{mark} {i + 1}", "pointwise", problem, {"X": x}, {"Y": y})
 
     def _passes(self) -> list[Pass]:
         """Element-wise maps between the first product and the softmax."""
         stack = self.setting.stack
-        if self._plain:
+        if self._eager_softmax:
             cast = [] if self.setting.wide else [Pass("copy", "data", "fp32")]
             return [*cast, *(Pass(variant, "fp32", "fp32") for variant in ("div_scalar", "where"))]
         if stack.joins_maps:
@@ -236,29 +238,29 @@ class UnfusedAttention(AttentionOperation):
 
     def forward(self, to: Recorder) -> None:
         """Copies, scores, scale and mask, softmax, dropout, values, and the copy back."""
-        q, k, v = self._laid
-        if self._moves:
+        q, k, v = self._operands
+        if self._needs_copies:
             self._copies(to, "copy", [(self.q, q), (self.k, k), (self.v, v)])
         width, value = self.of.score_width, self.of.value_width
         scores = self._scores("scores")
         self._run_product(to, "scores", self._product(self.seq_q, self.seq_kv, width), q, k, scores)
-        before = scores
+        masked = scores
         if self._passes():
-            before = self._scores("masked", "fp32" if self._plain else "")
-            chain(to, f"{self.name}.mask", "pointwise", self._passes(), (scores,), (before,))
-        weights = self._softmax(to, before)
+            masked = self._scores("masked", "fp32" if self._eager_softmax else "")
+            chain(to, f"{self.name}.mask", "pointwise", self._passes(), (scores,), (masked,))
+        weights = self._softmax(to, masked)
         if self.dropout:
-            weights = self._drop(to, weights)
+            weights = self._dropout(to, weights)
         out = self.outputs[0]
-        laid = out
-        if self._moves:
-            laid = Value(f"{self.name}.laid", self.score_rows, value, out.dtype)
+        context = out
+        if self._needs_copies:
+            context = Value(f"{self.name}.laid", self.score_rows, value, out.dtype)
         product = self._product(self.seq_q, value, self.seq_kv)
-        self._run_product(to, "values", product, weights, v, laid)
-        if self._moves:
-            self._copies(to, "copy back", [(laid, out)])
+        self._run_product(to, "values", product, weights, v, context)
+        if self._needs_copies:
+            self._copies(to, "copy back", [(context, out)])
 
-    def _softmax(self, to: Recorder, scores: Value) -> Value:
+    def _softmax(self, tape: Recorder, scores: Value) -> Value:
         """The softmax; under autocast in fp32 with the result cast to 16 bits."""
         weights = self.weights_of
         problem = Rowwise(
@@ -269,7 +271,7 @@ class UnfusedAttention(AttentionOperation):
             output_dtype=weights.dtype if weights.dtype != scores.dtype else None,
         )
         library = self.setting.stack.library
-        to.run(
+        tape.run(
             f"{self.name}.softmax",
             "softmax",
             problem,
@@ -281,7 +283,7 @@ class UnfusedAttention(AttentionOperation):
             return weights
         narrow = self._scores("narrow")
         chain(
-            to,
+            tape,
             f"{self.name}.narrow",
             "pointwise",
             (Pass("copy", "fp32", narrow.dtype),),
@@ -290,87 +292,87 @@ class UnfusedAttention(AttentionOperation):
         )
         return narrow
 
-    def _drop(self, to: Recorder, weights: Value) -> Value:
+    def _dropout(self, tape: Recorder, weights: Value) -> Value:
         """Dropout of the softmax's result: a kernel, or none where the compiler fuses it into the
         softmax."""
-        dropped, mask = self._scores("dropped"), self._scores("mask", "int8")
+        output, mask = self._scores("dropped"), self._scores("mask", "int8")
         problem = Rowwise(
             "pointwise",
             weights.rows,
             weights.cols,
             weights.dtype,
             "dropout",
-            output_dtype=dropped.dtype if dropped.dtype != weights.dtype else None,
+            output_dtype=output.dtype if output.dtype != weights.dtype else None,
             also_outputs=1,
             also_dtype="int8",
         )
         reads: Operands = {"X": weights, "U": ()}
-        to.run(f"{self.name}.dropout", "pointwise", problem, reads, {"Y": dropped, "W": mask})
-        return dropped
+        tape.run(f"{self.name}.dropout", "pointwise", problem, reads, {"Y": output, "W": mask})
+        return output
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """The backward kernels: two products, dropout, softmax, mask and scale, two products,
         copies."""
-        q, k, v = self._laid
+        q, k, v = self._operands
         name, value, width = self.name, self.of.value_width, self.of.score_width
-        out = gradients[0]
-        if self._moves:
-            laid = Value(f"{name}.d laid", self.score_rows, value, out.dtype)
-            self._copies(to, "gradient copy", [(out, laid)])
-            out = laid
-        kept = self.weights_of
+        do = gradients[0]
+        if self._needs_copies:
+            copy = Value(f"{name}.d laid", self.score_rows, value, do.dtype)
+            self._copies(to, "gradient copy", [(do, copy)])
+            do = copy
+        weights = self.weights_of
         if self.dropout:
-            kept = self._scores("dropped")
+            weights = self._scores("dropped")
         elif self._wide_softmax:
-            kept = self._scores("narrow")
+            weights = self._scores("narrow")
         dv = _all_gradients(v, name)
         dp = self._scores("d weights")
-        back = self._product(self.seq_kv, value, self.seq_q)
-        self._run_product(to, "d values", back, kept, out, dv)
-        back = self._product(self.seq_q, self.seq_kv, value)
-        self._run_product(to, "d weights", back, out, v, dp)
-        ds = self._softmax_gradient(to, self._undrop(to, dp))
+        product = self._product(self.seq_kv, value, self.seq_q)
+        self._run_product(to, "d values", product, weights, do, dv)
+        product = self._product(self.seq_q, self.seq_kv, value)
+        self._run_product(to, "d weights", product, do, v, dp)
+        ds = self._softmax_gradient(to, self._dropout_gradient(to, dp))
         dq, dk = _all_gradients(q, name), _all_gradients(k, name)
-        back = self._product(self.seq_q, width, self.seq_kv)
-        self._run_product(to, "d queries", back, ds, k, dq)
-        back = self._product(self.seq_kv, width, self.seq_q)
-        self._run_product(to, "d keys", back, ds, q, dk)
-        made: _Three = (dq, dk, dv)
-        if self._moves:
-            ours = self._gradients()
-            self._copies(to, "gradient copy back", list(zip(made, ours, strict=True)))
-            made = ours
-        return tuple(each for group in made for each in group)
+        product = self._product(self.seq_q, width, self.seq_kv)
+        self._run_product(to, "d queries", product, ds, k, dq)
+        product = self._product(self.seq_kv, width, self.seq_q)
+        self._run_product(to, "d keys", product, ds, q, dk)
+        grads: _Three = (dq, dk, dv)
+        if self._needs_copies:
+            copies = self._gradients()
+            self._copies(to, "gradient copy back", list(zip(grads, copies, strict=True)))
+            grads = copies
+        return tuple(x for group in grads for x in group)
 
-    def _undrop(self, to: Recorder, dp: Value) -> Value:
+    def _dropout_gradient(self, tape: Recorder, dp: Value) -> Value:
         """The gradient through dropout, cast to fp32 where autocast runs the softmax in fp32."""
         if not self.dropout and not self._wide_softmax:
             return dp
-        made = self._scores("d softmax", self.weights_of.dtype)
+        gradient = self._scores("d softmax", self.weights_of.dtype)
         if not self.dropout:
-            widened = (Pass("copy", "data", "fp32"),)
-            chain(to, f"{self.name}.widen", "pointwise", widened, (dp,), (made,))
-            return made
+            passes = (Pass("copy", "data", "fp32"),)
+            chain(tape, f"{self.name}.widen", "pointwise", passes, (dp,), (gradient,))
+            return gradient
         mask = self._scores("mask", "int8")
         problem = Rowwise(
             "pointwise",
             dp.rows,
             dp.cols,
             dp.dtype,
-            output_dtype=made.dtype if made.dtype != dp.dtype else None,
+            output_dtype=gradient.dtype if gradient.dtype != dp.dtype else None,
             also_inputs=1,
             also_dtype="int8",
         )
         reads = {"X": dp, "U": mask}
-        to.run(f"{self.name}.dropout gradient", "pointwise", problem, reads, {"Y": made})
-        return made
+        tape.run(f"{self.name}.dropout gradient", "pointwise", problem, reads, {"Y": gradient})
+        return gradient
 
-    def _softmax_gradient(self, to: Recorder, dp: Value) -> Value:
+    def _softmax_gradient(self, tape: Recorder, dp: Value) -> Value:
         """Gradient of the softmax, then of mask and scale."""
         weights = self.weights_of
         ds = self._scores("d scores", dp.dtype)
         problem = Rowwise("softmax", dp.rows, dp.cols, dp.dtype, direction="bwd")
-        to.run(
+        tape.run(
             f"{self.name}.softmax gradient",
             "softmax",
             problem,
@@ -379,17 +381,17 @@ class UnfusedAttention(AttentionOperation):
             implementation=self.setting.stack.library,
         )
         data = self.data  # an additive mask passes its gradient through unchanged
-        passes = [Pass(one.variant, data, data) for one in self._passes() if one.variant != "add"]
-        if self._plain:
-            wide = [replace(one, reads_type="fp32", writes_type="fp32") for one in passes[::-1]]
-            passes = [replace(o, writes_type=data) if o.variant == "copy" else o for o in wide]
+        passes = [Pass(p.variant, data, data) for p in self._passes() if p.variant != "add"]
+        if self._eager_softmax:
+            maps = [replace(p, reads_type="fp32", writes_type="fp32") for p in passes[::-1]]
+            passes = [replace(o, writes_type=data) if o.variant == "copy" else o for o in maps]
         elif self._wide_softmax:
             passes.insert(0, Pass("copy", "fp32", data))
         if not passes:
             return ds
-        made = self._scores("d product")
-        chain(to, f"{self.name}.mask gradient", "pointwise", passes, (ds,), (made,))
-        return made
+        gradient = self._scores("d product")
+        chain(tape, f"{self.name}.mask gradient", "pointwise", passes, (ds,), (gradient,))
+        return gradient
 
 
 def _bytes(operand: _Operand) -> float:

@@ -44,13 +44,13 @@ class Embedding(Operation):
         main = Weight(
             f"{self.name}.weight", (self.vocabulary, self.hidden), "embedding", shared=self.shared
         )
-        others = (
+        tables = (
             Weight(f"{self.name}.{name}", (rows, self.hidden), "embedding")
             for name, rows in self.added
         )
         if not self.distances[0]:
-            return (main, *others)
-        return (main, *others, Weight(f"{self.name}.distances", self.distances, "embedding"))
+            return (main, *tables)
+        return (main, *tables, Weight(f"{self.name}.distances", self.distances, "embedding"))
 
     @property
     def _tables(self) -> tuple[Weight, ...]:
@@ -59,43 +59,43 @@ class Embedding(Operation):
 
     def forward(self, to: Recorder) -> None:
         """A gather for each table, and a sum for each table after the first."""
-        found: Value | None = None
+        partial: Value | None = None
         for i, weight in enumerate(self._tables):
             table = to.weight(weight, self.setting.data)
             last = i == len(self._tables) - 1
-            picked = Value(f"{weight.name} rows", self.rows, self.hidden, self.setting.data)
-            made = self.outputs[0] if last and found is None else picked
-            self._gather(to, weight, table, made)
-            if found is None:
-                found = made
+            rows = Value(f"{weight.name} rows", self.rows, self.hidden, self.setting.data)
+            term = self.outputs[0] if last and partial is None else rows
+            self._gather(to, weight, table, term)
+            if partial is None:
+                partial = term
                 continue
             total = (
                 self.outputs[0]
                 if last
-                else Value(f"{weight.name} sum", self.rows, self.hidden, made.dtype)
+                else Value(f"{weight.name} sum", self.rows, self.hidden, term.dtype)
             )
-            add = Rowwise("pointwise", self.rows, self.hidden, made.dtype, inputs=2)
-            to.run(f"{weight.name} add", "embedding", add, {"X": (found, made)}, {"Y": total})
-            found = total
+            add = Rowwise("pointwise", self.rows, self.hidden, term.dtype, inputs=2)
+            to.run(f"{weight.name} add", "embedding", add, {"X": (partial, term)}, {"Y": total})
+            partial = total
 
-    def _gather(self, to: Recorder, weight: Weight, table: Value, made: Value) -> None:
+    def _gather(self, tape: Recorder, weight: Weight, table: Value, output: Value) -> None:
         """A gather of table rows; a table smaller than its output stays in the caches."""
-        name, within = f"{weight.name} gather", table.bytes < made.bytes
-        inputs = 0 if within else 1
-        gather = Rowwise("pointwise", self.rows, self.hidden, made.dtype, inputs=inputs)
-        reads: Operands = {"X": () if within else table}
-        to.run(name, "embedding", gather, reads, {"Y": made}, part=() if within else ("X",))
+        name, cached = f"{weight.name} gather", table.bytes < output.bytes
+        inputs = 0 if cached else 1
+        gather = Rowwise("pointwise", self.rows, self.hidden, output.dtype, inputs=inputs)
+        reads: Operands = {"X": () if cached else table}
+        tape.run(name, "embedding", gather, reads, {"Y": output}, part=() if cached else ("X",))
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """The table's gradient zeroed, and rows added into it."""
         dtype = self.setting.data
         for weight in self._tables:
             rows = weight.shape[0]
-            made = Value(f"d({weight.name})", rows, self.hidden, dtype)
+            gradient = Value(f"d({weight.name})", rows, self.hidden, dtype)
             zero = Rowwise("pointwise", rows, self.hidden, dtype, inputs=0)
-            to.run(f"{weight.name} zero", "embedding", zero, {"X": ()}, {"Y": made})
+            to.run(f"{weight.name} zero", "embedding", zero, {"X": ()}, {"Y": gradient})
             add = Rowwise("pointwise", self.rows, self.hidden, dtype, inputs=2, outputs=0)
             name = f"{weight.name} scatter"
-            twice = (gradients[0], Value(f"{weight.name} old", self.rows, self.hidden, dtype))
-            to.run(name, "embedding", add, {"X": twice}, {})
+            operands = (gradients[0], Value(f"{weight.name} old", self.rows, self.hidden, dtype))
+            to.run(name, "embedding", add, {"X": operands}, {})
         return ()

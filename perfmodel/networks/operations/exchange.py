@@ -29,8 +29,8 @@ _BACKWARD = {
 def way_of(forward: str, backward: str) -> Way:
     """The name of the exchange with these forward and backward collectives; an empty name is
     none."""
-    found = [way for way in get_args(Way) if (_FORWARD[way], _BACKWARD[way]) == (forward, backward)]
-    return cast(Way, found[0])
+    ways = [way for way in get_args(Way) if (_FORWARD[way], _BACKWARD[way]) == (forward, backward)]
+    return cast(Way, ways[0])
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class Exchange(Operation):
             "scatter": self.x.rows // self.ranks,
             "circulate": self.rows,
         }
-        made = rows.get(self.way, self.x.rows)
-        return (Value(f"{self.name}.out", made, self.x.cols, self.x.dtype),)
+        height = rows.get(self.way, self.x.rows)
+        return (Value(f"{self.name}.out", height, self.x.cols, self.x.dtype),)
 
     @property
     def whole_bytes(self) -> float:
@@ -78,15 +78,15 @@ class Exchange(Operation):
     def forward(self, to: Recorder) -> None:
         """The forward collective."""
         if _FORWARD[self.way]:
-            kind, moved = _FORWARD[self.way], self.whole_bytes
+            kind, size_bytes = _FORWARD[self.way], self.whole_bytes
             out = self.way == "dispatch"
-            to.exchange(self.name, kind, self.axis, moved, self.x, router=self.router, out=out)
+            to.exchange(self.name, kind, self.axis, size_bytes, self.x, router=self.router, out=out)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """The conjugate collective."""
         if not _BACKWARD[self.way]:
             return (gradients[0],)
         name = f"{self.name}.gradient"
-        kind, moved = _BACKWARD[self.way], self.whole_bytes
-        to.exchange(name, kind, self.axis, moved, gradients[0], router=self.router)
+        kind, size_bytes = _BACKWARD[self.way], self.whole_bytes
+        to.exchange(name, kind, self.axis, size_bytes, gradients[0], router=self.router)
         return (gradient_of(self.x, self.name),)

@@ -67,17 +67,17 @@ class Choice(Operation):
         x, y = self.scores, self.outputs[0]
         problem = Rowwise("softmax", x.rows, x.cols, x.dtype)
         to.run(self.name, "pointwise", problem, {"X": x}, {"Y": y})
-        most = Rowwise("pointwise", x.rows, x.cols, x.dtype, outputs=0)
-        to.run(f"{self.name}.largest", "pointwise", most, {"X": y}, {})
+        maximum = Rowwise("pointwise", x.rows, x.cols, x.dtype, outputs=0)
+        to.run(f"{self.name}.largest", "pointwise", maximum, {"X": y}, {})
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """The gradient of the softmax."""
         x = self.scores
-        made = gradient_of(x, self.name)
+        gradient = gradient_of(x, self.name)
         problem = Rowwise("softmax", x.rows, x.cols, x.dtype, direction="bwd")
         reads = {"Y": self.outputs[0], "dY": gradients[0]}
-        to.run(f"{self.name}.gradient", "pointwise", problem, reads, {"dX": made})
-        return (made,)
+        to.run(f"{self.name}.gradient", "pointwise", problem, reads, {"dX": gradient})
+        return (gradient,)
 
 
 @dataclass(frozen=True)
@@ -101,13 +101,13 @@ class Permute(Operation):
 
     def forward(self, to: Recorder) -> None:
         """A gather: reads of repeated rows hit the caches."""
-        _spread(to, self.name, self.x, self.outputs[0])
+        _row_copies(to, self.name, self.x, self.outputs[0])
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """Rows summed into their tokens."""
-        made = gradient_of(self.x, self.name)
-        _gathered(to, f"{self.name}.gradient", gradients[0], made)
-        return (made,)
+        gradient = gradient_of(self.x, self.name)
+        _row_sums(to, f"{self.name}.gradient", gradients[0], gradient)
+        return (gradient,)
 
 
 @dataclass(frozen=True)
@@ -138,36 +138,36 @@ class Combine(Operation):
 
     def forward(self, to: Recorder) -> None:
         """One pass."""
-        _gathered(to, self.name, self.x, self.outputs[0])
+        _row_sums(to, self.name, self.x, self.outputs[0])
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """Gathered rows of the gradient, and dot products for the gradient of the weights."""
-        made = gradient_of(self.x, self.name)
-        _spread(to, f"{self.name}.gradient", gradients[0], made)
+        gradient = gradient_of(self.x, self.name)
+        _row_copies(to, f"{self.name}.gradient", gradients[0], gradient)
         dots = Rowwise("pointwise", self.x.rows, self.x.cols, self.x.dtype, inputs=2, outputs=0)
-        reads = {"X": (self.x, made)}
+        reads = {"X": (self.x, gradient)}
         scores = gradient_of(self.weights_of, self.name)
         to.run(f"{self.name}.weights gradient", "pointwise", dots, reads, {})
         fill = Rowwise("pointwise", scores.rows, scores.cols, scores.dtype, inputs=0)
         to.run(f"{self.name}.scores", "pointwise", fill, {"X": ()}, {"Y": scores})
-        return (made, scores)
+        return (gradient, scores)
 
 
-def _spread(to: Recorder, name: str, x: Value, y: Value) -> None:
+def _row_copies(tape: Recorder, name: str, x: Value, y: Value) -> None:
     """Every row of y copies a row of x: one read for each, from a cache that still holds it."""
     problem = Rowwise("pointwise", y.rows, y.cols, y.dtype)
     if x.bytes >= y.bytes:
-        to.run(name, "pointwise", problem, {"X": x}, {"Y": y}, part=("X",))
+        tape.run(name, "pointwise", problem, {"X": x}, {"Y": y}, part=("X",))
         return
-    whole = Rowwise("pointwise", x.rows, x.cols, x.dtype, outputs=y.rows // x.rows)
-    to.run(name, "pointwise", whole, {"X": x}, {"Y": y}, part=("Y",))
+    copies = Rowwise("pointwise", x.rows, x.cols, x.dtype, outputs=y.rows // x.rows)
+    tape.run(name, "pointwise", copies, {"X": x}, {"Y": y}, part=("Y",))
 
 
-def _gathered(to: Recorder, name: str, x: Value, y: Value) -> None:
+def _row_sums(tape: Recorder, name: str, x: Value, y: Value) -> None:
     """Every row of y sums rows of x; x may have fewer, as its even shares are rounded."""
     if x.rows < y.rows:
-        _spread(to, name, x, y)
+        _row_copies(tape, name, x, y)
         return
-    many = max(x.rows // y.rows, 1)
-    problem = Rowwise("pointwise", y.rows, y.cols, y.dtype, inputs=many)
-    to.run(name, "pointwise", problem, {"X": x}, {"Y": y}, part=("X",))
+    inputs = max(x.rows // y.rows, 1)
+    problem = Rowwise("pointwise", y.rows, y.cols, y.dtype, inputs=inputs)
+    tape.run(name, "pointwise", problem, {"X": x}, {"Y": y}, part=("X",))

@@ -70,18 +70,18 @@ class Linear(Operation):
     def weights(self) -> tuple[Weight, ...]:
         """W, and b if any."""
         if self.weight is not None:
-            found = (self.weight,)
+            parameters = (self.weight,)
         else:
             count = self.owned or self.groups
-            found = (self._parameter("weight", (self.x.cols, self.out), count),)
+            parameters = (self._parameter("weight", (self.x.cols, self.out), count),)
         if not self.bias:
-            return found
-        return (*found, self._parameter("bias", (self.out,), self.owned or self.groups))
+            return parameters
+        return (*parameters, self._parameter("bias", (self.out,), self.owned or self.groups))
 
     @property
     def saves(self) -> tuple[Value, ...]:
         """X, for the weight's gradient, in the type of the product."""
-        return (self._stored(self.x, "cast"),)
+        return (self._operand(self.x, "cast"),)
 
     @property
     def multiplied(self) -> str:
@@ -89,59 +89,59 @@ class Linear(Operation):
         return self.dtype or self.setting.dtype
 
     def _run_product(
-        self, to: Recorder, mark: str, sizes: tuple[int, int, int], reads: Operands, made: Operands
+        self, tape: Recorder, mark: str, sizes: tuple[int, int, int], reads: Operands, out: Operands
     ) -> None:
         """A grouped product: one kernel, or one a group where the stack loops over them."""
         m, n, k = sizes
-        each = self.groups if self.setting.stack.experts_apart else 1
-        problem = Matmul(m, n, k, self.groups // each, self.multiplied)
+        repeat = self.groups if self.setting.stack.experts_apart else 1
+        problem = Matmul(m, n, k, self.groups // repeat, self.multiplied)
         name = f"{self.name}{mark}"
-        to.run(name, "matmul", problem, reads, made, implementation="torch", repeat=each)
+        tape.run(name, "matmul", problem, reads, out, implementation="torch", repeat=repeat)
 
     @property
     def _type(self) -> str:
         """Type of the product's operands in memory."""
         return "fp32" if self.multiplied == "tf32" else self.multiplied
 
-    def _stored(self, value: Value, mark: str) -> Value:
+    def _operand(self, value: Value, mark: str) -> Value:
         """An operand in the product's memory type."""
         if value.dtype == self._type:
             return value
         name = f"{self.name}: {value.name} as {self._type} ({mark})"
         return Value(name, value.rows, value.cols, self._type)
 
-    def _typed(self, to: Recorder, value: Value, mark: str) -> Value:
+    def _cast_operand(self, tape: Recorder, value: Value, mark: str) -> Value:
         """The operand, cast by a kernel of its own where its type differs."""
-        made = self._stored(value, mark)
-        if made != value:
+        operand = self._operand(value, mark)
+        if operand != value:
             cast = Rowwise(
-                "pointwise", value.rows, value.cols, value.dtype, output_dtype=made.dtype
+                "pointwise", value.rows, value.cols, value.dtype, output_dtype=operand.dtype
             )
-            to.run(f"{self.name}.{mark}", "pointwise", cast, {"X": value}, {"Y": made})
-        return made
+            tape.run(f"{self.name}.{mark}", "pointwise", cast, {"X": value}, {"Y": operand})
+        return operand
 
     def forward(self, to: Recorder) -> None:
         """One product."""
         if self.setting.stack.autocast and not self.setting.wide and self.weight is None:
-            self._cast(to)
-        x, w = self._typed(to, self.x, "cast"), to.weight(self.matrix, self._type)
+            self._cast_weight(to)
+        x, w = self._cast_operand(to, self.x, "cast"), to.weight(self.matrix, self._type)
         sizes = (self.x.rows // self.groups, self.out, self.x.cols)
         self._run_product(to, "", sizes, {"A": x, "B": w}, {"C": self.outputs})
 
-    def _cast(self, to: Recorder) -> None:
+    def _cast_weight(self, tape: Recorder) -> None:
         """The weight's copy in the product's type, made in each pass under autocast."""
         name, rows, cols = self.matrix.name, self.groups * self.x.cols, self.out
-        whole = Value(f"{name} in fp32", rows, cols, "fp32")
-        to.weights[whole.name] = None
+        source = Value(f"{name} in fp32", rows, cols, "fp32")
+        tape.weights[source.name] = None
         problem = Rowwise("pointwise", rows, cols, "fp32", output_dtype=self._type)
         narrow = Value(name, rows, cols, self._type)
-        to.run(f"{self.name}.weight cast", "pointwise", problem, {"X": whole}, {"Y": narrow})
+        tape.run(f"{self.name}.weight cast", "pointwise", problem, {"X": source}, {"Y": narrow})
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """Two products, dgrad and wgrad, and the bias's column sum."""
         dys = tuple(gradients)
         rows, k = self.x.rows // self.groups, self.x.cols
-        dy = tuple(self._typed(to, each, f"cast {i}") for i, each in enumerate(dys))
+        dy = tuple(self._cast_operand(to, each, f"cast {i}") for i, each in enumerate(dys))
         dx = gradient_of(self.x, self.name)
         w = to.weight(self.matrix, self._type)
         self._run_product(to, ".dgrad", (rows, k, self.out), {"A": dy, "B": w}, {"C": dx})
@@ -151,31 +151,31 @@ class Linear(Operation):
             to.run(f"{self.name}.bias gradient", "pointwise", b, {"X": dys}, {})
         return (dx,)
 
-    def _weight_gradient(self, to: Recorder, dy: tuple[Value, ...]) -> None:
+    def _weight_gradient(self, tape: Recorder, dy: tuple[Value, ...]) -> None:
         rows, k = self.x.rows // self.groups, self.x.cols
         (x,) = self.saves
-        made = Value(f"d({self.matrix.name})", self.groups * self.out, k, self._output)
-        self._run_product(to, ".wgrad", (self.out, k, rows), {"A": dy, "B": x}, {"C": made})
-        how = self.setting.stack.main_gradients
-        if how == "fused" or (how == "apart" and made.dtype == "bf16"):
-            self._accumulate(to, made, apart=how == "apart")
+        grad = Value(f"d({self.matrix.name})", self.groups * self.out, k, self._output)
+        self._run_product(tape, ".wgrad", (self.out, k, rows), {"A": dy, "B": x}, {"C": grad})
+        mode = self.setting.stack.main_gradients
+        if mode == "fused" or (mode == "apart" and grad.dtype == "bf16"):
+            self._accumulate(tape, grad, apart=mode == "apart")
 
-    def _accumulate(self, to: Recorder, made: Value, *, apart: bool) -> None:
+    def _accumulate(self, tape: Recorder, grad: Value, *, apart: bool) -> None:
         """The fp32 accumulation of weight gradients over a step, by a kernel of its own, or read
         and written in the product's epilogue (Megatron-LM, gradient_accumulation_fusion)."""
-        before = Value(f"main {made.name}", made.rows, made.cols, "fp32")
+        before = Value(f"main {grad.name}", grad.rows, grad.cols, "fp32")
         if apart:
             size = Rowwise(
-                "pointwise", made.rows, made.cols, "fp32", also_inputs=1, also_dtype=made.dtype
+                "pointwise", grad.rows, grad.cols, "fp32", also_inputs=1, also_dtype=grad.dtype
             )
-            after = Value(f"main {made.name} new", made.rows, made.cols, "fp32")
-            reads: Operands = {"X": before, "U": made}
-            to.run(f"{self.name}.main gradient", "pointwise", size, reads, {"Y": after})
+            after = Value(f"main {grad.name} new", grad.rows, grad.cols, "fp32")
+            reads: Operands = {"X": before, "U": grad}
+            tape.run(f"{self.name}.main gradient", "pointwise", size, reads, {"Y": after})
             return
         # 4 bytes read and 4 written, less what the product would have written in its own type.
-        size = Rowwise("pointwise", made.rows, made.cols, "fp32", output_dtype=_SPARED)
-        after = Value(f"main {made.name} new", made.rows, made.cols, _SPARED)
-        to.run(f"{self.name}.main gradient", "pointwise", size, {"X": before}, {"Y": after})
+        size = Rowwise("pointwise", grad.rows, grad.cols, "fp32", output_dtype=_SPARED)
+        after = Value(f"main {grad.name} new", grad.rows, grad.cols, _SPARED)
+        tape.run(f"{self.name}.main gradient", "pointwise", size, {"X": before}, {"Y": after})
 
     @property
     def _output(self) -> str:

@@ -55,14 +55,14 @@ class Loss(Operation):
     def _by_parts(self) -> bool:
         return self.setting.stack.loss == "parts"
 
-    def _wide(self, part: str) -> Value:
+    def _fp32_value(self, part: str) -> Value:
         return Value(f"{self.name}.{part}", self.logits.rows, self.logits.cols, "fp32")
 
     @property
     def saves(self) -> tuple[Value, ...]:
         """The fp32 log-softmax, or the logits that the gradient overwrites."""
         if self._eager or self._by_parts:
-            return (self._wide("softmax"),)
+            return (self._fp32_value("softmax"),)
         return (self.logits,)
 
     def forward(self, to: Recorder) -> None:
@@ -74,45 +74,45 @@ class Loss(Operation):
         self._softmax(to)
         if self.setting.shards.tensor > 1:
             for part in ("maximum", "sum", "target"):
-                each = Value(f"{self.name}.{part}", self.logits.rows, 1, "fp32")
-                to.exchange(each.name, "all-reduce", "tensor", each.bytes, each)
+                statistic = Value(f"{self.name}.{part}", self.logits.rows, 1, "fp32")
+                to.exchange(statistic.name, "all-reduce", "tensor", statistic.bytes, statistic)
 
-    def _softmax(self, to: Recorder) -> None:
+    def _softmax(self, tape: Recorder) -> None:
         """The kernels of the forward pass."""
         x = self.logits
         if self._by_parts:
             passes = [p for p in _BY_PARTS if x.dtype != "fp32" or p.variant != "copy"]
-            chain(to, self.name, "loss", passes, (x,), self.saves)
+            chain(tape, self.name, "loss", passes, (x,), self.saves)
             return
         if not self._eager:
             problem = Rowwise("pointwise", x.rows, x.cols, x.dtype, "exp", outputs=0)
-            to.run(self.name, "loss", problem, {"X": x}, {})
+            tape.run(self.name, "loss", problem, {"X": x}, {})
             return
         if x.dtype != "fp32":
-            wide = self._wide("logits")
-            chain(to, f"{self.name}.cast", "loss", (Pass("copy", "data", "fp32"),), (x,), (wide,))
-            x = wide
+            copy = self._fp32_value("logits")
+            chain(tape, f"{self.name}.cast", "loss", (Pass("copy", "data", "fp32"),), (x,), (copy,))
+            x = copy
         problem = Rowwise("softmax", x.rows, x.cols, "fp32")
         library = self.setting.stack.library
-        to.run(self.name, "loss", problem, {"X": x}, {"Y": self.saves[0]}, implementation=library)
+        tape.run(self.name, "loss", problem, {"X": x}, {"Y": self.saves[0]}, implementation=library)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """Softmax minus the one-hot target, cast back; or in place."""
         x = self.logits
-        made = gradient_of(x, self.name)
+        gradient = gradient_of(x, self.name)
         if self._by_parts:
-            typed = Pass("copy", "fp32", x.dtype)
-            passes = [_BY_PARTS_BACK, *([typed] if x.dtype != "fp32" else [])]
-            chain(to, f"{self.name}.gradient", "loss", passes, self.saves, (made,))
-            return (made,)
+            copy = Pass("copy", "fp32", x.dtype)
+            passes = [_BY_PARTS_BACK, *([copy] if x.dtype != "fp32" else [])]
+            chain(to, f"{self.name}.gradient", "loss", passes, self.saves, (gradient,))
+            return (gradient,)
         if not self._eager:
             problem = Rowwise("pointwise", x.rows, x.cols, x.dtype, "exp")
-            to.run(f"{self.name}.gradient", "loss", problem, {"X": x}, {"Y": made})
-            return (made,)
-        seed = self._wide("target")
+            to.run(f"{self.name}.gradient", "loss", problem, {"X": x}, {"Y": gradient})
+            return (gradient,)
+        seed = self._fp32_value("target")
         fill = Rowwise("pointwise", x.rows, x.cols, "fp32", inputs=0)
         to.run(f"{self.name}.target", "loss", fill, {"X": ()}, {"Y": seed})
-        dx = made if x.dtype == "fp32" else self._wide("gradient")
+        dx = gradient if x.dtype == "fp32" else self._fp32_value("gradient")
         problem = Rowwise("softmax", x.rows, x.cols, "fp32", direction="bwd")
         to.run(
             f"{self.name}.gradient",
@@ -124,5 +124,5 @@ class Loss(Operation):
         )
         if x.dtype != "fp32":
             cast = (Pass("copy", "fp32", x.dtype),)
-            chain(to, f"{self.name}.cast back", "loss", cast, (dx,), (made,))
-        return (made,)
+            chain(to, f"{self.name}.cast back", "loss", cast, (dx,), (gradient,))
+        return (gradient,)

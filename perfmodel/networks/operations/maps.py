@@ -62,62 +62,62 @@ def chain(
     same, so the model treats them as one map.
     """
     first = inputs[0]
-    left: list[Value] = list(inputs)
-    others = [*inputs, *aside]
-    for i, one in enumerate(passes):
-        typed = first.dtype if one.reads_type == "data" else one.reads_type
-        made = first.dtype if one.writes_type == "data" else one.writes_type
-        cols = one.columns(first.cols)
-        reads = _read(left, others, typed, first.rows * cols, one.reads)
-        for j in range(one.reads - len(reads)):
-            reads.append(Value(f"{name}.kept {i}.{j}", first.rows, cols, typed))
-        like = replace(first, cols=cols)
-        writes = _written(name, i, one, made, like, outputs, last=i == len(passes) - 1)
+    latest: list[Value] = list(inputs)
+    pool = [*inputs, *aside]
+    for i, step in enumerate(passes):
+        dtype = first.dtype if step.reads_type == "data" else step.reads_type
+        output_dtype = first.dtype if step.writes_type == "data" else step.writes_type
+        cols = step.columns(first.cols)
+        reads = _inputs(latest, pool, dtype, first.rows * cols, step.reads)
+        for j in range(step.reads - len(reads)):
+            reads.append(Value(f"{name}.kept {i}.{j}", first.rows, cols, dtype))
+        shape = replace(first, cols=cols)
+        writes = _outputs(name, i, step, output_dtype, shape, outputs, last=i == len(passes) - 1)
         problem = Rowwise(
             "pointwise",
             first.rows,
             cols,
-            typed,
-            one.variant if one.variant in VARIANTS else "",
-            inputs=one.reads,
-            outputs=one.writes,
-            output_dtype=made if made != typed and one.writes else None,
+            dtype,
+            step.variant if step.variant in VARIANTS else "",
+            inputs=step.reads,
+            outputs=step.writes,
+            output_dtype=output_dtype if output_dtype != dtype and step.writes else None,
         )
         operands = {"Y": tuple(writes)} if writes else {}
-        called = name if len(passes) == 1 else f"{name} {i + 1}"
-        to.run(called, kind, problem, {"X": tuple(reads)}, operands)
-        left = writes if writes and one.makes is None and one.over == "all" else left
+        label = name if len(passes) == 1 else f"{name} {i + 1}"
+        to.run(label, kind, problem, {"X": tuple(reads)}, operands)
+        latest = writes if writes and step.makes is None and step.over == "all" else latest
 
 
-def _read(
-    left: Sequence[Value], others: Sequence[Value], dtype: str, elements: int, many: int
+def _inputs(
+    latest: Sequence[Value], pool: Sequence[Value], dtype: str, elements: int, count: int
 ) -> list[Value]:
     """Inputs of a pass: what the one before wrote, if type and size match; else tensors kept
     aside."""
-    alike = [
+    matches = [
         [v for v in group if v.dtype == dtype and v.rows * v.cols == elements]
-        for group in (left, others)
+        for group in (latest, pool)
     ]
-    fits = alike[0][:many]
-    return fits + [v for v in alike[1] if v not in fits][: many - len(fits)]
+    fits = matches[0][:count]
+    return fits + [v for v in matches[1] if v not in fits][: count - len(fits)]
 
 
-def _written(
+def _outputs(
     name: str,
     i: int,
-    one: Pass,
+    step: Pass,
     dtype: str,
-    like: Value,
+    shape: Value,
     outputs: Sequence[Value],
     *,
     last: bool,
 ) -> list[Value]:
     """Outputs of a pass: outputs of the chain, or temporaries."""
-    if one.makes is not None:
-        return [outputs[one.makes]]
-    if last and one.writes == len(outputs):
+    if step.makes is not None:
+        return [outputs[step.makes]]
+    if last and step.writes == len(outputs):
         return list(outputs)
-    return [Value(f"{name}.{i}.{j}", like.rows, like.cols, dtype) for j in range(one.writes)]
+    return [Value(f"{name}.{i}.{j}", shape.rows, shape.cols, dtype) for j in range(step.writes)]
 
 
 @dataclass(frozen=True)
@@ -155,12 +155,12 @@ class Map(Operation):
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """The backward passes."""
-        made = tuple(gradient_of(x, self.name) for x in self.xs)
+        dxs = tuple(gradient_of(x, self.name) for x in self.xs)
         if not self.back:  # a sum passes its gradient on unchanged
             return tuple(gradients[0] for _ in self.xs)
         name = f"{self.name}.gradient"
-        chain(to, name, "pointwise", self.back, tuple(gradients), made, aside=self.kept)
-        return made
+        chain(to, name, "pointwise", self.back, tuple(gradients), dxs, aside=self.kept)
+        return dxs
 
 
 @dataclass(frozen=True)
@@ -256,38 +256,38 @@ _SINGLE = {"gelu_new": "gelu"}
 def activation(name: str, setting: Setting, x: Value, kind: str, gate: Value | None) -> Map:
     """The activation of an inner layer; gated, it takes two tensors."""
     if gate is not None:
-        return _gated(name, setting, x, gate, kind)
+        return _gated_map(name, setting, x, gate, kind)
     if kind == "gelu_new" and setting.stack.plain_gelu_new:
         # Beside x the cube's operand is x again; tanh's result, the half and the sum are kept.
-        kept = (Value(f"{name}.{i}", x.rows, x.cols, x.dtype) for i in range(3))
-        return Map(name, setting, (x,), _GELU_NEW, _GELU_NEW_BACK, (x, *kept))
+        intermediates = (Value(f"{name}.{i}", x.rows, x.cols, x.dtype) for i in range(3))
+        return Map(name, setting, (x,), _GELU_NEW, _GELU_NEW_BACK, (x, *intermediates))
     variant = _SINGLE.get(kind, kind)
-    made = Value(f"{name}.out", x.rows, x.cols, x.dtype)
+    output = Value(f"{name}.out", x.rows, x.cols, x.dtype)
     # A relu's gradient reads only the sign of its result.
-    read = made if kind == "relu" else x
+    operand = output if kind == "relu" else x
     gradient = {"relu": "where"}.get(variant, f"{variant}_gradient")
-    return Map(name, setting, (x,), (Pass(variant),), (Pass(gradient, reads=2),), (read,))
+    return Map(name, setting, (x,), (Pass(variant),), (Pass(gradient, reads=2),), (operand,))
 
 
 def tanh(name: str, setting: Setting, x: Value) -> Map:
     """A tanh, whose gradient reads only its result."""
-    made = Value(f"{name}.out", x.rows, x.cols, x.dtype)
-    return Map(name, setting, (x,), (Pass("tanh"),), (Pass("mul", reads=2),), (made,))
+    output = Value(f"{name}.out", x.rows, x.cols, x.dtype)
+    return Map(name, setting, (x,), (Pass("tanh"),), (Pass("mul", reads=2),), (output,))
 
 
-def _gated(name: str, setting: Setting, up: Value, gate: Value, kind: str) -> Map:
+def _gated_map(name: str, setting: Setting, up: Value, gate: Value, kind: str) -> Map:
     """activation(gate) · up: two kernels by plain operators, one where fused."""
     if setting.stack.fused_gate:
-        joined = (Pass("silu_mul", reads=2),), (Pass("silu_mul_gradient", reads=3, writes=2),)
-        return Map(name, setting, (gate, up), *joined, (gate, up))
-    single = _SINGLE.get(kind, kind)
+        passes = (Pass("silu_mul", reads=2),), (Pass("silu_mul_gradient", reads=3, writes=2),)
+        return Map(name, setting, (gate, up), *passes, (gate, up))
+    variant = _SINGLE.get(kind, kind)
     active = Value(f"{name}.active", up.rows, up.cols, up.dtype)
     back = (
         Pass("mul", reads=2, makes=1),
         Pass("mul", reads=2),
-        Pass(f"{single}_gradient", reads=2, makes=0),
+        Pass(f"{variant}_gradient", reads=2, makes=0),
     )
-    forward = (Pass(single), Pass("mul", reads=2))
+    forward = (Pass(variant), Pass("mul", reads=2))
     return Map(name, setting, (gate, up), forward, back, (gate, up, active))
 
 
@@ -324,20 +324,20 @@ class Rotary(Operation):
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """The same kernels, with the opposite angle."""
-        made = tuple(gradient_of(x, self.name) for x in self.inputs)
-        self._rotate(to, f"{self.name}.gradient", tuple(gradients), made)
-        return made
+        dxs = tuple(gradient_of(x, self.name) for x in self.inputs)
+        self._rotate(to, f"{self.name}.gradient", tuple(gradients), dxs)
+        return dxs
 
     def _rotate(
-        self, to: Recorder, name: str, reads: tuple[Value, ...], writes: tuple[Value, ...]
+        self, tape: Recorder, name: str, reads: tuple[Value, ...], writes: tuple[Value, ...]
     ) -> None:
         if not self.setting.stack.fused_rotary:
             for part, x, y in zip(("q", "k"), reads, writes, strict=True):
-                chain(to, f"{name} of {part}", "pointwise", _ROTARY, (x,), (y,))
+                chain(tape, f"{name} of {part}", "pointwise", _ROTARY, (x,), (y,))
             return
         cols = sum(x.cols for x in reads)
         problem = Rowwise("pointwise", reads[0].rows, cols, reads[0].dtype, "rotary")
-        to.run(name, "pointwise", problem, {"X": reads}, {"Y": writes})
+        tape.run(name, "pointwise", problem, {"X": reads}, {"Y": writes})
 
 
 @dataclass(frozen=True)
@@ -368,7 +368,7 @@ class Repeat(Operation):
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """The sum of the copies' gradients."""
-        x, made = self.x, gradient_of(self.x, self.name)
+        x, dx = self.x, gradient_of(self.x, self.name)
         add = Rowwise("pointwise", x.rows, x.cols, x.dtype, inputs=self.times)
-        to.run(f"{self.name}.gradient", "pointwise", add, {"X": gradients[0]}, {"Y": made})
-        return (made,)
+        to.run(f"{self.name}.gradient", "pointwise", add, {"X": gradients[0]}, {"Y": dx})
+        return (dx,)

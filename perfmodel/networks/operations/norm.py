@@ -87,8 +87,8 @@ class Norm(Operation):
     @property
     def statistics(self) -> tuple[Value, ...]:
         """Reciprocal standard deviation of each row; for a layer norm the mean too."""
-        kept = ("mean", "rstd") if self.op == "layernorm" else ("rstd",)
-        return tuple(Value(f"{self.name}.{name}", self.x.rows, 1, "fp32") for name in kept)
+        names = ("mean", "rstd") if self.op == "layernorm" else ("rstd",)
+        return tuple(Value(f"{self.name}.{name}", self.x.rows, 1, "fp32") for name in names)
 
     def _problem(self, direction: str) -> Rowwise:
         return Rowwise(
@@ -99,22 +99,22 @@ class Norm(Operation):
             direction=direction,  # type: ignore[arg-type]
         )
 
-    def _vectors(self, to: Recorder) -> dict[str, Value]:
+    def _vectors(self, tape: Recorder) -> dict[str, Value]:
         names = ("gamma", "beta") if self.op == "layernorm" else ("gamma",)
-        found = {}
+        vectors = {}
         for name in names:
             weight = Weight(f"{self.name}.{name}", (self.x.cols,), "vector")
-            to.weights[weight.name] = None
-            found[name] = Value(weight.name, 1, self.x.cols, self.x.dtype)
-        return found
+            tape.weights[weight.name] = None
+            vectors[name] = Value(weight.name, 1, self.x.cols, self.x.dtype)
+        return vectors
 
     def forward(self, to: Recorder) -> None:
         """One kernel, or eight by plain operators."""
         if not self.fused:
-            passes = _narrow(_WIDENED) if self.setting.wide else _WIDENED
+            passes = _fp32_passes(_WIDENED) if self.setting.wide else _WIDENED
             chain(to, self.name, "norm", passes, (self.x,), self.outputs)
             return
-        kept = (
+        statistics = (
             {}
             if not self.setting.training
             else {value.name.rpartition(".")[2]: value for value in self.statistics}
@@ -124,7 +124,7 @@ class Norm(Operation):
             "norm",
             self._problem("fwd"),
             {"X": self.x, **self._vectors(to)},
-            {"Y": self.outputs[0], **kept},
+            {"Y": self.outputs[0], **statistics},
             implementation=self.setting.stack.library if self.op == "layernorm" else None,
         )
 
@@ -132,29 +132,29 @@ class Norm(Operation):
         """The gradient of X, and those of weight and bias, summed over rows."""
         dx, name = gradient_of(self.x, self.name), f"{self.name}.gradient"
         if not self.fused:
-            passes = _narrow(_WIDENED_BACK) if self.setting.wide else _WIDENED_BACK
+            passes = _fp32_passes(_WIDENED_BACK) if self.setting.wide else _WIDENED_BACK
             chain(to, name, "norm", passes, (gradients[0],), (dx,), aside=self.saves)
             return (dx,)
-        kept = {value.name.rpartition(".")[2]: value for value in self.statistics}
+        statistics = {value.name.rpartition(".")[2]: value for value in self.statistics}
         vectors = self._vectors(to)
-        made = {
+        writes = {
             f"d{role}": Value(f"d({v.name})", 1, v.cols, v.dtype) for role, v in vectors.items()
         }
         to.run(
             name,
             "norm",
             self._problem("bwd"),
-            {"X": self.x, "dY": gradients[0], "gamma": vectors["gamma"], **kept},
-            {"dX": dx, **made},
+            {"X": self.x, "dY": gradients[0], "gamma": vectors["gamma"], **statistics},
+            {"dX": dx, **writes},
             implementation=self.setting.stack.library if self.op == "layernorm" else None,
         )
         return (dx,)
 
 
-def _narrow(passes: tuple[Pass, ...]) -> tuple[Pass, ...]:
+def _fp32_passes(passes: tuple[Pass, ...]) -> tuple[Pass, ...]:
     """The passes without casts, when every tensor is fp32 already."""
     return tuple(
-        replace(one, reads_type="data", writes_type="data" if one.writes else "")
-        for one in passes
-        if one.variant != "copy"
+        replace(step, reads_type="data", writes_type="data" if step.writes else "")
+        for step in passes
+        if step.variant != "copy"
     )

@@ -39,7 +39,7 @@ def v_half(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
         second, last = 3 * stages - 1 + 2 * i + gap, 6 * stages - 2 - i + gap
         return 2 * i, 3 * stages - 2 - i, second, last
 
-    return _ordered(stages, micro_batches, block)
+    return _orders(stages, micro_batches, block)
 
 
 def v_min(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
@@ -49,10 +49,10 @@ def v_min(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
     def block(i: int) -> tuple[int, ...]:
         return i, 2 * stages - 1 - i, 2 * stages + i + gap, 4 * stages - 1 - i + gap
 
-    return _ordered(stages, micro_batches, block)
+    return _orders(stages, micro_batches, block)
 
 
-def _ordered(
+def _orders(
     stages: int, micro_batches: int, block: Callable[[int], tuple[int, ...]]
 ) -> list[np.ndarray]:
     patterns = [_pattern(block(i), micro_batches) for i in range(stages)]
@@ -61,21 +61,21 @@ def _ordered(
 
 def _pattern(block: tuple[int, ...], micro_batches: int) -> list[_Row]:
     """The block once a micro-batch, sorted by unit, with W in the free units."""
-    at = {
+    slots = {
         unit + _PERIOD * micro: (name, chunk, micro, 0)
         for unit, (name, chunk) in zip(block, _BLOCK, strict=True)
         for micro in range(micro_batches)
     }
-    found: list[_Row] = []
-    owed: list[_Row] = []
-    for unit in range(max(at) + 1):
-        if unit in at:
-            found.append(at[unit])
-            if at[unit][0] == B:
-                owed.append((W, *at[unit][1:]))
-        elif owed:
-            found.append(owed.pop(0))
-    return found + owed
+    rows: list[_Row] = []
+    weights: list[_Row] = []
+    for unit in range(max(slots) + 1):
+        if unit in slots:
+            rows.append(slots[unit])
+            if slots[unit][0] == B:
+                weights.append((W, *slots[unit][1:]))
+        elif weights:
+            rows.append(weights.pop(0))
+    return rows + weights
 
 
 class _Squeezed:
@@ -103,35 +103,35 @@ class _Squeezed:
 
         An F that runs ahead of earlier passes holds one more chunk while these run.
         """
-        held = peak = self._held[stage]
-        waiting = self._left[stage]
-        for place, row in enumerate(waiting[: _PERIOD * 2 * self._stages]):
+        memory = peak = self._held[stage]
+        queue = self._left[stage]
+        for place, row in enumerate(queue[: _PERIOD * 2 * self._stages]):
             fits = row[0] != F or peak < self._most
-            if fits and self._ready(stage, row, unit):
-                del waiting[place]
+            if fits and self._is_ready(stage, row, unit):
+                del queue[place]
                 self._orders[stage].append(row)
                 self._done[stage, *row[:3]] = unit + 1
                 self._held[stage] += _HELD[row[0]]
                 return
-            held += _HELD[row[0]]
-            peak = max(peak, held)
+            memory += _HELD[row[0]]
+            peak = max(peak, memory)
 
-    def _ready(self, stage: int, row: _Row, unit: int) -> bool:
+    def _is_ready(self, stage: int, row: _Row, unit: int) -> bool:
         """Whether the inputs of a pass were complete before this unit."""
         name, chunk, micro, _ = row
         if name == W:
-            return self._before(unit, stage, B, chunk, micro)
-        if name == B and not self._before(unit, stage, F, chunk, micro):
+            return self._is_done(unit, stage, B, chunk, micro)
+        if name == B and not self._is_done(unit, stage, F, chunk, micro):
             return False
         inwards = (name == F) == (chunk == 0)  # from the stage before, or from the one after
         source = stage - 1 if inwards else stage + 1
         if source < 0:  # chunk 0 takes the input, chunk 1 the loss
             return True
         if source == self._stages:  # the tip of the V
-            return self._before(unit, stage, name, 1 - chunk, micro)
-        return self._before(unit, source, name, chunk, micro)
+            return self._is_done(unit, stage, name, 1 - chunk, micro)
+        return self._is_done(unit, source, name, chunk, micro)
 
-    def _before(self, unit: int, *key: int) -> bool:
+    def _is_done(self, unit: int, *key: int) -> bool:
         stage, name, chunk, micro = key
         return self._done.get((stage, name, chunk, micro), unit + 1) <= unit
 

@@ -24,7 +24,7 @@ def dualpipe(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
     """Two directions; the second half of the stages starts with the other one."""
     side = stages // 2
     orders = [_side(side, r, micro_batches // 2) for r in range(side)]
-    return [*orders, *(_mirrored(order) for order in reversed(orders))]
+    return [*orders, *(_mirror(order) for order in reversed(orders))]
 
 
 def dualpipe_v(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
@@ -32,11 +32,11 @@ def dualpipe_v(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]
     return [_side(stages, r, micro_batches) for r in range(stages)]
 
 
-def _mirrored(order: np.ndarray) -> np.ndarray:
+def _mirror(order: np.ndarray) -> np.ndarray:
     """The same order with the two chunks exchanged."""
-    other = order.copy()
-    other[:, 1] = 1 - other[:, 1]
-    return other
+    mirror = order.copy()
+    mirror[:, 1] = 1 - mirror[:, 1]
+    return mirror
 
 
 def _side(n: int, r: int, micro_batches: int) -> np.ndarray:

@@ -26,8 +26,8 @@ def gpipe(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
 
 def one_forward_one_backward(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
     """One chunk a stage."""
-    one = np.zeros(micro_batches, dtype=np.int64)
-    return [_in_turn(stages - 1 - stage, one, one) for stage in range(stages)]
+    zeros = np.zeros(micro_batches, dtype=np.int64)
+    return [_alternation(stages - 1 - stage, zeros, zeros) for stage in range(stages)]
 
 
 def interleaved(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
@@ -35,10 +35,10 @@ def interleaved(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray
     group = np.repeat(np.arange(chunks), stages)
     forward = np.tile(group, micro_batches // stages)
     warm_up = [2 * (stages - 1 - stage) + (chunks - 1) * stages for stage in range(stages)]
-    return [_in_turn(count, forward, chunks - 1 - forward) for count in warm_up]
+    return [_alternation(count, forward, chunks - 1 - forward) for count in warm_up]
 
 
-def _in_turn(warm_up: int, forward: np.ndarray, backward: np.ndarray) -> np.ndarray:
+def _alternation(warm_up: int, forward: np.ndarray, backward: np.ndarray) -> np.ndarray:
     """Warm-up forwards, then one forward and one backward in turn, then the remaining backwards.
 
     `forward` and `backward` are the chunks of all passes in their order.

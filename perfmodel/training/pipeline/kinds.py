@@ -53,7 +53,7 @@ def _vee(stages: int, chunks: int) -> tuple[Path, ...]:
     return ((*down, *((stage, 1) for stage in reversed(range(stages)))),)
 
 
-def _both_ways(stages: int, chunks: int) -> tuple[Path, ...]:
+def _opposite_paths(stages: int, chunks: int) -> tuple[Path, ...]:
     """From either end to the other."""
     down = tuple((stage, 0) for stage in range(stages))
     return down, tuple((stage, 1) for stage in reversed(range(stages)))
@@ -79,7 +79,7 @@ KINDS = {
         Kind("v-min", "V with a third of the memory.", "2405.15362 section 3", controlled.v_min,
              _vee, chunks=2),
         Kind("dualpipe", "From both ends, F and B overlapped.", "2412.19437 section 3.2.1",
-             dualpipe.dualpipe, _both_ways, chunks=2, in_pairs=True, fewest=2),
+             dualpipe.dualpipe, _opposite_paths, chunks=2, in_pairs=True, fewest=2),
         Kind("dualpipe-v", "DualPipe folded into a V.", "2412.19437, published code",
              dualpipe.dualpipe_v, _vee, chunks=2, fewest=2),
     )
@@ -95,40 +95,40 @@ def schedule(kind: str, stages: int, micro_batches: int, chunks: int | None = No
     """
     if kind not in KINDS:
         raise UnknownName("pipeline schedule", kind, KINDS)
-    found = KINDS[kind]
-    count = found.chunks or 2 if chunks is None else chunks
-    _check_whole(found, stages, micro_batches, count)
+    entry = KINDS[kind]
+    count = entry.chunks or 2 if chunks is None else chunks
+    _check_whole(entry, stages, micro_batches, count)
     try:
-        _check_sizes(found, stages, micro_batches)
+        _check_sizes(entry, stages, micro_batches)
     except SizeError as error:
-        given = {"pipeline": stages, "micro-batches": micro_batches}
+        sizes = {"pipeline": stages, "micro-batches": micro_batches}
         raise error.those(
-            lambda name, size: _check_sizes(found, *({**given, name: size}).values())
+            lambda name, size: _check_sizes(entry, *({**sizes, name: size}).values())
         ) from None
-    return _made(kind, int(stages), int(micro_batches), int(count))
+    return _schedule(kind, int(stages), int(micro_batches), int(count))
 
 
 @lru_cache(maxsize=_KEPT)
-def _made(kind: str, stages: int, micro_batches: int, chunks: int) -> Schedule:
-    found = KINDS[kind]
-    orders = tuple(found.orders(stages, micro_batches, chunks))
-    return Schedule(kind, stages, micro_batches, chunks, found.paths(stages, chunks), orders)
+def _schedule(kind: str, stages: int, micro_batches: int, chunks: int) -> Schedule:
+    entry = KINDS[kind]
+    orders = tuple(entry.orders(stages, micro_batches, chunks))
+    return Schedule(kind, stages, micro_batches, chunks, entry.paths(stages, chunks), orders)
 
 
 def _check_whole(kind: Kind, stages: int, micro_batches: int, chunks: int) -> None:
     """Raise `ProblemError` for numbers that are not whole, and for chunks of another kind."""
-    given = {"stages": stages, "micro-batches": micro_batches, "chunks": chunks}
-    for what, number in given.items():
-        whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-        if not whole or number < 1:
-            raise ProblemError(f"a pipeline has {number} {what}; write a whole number from 1")
+    numbers = {"stages": stages, "micro-batches": micro_batches, "chunks": chunks}
+    for name, number in numbers.items():
+        is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+        if not is_whole or number < 1:
+            raise ProblemError(f"a pipeline has {number} {name}; write a whole number from 1")
     if kind.chunks is None and chunks < 2:
         raise ProblemError(f"{kind.name} needs 2 chunks a stage or more; with one chunk take 1f1b")
     if kind.chunks is not None and chunks != kind.chunks:
         count = "one chunk" if kind.chunks == 1 else f"{kind.chunks} chunks"
-        other = "; for more take interleaved" if kind.chunks == 1 else ""
+        hint = "; for more take interleaved" if kind.chunks == 1 else ""
         raise ProblemError(
-            f"{kind.name} has {count} a stage, not {chunks}; write --chunks {kind.chunks}{other}"
+            f"{kind.name} has {count} a stage, not {chunks}; write --chunks {kind.chunks}{hint}"
         )
 
 
@@ -136,31 +136,31 @@ def _check_sizes(kind: Kind, stages: int, micro_batches: int) -> None:
     """Raise `SizeError` for numbers of stages and micro-batches that do not go together."""
     step = max(stages if kind.whole_groups else 1, 2 if kind.in_pairs else 1)
     least = -(-kind.fewest * stages // step) * step
-    below = max(micro_batches // step * step, least)
-    near = {
-        "micro-batches": [n for n in (below, below + step) if n],
+    floor = max(micro_batches // step * step, least)
+    fits = {
+        "micro-batches": [n for n in (floor, floor + step) if n],
         "pipeline": [n for n in range(1, 2 * stages + 1) if n != stages],
     }
     if kind.in_pairs and stages % 2:
         raise SizeError(
             f"{kind.name} feeds stages from both ends in pairs, and {stages} is odd",
-            {"pipeline": near["pipeline"]},
+            {"pipeline": fits["pipeline"]},
         )
     if kind.whole_groups and micro_batches % stages:
         raise SizeError(
             f"{kind.name} takes micro-batches in groups of {stages}, one a stage, and "
             f"{micro_batches} is not a multiple",
-            near,
+            fits,
         )
     if micro_batches < kind.fewest * stages:
         raise SizeError(
             f"{kind.name} needs {kind.fewest} micro-batches a stage, {kind.fewest * stages} for "
             f"{stages} stages, not {micro_batches}",
-            near,
+            fits,
         )
     if kind.in_pairs and micro_batches % 2:
         raise SizeError(
             f"{kind.name} feeds half of the micro-batches from each end, and {micro_batches} is "
             "odd",
-            {"micro-batches": near["micro-batches"]},
+            {"micro-batches": fits["micro-batches"]},
         )

@@ -50,52 +50,52 @@ def program(schedule: Schedule) -> Program:
     stage = np.repeat(np.arange(schedule.stages), [len(each) for each in schedule.orders])
     opens = order[:, 3] == 0
     step = np.cumsum(opens)  # from 1
-    waits, boundaries = _waits(schedule, order, stage, step)
+    waits, boundaries = _dependences(schedule, order, stage, step)
     first = np.flatnonzero(opens)
-    joined = np.full(len(first), -1)
-    joined[step[~opens] - 1] = order[~opens, 1]
+    partner = np.full(len(first), -1)
+    partner[step[~opens] - 1] = order[~opens, 1]
     level = np.array(_levels(waits[1:, 1:], stage[first].tolist()))
     place = np.argsort(level, kind="stable")
-    renumbered = np.zeros(len(first) + 1, dtype=np.int64)
-    renumbered[place + 1] = np.arange(1, len(first) + 1)
+    numbers = np.zeros(len(first) + 1, dtype=np.int64)
+    numbers[place + 1] = np.arange(1, len(first) + 1)
     head = np.zeros((len(waits), 1), dtype=np.int64)
     ends = np.cumsum(np.bincount(level)) + 1
     return Program(
         levels=tuple(zip([1, *ends[:-1].tolist()], ends.tolist(), strict=True)),
-        waits=np.hstack([head, renumbered[waits[:, 1:]][:, place]]),
+        waits=np.hstack([head, numbers[waits[:, 1:]][:, place]]),
         boundaries=np.hstack([head - 1, boundaries[:, 1:][:, place]]),
         rows=order[first, :3][place],
-        joined=joined[place],
+        joined=partner[place],
         stage=stage[first][place],
-        by_stage=renumbered[1:] - 1,
+        by_stage=numbers[1:] - 1,
         starts=np.flatnonzero(np.diff(stage[first], prepend=-1)),
     )
 
 
-def _waits(
+def _dependences(
     schedule: Schedule, order: np.ndarray, stage: np.ndarray, step: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Dependences of each step and the boundaries that they cross, with step 0 in front."""
     shape = (3, schedule.stages, schedule.chunks, schedule.micro_batches)
-    at = np.zeros(shape, dtype=np.int64)  # the step of every F, B (or BW) and W
+    index = np.zeros(shape, dtype=np.int64)  # the step of every F, B (or BW) and W
     name, chunk, micro, join = order.T
     kind = np.where(name == BW, B, name)
-    at[kind, stage, chunk, micro] = step
+    index[kind, stage, chunk, micro] = step
     source, boundary = _sources(schedule)
     from_stage, from_chunk = source[kind % 2, stage, chunk].T
-    found = np.where(from_stage < 0, 0, at[kind, from_stage, from_chunk, micro])
-    crossed = boundary[kind % 2, stage, chunk]
-    outside = kind != W
-    found, crossed = np.where(outside, found, 0), np.where(outside, crossed, -1)
+    producer = np.where(from_stage < 0, 0, index[kind, from_stage, from_chunk, micro])
+    border = boundary[kind % 2, stage, chunk]
+    external = kind != W
+    producer, border = np.where(external, producer, 0), np.where(external, border, -1)
     steps = step[-1]
     waits = np.zeros((3, steps + 1), dtype=np.int64)
     boundaries = np.full((3, steps + 1), -1)
     opens = join == 0
-    before = np.arange(steps)  # the step before, of another stage where a stage begins
-    before[np.diff(stage[opens], prepend=-1) != 0] = 0
-    waits[0, 1:] = before
-    for row, chosen in ((1, opens), (2, ~opens)):
-        waits[row, step[chosen]], boundaries[row, step[chosen]] = found[chosen], crossed[chosen]
+    previous = np.arange(steps)  # the step before, of another stage where a stage begins
+    previous[np.diff(stage[opens], prepend=-1) != 0] = 0
+    waits[0, 1:] = previous
+    for row, mask in ((1, opens), (2, ~opens)):
+        waits[row, step[mask]], boundaries[row, step[mask]] = producer[mask], border[mask]
     rows = 3 if (~opens).any() else 2
     return waits[:rows], boundaries[:rows]
 
@@ -111,34 +111,34 @@ def _sources(schedule: Schedule) -> tuple[np.ndarray, np.ndarray]:
     for path in schedule.paths:
         for before, after in pairwise(path):
             low, high = sorted((before[0], after[0]))
-            crossed = -1 if low == high else low if high - low == 1 else high
+            border = -1 if low == high else low if high - low == 1 else high
             source[F, *after], source[B, *before] = before, after
-            boundary[F, *after] = boundary[B, *before] = crossed
+            boundary[F, *after] = boundary[B, *before] = border
     return source, boundary
 
 
-def _levels(others: np.ndarray, stages: list[int]) -> list[int]:
+def _levels(waits: np.ndarray, stages: list[int]) -> list[int]:
     """Level of each step, from 0: one above the highest that it depends on.
 
     Stages take turns; each goes on until it depends on a step whose level is not yet known.
     """
     unknown = len(stages)
     level = [-1, *[unknown] * len(stages)]  # the start, then steps from 1
-    first, last = others[0].tolist(), others[-1].tolist()  # two where tasks are joined
+    first, last = waits[0].tolist(), waits[-1].tolist()  # two where tasks are joined
     begins = [i for i in range(len(stages)) if i == 0 or stages[i] != stages[i - 1]]
-    ends, at = [*begins[1:], len(stages)], list(begins)
-    reached = [-1] * len(begins)  # level of the step before on each stage
-    while at != ends:
+    ends, cursor = [*begins[1:], len(stages)], list(begins)
+    heights = [-1] * len(begins)  # level of the step before on each stage
+    while cursor != ends:
         for stage, end in enumerate(ends):
-            here = reached[stage]
-            for i in range(at[stage], end + 1):
-                at[stage] = i
+            height = heights[stage]
+            for i in range(cursor[stage], end + 1):
+                cursor[stage] = i
                 if i == end:
                     break
-                one, other = level[first[i]], level[last[i]]
-                if one == unknown or other == unknown:
+                a, b = level[first[i]], level[last[i]]
+                if a == unknown or b == unknown:
                     break
-                here = max(here, one, other) + 1
-                level[i + 1] = here
-            reached[stage] = here
+                height = max(height, a, b) + 1
+                level[i + 1] = height
+            heights[stage] = height
     return level[1:]

@@ -60,18 +60,18 @@ class Schedule:
 
         Raises `ProblemError` for another number of parts.
         """
-        given = np.asarray(by_part)
-        if given.ndim == 0 or len(given) != self.parts:
-            count = "a single number" if given.ndim == 0 else f"{len(given)} parts"
+        values = np.asarray(by_part)
+        if values.ndim == 0 or len(values) != self.parts:
+            count = "a single number" if values.ndim == 0 else f"{len(values)} parts"
             raise ProblemError(
                 f"{self.kind} over {self.stages} stages cuts the model into {self.parts} parts, "
                 f"but {count} were given; give one number a part"
             )
-        found = np.empty((self.stages, self.chunks, *given.shape[1:]), dtype=given.dtype)
+        table = np.empty((self.stages, self.chunks, *values.shape[1:]), dtype=values.dtype)
         for path in self.paths:
             for part, place in enumerate(path):
-                found[place] = given[part]
-        return found
+                table[place] = values[part]
+        return table
 
     def peak_held(self, held: np.ndarray | None = None) -> np.ndarray:
         """Peak of what each stage holds for micro-batches between their F and W, shape (stages,).
@@ -81,10 +81,10 @@ class Schedule:
         model's.
         """
         share = np.full((self.stages, self.chunks), self.stages / self.parts)
-        each = share if held is None else np.asarray(held, dtype=np.float64)
+        sizes = share if held is None else np.asarray(held, dtype=np.float64)
         peaks = []
         for stage, order in enumerate(self.orders):
             sign = np.where(order[:, 0] == F, 1, np.where(np.isin(order[:, 0], (W, BW)), -1, 0))
-            running = np.cumsum(sign * each[stage][order[:, 1]])
-            peaks.append(running.max(initial=0.0))
+            counts = np.cumsum(sign * sizes[stage][order[:, 1]])
+            peaks.append(counts.max(initial=0.0))
         return np.array(peaks)

@@ -40,10 +40,10 @@ class StageTimes:
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            given = getattr(self, item.name)
-            if given is None:
+            seconds = getattr(self, item.name)
+            if seconds is None:
                 continue
-            array = np.asarray(given, dtype=np.float64)
+            array = np.asarray(seconds, dtype=np.float64)
             object.__setattr__(self, item.name, array)
             if array.ndim not in (2, 3) or array.shape != self.forward.shape:
                 raise ProblemError(
@@ -63,9 +63,9 @@ class StageTimes:
         pair: float | None = None,
     ) -> StageTimes:
         """The same seconds for every part of the model."""
-        whole = np.ones((schedule.stages, schedule.chunks))
-        joined = None if pair is None else pair * whole
-        return cls(forward * whole, backward * whole, weight * whole, joined)
+        ones = np.ones((schedule.stages, schedule.chunks))
+        pair_times = None if pair is None else pair * ones
+        return cls(forward * ones, backward * ones, weight * ones, pair_times)
 
 
 @dataclass(frozen=True)
@@ -100,15 +100,15 @@ class Timeline:
     @cached_property
     def first_seconds(self) -> np.ndarray:
         """When each stage starts its first task, shape (stages,)."""
-        here = self._program
-        return np.asarray(self.starts[here.by_stage[here.starts]])
+        steps = self._program
+        return np.asarray(self.starts[steps.by_stage[steps.starts]])
 
     @cached_property
     def last_seconds(self) -> np.ndarray:
         """When each stage ends its last task: its gradients are complete, shape (stages,)."""
-        here = self._program
-        after = np.append(here.starts[1:], len(here.by_stage))
-        return np.asarray(self.ends[here.by_stage[after - 1]])
+        steps = self._program
+        stops = np.append(steps.starts[1:], len(steps.by_stage))
+        return np.asarray(self.ends[steps.by_stage[stops - 1]])
 
     @property
     def seconds(self) -> Number:
@@ -130,9 +130,9 @@ class Timeline:
     @cached_property
     def busy_seconds(self) -> np.ndarray:
         """Seconds in which each stage computes, shape (stages,)."""
-        here = self._program
-        taken = (self.ends - self.starts)[here.by_stage]
-        return np.asarray(np.add.reduceat(taken, here.starts, axis=0))
+        steps = self._program
+        spans = (self.ends - self.starts)[steps.by_stage]
+        return np.asarray(np.add.reduceat(spans, steps.starts, axis=0))
 
     @property
     def bubble_seconds(self) -> np.ndarray:
@@ -152,25 +152,25 @@ class Timeline:
 
     def events(self) -> Iterator[Event]:
         """Every step with its times, stage by stage; for a single plan."""
-        here = self._program
-        for i in here.by_stage.tolist():
-            name, chunk, micro = here.rows[i].tolist()
-            ran = [Task(PASSES[name], chunk, micro)]
-            if here.joined[i] >= 0:
-                ran.append(self._joined[i])
-            yield Event(int(here.stage[i]), tuple(ran), float(self.starts[i]), float(self.ends[i]))
+        steps = self._program
+        for i in steps.by_stage.tolist():
+            name, chunk, micro = steps.rows[i].tolist()
+            run = [Task(PASSES[name], chunk, micro)]
+            if steps.joined[i] >= 0:
+                run.append(self._second_tasks[i])
+            yield Event(int(steps.stage[i]), tuple(run), float(self.starts[i]), float(self.ends[i]))
 
     @cached_property
-    def _joined(self) -> dict[int, Task]:
+    def _second_tasks(self) -> dict[int, Task]:
         """The second task of each step that has two."""
-        found, place = {}, 0
+        tasks, place = {}, 0
         for stage in self.schedule.tasks:
             for task in stage:
                 if task.joined:
-                    found[int(self._program.by_stage[place - 1])] = task
+                    tasks[int(self._program.by_stage[place - 1])] = task
                 else:
                     place += 1
-        return found
+        return tasks
 
 
 def simulate(schedule: Schedule, times: StageTimes, send_seconds: Number = 0.0) -> Timeline:
@@ -186,43 +186,43 @@ def simulate(schedule: Schedule, times: StageTimes, send_seconds: Number = 0.0) 
             f"times are for {times.forward.shape[0]} stages of {times.forward.shape[1]} chunks, "
             f"the schedule has {expected[0]} of {expected[1]}; give times of its shape"
         )
-    here = program(schedule)
+    steps = program(schedule)
     plans = times.forward.shape[2:]
-    taken = _taken(here, times)
-    lags = _sends(schedule, send_seconds, plans)[here.boundaries]
-    ends = np.zeros((len(here.stage) + 1, *plans))
-    for first, last in here.levels:
-        ready = (ends[here.waits[:, first:last]] + lags[:, first:last]).max(axis=0)
-        ends[first:last] = ready + taken[first - 1 : last - 1]
-    return Timeline(schedule, ends[1:] - taken, ends[1:])
+    spans = _spans(steps, times)
+    lags = _sends(schedule, send_seconds, plans)[steps.boundaries]
+    ends = np.zeros((len(steps.stage) + 1, *plans))
+    for first, last in steps.levels:
+        ready = (ends[steps.waits[:, first:last]] + lags[:, first:last]).max(axis=0)
+        ends[first:last] = ready + spans[first - 1 : last - 1]
+    return Timeline(schedule, ends[1:] - spans, ends[1:])
 
 
-def _taken(here: Program, times: StageTimes) -> np.ndarray:
+def _spans(steps: Program, times: StageTimes) -> np.ndarray:
     """Seconds of every step, shape (steps,) or (steps, plans)."""
     by_pass = np.stack([times.forward, times.backward, times.weight, times.backward + times.weight])
-    name, chunk, _ = here.rows.T
-    taken = by_pass[name, here.stage, chunk]
-    pairs = here.joined >= 0
+    name, chunk, _ = steps.rows.T
+    spans = by_pass[name, steps.stage, chunk]
+    pairs = steps.joined >= 0
     if pairs.any():
-        stage, first = here.stage[pairs], chunk[pairs]
-        second = by_pass[BW, stage, here.joined[pairs]]
-        taken[pairs] = taken[pairs] + second if times.pair is None else times.pair[stage, first]
-    return np.asarray(taken)
+        stage, first = steps.stage[pairs], chunk[pairs]
+        second = by_pass[BW, stage, steps.joined[pairs]]
+        spans[pairs] = spans[pairs] + second if times.pair is None else times.pair[stage, first]
+    return np.asarray(spans)
 
 
 def _sends(schedule: Schedule, send_seconds: Number, plans: tuple[int, ...]) -> np.ndarray:
     """Seconds over each boundary, with a 0 appended for "none", shape (stages + 1,) or with
     plans."""
-    given = np.asarray(send_seconds, dtype=np.float64)
+    seconds = np.asarray(send_seconds, dtype=np.float64)
     try:
-        shaped = np.broadcast_to(
-            given[:, None] if given.ndim == 1 and plans else given, (schedule.stages, *plans)
+        delays = np.broadcast_to(
+            seconds[:, None] if seconds.ndim == 1 and plans else seconds, (schedule.stages, *plans)
         )
     except ValueError:
         raise ProblemError(
-            f"sends have the shape {given.shape}; give one number, or one a boundary for "
+            f"sends have the shape {seconds.shape}; give one number, or one a boundary for "
             f"{schedule.stages} stages"
         ) from None
-    if not np.all(np.isfinite(shaped) & (shaped >= 0)):
+    if not np.all(np.isfinite(delays) & (delays >= 0)):
         raise ProblemError("a send takes a time below 0 or none; give seconds from 0")
-    return np.concatenate([shaped, np.zeros((1, *plans))])
+    return np.concatenate([delays, np.zeros((1, *plans))])

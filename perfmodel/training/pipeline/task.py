@@ -88,12 +88,12 @@ def counted(passes: np.ndarray, chunks: np.ndarray) -> np.ndarray:
     order[:, 0], order[:, 1] = passes, chunks
     kinds = passes * (chunks.max(initial=0) + 1) + chunks
     for kind in np.unique(kinds):
-        alike = np.flatnonzero(kinds == kind)
-        order[alike, 2] = np.arange(len(alike))
+        rows = np.flatnonzero(kinds == kind)
+        order[rows, 2] = np.arange(len(rows))
     return order
 
 
 def tasks(order: np.ndarray) -> tuple[Task, ...]:
     """The rows of an order as tasks."""
     rows: Sequence[tuple[int, int, int, int]] = order.tolist()
-    return tuple(Task(PASSES[p], chunk, micro, bool(joined)) for p, chunk, micro, joined in rows)
+    return tuple(Task(PASSES[p], chunk, micro, bool(flag)) for p, chunk, micro, flag in rows)

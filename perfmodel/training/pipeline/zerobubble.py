@@ -22,12 +22,12 @@ from perfmodel.training.pipeline.task import Writer
 
 def h1(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
     """As much memory as 1F1B."""
-    return [_in_turn(stages - i, i, micro_batches) for i in range(stages)]
+    return [_alternation(stages - i, i, micro_batches) for i in range(stages)]
 
 
 def h2(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
     """Twice the memory, no bubble where F = B = W."""
-    return [_in_turn(2 * (stages - i) - 1, 2 * i, micro_batches) for i in range(stages)]
+    return [_alternation(2 * (stages - i) - 1, 2 * i, micro_batches) for i in range(stages)]
 
 
 def zb_v(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
@@ -36,14 +36,14 @@ def zb_v(stages: int, micro_batches: int, chunks: int) -> list[np.ndarray]:
     return [_vee(stages, i, micro_batches) for i in range(stages)]
 
 
-def _in_turn(ahead: int, behind: int, micro_batches: int) -> np.ndarray:
+def _alternation(warm_up: int, lag: int, micro_batches: int) -> np.ndarray:
     """Forwards ahead of the first B; then B, the W that is due, and F."""
     stage = Writer()
-    for _ in range(min(ahead, micro_batches)):
+    for _ in range(min(warm_up, micro_batches)):
         stage.forward()
     for _ in range(micro_batches):
         stage.backward()
-        if stage.owed > behind:
+        if stage.owed > lag:
             stage.weight()
         if stage.forwards[0] < micro_batches:
             stage.forward()

@@ -17,15 +17,15 @@ _SHOWN = 5  # assumptions printed in full
 
 def _remarks(table: pd.DataFrame, _: Sequence[str]) -> Remarks:
     """Assumptions, and errors by what was known of the rows."""
-    assumed, known = assumptions(table), by_knowledge(table, fields=FIELDS)
-    notes = [f"{count} rows assumed: {said}" for said, count in assumed.items()][:_SHOWN]
+    assumed, groups = assumptions(table), by_knowledge(table, fields=FIELDS)
+    notes = [f"{count} rows assumed: {text}" for text, count in assumed.items()][:_SHOWN]
     notes += [
         f"known: device {line['device']}, library {line['library']}, link {line['link']}: "
         f"{line['n']} rows, median |ln| {line['median_abs_ln']:.2f}, {line['coverage']:.0%} in "
         f"ranges of {line['width_ln']:.2f} in ln"
-        for line in known
+        for line in groups
     ]
-    return Remarks({"assumed": assumed, "known": known}, notes)
+    return Remarks({"assumed": assumed, "known": groups}, notes)
 
 
 KIND = Kind(

@@ -73,29 +73,29 @@ class Kind:
         """
         import pandas as pd
 
-        good = (faults.loc[table.index] == "").to_numpy()
-        if good.all():
+        mask = (faults.loc[table.index] == "").to_numpy()
+        if mask.all():
             return self.predict(table.reset_index(drop=True))
-        predicted = self.predict(table[good].reset_index(drop=True))
-        places = np.where(good, np.cumsum(good) - 1, -1)  # of each row among the good ones
+        predicted = self.predict(table[mask].reset_index(drop=True))
+        places = np.where(mask, np.cumsum(mask) - 1, -1)  # of each row among the good ones
         # Column by column: a second whole table would not fit beside this one.
-        merged = table.reset_index(drop=True)
+        frame = table.reset_index(drop=True)
         for name in predicted.columns.to_list():
             column = predicted.pop(name)
-            if name in merged and column.equals(merged[name][good].reset_index(drop=True)):
+            if name in frame and column.equals(frame[name][mask].reset_index(drop=True)):
                 continue
-            moved = column.reindex(places).set_axis(merged.index)
+            values = column.reindex(places).set_axis(frame.index)
             is_number = column.dtype.kind in "iufb"
-            merged[name] = moved if is_number else cells.reader(column)(moved)
-        reasons = merged["reason"].astype(object).where(good, faults.loc[table.index].to_numpy())
-        merged["reason"] = cells.reader(merged["reason"])(pd.Series(reasons, dtype="str"))
-        return merged
+            frame[name] = values if is_number else cells.reader(column)(values)
+        reasons = frame["reason"].astype(object).where(mask, faults.loc[table.index].to_numpy())
+        frame["reason"] = cells.reader(frame["reason"])(pd.Series(reasons, dtype="str"))
+        return frame
 
 
 def load(name: str) -> Kind:
     """The kind of that name; raises `UnknownName`."""
     if name not in KINDS:
         raise UnknownName("kind of table", name, KINDS)
-    found = import_module(f"perfmodel.validation.kinds.{name}").KIND
-    assert isinstance(found, Kind)
-    return found
+    kind = import_module(f"perfmodel.validation.kinds.{name}").KIND
+    assert isinstance(kind, Kind)
+    return kind

@@ -22,28 +22,28 @@ _SHOWN = 5  # assumptions and diagnoses that are printed; the rest is counted
 
 def _remarks(table: pd.DataFrame, by: Sequence[str]) -> Remarks:
     """Assumptions, what was known, rows that beat the floor, and errors of counted traffic."""
-    beaten, assumed, known = diagnoses(table), assumptions(table), by_knowledge(table)
-    head: dict[str, Any] = {"assumed": assumed, "diagnoses": beaten, "known": known}
+    floors, assumed, groups = diagnoses(table), assumptions(table), by_knowledge(table)
+    head: dict[str, Any] = {"assumed": assumed, "diagnoses": floors, "known": groups}
     traffic = plain_lines(traffic_report(table, by))
     if traffic:
         head["traffic"] = traffic
     units = wrong_units(table, OPERATORS)
-    head["wrong_units"] = [one.text for one in units]
-    notes = [f"wrong unit: {one.text}: {len(one.rows)} rows" for one in units]
-    notes += [f"{count} rows assumed: {said}" for said, count in assumed.items()][:_SHOWN]
-    notes += [_known(line) for line in known]
+    head["wrong_units"] = [unit.text for unit in units]
+    notes = [f"wrong unit: {unit.text}: {len(unit.rows)} rows" for unit in units]
+    notes += [f"{count} rows assumed: {text}" for text, count in assumed.items()][:_SHOWN]
+    notes += [_knowledge_line(line) for line in groups]
     notes += ran_otherwise(table)
-    notes += [f"below the floor: {line}" for line in beaten[:_SHOWN]]
+    notes += [f"below the floor: {line}" for line in floors[:_SHOWN]]
     notes += [
         f"{line['level']} bytes, {line['n']} rows: MAPE {line['mape']:.1%}, bias {line['bias']:.2f}"
         for line in traffic
     ]
-    if len(beaten) > _SHOWN:
-        notes.append(f"below the floor: {len(beaten) - _SHOWN} more rows (--format json lists all)")
+    if len(floors) > _SHOWN:
+        notes.append(f"below the floor: {len(floors) - _SHOWN} more rows (--format json lists all)")
     return Remarks(head, notes)
 
 
-def _known(line: Mapping[str, Any]) -> str:
+def _knowledge_line(line: Mapping[str, Any]) -> str:
     """One line: what was known of some rows, their errors and the coverage of their ranges."""
     return (
         f"known: device {line['device']}, implementation {line['implementation']}, harness "
@@ -52,7 +52,7 @@ def _known(line: Mapping[str, Any]) -> str:
     )
 
 
-def _explained(table: pd.DataFrame) -> list[str]:
+def _explanations(table: pd.DataFrame) -> list[str]:
     return [item.line() for item in diagnosis.explain(table)]
 
 
@@ -63,5 +63,5 @@ KIND = Kind(
     predict=predict_table,
     example={},
     remarks=_remarks,
-    explain=_explained,
+    explain=_explanations,
 )

@@ -18,15 +18,15 @@ _SHOWN = 5  # assumptions printed in full
 def _remarks(table: pd.DataFrame, _: Sequence[str]) -> Remarks:
     """Assumptions, and the coverage of ranges by what was known."""
     assumed = assumptions(table.assign(assumed=table["assumed_of_plan"]))
-    known = by_knowledge(table, fields=FIELDS)
-    notes = [f"{count} rows assumed: {said}" for said, count in assumed.items()][:_SHOWN]
+    groups = by_knowledge(table, fields=FIELDS)
+    notes = [f"{count} rows assumed: {text}" for text, count in assumed.items()][:_SHOWN]
     notes += [
         f"engine {line['engine']}, {line['devices']} devices: {line['n']} rows, median |ln| "
         f"{line['median_abs_ln']:.2f}, {line['coverage']:.0%} in ranges of "
         f"{line['width_ln']:.2f} in ln"
-        for line in known
+        for line in groups
     ]
-    return Remarks({"assumed": assumed, "known": known}, notes)
+    return Remarks({"assumed": assumed, "known": groups}, notes)
 
 
 KIND = Kind(

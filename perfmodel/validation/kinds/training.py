@@ -53,31 +53,31 @@ def read(paths: Sequence[str]) -> pd.DataFrame:
 
 def predict(table: pd.DataFrame) -> pd.DataFrame:
     """The table with `predicted`, `low`, `high` in the unit of `value`, and `reason`."""
-    found = [_row(row) for row in table.to_dict("records")]
-    columns = {name: [row[name] for row in found] for name in (*_NUMBERS, *_TEXTS)}
+    rows = [_row(row) for row in table.to_dict("records")]
+    columns = {name: [row[name] for row in rows] for name in (*_NUMBERS, *_TEXTS)}
     return table.assign(**columns)
 
 
 def _row(row: Mapping[Hashable, Any]) -> dict[str, Any]:
     """The columns that a prediction adds to a row."""
-    plain = {str(name): _plain(cell) for name, cell in row.items()}
+    values = {str(name): _cell_value(cell) for name, cell in row.items()}
     out: dict[str, Any] = dict.fromkeys(_NUMBERS, math.nan) | dict.fromkeys(_TEXTS, "")
     try:
-        asked = plan_of(plain)
-        device = load_device(str(plain["device"]))
-        system = _system(device, plain)
-        step = predict_step(asked.network, asked.plan, device, system)
-        out["predicted"], out["low"], out["high"] = value(step, plain)
-        if asked.in_turn:
-            bare = value(predict_step(asked.network, asked.in_turn, device, system), plain)
-            out["low"], out["high"] = min(out["low"], bare[1]), max(out["high"], bare[2])
+        request = plan_of(values)
+        device = load_device(str(values["device"]))
+        system = _system(device, values)
+        step = predict_step(request.network, request.plan, device, system)
+        out["predicted"], out["low"], out["high"] = value(step, values)
+        if request.in_turn:
+            single = value(predict_step(request.network, request.in_turn, device, system), values)
+            out["low"], out["high"] = min(out["low"], single[1]), max(out["high"], single[2])
     except PerfmodelError as error:
         return out | {"reason": str(error)}
     return out | {
         "known_device": step.known_device,
-        "known_stack": asked.plan.stack,
+        "known_stack": request.plan.stack,
         "limiter": step.limiter,
-        "assumed_of_plan": "; ".join((*asked.assumed, *step.assumptions)),
+        "assumed_of_plan": "; ".join((*request.assumed, *step.assumptions)),
     }
 
 
@@ -88,7 +88,7 @@ def _system(device: Device, row: Mapping[str, Any]) -> System | None:
     return systems.without_gpudirect(systems.usual(device))
 
 
-def _plain(cell: Any) -> Any:
+def _cell_value(cell: Any) -> Any:
     """A cell as a Python value; None if it is missing."""
     import pandas as pd
 
@@ -97,16 +97,16 @@ def _plain(cell: Any) -> Any:
 
 def _remarks(table: pd.DataFrame, by: Sequence[str]) -> Remarks:
     """Assumptions, and the coverage of ranges by what was known."""
-    named = table.assign(assumed=table["assumed_of_plan"])
-    assumed, held = assumptions(named), by_knowledge(table, fields=FIELDS)
-    notes = [f"{count} rows assumed: {said}" for said, count in assumed.items()][:5]
+    frame = table.assign(assumed=table["assumed_of_plan"])
+    assumed, groups = assumptions(frame), by_knowledge(table, fields=FIELDS)
+    notes = [f"{count} rows assumed: {text}" for text, count in assumed.items()][:5]
     notes += [
         f"device {line['device']}, stack {line['stack']}: {line['n']} rows, median |ln| "
         f"{line['median_abs_ln']:.2f}, {line['coverage']:.0%} in ranges of "
         f"{line['width_ln']:.2f} in ln"
-        for line in held
+        for line in groups
     ]
-    return Remarks({"assumed": assumed, "known": held}, notes)
+    return Remarks({"assumed": assumed, "known": groups}, notes)
 
 
 KIND = Kind(
