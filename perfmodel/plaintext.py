@@ -36,6 +36,15 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _SYMBOLS = re.compile(r" \((?![\d.]+\))[^)]*\)")
 
 
+def whole_number(text: str) -> int | None:
+    """The number that a text of at most 20 ASCII digits is; None for any other text.
+
+    `str.isdigit` also takes the digits of other scripts and ², and Python converts no text of more
+    than 4300 digits.
+    """
+    return int(text) if len(text) <= 20 and text.isascii() and text.isdigit() else None
+
+
 def opening(text: str) -> str:
     """A text up to its first stop, without names in brackets."""
     return re.split("[:;.] ", _SYMBOLS.sub("", text))[0]

@@ -20,6 +20,7 @@ from perfmodel.evidence.records.replacing import replacing
 from perfmodel.hardware import load
 from perfmodel.hardware.specfile import loads, validate_file
 from perfmodel.napkin.tiles import COLUMNS, fewest
+from perfmodel.plaintext import whole_number
 from perfmodel.units import UnitError, parse
 
 
@@ -155,6 +156,31 @@ def test_a_file_in_the_place_of_a_folder_is_one_line(cli, tmp_path):
     path.rmdir()
     path.write_text("")
     refused(cli("sweep", *given), "cannot make the folder")
+
+
+DIGITS = "9" * 5000  # more than Python converts
+
+
+@pytest.mark.parametrize("number", [DIGITS, "²", "٣", "", "-1", "1.0", " 1"])
+def test_no_other_text_is_a_whole_number(number):
+    assert whole_number(number) is None
+    assert whole_number("00012") == 12
+
+
+@pytest.mark.parametrize("number", [DIGITS, "²"])
+def test_digits_that_are_no_number_are_one_line(cli, tmp_path, number):
+    refused(cli("predict", "gemm", "-d", "t4", "--mesh", f"k={number}@nvlink"), "AXIS=RANKS@LINK")
+    refused(cli("predict", "gemm", "-d", "t4", "--tile", f"m={number}"), "DIMENSION=SIZE")
+    refused(cli("whatif", "gemm", "-d", "t4", "--change", f"SM {number}"), "SM")
+    (tmp_path / "mine.yaml").write_text(f"'{number}': {{}}\n", encoding="utf-8")
+    refused(cli("network", str(tmp_path / "mine.yaml"), "-d", "t4"), "mine.yaml")
+    refused(cli("compile", "matmul", "-t", f"sm_{number}"), "target")
+
+
+def test_a_file_that_cannot_be_written_is_said_before_what_is_left_out(cli):
+    """One line, not one for each impossible case before it."""
+    sizes = ("--head-dim", "80", "--seq-kv", "32,64", "-d", "groq-lpu", "-d", "t4")
+    refused(cli("predict", "attention", *sizes, "-o", "no/such/x.csv"), "cannot write no/such")
 
 
 def test_names_with_null_characters_are_one_line(cli, tmp_path):

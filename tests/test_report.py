@@ -39,6 +39,12 @@ def data_of(text):
     return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
 
 
+@pytest.mark.parametrize("lines", [1, True, "none", {"a": 1}, [1], [["x"]]])
+def test_assumptions_are_a_list_of_texts(lines):
+    with pytest.raises(TableError, match=r"x\.json: row 1, assumptions: no list of texts"):
+        rendered({"predictions": [prediction(assumptions=lines)]})
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
     lambda inner: (

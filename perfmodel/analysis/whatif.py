@@ -27,7 +27,7 @@ from perfmodel.analysis.quantities import QUANTITIES, SPELLINGS, Quantity, Setti
 from perfmodel.elements import ELEMENTS
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device
-from perfmodel.plaintext import quoted
+from perfmodel.plaintext import quoted, whole_number
 from perfmodel.predict import predict_arrays
 from perfmodel.timing.constants import Constants, default
 from perfmodel.units import parse
@@ -239,8 +239,8 @@ def _value(quantity: Quantity, text: str, phrase: str) -> float:
     """An absolute value in SI units."""
     if quantity.dimension != "count":
         value = parse(text, quantity.dimension)
-    elif text.isdigit():
-        value = float(text)
+    elif (count := whole_number(text)) is not None:
+        value = float(count)
     else:
         raise ProblemError(f"{phrase!r}: the {quantity.label} is a whole number; {_HELP}")
     if value == 0 and not quantity.is_launch:

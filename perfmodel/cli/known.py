@@ -14,7 +14,7 @@ from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator, owntile
 from perfmodel.operators.owntile import NEEDED
-from perfmodel.plaintext import quoted
+from perfmodel.plaintext import quoted, whole_number
 from perfmodel.timing.libraries import implementations, kernels
 from perfmodel.timing.libraries.naming import asked_for, plain_names
 from perfmodel.timing.runs import harnesses
@@ -86,16 +86,12 @@ def mesh(texts: Iterable[str] | None) -> dict[str, tuple[int, str]]:
     for entry in (entry for text in texts or () for entry in names(text)):
         axis, _, rest = (part.strip() for part in entry.partition("="))
         count, _, link = (part.strip() for part in rest.partition("@"))
-        if not axis or not link or "@" in axis + link or not _is_whole(count):
+        ranks = _integer(count)
+        if not axis or not link or "@" in axis + link or ranks is None:
             raise ProblemError(f"--mesh {quoted(entry)} is not AXIS=RANKS@LINK; write k=2@nvlink")
-        ranks = int(count)
         if axes.setdefault(axis, (ranks, link)) != (ranks, link):
             raise ProblemError(f"--mesh splits {quoted(axis)} twice; choose one")
     return axes
-
-
-def _is_whole(text: str) -> bool:
-    return text.isascii() and text.removeprefix("-").isdecimal()
 
 
 def storing(texts: Iterable[str] | None) -> dict[str, str]:
@@ -116,6 +112,12 @@ def storing(texts: Iterable[str] | None) -> dict[str, str]:
     return shards
 
 
+def _integer(text: str) -> int | None:
+    """A whole number, which may be below zero; None for any other text."""
+    number = whole_number(text.removeprefix("-"))
+    return -number if number is not None and text.startswith("-") else number
+
+
 def tiles(operator: Operator, texts: Iterable[str] | None) -> list[dict[str, int]]:
     """The user's tiles, from m=128,n=256,k=64; empty where the option was not given.
 
@@ -127,11 +129,12 @@ def tiles(operator: Operator, texts: Iterable[str] | None) -> list[dict[str, int
 def _tile(operator: Operator, text: str) -> dict[str, int]:
     tile: dict[str, int] = {}
     for pair in names(text):
-        dimension, equals, size = (part.strip() for part in pair.partition("="))
-        if not (dimension and equals and _is_whole(size)):
+        dimension, _, number = (part.strip() for part in pair.partition("="))
+        size = _integer(number)
+        if not dimension or size is None:
             example = ",".join(f"{name}=128" for name in operator.own_tile[:NEEDED]) or "m=128"
             raise ProblemError(f"--tile {quoted(pair)} is not DIMENSION=SIZE; write {example}")
-        if tile.setdefault(dimension, int(size)) != int(size):
+        if tile.setdefault(dimension, size) != size:
             raise ProblemError(f"--tile gives {quoted(dimension)} twice; choose one")
     owntile.read(operator, tile)
     return tile

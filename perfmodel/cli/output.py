@@ -13,7 +13,7 @@ import typer
 from perfmodel.cli import completing
 from perfmodel.cli.streams import PIPE_CLOSED, mute
 from perfmodel.errors import OutputError, UnknownName, reason, say
-from perfmodel.evidence.records.replacing import replacing
+from perfmodel.evidence.records.replacing import check_target, replacing
 from perfmodel.plaintext import LOOKALIKES
 from perfmodel.render import RENDERERS, SUFFIXES, Renderer, Report
 
@@ -47,7 +47,12 @@ _IN_MEMORY = 2**26  # bytes of output held in memory before a temporary file is 
 
 
 def chosen_format(wanted: str | None, output: str | None) -> str:
-    """The named format, else the one of the file's suffix, else a table."""
+    """The named format, else the one of the file's suffix, else a table.
+
+    Raises `UnknownName`, and `OutputError` for a file that cannot be written: before any work.
+    """
+    if output not in (None, "-"):
+        check_target(Path(str(output)))
     if wanted is not None:
         if wanted not in RENDERERS:
             raise UnknownName("format", wanted, RENDERERS)

@@ -17,6 +17,7 @@ from perfmodel import yamltable
 from perfmodel.collectives.method import Method
 from perfmodel.collectives.route import Route
 from perfmodel.hardware import Device
+from perfmodel.plaintext import whole_number
 
 
 @lru_cache(maxsize=1)
@@ -48,7 +49,8 @@ def spelt(name: str, version: str = "") -> str:
 
 def _order(version: str) -> tuple[int, ...]:
     """A version's whole numbers, so that 0.5.14 comes after 0.5.9."""
-    return tuple(int(part) for part in version.split(".") if part.isdecimal())
+    numbers = map(whole_number, version.split("."))
+    return tuple(number for number in numbers if number is not None)
 
 
 def kernels(library: str, op: str, route: Route, architecture: str) -> list[tuple[Method, float]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from perfmodel.errors import PerfmodelError, TableError
 from perfmodel.evidence.cases import Case, from_label
 from perfmodel.evidence.records import documents
+from perfmodel.plaintext import whole_number
 
 NEEDED = ("op", "dtype")
 _MOST_LAUNCHES = 1_000_000
@@ -85,6 +86,7 @@ def case(label: str, where: str) -> Case:
 def _launches(text: str, place: str) -> int:
     if not text:
         return 1
-    if text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= _MOST_LAUNCHES:
-        return int(text)
+    launches = whole_number(text)
+    if launches is not None and 0 < launches <= _MOST_LAUNCHES:
+        return launches
     raise TableError(f"{place}: kernels is {documents.shown(text)}, not a number of launches")

@@ -27,7 +27,7 @@ from perfmodel.entries import Misfit, made, written
 from perfmodel.errors import SpecError, nearest
 from perfmodel.hardware import yamlfile
 from perfmodel.networks.network import Block, Network
-from perfmodel.plaintext import quoted
+from perfmodel.plaintext import quoted, whole_number
 
 SEVERAL = "networks"
 """The key of a file that holds several networks."""
@@ -147,9 +147,15 @@ def _entry(path: tuple[str, ...], entry: Any, name: str | None = None) -> Entry:
         parts = stacks if name is None else {"name": name, **stacks}
         return Entry(_valid_network(made(Network, rest, parts)), aliases)
     except Misfit as misfit:
-        keys = [int(key) if key.isdecimal() else key for key in misfit.key.split(".") if key]
+        keys = [_step(key) for key in misfit.key.split(".") if key]
         prefix = f"{name}: " if name is not None else ""
         raise _Wrong((*path, *keys), f"{prefix}{misfit}") from None
+
+
+def _step(key: str) -> int | str:
+    """A key of a document, or the place in a list."""
+    place = whole_number(key)
+    return key if place is None else place
 
 
 def _valid_network(network: Network) -> Network:

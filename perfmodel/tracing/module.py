@@ -12,7 +12,7 @@ from typing import Any
 
 from perfmodel.errors import PerfmodelError, ProblemError, needs
 from perfmodel.interrupts import import_whole
-from perfmodel.plaintext import quoted
+from perfmodel.plaintext import quoted, whole_number
 
 _INPUT = re.compile(r"(?:(\w+)\s*:\s*)?(\w+)\s*\[([^\]]*)\]")
 _TYPES = {
@@ -123,9 +123,10 @@ def inputs(texts: Sequence[str]) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _extent(text: str, size: str) -> int:
-    if not size.strip().isdecimal() or int(size) < 1:
+    extent = whole_number(size.strip())
+    if not extent:
         raise ProblemError(f"--input {quoted(text)}: {quoted(size)} is no whole number from 1")
-    return int(size)
+    return extent
 
 
 def torch_type(name: str) -> Any:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.plaintext import whole_number
 
 if TYPE_CHECKING:
     from perfmodel.hardware import Device
@@ -72,9 +73,9 @@ def target(name: str) -> Target:
 def nearest(name: str) -> str:
     """The target whose binaries run on architecture `name`: its own, else the newest older one of
     its family (sm_80 code runs on sm_86); `name` itself where there is none."""
-    if name in TARGETS or not name.startswith("sm_") or not name[3:].isdigit():
+    number = whole_number(name.removeprefix("sm_"))
+    if name in TARGETS or not name.startswith("sm_") or number is None:
         return name
-    number = int(name[3:])
     older = [
         t
         for t in TARGETS.values()

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from perfmodel.errors import TableError
 from perfmodel.evidence.importers.profiles import Launch, Profile, Row, Table, number
 from perfmodel.evidence.records.documents import shown
+from perfmodel.plaintext import whole_number
 
 ADVICE = (
     "for bytes of memory ask rocprofv3 for --pmc FETCH_SIZE WRITE_SIZE (FetchSize WriteSize); "
@@ -93,11 +94,12 @@ def _seconds(table: Table, row: Row) -> float:
 def _stamp(table: Table, row: Row, column: str) -> int:
     """A time in whole nanoseconds; a float would lose the last digits after a long uptime."""
     text = row[column]
-    if not (text.isascii() and text.isdigit() and len(text) <= 20):
+    stamp = whole_number(text)
+    if stamp is None:
         raise TableError(
             f"{table.where}:{row.line}: {column} is {shown(text)}, not a number of nanoseconds"
         )
-    return int(text)
+    return stamp
 
 
 def counted(metrics: Mapping[str, float]) -> dict[str, float]:

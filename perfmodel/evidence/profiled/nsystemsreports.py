@@ -12,6 +12,7 @@ from perfmodel.evidence.importers import nsys
 from perfmodel.evidence.importers.profiles import Row, Table, number
 from perfmodel.evidence.profiled.nsystems import TOOL
 from perfmodel.evidence.profiled.timeline import Columns, Timeline, What
+from perfmodel.plaintext import whole_number
 
 _NANO = 1e9
 _MOST_LAUNCHES = 10_000_000
@@ -68,5 +69,5 @@ def _sizes(row: Row, *names: str) -> tuple[int, ...]:
 
 def _product(text: str) -> tuple[int, ...]:
     """Extents in one cell: "  132    1    1"."""
-    words = text.split()
-    return tuple(map(int, words)) if len(words) == 3 and all(w.isdigit() for w in words) else ()
+    extents = tuple(extent for extent in map(whole_number, text.split()) if extent is not None)
+    return extents if len(extents) == len(text.split()) == 3 else ()

@@ -19,6 +19,7 @@ from perfmodel.errors import TableError
 from perfmodel.evidence.profiled.database import Database, opened, whole
 from perfmodel.evidence.profiled.timeline import Columns, Timeline, What
 from perfmodel.evidence.records import documents
+from perfmodel.plaintext import whole_number
 
 TOOL = "rocprofv3"
 DISPATCHES = "rocpd_kernel_dispatch"
@@ -89,9 +90,7 @@ def _launch(name: str, sizes: list[int]) -> What:
 
 
 def _stamp(text: str | None) -> int | None:
-    if text is None or not (text.isascii() and text.strip().isdigit() and len(text) <= 20):
-        return None
-    return int(text)
+    return None if text is None else whole_number(text.strip())
 
 
 def _timeline(columns: Columns, skips: int, place: str) -> Timeline:

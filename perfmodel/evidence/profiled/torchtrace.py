@@ -30,6 +30,7 @@ from perfmodel.evidence.profiled.timeline import (
     Timeline,
     What,
 )
+from perfmodel.plaintext import whole_number
 
 TOOL = "torch.profiler"
 _KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -252,8 +253,7 @@ def _key(value: Any) -> int | str | None:
 
 def _number(value: Any) -> int:
     """The number that links events; 0 for none."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
-        value = int(value)
+    value = whole_number(value) if isinstance(value, str) else value
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     return value if is_integer and 0 < value < 2**62 else 0
 

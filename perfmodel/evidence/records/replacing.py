@@ -32,10 +32,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     or file cannot be written; no file is left then.
     """
     target = Path(path)
+    check_target(target)
     try:
-        if target.is_dir():
-            raise OutputError(f"cannot write {target}: it is a folder; name a file in it")
-        remove_abandoned(target)
         descriptor, partial = _locked_file(target)
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         raise OutputError(_refusal(target, error)) from None
@@ -49,6 +47,19 @@ def replacing(path: str | Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
         if descriptor is not None:
             os.close(descriptor)
+
+
+def check_target(target: Path) -> None:
+    """Raise `OutputError` where no file can be written at `target`: it is a folder, or in none.
+
+    Removes what killed writers left.
+    """
+    try:
+        if target.is_dir():
+            raise OutputError(f"cannot write {target}: it is a folder; name a file in it")
+        remove_abandoned(target)
+    except (OSError, ValueError) as error:
+        raise OutputError(_refusal(target, error)) from None
 
 
 def _locked_file(target: Path) -> tuple[int | None, Path]:

@@ -117,3 +117,6 @@ def checked(
         for name in (*_MEMBERS, "problem"):
             if not isinstance(row.get(name) or {}, Mapping):
                 raise TableError(f"{source}: row {i}, {name}: no named numbers; write it anew")
+        lines = row.get("assumptions") or []
+        if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+            raise TableError(f"{source}: row {i}, assumptions: no list of texts; write it anew")
