@@ -243,6 +243,14 @@ def test_a_policy_is_counted_where_it_lies():
     assert away.device < 6 * shape.weight_bytes
 
 
+def test_the_inner_layer_of_different_blocks_is_the_widest_that_a_token_uses():
+    """DeepSeek-V3: three dense layers of 18,432, then eight experts of 2,048 and more."""
+    network = library.load("deepseek-v3")
+    widths = {block.mlp.inner * max(block.mlp.chosen, 1) for block in network.blocks}
+    assert len(widths) > 1
+    assert of_network(network).inner == max(widths) == 18_432
+
+
 @pytest.mark.parametrize("cached", [0.0, 0.5, 1.0])
 def test_activations_cross_the_link_for_each_sequence(cached):
     """In decoding those on the host, and queries and results of attention over the host's cache."""

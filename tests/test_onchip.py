@@ -101,6 +101,15 @@ def test_a_layer_of_its_own_cores_has_shorter_ways_and_less_of_the_machine(netwo
     assert spread.links == stacked.links == 0.0
 
 
+@pytest.mark.parametrize("batch", [1, 8])
+def test_a_step_reads_the_weights_and_the_cache_of_every_sequence(batch):
+    network = made("llama-2-7b")
+    layouts = latency(network, GROQ, 100, batch=batch, context=512).layouts
+    (spread,) = (layout for layout in layouts if layout.name == "spread")
+    read = network.weight_bytes + batch * 512 * cache_bytes_per_token(network.network)
+    assert spread.sram == pytest.approx(read / (100 * GROQ.hbm_bytes_per_s))
+
+
 def test_stacked_devices_pass_activations_on_once_each():
     """Three crossings between four devices; spread layers cross in each of their products."""
     layouts = {layout.name: layout for layout in latency(made("llama-2-70b"), WSE, 4).layouts}
