@@ -140,12 +140,15 @@ def chunks(mutant: Mutant) -> Iterator[list[str]]:
     """The tests of each process of pytest, the nearest first."""
     module = ".".join(Path(mutant.path).with_suffix("").parts).removesuffix(".__init__")
     modules = concerned(module, mutant.mutation.before)
-    nearest, sizes = running(ROOT / mutant.path, mutant.mutation.line, modules), TESTS
-    if not nearest:
-        nearest, sizes = [f"tests/{name}.py" for name in modules], CHUNKS
-    for size in sizes:
-        yield nearest[:size]
-        nearest = nearest[size:]
+    tests = running(ROOT / mutant.path, mutant.mutation.line, modules)
+    for size in TESTS:
+        yield tests[:size]
+        tests = tests[size:]
+    # A result that a test has cached runs no line in the next: so whole modules as well.
+    files = [f"tests/{name}.py" for name in modules]
+    for size in CHUNKS:
+        yield files[:size]
+        files = files[size:]
 
 
 def noticed(folder: Path, mutant: Mutant) -> str:
