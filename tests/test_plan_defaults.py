@@ -96,7 +96,6 @@ def nouns(module):
 
 FIELDS = {
     ("embedding", "zipf"): "exponent",
-    ("infer", "kv"): "cache",
     ("network", "kv_dtype"): "dtype",
 }
 """Options that are not called as the field that they fill."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.problem import UNSAID, Problem
 from perfmodel.algorithms.sizes import check_points, check_positive
 from perfmodel.arithmetic import Number, ceil_div, product
-from perfmodel.elements import ElementType, element
+from perfmodel.elements import ELEMENTS, ElementType, element
 from perfmodel.errors import UnknownName
 
 # Weights of any other number of stored bits: w3.25a16. They are widened too before they are
@@ -62,6 +62,11 @@ _HINTS = {
     "int4": "(4-bit weights beside 16-bit activations are w4a16)",
     "fp4": "(fp4 values in blocks with scales are nvfp4 or mxfp4)",
 }
+
+
+def types() -> Iterable[str]:
+    """Names of all types, those of products included."""
+    return dict.fromkeys((*ELEMENTS, *FORMATS))
 
 
 def matmul_format(dtype: str) -> Format:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from perfmodel.cli.arguments import PLAN
 from perfmodel.errors import ProblemError
+from perfmodel.fieldoption import PLAN
 
 Zip = Annotated[
     bool,

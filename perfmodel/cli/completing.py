@@ -46,10 +46,9 @@ def _harnesses() -> Iterable[str]:
 
 
 def _types() -> Iterable[str]:
-    from perfmodel.algorithms.matmul import FORMATS
-    from perfmodel.elements import ELEMENTS
+    from perfmodel.algorithms.matmul import types
 
-    return dict.fromkeys((*ELEMENTS, *FORMATS))
+    return types()
 
 
 def _algorithms() -> Iterable[str]:
@@ -130,12 +129,6 @@ def _schemes() -> Iterable[str]:
     return quantised.names()
 
 
-def _weight_formats() -> Iterable[str]:
-    from perfmodel.serving.weights import FORMATS
-
-    return FORMATS
-
-
 def _explained() -> Iterable[str]:
     from perfmodel.napkin.explain import SCHEDULES
 
@@ -166,8 +159,8 @@ networks, engines, systems = of_list(_networks), of_list(_engines), of_list(_sys
 statistics = of_list(_statistics)
 kernels, targets, formats = of_list(_kernels), of_list(_targets), of_list(_formats)
 gates, schemas, templates = of_list(_gates), of_list(_schemas), of_list(_templates)
-schemes, weight_formats = of_list(_schemes), of_list(_weight_formats)
-explained, timers, vendors = of_list(_explained), of_list(_timers), of_list(_vendors)
+schemes, explained = of_list(_schemes), of_list(_explained)
+timers, vendors = of_list(_timers), of_list(_vendors)
 
 
 def schedules(ctx: typer.Context, incomplete: str) -> list[str]:

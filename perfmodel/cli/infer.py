@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perfmodel.cli import completing, known, ranges, spellings
-from perfmodel.cli.arguments import PLAN, Data, Expert, NetworkName, Pipeline, Tensor
+from perfmodel.cli.arguments import NetworkName
 from perfmodel.cli.combining import Zip
 from perfmodel.cli.deployments import Deployments
+from perfmodel.cli.fieldoptions import Values, asking_for
 from perfmodel.cli.leftout import Asked
 from perfmodel.cli.output import PANEL, Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
@@ -31,10 +32,10 @@ from perfmodel.cli.requests import (
     requested,
 )  # fmt: skip
 from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.fieldoption import PLAN
 from perfmodel.serving.deployment import Deployment
 
 if TYPE_CHECKING:
-    from perfmodel.hardware import Device
     from perfmodel.serving.engine import Engine
     from perfmodel.serving.served import Served
 
@@ -43,8 +44,8 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 _MOST = 20_000
 """Limit on the loads of a command, over all devices and engines."""
 _TOKENS = "1k"
-_FORMATS, _QUESTION = "Formats", "Other questions"
-"""Headings of the options."""
+_QUESTION = "Other questions"
+"""Heading of the options that show something else than loads."""
 
 
 Engines = Annotated[
@@ -56,28 +57,6 @@ Engines = Annotated[
         "and others (perfmodel list engines).",
         autocompletion=completing.engines,
         rich_help_panel=PLAN,
-    ),
-]
-Weights = Annotated[
-    str,
-    typer.Option(
-        "--weights",
-        metavar="FORMAT",
-        help="Formats of the weights, with commas: bf16, fp16, fp8, fp8-block, int8, w8a8, "
-        "int4-g128, int4-g32, q4_k_m, nvfp4, mxfp4 [default: the network's own, or bf16].",
-        autocompletion=completing.weight_formats,
-        rich_help_panel=_FORMATS,
-    ),
-]
-Kv = Annotated[
-    str,
-    typer.Option(
-        "--kv",
-        metavar="TYPE",
-        help="Type of the KV cache: bf16, fp16, fp8, int8, int4 or another (perfmodel list "
-        "types) [default: the engine's].",
-        autocompletion=completing.types,
-        rich_help_panel=_FORMATS,
     ),
 ]
 Joined = Annotated[
@@ -165,8 +144,10 @@ Bars = Annotated[
 
 
 @app.command()
+@asking_for(Deployment, without=("network", "device", "engine", "system"))
 def infer(
     network: NetworkName,
+    *,
     device: Devices,
     isl: Isl = _TOKENS,
     osl: Osl = _TOKENS,
@@ -178,12 +159,7 @@ def infer(
     vary: Vary = 0.0,
     statistic: Statistic = "mean",
     engine: Engines = "ideal",
-    weights: Weights = Deployment.weights,
-    kv: Kv = Deployment.cache,
-    tensor: Tensor = str(Deployment.tensor),
-    pipeline: Pipeline = str(Deployment.pipeline),
-    expert: Expert = str(Deployment.expert),
-    data: Data = str(Deployment.data),
+    values: Values,
     pairs: Zip = False,
     overlap: Overlap = False,
     system: Joined = None,
@@ -208,17 +184,17 @@ def infer(
     perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --draft llama-3-8b --accept 0.7 --batch 1,16
     perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --pools --isl 2k --osl 256 --engine vllm
     """
+    from perfmodel.serving.engine import load as load_engine
+
     chosen_format(format, output)
     _check_charts(chart, operators)
     kind, sizes = requested(batch, concurrency, rate, load)
     tokens = [ranges.parse(text, name) for text, name in ((isl, "--isl"), (osl, "--osl"))]
-    axes = {
-        "tensor": (tensor, "--tensor"),
-        "pipeline": (pipeline, "--pipeline"),
-        "expert": (expert, "--expert"),
-        "data": (data, "--data"),
+    choices: dict[str, Sequence[Any]] = {
+        "device": known.devices(device, repeats=pairs),
+        "engine": [load_engine(each) for each in known.names(engine)],
+        **values(),
     }
-    choices = _choices(known.devices(device, repeats=pairs), known.names(engine), weights, kv, axes)
     if overlap:
         choices = {**choices, "engine": _overlap_engines(choices)}
     load_axes = {
@@ -262,28 +238,6 @@ def infer(
 
         save(figure, path)
         say(f"wrote {path}")
-
-
-def _choices(
-    devices: Sequence[Device],
-    engines: Sequence[str],
-    weights: str,
-    caches: str,
-    axes: Mapping[str, tuple[str, str]],
-) -> dict[str, Sequence[Any]]:
-    """Values by field of a deployment; `axes` are texts with their options."""
-    from perfmodel.serving.engine import load as load_engine
-    from perfmodel.serving.weights import weight_format
-
-    return {
-        "device": devices,
-        "engine": [load_engine(each) for each in engines],
-        "weights": [weight_format(w).name for w in known.names(spellings.types(weights))]
-        if weights
-        else [""],
-        "cache": known.names(caches) if caches else [""],
-        **{name: ranges.parse(*pair).tolist() for name, pair in axes.items()},
-    }
 
 
 def _overlap_engines(choices: Mapping[str, Sequence[Any]]) -> list[Engine]:

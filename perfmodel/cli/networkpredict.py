@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from perfmodel.cli import completing, known, ranges, spellings
+from perfmodel.cli import known, ranges, spellings
 from perfmodel.cli.arguments import NetworkName
+from perfmodel.cli.fieldoptions import Values, asking_for
 from perfmodel.cli.leftout import possible
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
 from perfmodel.cli.predict import Devices
@@ -17,12 +18,11 @@ from perfmodel.cli.progress import waiting
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device, load
-from perfmodel.networks import stack
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.network import Network
 from perfmodel.networks.predict import predict_network
 from perfmodel.networks.prediction import NetworkPrediction
-from perfmodel.networks.setting import DTYPES, Setting
+from perfmodel.networks.setting import Setting
 from perfmodel.plaintext import quoted
 from perfmodel.render import networks as render
 from perfmodel.units import binary
@@ -40,56 +40,22 @@ Seq = Annotated[
     ),
 ]
 Batch = Annotated[str, typer.Option("--batch", metavar="N", help="Number of sequences.")]
-Dtype = Annotated[
-    str,
-    typer.Option(
-        "--dtype",
-        metavar="TYPE",
-        help=f"Type of the matrix products: {', '.join(DTYPES)}.",
-        autocompletion=completing.of_list(lambda: DTYPES),
-    ),
-]
-Stack = Annotated[
-    str,
-    typer.Option(
-        "--stack",
-        metavar="NAME",
-        help=f"Software stack: {', '.join(stack.names())}.",
-        autocompletion=completing.of_list(stack.names),
-    ),
-]
 
 
-def _attentions() -> Iterable[str]:
-    """Names for attention: separate operators, the stack's fused kernel, or a library's kernel."""
-    from perfmodel.timing.libraries import implementations
-
-    return ("unfused", "flash", *implementations("attention"))
-
-
-Attention = Annotated[
-    str,
-    typer.Option(
-        "--attention",
-        metavar="NAME",
-        help="Attention: flash (the stack's fused kernel), unfused, or the name of a kernel such "
-        "as flash2; empty: as the stack was published.",
-        autocompletion=completing.of_list(_attentions),
-    ),
-]
-
-
+@asking_for(
+    Setting,
+    without=("batch", "seq", "past", "training", "dropout", "loss", "ends", "logits", "shards"),
+)
 def predict(
     network: NetworkName,
+    *,
     device: Devices,
     batch: Batch = "1",
     seq: Seq = "2k",
     pass_: Annotated[
         str, typer.Option("--pass", metavar="PASS", help=f"One of {', '.join(PASSES)}.")
     ] = "forward",
-    dtype: Dtype = Setting.dtype,
-    stack_: Stack = "eager",
-    attention: Attention = Setting.attention,
+    values: Values,
     by: Annotated[
         str, typer.Option("--by", metavar="WHAT", help=f"A line a {', '.join(render.BY)}.")
     ] = "class",
@@ -114,7 +80,7 @@ def predict(
     known.named("line of a network", by, render.BY)
     known.named("pass", pass_, PASSES)
     net = spellings.network(network)
-    setting = _setting(pass_, _int(batch, "--batch"), _int(seq, "--seq"), dtype, stack_, attention)
+    setting = _setting(pass_, _int(batch, "--batch"), _int(seq, "--seq"), values())
     devices = known.devices(device)
     with waiting("predicting kernels"):
         answers = possible(
@@ -138,19 +104,15 @@ def _warn_of_room(network: Network, setting: Setting, device: Device) -> None:
         )
 
 
-def _setting(
-    pass_: str, batch: int, seq: int, dtype: str, stack_name: str, attention: str
-) -> Setting:
+def _setting(pass_: str, batch: int, seq: int, values: Mapping[str, Sequence[Any]]) -> Setting:
     decode = pass_ == "decode"
     return Setting(
         batch=batch,
         seq=1 if decode else seq,
         past=seq if decode else 0,
         training=pass_ == "train",
-        dtype=dtype,
-        stack=stack.load(stack_name),
-        attention=attention,
         logits="last" if pass_ in ("prefill", "decode") else "all",
+        **{name: value for name, (value,) in values.items()},
     )
 
 

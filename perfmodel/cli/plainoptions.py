@@ -13,8 +13,8 @@ import typer
 
 from perfmodel.cli import helppages, spellings
 
-_TYPES = ("TYPE", "TYPES")
-"""What stands for types in a help text."""
+_TYPES = ("TYPE", "TYPES", "FORMATS")
+"""What stands for types in a help text; formats of weights are spelt as types are."""
 
 
 def _our_spelling(_context: Any, _option: Any, text: str | None) -> str | None:

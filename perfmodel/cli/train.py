@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -10,36 +10,37 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.cli import completing, known, ranges, spellings
-from perfmodel.cli.arguments import PLAN, Context, Expert, NetworkName, Pipeline, Tensor
+from perfmodel.cli.arguments import NetworkName
 from perfmodel.cli.combining import Zip, combined, count
-from perfmodel.cli.networkpredict import Attention, Dtype, Stack
+from perfmodel.cli.fieldoptions import Values, asking_for, size
 from perfmodel.cli.output import PANEL, Format, Output, chosen_format, emit, say
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import PerfmodelError, ProblemError, SizeError
+from perfmodel.fieldoption import STEP
 from perfmodel.hardware import Device, System, load, systems
 from perfmodel.networks.flops import CONVENTIONS, USUAL
 from perfmodel.networks.network import Network
-from perfmodel.networks.rematerialise import MODES
-from perfmodel.plaintext import quoted
 from perfmodel.render import steps as render
 from perfmodel.render.refused import all_of
-from perfmodel.training import optimisers
-from perfmodel.training.pipeline import KINDS
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
 
 MOST = 100_000
 """Limit on the plans of one command."""
 
-_STEP = "Step"
-"""Heading of the options on what one step computes."""
-
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command()
+@asking_for(
+    Plan,
+    without=("accumulation", "sequence", "data", "dropout", "precision", "loss", "ends",
+             "training"),
+    after={"global_batch": "seq", "micro_batch": "expert", "pairs": "expert"},
+)  # fmt: skip
 def train(
     network: NetworkName,
+    *,
     device: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,93 +70,17 @@ def train(
             help="Number of devices: a size, list (8,16) or range (64:1024:x2).",
         ),
     ] = "1",
-    seq: Annotated[
-        str,
-        typer.Option(
-            "--seq", metavar="TOKENS", help="Tokens of a sequence.", rich_help_panel=_STEP
-        ),
-    ] = str(Plan.seq),
+    values: Values,
     global_batch: Annotated[
         str | None,
         typer.Option(
             "--global-batch",
             metavar="N",
             help="Sequences of a step [default: one micro-batch of every copy].",
-            rich_help_panel=_STEP,
+            rich_help_panel=STEP,
         ),
     ] = None,
-    micro_batch: Annotated[
-        str,
-        typer.Option(
-            "--micro-batch", metavar="N", help="Sequences of one pass.", rich_help_panel=_STEP
-        ),
-    ] = str(Plan.micro_batch),
-    tensor: Tensor = str(Plan.tensor),
-    pipeline: Pipeline = str(Plan.pipeline),
-    chunks: Annotated[
-        str,
-        typer.Option(
-            "--chunks",
-            metavar="N",
-            help="Chunks of the network on one stage; 2 or more interleave.",
-            rich_help_panel=PLAN,
-        ),
-    ] = str(Plan.chunks),
-    context: Context = str(Plan.context),
-    expert: Expert = str(Plan.expert),
     pairs: Zip = False,
-    zero: Annotated[
-        str,
-        typer.Option(
-            "--zero",
-            metavar="STAGE",
-            help="ZeRO stage, with commas: 0, 1, 2, or 3 (FSDP).",
-            rich_help_panel=PLAN,
-        ),
-    ] = str(Plan.zero),
-    recompute: Annotated[
-        str,
-        typer.Option(
-            "--recompute",
-            metavar="MODE",
-            help=f"Recomputation of activations, with commas: {', '.join(MODES)}.",
-            autocompletion=completing.of_list(lambda: MODES),
-            rich_help_panel=PLAN,
-        ),
-    ] = Plan.recompute,
-    recompute_layers: Annotated[
-        int | None,
-        typer.Option(
-            "--recompute-layers",
-            metavar="N",
-            min=0,
-            help="Number of layers that recompute, from the first on [default: all].",
-            rich_help_panel=PLAN,
-        ),
-    ] = Plan.recompute_layers,
-    dtype: Dtype = Plan.dtype,
-    stack: Stack = Plan.stack,
-    attention: Attention = Plan.attention,
-    optimiser: Annotated[
-        str,
-        typer.Option(
-            "--optimiser",
-            metavar="NAME",
-            help="Optimiser (perfmodel list optimisers), or none.",
-            autocompletion=completing.of_list(lambda: (*optimisers.names(), "none")),
-            rich_help_panel=_STEP,
-        ),
-    ] = Plan.optimiser,
-    schedule: Annotated[
-        str,
-        typer.Option(
-            "--schedule",
-            metavar="NAME",
-            help=f"Pipeline schedule: {', '.join(KINDS)}.",
-            autocompletion=completing.of_list(lambda: KINDS),
-            rich_help_panel=PLAN,
-        ),
-    ] = Plan.schedule,
     convention: Annotated[
         str,
         typer.Option(
@@ -210,32 +135,9 @@ def train(
     form = chosen_format(format, output)
     known.named("MFU convention", convention, CONVENTIONS)
     places = _places(device or [], system or [], repeats=pairs)
-    grid = _Grid(
-        axes={
-            "devices": _sizes(gpus, "--gpus"),
-            "tensor": _sizes(tensor, "--tensor"),
-            "pipeline": _sizes(pipeline, "--pipeline"),
-            "chunks": _sizes(chunks, "--chunks"),
-            "context": _sizes(context, "--context"),
-            "expert": _sizes(expert, "--expert"),
-            "micro_batch": _sizes(micro_batch, "--micro-batch"),
-            "zero": _sizes(zero, "--zero", least=0),
-            "recompute": [
-                known.named("recomputation", mode, MODES) for mode in known.names(recompute)
-            ],
-        },
-        pairs=pairs,
-        global_batch=None if global_batch is None else _size(global_batch, "--global-batch"),
-        fixed={
-            "seq": _size(seq, "--seq"),
-            "dtype": dtype,
-            "stack": stack,
-            "attention": attention,
-            "optimiser": optimiser,
-            "schedule": schedule,
-            "recompute_layers": recompute_layers,
-        },
-    )
+    axes = {"devices": ranges.parse(gpus, "--gpus").tolist(), **values()}
+    batch = None if global_batch is None else size(global_batch, "--global-batch")
+    grid = _Grid({**axes, "global_batch": [batch]}, pairs)
     net = spellings.network(network)
     with waiting("predicting plans"):
         steps, refused = _steps(net, grid, places, dask)
@@ -267,9 +169,9 @@ class _Grid:
     """All requested plans."""
 
     axes: dict[str, list[Any]]
-    global_batch: int | None
-    fixed: dict[str, object]
+    """Values of each field, of `devices` and `global_batch`."""
     pairs: bool
+    """Whether they are paired element by element."""
 
     def count(self, places: list[_Place]) -> int:
         """Number of plans in all places; raises `ProblemError` for lists that do not pair."""
@@ -292,11 +194,11 @@ class _Grid:
         except PerfmodelError as error:
             return words, sizes, error
 
-    def plan(self, chosen: dict[str, Any]) -> Plan:
+    def plan(self, sizes: Mapping[str, Any]) -> Plan:
         """The plan with these sizes. Raises `SizeError` for those that are no multiples."""
-        sizes = {name: value for name, value in chosen.items() if name in self.axes}
-        devices = sizes.pop("devices")
-        shared = sizes["tensor"] * sizes["pipeline"] * sizes["context"]
+        fields = {name: value for name, value in sizes.items() if name in self.axes}
+        devices, batch = fields.pop("devices"), fields.pop("global_batch")
+        shared = fields["tensor"] * fields["pipeline"] * fields["context"]
         if devices % shared:
             raise SizeError(
                 f"{devices:,} devices are no multiple of tensor x pipeline x context = {shared}",
@@ -304,20 +206,15 @@ class _Grid:
                 | {name: _divisors(devices) for name in ("tensor", "pipeline", "context")},
             )
         data = devices // shared
-        step = sizes["micro_batch"] * data
-        batch = chosen.get("global_batch", self.global_batch) or step
+        step = fields["micro_batch"] * data
+        batch = batch or step
         if batch % step:
             raise SizeError(
-                f"global batch {batch:,} does not divide by micro-batch {sizes['micro_batch']} x "
+                f"global batch {batch:,} does not divide by micro-batch {fields['micro_batch']} x "
                 f"data {data}",
                 {"global_batch": _multiples(step, batch), "micro_batch": _divisors(batch)},
             )
-        return Plan(
-            **sizes,
-            **self.fixed,  # type: ignore[arg-type]
-            data=data,
-            accumulation=batch // step,
-        )
+        return Plan(**fields, data=data, accumulation=batch // step)
 
 
 def _multiples(size: int, near: int) -> list[int]:
@@ -437,14 +334,3 @@ def _fastest(steps: list[Step]) -> list[Step]:
 def _rank(step: Step) -> tuple[bool, float, float]:
     """Sort key, less is better: plans that fit, then least memory lacking, then least time."""
     return not step.memory.fits, step.memory.lacking_bytes, 1 / step.tokens_per_second
-
-
-def _sizes(text: str, option: str, least: int = 1) -> list[int]:
-    return [int(value) for value in ranges.read(text, option, least).array]
-
-
-def _size(text: str, option: str) -> int:
-    values = ranges.read(text, option)
-    if len(values) != 1:
-        raise ProblemError(f"{option} takes one size, not {quoted(text)}; choose one")
-    return int(values.array[0])

@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.networks.stack import Stack, load
+from perfmodel.fieldoption import FieldOption
+from perfmodel.networks.stack import Stack, load, names
 
 NARROW = ("fp8", "nvfp4")
 """Types that only linear layers use; activations stay in 16 bits."""
 DTYPES = ("fp32", "tf32", "fp16", "bf16", *NARROW)
 """Types of the products."""
+
+
+def _attentions() -> Iterable[str]:
+    """Names for attention: separate operators, the stack's fused kernel, or a library's kernel."""
+    from perfmodel.timing.libraries import implementations
+
+    return ("unfused", "flash", *implementations("attention"))
+
+
+Dtype = Annotated[str, FieldOption(None, "TYPE", single=True, names=DTYPES)]
+Attention = Annotated[
+    str,
+    FieldOption(
+        None,
+        "NAME",
+        single=True,
+        names=_attentions,
+        help="Attention: flash (the stack's fused kernel), unfused, or the name of a kernel such "
+        "as flash2; empty: as the stack was published.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -46,11 +70,13 @@ class Setting:
     """Tokens before them, whose keys and values are in the KV cache."""
     training: bool = False
     """Whether a backward pass follows."""
-    dtype: str = "bf16"
-    """Type of the products."""
-    stack: Stack = field(default_factory=lambda: load("eager"))
+    dtype: Dtype = "bf16"
+    """Type of the matrix products."""
+    stack: Annotated[Stack, FieldOption(None, "NAME", single=True, names=names(), read=load)] = (
+        field(default_factory=lambda: load("eager"))
+    )
     """Software stack."""
-    attention: str = "flash"
+    attention: Attention = "flash"
     """`unfused`, `flash`, or the name of a fused kernel; empty: the stack's choice."""
     dropout: float | None = None
     """Dropout rate in training; None: the network's."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
-from perfmodel.algorithms.matmul import matmul_format
+from perfmodel.algorithms.matmul import matmul_format, types
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError, SizeError
+from perfmodel.fieldoption import PLAN, FieldOption
 from perfmodel.hardware import Device, System, systems
 from perfmodel.networks import stack
 from perfmodel.networks.network import Network
 from perfmodel.networks.setting import Setting, Shards
 from perfmodel.serving.engine import Engine
-from perfmodel.serving.weights import WeightFormat, weight_format
+from perfmodel.serving.weights import FORMATS, WeightFormat, weight_format
 
 _NARROW = ("fp8", "fp8_block", "nvfp4")
 """Product formats whose checkpoints come with an fp8 cache, under engines that support one."""
@@ -29,19 +31,39 @@ class Deployment:
     """The device; all devices are equal."""
     engine: Engine
     """The engine."""
-    weights: str = ""
+    weights: Annotated[
+        str,
+        FieldOption(
+            "Formats",
+            "FORMATS",
+            names=FORMATS.keys,
+            read=weight_format,
+            help="Formats of the weights, with commas: bf16, fp16, fp8, fp8-block, int8, w8a8, "
+            "int4-g128, int4-g32, q4_k_m, nvfp4, mxfp4 [default: the network's own, or bf16].",
+        ),
+    ] = ""
     """Format of the layers' weights (`weights.FORMATS`); empty: the network's own, or bf16."""
-    cache: str = ""
+    cache: Annotated[
+        str,
+        FieldOption(
+            "Formats",
+            "TYPE",
+            spellings=("--kv",),
+            names=types,
+            help="Type of the KV cache: bf16, fp16, fp8, int8, int4 or another (perfmodel list "
+            "types) [default: the engine's].",
+        ),
+    ] = ""
     """Type of the KV cache; empty: the engine's."""
-    tensor: int = 1
-    """Devices that share each layer."""
-    pipeline: int = 1
-    """Pipeline stages that layers are split into."""
-    expert: int = 1
-    """Devices that the experts are split over: those of several copies, which have tokens of their
-    own, or those of `tensor`, which have all tokens."""
-    data: int = 1
-    """Copies of the network, each with requests of its own."""
+    tensor: Annotated[int, FieldOption(PLAN, spellings=("--tensor", "--tp"))] = 1
+    """Tensor parallelism: devices that split each layer."""
+    pipeline: Annotated[int, FieldOption(PLAN, spellings=("--pipeline", "--pp"))] = 1
+    """Pipeline parallelism: stages that the layers are split into."""
+    expert: Annotated[int, FieldOption(PLAN, spellings=("--expert", "--ep"))] = 1
+    """Expert parallelism: devices that split the experts. They are those of several copies, which
+    have tokens of their own, or those of `tensor`, which have all tokens."""
+    data: Annotated[int, FieldOption(PLAN, spellings=("--data", "--dp"))] = 1
+    """Data parallelism: copies of the network. Each has requests of its own."""
     system: System | None = None
     """The system that joins the devices; None: the device's default system."""
 

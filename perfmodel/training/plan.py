@@ -3,59 +3,71 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError, SizeError
+from perfmodel.fieldoption import PLAN, STEP, FieldOption
 from perfmodel.networks import rematerialise
 from perfmodel.networks.network import Network
-from perfmodel.networks.setting import Setting, Shards
+from perfmodel.networks.setting import Attention, Dtype, Setting, Shards
 from perfmodel.networks.stack import load as load_stack
+from perfmodel.networks.stack import names as stack_names
+from perfmodel.training import optimisers
+from perfmodel.training.pipeline.kinds import KINDS
+
+
+def _optimisers() -> tuple[str, ...]:
+    return (*optimisers.names(), "none")
 
 
 @dataclass(frozen=True)
 class Plan:
     """One training step. Raises `ProblemError` and `UnknownName`."""
 
-    seq: int = 2048
+    seq: Annotated[int, FieldOption(STEP, "TOKENS", single=True)] = 2048
     """Tokens of a sequence."""
-    micro_batch: int = 1
-    """Sequences of one pass on one device."""
+    micro_batch: Annotated[int, FieldOption(STEP)] = 1
+    """Sequences of one pass."""
     accumulation: int = 1
     """Micro-batches of one step on one device (gradient accumulation)."""
-    tensor: int = 1
-    """Devices that share heads, inner layers and the vocabulary."""
+    tensor: Annotated[int, FieldOption(PLAN, spellings=("--tensor", "--tp"))] = 1
+    """Tensor parallelism: devices that split each layer. They share its heads, its inner layers and
+    the vocabulary."""
     sequence: bool | None = None
     """Whether those devices also split the rows of norms and residuals (sequence parallelism);
     None: wherever `tensor` is above 1."""
-    pipeline: int = 1
-    """Pipeline stages that layers are split over."""
-    chunks: int = 1
-    """Chunks of the network on one pipeline stage."""
+    pipeline: Annotated[int, FieldOption(PLAN, spellings=("--pipeline", "--pp"))] = 1
+    """Pipeline parallelism: stages that the layers are split into."""
+    chunks: Annotated[int, FieldOption(PLAN)] = 1
+    """Chunks of the network on one stage; 2 or more interleave."""
     data: int = 1
     """Copies of the model, each with sequences of its own (data parallelism)."""
-    context: int = 1
-    """Devices that a sequence's tokens are split over (context parallelism)."""
-    expert: int = 1
-    """Devices, among those of `data`, that experts are split over."""
-    zero: int = 0
-    """What copies shard (ZeRO): 1 optimiser states, 2 gradients too, 3 weights too (FSDP)."""
-    recompute: str = "none"
-    """Recomputation in the backward pass (`perfmodel.networks.rematerialise`)."""
-    recompute_layers: int | None = None
-    """Number of layers that recompute; None: all."""
-    dtype: str = "bf16"
-    """Type of the products."""
-    stack: str = "megatron"
+    context: Annotated[int, FieldOption(PLAN, spellings=("--context", "--cp"))] = 1
+    """Context parallelism: devices that split each sequence."""
+    expert: Annotated[int, FieldOption(PLAN, spellings=("--expert", "--ep"))] = 1
+    """Expert parallelism: devices that split the experts. They are among those of `sharing`."""
+    zero: Annotated[int, FieldOption(PLAN, "STAGE", least=0)] = 0
+    """ZeRO stage: 1 shards optimiser states, 2 gradients too, 3 weights too (FSDP); 0: none."""
+    recompute: Annotated[
+        str, FieldOption(PLAN, "MODE", names=rematerialise.MODES, read=rematerialise.mode)
+    ] = "none"
+    """Recomputation of activations."""
+    recompute_layers: Annotated[int | None, FieldOption(PLAN, least=0)] = None
+    """Number of layers that recompute, from the first on [default: all]."""
+    dtype: Dtype = "bf16"
+    """Type of the matrix products."""
+    stack: Annotated[str, FieldOption(None, "NAME", single=True, names=stack_names())] = "megatron"
     """Software stack."""
-    attention: str = "flash"
+    attention: Attention = "flash"
     """`unfused`, `flash`, or the name of a fused kernel; empty: the stack's choice."""
     dropout: float | None = None
     """Dropout rate; None: the network's."""
-    optimiser: str = "adamw"
-    """Optimiser; `none`: the step ends with the gradients."""
+    optimiser: Annotated[str, FieldOption(STEP, "NAME", single=True, names=_optimisers)] = "adamw"
+    """Optimiser (perfmodel list optimisers), or none. Without one a step ends with gradients."""
     precision: str = ""
     """Recipe of weights, gradients and states; empty: the default of the stack and type."""
-    schedule: str = "1f1b"
+    schedule: Annotated[str, FieldOption(PLAN, "NAME", single=True, names=tuple(KINDS))] = "1f1b"
     """Pipeline schedule."""
     loss: bool = True
     """Whether the step includes the cross-entropy loss."""

@@ -1,0 +1,36 @@
+"""How commands take a field of a dataclass: declared once, beside its type, default and meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+PLAN, STEP = "Plan", "Step"
+"""Headings: how a network is split over devices, and what one step computes."""
+
+
+@dataclass(frozen=True)
+class FieldOption:
+    """The option of a field, where it is `Annotated`. The docstring's first sentence is the help.
+
+    Functions are given by name: a lambda in an annotation does not see the names of its module.
+    """
+
+    panel: str | None = None
+    """Heading in the help; None: the usual one."""
+    metavar: str = "N"
+    """What stands for the value in the help."""
+    spellings: tuple[str, ...] = ()
+    """Spellings; empty: the name of the field."""
+    least: int = 1
+    """Least value of a number."""
+    single: bool = False
+    """Whether the option takes one value, not a list or range."""
+    names: tuple[str, ...] | Callable[[], Iterable[str]] = ()
+    """Known values, to complete; a tuple stands in the help too."""
+    read: Callable[[str], Any] | None = None
+    """What reads a name, and raises `PerfmodelError` for an unknown one; None: any text. A text
+    field keeps the name of what was read."""
+    help: str = ""
+    """Help; empty: the first sentence of the docstring."""
