@@ -254,3 +254,18 @@ def test_rows_that_all_miss_one_way_are_explained(cli, tmp_path):
     path.write_text("device,op,dtype,m,n,k,us\n" + "".join(rows))
     _, shown, _ = cli("compare", path, "--explain")
     assert "every row of gemm on h100-sxm is too fast" in shown
+
+
+def test_a_mapped_measurement_is_read_beside_a_column_of_its_name(cli, tmp_path):
+    """The file's own measured_us is another column then; a bad cell costs its row."""
+    head = "device,op,dtype,m,n,k,mine,measured_us"
+    row = "h100-sxm,gemm,bf16,512,512,512"
+    text = "\n".join([head, f"{row},900,7", f"{row},bad,7", f"{row},800,7"])
+    (tmp_path / "runs.csv").write_text(text + "\n", encoding="utf-8")
+    path = tmp_path / "out.csv"
+    given = ("--map", "mine=measured_us", "--unit", "us", "--output", str(path))
+    code, out, err = cli("compare", str(tmp_path / "runs.csv"), *given)
+    assert code == 0, err
+    assert "mine is 'bad', not a number" in out + err
+    times = pd.read_csv(path)["measured_us"]
+    assert sorted(times.dropna()) == [800, 900]

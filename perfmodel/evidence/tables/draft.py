@@ -63,7 +63,7 @@ class Draft:
             # is.
             mark = "" if self.layout.unit is None else READING
             names[self.measured.heading] = self.layout.measured + mark
-        targets = set(names.values())
+        targets = {*names.values(), self.layout.measured}
         free = {
             heading: f"{heading} (as given)"
             for heading in self.sheet.headings
