@@ -525,6 +525,7 @@ def test_a_module_on_the_command_line(cli, file):
     ("text", "said"),
     [
         ("def Model(:\n", "cannot be imported: SyntaxError"),
+        ("size = 4inf\n", "cannot be imported: SyntaxError"),
         ("raise SystemExit(3)\n", "cannot be imported: SystemExit: 3"),
         ("import no_such_package\n", "cannot be imported: ModuleNotFoundError"),
         ("Modl = 3\n", "has no Model; it has Modl"),

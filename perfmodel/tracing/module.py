@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -75,7 +76,11 @@ def _target(place: str) -> Any:
     sys.modules[alias] = module
     sys.path.insert(0, str(path.parent.resolve()))
     try:
-        spec.loader.exec_module(module)
+        with (
+            warnings.catch_warnings()
+        ):  # Python warns of 4inf and then refuses it: one line is enough
+            warnings.simplefilter("ignore", SyntaxWarning)
+            spec.loader.exec_module(module)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
