@@ -76,9 +76,8 @@ def _target(place: str) -> Any:
     sys.modules[alias] = module
     sys.path.insert(0, str(path.parent.resolve()))
     try:
-        with (
-            warnings.catch_warnings()
-        ):  # Python warns of 4inf and then refuses it: one line is enough
+        # Python warns of a number such as 4inf before it refuses the file.
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
             spec.loader.exec_module(module)
     except BaseException as error:
