@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import permutations, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -250,6 +251,24 @@ def test_no_candidate_beats_its_bound():
         width = max((len(values) for values in tiles.values()), default=1)
         seconds = mapper.seconds_of(target, layout, laid, cost, width)
         assert np.all(mapper.bound_of(target, layout, cost) <= seconds)
+
+
+def test_addresses_of_a_thread_take_registers_beside_its_sums():
+    """A tile that fills a block's registers with sums alone does not fit."""
+    case = library.load("attention").at(seq=1024)
+    target = Target(machine(load("h100-sxm")), default(), case.dtype)
+    (nest, *_) = nests(case.algorithm, case.sizes)
+    layout = mapper.Layout(case.algorithm, nest, target, case.sizes, case.elements)
+    kernel = SimpleNamespace(kernel=SimpleNamespace(threads=256))
+    room = 256 * 255 * 4
+
+    def fits(sums):
+        cost = SimpleNamespace(shared_footprint_bytes=0, register_footprint_bytes=sums, nest=kernel)
+        return bool(layout.fits(cost))
+
+    assert fits(room / 2)
+    assert not fits(room)
+    assert not fits(room - 256)
 
 
 def test_tilings_of_every_run_of_steps_are_weighed():

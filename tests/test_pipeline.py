@@ -6,6 +6,7 @@ Ids (`pipe.…`) are those of the project's list of published vectors.
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from perfmodel.errors import ProblemError, SizeError, UnknownName
 from perfmodel.training.pipeline import KINDS, StageTimes, schedule, simulate
+from perfmodel.training.stages import Part
 
 kinds = st.sampled_from(sorted(KINDS))
 seconds = st.floats(0.1, 3.0)
@@ -420,3 +422,17 @@ def test_times_of_another_shape_are_refused():
         simulate(plan, StageTimes(good, good, good), np.ones(3))
     with pytest.raises(ProblemError, match="cuts the model into 4 parts, but 3 parts were given"):
         plan.by_place(np.ones(3))
+
+
+def test_gradients_of_weights_are_their_kernels_share_of_the_backward_pass():
+    """Three layers of two kernels and one of one: (3 x 2 + 5) of (3 x 4 + 5) seconds."""
+
+    def layer(repeat, **seconds):
+        kernels = [SimpleNamespace(name=name, seconds=time) for name, time in seconds.items()]
+        return SimpleNamespace(repeat=repeat, backward=SimpleNamespace(kernels=kernels))
+
+    blocks = layer(3, **{"up.dgrad": 2.0, "up.wgrad": 2.0})
+    frozen = SimpleNamespace(repeat=7, backward=None)
+    part = Part((blocks, layer(1, **{"head.wgrad": 5.0}), frozen))
+    assert part.weight_share() == pytest.approx((3 * 2 + 5) / (3 * 4 + 5))
+    assert Part((frozen,)).weight_share() == 0.0
