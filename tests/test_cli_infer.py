@@ -265,3 +265,12 @@ def test_bad_requests_are_one_line(capsys, options, line):
     error = capsys.readouterr().err
     assert line in error
     assert error.count("\n") == 1
+
+
+def test_degrees_of_experts_that_do_not_fit_are_left_out(cli):
+    """Of hints, those that leave a share of a device to no expert are none."""
+    degrees = ("--ep", "1:8:x2", "-d", "h100-sxm")
+    code, out, err = cli("infer", "deepseek-v2-lite", *degrees)
+    assert code == 0, err
+    assert len(out.splitlines()) > 1
+    assert "expert 8" in err + out

@@ -221,6 +221,19 @@ def test_a_product_of_strided_heads_copies_them_first():
     assert [edge.tensors for edge in product.reads] == written
 
 
+class Joined(torch.nn.Module):
+    """Two tensors beside each other."""
+
+    def forward(self, left, right):
+        return torch.cat((left, right), dim=-1)
+
+
+def test_tensors_side_by_side_are_copied_in_rows_of_the_result():
+    with torch.device("meta"):
+        (item,) = trace(Joined(), (torch.zeros(6, 5), torch.zeros(6, 7))).operations
+    assert (item.problem.rows, item.problem.cols) == (6, 12)
+
+
 class Batched(torch.nn.Module):
     """A product of three different sizes for each of two copies."""
 

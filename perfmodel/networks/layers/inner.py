@@ -83,7 +83,7 @@ def _experts(layer: Layer, mlp: Mlp, x: Value) -> Value:
     split = layer.tensor if shards.expert_tensor else 1
     ranks = shards.expert
     if shards.expert_inside:
-        split, ranks = layer.tensor // shards.expert, 1
+        split, ranks = layer.share("devices of tensor", layer.tensor, shards.expert, "expert"), 1
     if shards.expert_tensor or shards.expert_inside:
         x = layer.spread(x, "experts")
     local = layer.share("experts", mlp.experts, shards.expert, "expert")
