@@ -39,6 +39,13 @@ def data_of(text):
     return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
 
 
+def test_a_csv_with_a_line_end_inside_a_cell_is_one_line(cli, tmp_path):
+    (tmp_path / "x.csv").write_bytes(b"a,b\n1,x\ry\n" + b'"' + b"z" * 200_000)
+    code, _, err = cli("report", str(tmp_path / "x.csv"), "-o", str(tmp_path / "r.html"))
+    assert (code, err.count("\n")) == (2, 1)
+    assert "x.csv: not CSV" in err
+
+
 @pytest.mark.parametrize("lines", [1, True, "none", {"a": 1}, [1], [["x"]]])
 def test_assumptions_are_a_list_of_texts(lines):
     with pytest.raises(TableError, match=r"x\.json: row 1, assumptions: no list of texts"):

@@ -123,7 +123,10 @@ def _text(path: str) -> str:
 
 def _csv(text: str, results: Results, source: str) -> None:
     """A table by its header."""
-    rows = list(csv.DictReader(io.StringIO(text)))
+    try:
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    except csv.Error as error:
+        raise TableError(f"{source}: not CSV ({error}); {_SAYS}") from None
     if not rows:
         raise TableError(f"{source}: no row below the header, so there is nothing to report")
     header = rows[0].keys()
