@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 from perfmodel.compression.comparing import Compared
-from perfmodel.render.report import Column, Report, Row, integer, micros, text
+from perfmodel.render.report import Column, Report, Row, integer, micros, span, text
 from perfmodel.units import si
 
 EVEN = (
@@ -28,7 +28,7 @@ def report(
         Column("weights", lambda row: row["weight_bytes"], lambda value: si(value, "B")),
         integer("batch", "batch"),
         Column("step", lambda row: row["time_us"], micros),
-        Column("range", _range, number=False),
+        Column("range", span, number=False),
         Column("gain", lambda row: row["gain"], lambda value: f"{value:.2f}x"),
         Column("bytes", lambda row: row["byte_gain"], lambda value: f"{value:.2f}x"),
         Column("even at", lambda row: row["balanced_tokens"], lambda value: f"{value:.0f}"),
@@ -48,10 +48,6 @@ def _too_large(cases: Sequence[Compared]) -> Iterator[str]:
             by_device.setdefault(case.device, []).append(f"{case.scheme} at {case.batch:,}")
     for device, batches in by_device.items():
         yield f"weights and cache do not fit on {device}: {', '.join(batches)}"
-
-
-def _range(row: Row) -> str:
-    return f"{micros(row['low_us'])} to {micros(row['high_us'])}"
 
 
 def _row(case: Compared) -> Row:

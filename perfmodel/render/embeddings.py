@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from perfmodel.render.report import Column, Report, Row, integer, micros, percent, text
+from perfmodel.render.report import Column, Report, Row, integer, micros, percent, span, text
 from perfmodel.units import si
 
 
@@ -18,7 +18,7 @@ def report(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Report
         Column("device", _device, number=False),
         percent("hit", "hit"),
         Column("look-ups", lambda row: row["time_us"], micros),
-        Column("range", _range, number=False),
+        Column("range", span, number=False),
         Column("dense", lambda row: row["dense_us"], micros),
         Column("samples/s", lambda row: row["samples_per_s"], lambda value: si(value, "").rstrip()),
         text("limiter", "limiter"),
@@ -36,7 +36,3 @@ def _too_large(rows: Sequence[Row]) -> Iterator[str]:
 def _device(row: Row) -> str:
     name = str(row["device"])
     return name if row["devices"] == 1 else f"{row['devices']} x {name}"
-
-
-def _range(row: Row) -> str:
-    return f"{micros(row['low_us'])} to {micros(row['high_us'])}"

@@ -10,10 +10,12 @@ from perfmodel.render.report import (
     Report,
     Row,
     around,
+    assumed,
     binary,
     micros,
     percent,
     quantity,
+    span,
     text,
 )
 
@@ -40,14 +42,14 @@ def report(found: Sequence[GraphPrediction], by: str = "node") -> Report:
         *([Column("runs", lambda row: row["repeat"], rank=4)] if _repeats(found) else []),
         Column("time", lambda row: row["time_us"], micros),
         percent("share", "share", rank=1),
-        Column("range", _range, rank=2, brief=Column("range", around)),
+        Column("range", span, rank=2, brief=Column("range", around)),
         text("limiter", "limiter"),
         Column("memory traffic", lambda row: row["hbm_bytes"], quantity("B"), rank=5),
         Column("live", lambda row: row["live_bytes"], binary, rank=6),
     ]
     sizes = " ".join(f"{name}={value}" for name, value in found[0].sizes.items())
     suffix = "" if several else f" on {found[0].device}"
-    notes = [*map(_sentence, found), *_assumptions(found)]
+    notes = [*map(_sentence, found), *assumed(p.assumptions for p in found)]
     return Report(
         "graphs", rows, columns, f"{found[0].graph}{suffix}: {sizes}", notes=notes, examples=rows
     )
@@ -55,10 +57,6 @@ def report(found: Sequence[GraphPrediction], by: str = "node") -> Report:
 
 def _repeats(predictions: Sequence[GraphPrediction]) -> bool:
     return any(node.repeat > 1 for p in predictions for node in p.nodes)
-
-
-def _range(row: Row) -> str:
-    return "" if row["low_us"] is None else f"{micros(row['low_us'])} to {micros(row['high_us'])}"
 
 
 def _rows(prediction: GraphPrediction, by: str) -> Iterator[Row]:
@@ -132,8 +130,3 @@ def _sentence(prediction: GraphPrediction) -> str:
     levels = [level for level, fits in prediction.fits_at.items() if not fits]
     lack = f"; does not fit in {', '.join(levels)}" if levels else ""
     return f"{prediction.device}: holds {', '.join(parts)}, most at {prediction.peak_node}{lack}"
-
-
-def _assumptions(predictions: Sequence[GraphPrediction]) -> list[str]:
-    lines = dict.fromkeys(line for p in predictions for line in p.assumptions)
-    return [f"assumed: {line}" for line in lines]

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
-from perfmodel.render.report import Column, Report, Row, micros, percent, quantity, ratio, text
+from perfmodel.render.report import (
+    Column,
+    Report,
+    Row,
+    assumed,
+    micros,
+    percent,
+    quantity,
+    ratio,
+    text,
+)
 from perfmodel.render.roofs import Kernel
 
 BY = ("class", "layer", "operator", "kernel")
@@ -40,7 +50,7 @@ def report(found: Sequence[NetworkPrediction], by: str = "class", way: str = "")
         rows,
         columns,
         _title(found, several, way),
-        notes=[*map(_sentence, found), *_assumptions(found)],
+        notes=[*map(_sentence, found), *assumed(p.assumptions for p in found)],
         examples=rows,
     )
 
@@ -152,11 +162,6 @@ def points(found: NetworkPrediction) -> list[Kernel]:
                 )
             )
     return kernels
-
-
-def _assumptions(predictions: Sequence[NetworkPrediction]) -> list[str]:
-    lines = dict.fromkeys(line for p in predictions for line in p.assumptions)
-    return [f"assumed: {line}" for line in lines]
 
 
 __all__ = ["BY", "data", "points", "report"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from perfmodel.render.report import Column, Report, Row, integer, micros, text
+from perfmodel.render.report import Column, Report, Row, integer, micros, span, text
 from perfmodel.units import si
 
 
@@ -18,7 +18,7 @@ def report(rows: Sequence[Row], title: str, notes: Iterable[str] = ()) -> Report
         integer("count", "devices"),
         Column("power", lambda row: row["watts"], lambda value: si(value, "W")),
         *(_PRICE if any(row["price"] is not None for row in rows) else ()),
-        Column("step", _range, number=False),
+        Column("step", span, number=False),
         Column("J/token", lambda row: row["joules_per_token"], lambda value: f"{value:.3g}"),
         text("mostly", "limiter"),
         *(_STREAMED if any(row["streamed_us"] is not None for row in rows) else ()),
@@ -31,9 +31,3 @@ _STREAMED = (
     Column("streamed", lambda row: row["streamed_us"], micros),
     integer("hidden from", "hiding_batch"),
 )
-
-
-def _range(row: Row) -> str | None:
-    if row["low_us"] is None:
-        return None
-    return f"{micros(row['low_us'])} to {micros(row['high_us'])}"

@@ -17,6 +17,7 @@ from perfmodel.render.report import (
     micros,
     quantity,
     ratio,
+    span,
     text,
 )
 from perfmodel.units import si
@@ -123,10 +124,6 @@ def _nested(header: str, key: str, name: str, show: Callable[[Any], str], rank: 
     return Column(header, lambda row: row[key].get(name), show, rank=rank)
 
 
-def _range(row: Row) -> str:
-    return f"{micros(row['low_us'])} to {micros(row['high_us'])}"
-
-
 def _rate(row: Row) -> str:
     """Operations a second; bytes of the device's memory a second where nothing is computed."""
     work = counted_work(row["useful_flops"], row["flops"])
@@ -177,7 +174,7 @@ def _summary(examples: Sequence[Row]) -> list[Column]:
     )
     return [
         Column("time", lambda row: row["time_us"], micros, style=lambda row: "bold"),
-        Column("range", _range, brief=Column("range", around)),
+        Column("range", span, brief=Column("range", around)),
         Column("limiter (next)", _limiter, number=False, brief=limiter, style=_limiter_colour),
         Column("rate", _rate, rank=1),
         *(

@@ -104,6 +104,11 @@ def micros(value: float) -> str:
     return seconds(value / 1e6)
 
 
+def span(row: Row) -> str:
+    """A row's range, "1.2 µs to 3.4 µs"; "" without a range."""
+    return "" if row["low_us"] is None else f"{micros(row['low_us'])} to {micros(row['high_us'])}"
+
+
 def around(row: Row) -> str:
     """A row's range as the distances of its ends from the time: -14% +30%; "" without a range."""
     if row["low_us"] is None:
@@ -137,3 +142,9 @@ __all__ = [
     "ratio",
     "text",
 ]
+
+
+def assumed(assumptions: Iterable[Iterable[str]]) -> list[str]:
+    """A note for each assumption, of one prediction or of several."""
+    lines = dict.fromkeys(line for lines in assumptions for line in lines)
+    return [f"assumed: {line}" for line in lines]

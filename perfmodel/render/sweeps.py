@@ -9,12 +9,12 @@ from perfmodel.analysis.sweep.answers import Answer, full_name
 from perfmodel.render.report import (
     Column,
     Report,
-    Row,
     around,
     binary,
     micros,
     quantity,
     ratio,
+    span,
     text,
 )
 
@@ -31,7 +31,7 @@ def report(answer: Answer, operator: str, identity: Sequence[str], asked: Sequen
     ]
     columns += [
         Column("time", lambda row: row["time_us"], micros),
-        Column("range", _range, rank=1, brief=Column("range", around)),
+        Column("range", span, rank=1, brief=Column("range", around)),
         text("limiter", "limiter", rank=2),
     ]
     if any(row["reason"] for row in answer.rows):
@@ -64,9 +64,3 @@ def _number(name: str) -> Column:
     elif "flops" in name:
         show = quantity("FLOP")
     return Column(name, lambda row: row.get(name), show)
-
-
-def _range(row: Row) -> str | None:
-    if row["low_us"] is None:
-        return None
-    return f"{micros(row['low_us'])} to {micros(row['high_us'])}"

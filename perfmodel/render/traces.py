@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from perfmodel.graph import GraphPrediction, NodePrediction
-from perfmodel.render.report import Column, Report, Row, micros, percent, quantity, text
+from perfmodel.render.report import Column, Report, Row, assumed, micros, percent, quantity, text
 from perfmodel.tracing.operation import KINDS, Operation
 from perfmodel.tracing.trace import Trace
 from perfmodel.units import binary, si
@@ -48,7 +48,7 @@ def report(found: Trace, predicted: Sequence[GraphPrediction], by: str = "module
     ]
     suffix = "" if several else f" on {predicted[0].device}"
     notes = [*_notes(found, predicted), *(_memory_note(p) for p in predicted)]
-    notes += dict.fromkeys(f"assumed: {line}" for p in predicted for line in p.assumptions)
+    notes += assumed(p.assumptions for p in predicted)
     return Report(
         "trace", rows, columns, f"{_title(found)}{suffix}", _head(found), notes, examples=rows
     )
