@@ -64,6 +64,7 @@ REPEATED = {
     "test_serving::test_experts_on_the_devices_of_a_copy_share_its_reduction": _EQUAL,
     "test_offload::test_grouped_and_latent_heads_have_nothing_to_gain": _APART,
     "test_offload::test_flexgens_own_model_is_exact": _FIRST,
+    "test_offload::test_activations_cross_the_link_for_each_sequence": _APART,
     "test_offload::test_more_at_hand_never_sends_more": _EQUAL,
     "test_offload::test_more_memory_never_slows_the_best_policy": _EQUAL,
     "test_offload::test_published_streams_stay_below_the_links_bound": _EQUAL,

@@ -117,7 +117,7 @@ def names_of(source):
             and id(node) not in others
         ):
             yield node.id, node.lineno
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("_"):
+        if isinstance(node, ast.FunctionDef) and re.match("_[^_]", node.name):
             for argument in (*node.args.args, *node.args.kwonlyargs):
                 yield argument.arg, argument.lineno
 
