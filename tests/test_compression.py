@@ -229,6 +229,14 @@ def test_two_of_four_multiplies_half():
     assert half.high_seconds > 1.6 * half.seconds  # libraries reach 1.2 to 1.8 times
 
 
+def test_tiles_are_extracted_for_each_product_of_a_batch():
+    one, four = (
+        scheme("csl:0.8").kernels(Matmul(16, 4096, 4096, batch, "fp16"), load("a100"))[0]
+        for batch in (1, 4)
+    )
+    assert four.terms["decode"] == pytest.approx(4 * one.terms["decode"])
+
+
 @pytest.mark.parametrize("name", ["w4a16", "nf4", "mxfp4", "squeeze:3", "csl:0.8"])
 def test_what_is_widened_gains_nothing_once_multiplying_takes_longer(name):
     problem = Matmul(8192, 8192, 8192, dtype="fp16")
