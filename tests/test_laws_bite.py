@@ -72,6 +72,7 @@ REPEATED = {
     "test_offload::test_the_command_streams_and_splits_layers": _APART,
     "test_compression::test_a_type_of_stated_bits_is_timed_as_the_named_one": _EQUAL,
     "test_compression::test_fewer_stored_bits_of_a_kind_of_kernel_never_take_longer": _EQUAL,
+    "test_compression::test_tiles_are_extracted_for_each_product_of_a_batch": _APART,
     "test_compression::test_the_sparse_part_of_squeezellm_is_a_second_kernel": _APART,
     "test_compression::test_zeros_skip_no_operations_of_the_matrix_unit": _EQUAL,
     "test_compression::test_what_is_widened_gains_nothing_once_multiplying_takes_longer": _EQUAL,
