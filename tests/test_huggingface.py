@@ -297,6 +297,7 @@ WRONG = [
     (changed("llama-3-8b", hidden_size=None), "lacks hidden_size .or n_embd, d_model"),
     (changed("llama-3-8b", hidden_size="4k"), "hidden_size is '4k'; it is a whole number"),
     (changed("llama-3-8b", vocab_size=-1), "vocab_size is '-1'; it is a whole number, 0 or more"),
+    (changed("llama-3-8b", num_hidden_layers=2**63), "a number of layers up to 10,000"),
     (changed("llama-3-8b", vocab_size=0), "vocabulary is 0"),
     (changed("llama-3-8b", num_hidden_layers=0), "no blocks"),
     (changed("llama-3-8b", num_attention_heads=0), "does not divide by 0 heads"),

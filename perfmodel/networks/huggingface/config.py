@@ -26,6 +26,7 @@ ACTIVATIONS = {
 """What files call activations, and what we do."""
 HIDDEN = ("hidden_size", "n_embd", "d_model", "n_embed")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+MOST_LAYERS = 10_000
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv")
 INNER = ("intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size")
@@ -98,6 +99,8 @@ class Config:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise self.wrong(key, value, "a whole number, 0 or more")
+        if key in LAYERS and value > MOST_LAYERS:  # a layer is an entry of lists
+            raise self.wrong(key, value, f"a number of layers up to {MOST_LAYERS:,}")
         return value
 
     def flag(self, key: str) -> bool:
