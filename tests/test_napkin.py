@@ -178,6 +178,7 @@ def test_the_formula_is_the_count(name, steps, grid, stream):
     tiles = {axis: pick.integers(1, 70, PROBLEMS) for axis in nest.tiled}
     values = {**sizes, **{str(found.tiles[axis]): tile for axis, tile in tiles.items()}}
     kernel = count(schedule(fused, nest, tiles), sizes, units(fused)).kernels[0]
+    assert 0 not in (*found.reads.values(), *found.writes.values())  # tensors that move alone
     for table, ways in ((found.reads, "read_bytes"), (found.writes, "write_bytes")):
         for tensor, formula in table.items():
             counted = getattr(kernel.l2[tensor], ways)
