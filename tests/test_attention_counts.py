@@ -10,6 +10,7 @@ from walker import same, walk
 
 from perfmodel.algorithms import Attention
 from perfmodel.count import count
+from perfmodel.count.executed import padded
 from perfmodel.schedules.standard import standard, standard_backward
 from perfmodel.schedules.tiled import split_kv, tiled, tiled_backward
 
@@ -293,3 +294,14 @@ def test_gradients_of_keys_are_summed_a_query_head_at_a_time(heads):
     kernels = dict(zip(names, cost.kernels, strict=True))
     for gradient in ("dkeys", "dvalues"):
         assert kernels[gradient].shared_footprint_bytes == 3 * 32 * (128 + 64) * 2
+
+
+def test_a_masked_kernel_executes_whole_tiles_of_the_pairs_that_it_visits():
+    """Ragged edges are padded: every visited pair has all of its queries, keys and scores."""
+    problem = Attention(1, 2, 2, 100, 100, 64, causal=True)
+    cost = count(tiled(problem.mask(), 32, 16), problem.sizes(), problem.elements()).kernels[0]
+    ragged, whole = cost.nest.visits, padded(cost.nest).visits
+    assert whole.pairs == ragged.pairs > 0
+    assert whole.queries == 32 * whole.pairs > ragged.queries
+    assert whole.keys == 16 * whole.pairs > ragged.keys
+    assert whole.area == 32 * 16 * whole.pairs > ragged.area
