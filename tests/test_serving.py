@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import lru_cache
 
@@ -19,7 +20,7 @@ from perfmodel.networks.library import load as load_network
 from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
 from perfmodel.networks.operations.experts import busiest, touched
 from perfmodel.serving import requests
-from perfmodel.serving.clients import STATISTICS
+from perfmodel.serving.clients import STATISTICS, Round
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.disaggregated import pools
 from perfmodel.serving.engine import MOST_FITTED, engines, load, read, released
@@ -36,6 +37,7 @@ from perfmodel.serving.memory import (
 from perfmodel.serving.served import METRICS, serve
 from perfmodel.serving.speculative import best, expected_tokens, speculate, speedup
 from perfmodel.serving.steps import Steps
+from perfmodel.serving.times import Line, Times
 from perfmodel.serving.weights import FORMATS, weight_format
 
 LAW = settings(max_examples=25, deadline=None)
@@ -762,3 +764,16 @@ def test_weights_take_what_published_files_take(network, weights, file_bytes, of
     assert served == pytest.approx(file_bytes, rel=off)
     compressed = Compressed(load_network(network), naming.scheme(weights))
     assert compressed.weight_bytes == pytest.approx(served, rel=1e-6)
+
+
+@pytest.mark.parametrize(("window", "busy"), [(4.0, 0.5), (1.0, 0.8), (4 / 9, 0.9)])
+def test_the_tail_of_a_queue_is_that_of_heavy_traffic(window, busy):
+    """ln(busy / 0.01) / (2 (1 - busy)) steps of a prompt for one in a hundred; 4 clients of 1 s."""
+    line = Line("prompt", "matmul", "gemm", 1)
+    tail = math.log(busy / 0.01) / (2 * (1 - busy))
+    one, many, half = (Times.exactly(line, np.array([x])) for x in (1.0, 1.0 + tail, 1.0))
+    batching = replace(load("tensorrt-llm").batching, mixed=False)
+    clients = np.array([4.0])
+    round_ = Round(clients, one, many, half, np.zeros(1), np.array([window]), 0.0, batching)
+    beyond = round_.quantile(0.99) - round_.usual
+    assert beyond[0] == pytest.approx(tail - round_.queue[0])

@@ -601,3 +601,17 @@ def test_another_fusion_is_refused():
         trace(torch.nn.Linear(2, 2), (), fuse="much")
     assert issubclass(UnknownName, PerfmodelError)
     assert all(a != b for a, b in pairwise(FUSIONS))
+
+
+class Columns(torch.nn.Module):
+    """A dot product of each column, along the first dimension."""
+
+    def forward(self, left, right):
+        return torch.linalg.vecdot(left, right, dim=0)
+
+
+def test_dot_products_along_any_dimension_count_each_element_once():
+    with torch.device("meta"):
+        (item,) = trace(Columns(), (torch.zeros(6, 5), torch.zeros(6, 5))).operations
+    assert item.flops == 2 * 6 * 5
+    assert (item.domain, item.reduced) == ((6, 5), (0,))
