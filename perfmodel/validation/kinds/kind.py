@@ -78,7 +78,7 @@ class Kind:
             return self.predict(table.reset_index(drop=True))
         predicted = self.predict(table[mask].reset_index(drop=True))
         places = np.where(mask, np.cumsum(mask) - 1, -1)  # of each row among the good ones
-        # Column by column: a second whole table would not fit beside this one.
+        # Only columns that the prediction wrote are spread over all rows.
         frame = table.reset_index(drop=True)
         for name in predicted.columns.to_list():
             column = predicted.pop(name)
