@@ -20,7 +20,7 @@ from perfmodel.timing.libraries.rules import SplitRule
 from perfmodel.timing.machine import machine
 from perfmodel.timing.plan import combining_seconds
 from perfmodel.timing.setting import Setting
-from perfmodel.timing.style import Combining, Style
+from perfmodel.timing.style import Style
 
 H100, A100, B200 = load("h100-sxm"), load("a100-sxm4-80gb"), load("b200")
 FLASH2 = kernel_facts("flash2").split_rule
@@ -80,39 +80,6 @@ def test_even_slices_give_every_unit_its_share_of_key_tiles(shape):
     assert 1 <= found <= tiles
     # No slice is longer than the share, unless there may be no more slices.
     assert math.ceil(tiles / found) <= share or found == 128
-    rule = kernel_facts("flash3").graph_rule
-    graph = slicing.evenly(columns_of(*shape), (64, 128, 256), EVEN, machine(H100), rule)
-    assert graph[0, 0] == (min(found, 32) if batch <= 512 else found)
-
-
-@given(st.integers(1, 256), st.integers(1, 8), st.integers(1, 100_000))
-def test_a_graph_asks_for_its_slices_whatever_the_keys(batch, groups, keys):
-    # vLLM captures up to 512 queries with a grid of 32 slices (flash_attn.py, max_num_splits).
-    rule, here, bc = kernel_facts("flash4").graph_rule, machine(H100), 128
-    setting = Setting(here, CONSTANTS)
-    how = attention_style.style(Attention(1, 8, 1, 1, keys, 128), GRAPHED, setting)
-    sizes = columns_of(batch, groups, 8, keys)
-    used, beside = splitkv._graph_slices(sizes, (64.0, bc, 256.0), rule, setting, how)
-    tiles = math.ceil(keys / bc)
-    assert used[0, 0] == math.ceil(tiles / math.ceil(tiles / 32))
-    idle = math.ceil(batch * groups * 32 / here.units)
-    idle -= math.ceil(batch * groups * used[0, 0] / here.units)
-    assert beside[0, 0] >= idle * here.at_clock(CONSTANTS["specialised_block_price"])
-    crowd = splitkv._graph_slices(
-        {**sizes, "b": sizes["b"] + 512}, (64.0, bc, 256.0), rule, setting, how
-    )
-    assert crowd[0][0, 0] == 1
-
-
-def test_slices_without_keys_cost_what_their_blocks_do():
-    """Many short sequences in a graph take longer than more of them outside it."""
-    few, many = Attention(512, 4, 1, 1, 16, 128), Attention(513, 4, 1, 1, 16, 128)
-    for device in (H100, load("b200")):
-        name = "vllm-0.24.0:vllm_flash_attn_fa4"
-        captured, loose = (predict(p, device, implementation=name).seconds for p in (few, many))
-        assert captured > 3 * loose
-        alone = (predict(p, device, implementation="flash4").seconds for p in (few, many))
-        assert next(alone) <= next(alone)
 
 
 @pytest.mark.parametrize("release", ["fa3", "fa4"])
@@ -161,7 +128,7 @@ def test_triton_slices_of_sglang_are_those_of_its_library(shape):
 
 
 def test_blocks_that_combine_among_themselves_need_no_second_launch():
-    apart = Style(compute="fp16", combining=Combining(CONSTANTS["split_price"]))
+    apart = Style(compute="fp16", combining_seconds=CONSTANTS["split_price"])
     inside = Style(compute="fp16")
     l2 = machine(A100).l2_latency
     assert combining_seconds(machine(A100), CONSTANTS, inside) == pytest.approx(3 * l2)
@@ -181,13 +148,6 @@ def test_a_combining_kernel_runs_for_captured_sequences_even_with_nothing_to_com
     idle, none = (splitkv._idle_seconds(s, Setting(machine(H100), default())) for s in sizes)
     assert idle.item() > 0
     assert none.item() == 0
-
-
-def test_combining_ahead_saves_the_gap():
-    constants, here = default(), machine(A100)
-    ahead, after = (Style("bf16", combining=Combining(1e-6, early)) for early in (True, False))
-    saved = combining_seconds(here, constants, after) - combining_seconds(here, constants, ahead)
-    assert saved == pytest.approx(here.at_clock(constants["kernel_gap"]))
 
 
 def split(shape: Attention):

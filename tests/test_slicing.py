@@ -22,9 +22,7 @@ from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Block, Code, Style
 
 CONSTANTS = default()
-FREE = replace(
-    kernel_facts("flash-triton"), even_rule=None, split_rule=None, wave_rule=None, graph_rule=None
-)
+FREE = replace(kernel_facts("flash-triton"), even_rule=None, split_rule=None, wave_rule=None)
 H100 = machine(load("h100-sxm"))
 near = pytest.approx
 
@@ -342,26 +340,19 @@ def test_grids_of_many_queries_are_cut_where_row_blocks_are_few_and_keys_many():
     assert not cut(window=10**6, x=512.0)
 
 
-def test_even_slices_count_all_rows_and_a_graph_all_queries():
-    rule, graph = kernel_facts("flash3").even_rule, kernel_facts("flash3").graph_rule
+def test_even_slices_count_all_rows():
+    rule = kernel_facts("flash3").even_rule
     tile = (64, 128, 256)
 
-    def even(with_graph=False, **given):
+    def even(**given):
         axes = axes_of(**{"x": 128.0 * 1000, **given})
-        chosen = graph if with_graph else None
-        return slicing.evenly(axes, tile, rule, H100, chosen).item()
+        return slicing.evenly(axes, tile, rule, H100).item()
 
     # 1,000 tiles of a row block on 132 units: shares of ⌈1.1 · 1000 / 132⌉ = 9 are 112 slices.
     assert even() == 112
     # Two row blocks, whatever makes them: ⌈16.7⌉ = 17 a share, 59 slices.
     for given in ({"r": 100.0}, {"q": 100.0}, {"r": 10.0, "q": 10.0}, {"b": 2.0}, {"g": 2.0}):
         assert even(**given) == 59
-    # Up to 512 queries a graph has its own most.
-    assert even(True) == graph.slices
-    assert even(True, q=100.0, b=5.0) == min(graph.slices, even(q=100.0, b=5.0))
-    assert even(True, q=600.0, r=0.1) == even(q=600.0, r=0.1) > 0
-    tiles = even(q=300.0, b=2.0)
-    assert even(True, q=300.0, b=2.0) == tiles
 
 
 def test_waves_of_slices_count_a_block_for_every_query():

@@ -177,38 +177,6 @@ def test_neither_more_work_at_boost_nor_more_energy_ends_sooner(at_boost, sustai
     assert float(power.held_down_seconds(at_boost, sustained * more, 5e-4)) >= here * (1 - 3e-3)
 
 
-def translated(device: str, m: int, n: int, k: int) -> float:
-    """Seconds that a layer of 128 × 128 tiles waits for addresses."""
-    here, problem = machine(load(device)), Matmul(m, n, k, dtype="fp32")
-    schedule = tiled_matmul(128, 128, 8, stages=2)
-    cost = count(schedule, problem.sizes(), problem.elements()).kernels[0]
-    pitches = dict.fromkeys("mn", 4.0 * k)
-    return float(memory.translation_seconds(here, CONSTANTS, cost, residency(here, cost), pitches))
-
-
-def test_pascal_translates_what_lies_beyond_its_pages_worked_by_hand():
-    # k = 65,536: rows 256 KiB apart, 128 of them over 16.875 pages, 16 of a request over 2.875.
-    here = machine(load("p100-pcie-16gb"))
-    blocks = 64  # one or two a unit, which holds 8 pages' addresses
-    resident = 2
-    missed = 1 - 8 / (resident * 2 * 16.875)
-    requests = blocks * (65536 / 8) * 2 * 8 * 2.875
-    each = here.at_clock(CONSTANTS["translation_price"])
-    found = translated("p100-pcie-16gb", 1024, 1024, 65536)
-    assert found == pytest.approx(requests * missed * each)
-
-
-@given(st.integers(1, 8192), st.integers(1, 8192), st.integers(1, 65536))
-def test_translating_grows_with_k_and_only_on_pascal(m, n, k):
-    here, there = (translated("p100-pcie-16gb", m, n, size) for size in (k, 2 * k))
-    assert there >= 2 * here >= 0
-    assert translated("v100-pcie-32gb", m, n, k) == 0
-    # A unit of P4 has twice the pages at hand.
-    per_clock = [machine(load(slug)).clock_hz for slug in ("p4", "p100-pcie-16gb")]
-    if m <= 128 and n <= 128:  # one block, whichever the device
-        assert translated("p4", m, n, k) * per_clock[0] <= here * per_clock[1] * (1 + 1e-9)
-
-
 def test_two_warps_leave_half_of_a_unit_asleep():
     # Four schedulers of 32 lanes since Maxwell, two on P100.
     for slug, threads, share in (

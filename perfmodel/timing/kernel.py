@@ -258,8 +258,6 @@ def _memory_seconds(
         style.paired_rows,
         copied=style.tensor_copies,
     )
-    if style.pitches and "translation" not in constants.off:
-        l2 = l2 + memory.translation_seconds(machine, constants, cost, grid, style.pitches)
     streams = {"l2": l2, **_outer_seconds(machine, constants, flows.through(), style)}
     for name, link in links.items():
         streams[name] = memory.link_seconds(
@@ -276,7 +274,7 @@ def _memory_seconds(
         turn = style.block.turn_seconds * cost.passes / cost.blocks
         wait = np.maximum(wait, memory.latency_seconds(cost, grid, balance, 0.0, turn))
     chain = machine.at_clock(style.block.chain_seconds)
-    steps = memory.latency_seconds(cost, grid, balance, style.block.step_seconds, chain)
+    steps = memory.latency_seconds(cost, grid, balance, 0.0, chain)
     return {**streams, "latency": wait + steps}
 
 

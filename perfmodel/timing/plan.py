@@ -245,16 +245,15 @@ def handed(plans: Sequence[Plan], reuses: Reuses | None) -> list[Plan]:
 
 
 def combining_seconds(machine: Machine, constants: Constants, style: Style) -> float:
-    """Seconds before a combining kernel (split-K, split-KV) moves its first byte: the launch gap,
-    unless the kernel is launched ahead, and its own start.
+    """Seconds before a combining kernel (split-K, split-KV) moves its first byte: the launch gap
+    and its own start.
 
     Where blocks combine inside the kernel, the last block waits for three L2 round trips: it writes
     its own result, adds to a counter and reads the results of the rest.
     """
-    if style.combining is None:
+    if style.combining_seconds is None:
         return 3.0 * machine.l2_latency
-    gap = 0.0 if style.combining.ahead else constants["kernel_gap"]
-    return float(machine.at_clock(gap + style.combining.seconds))
+    return float(machine.at_clock(constants["kernel_gap"] + style.combining_seconds))
 
 
 def _launches(

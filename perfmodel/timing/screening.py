@@ -17,7 +17,6 @@ from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import (
     hbm_rate,
     mean_latency,
-    page_seconds,
     port_bytes_per_s,
     units_together,
 )
@@ -261,12 +260,6 @@ def _crossing_seconds(
     inputs, output = grid.input_bytes, grid.output_bytes
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
     crossing = (np.maximum(l2_bytes / style.multicast, inputs) + output) / l2_rate
-    if style.pitches and "translation" not in constants.off:
-        pitches = {axis: np.ravel(pitch) for axis, pitch in style.pitches.items()}
-        resident = np.clip(tiles / machine.units, 1.0, limit)
-        rows = {"m": grid.rows, "n": grid.columns}
-        translation = page_seconds(machine, constants, rows, pitches, resident)
-        crossing = crossing + tiles * np.ceil(k / grid.depth) * translation
     # Ragged tiles move fewer bytes: the busiest port carries one full block and otherwise mean
     # ones.
     pair = units_together(grid.rows, grid.sizes["m"], style.paired_rows)

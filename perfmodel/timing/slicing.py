@@ -11,9 +11,7 @@ from perfmodel.arithmetic import Number
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import AttentionFacts
 from perfmodel.timing.libraries.rules import (
-    CAPTURED,
     EvenRule,
-    GraphRule,
     HeadRule,
     SegmentRule,
     SplitRule,
@@ -91,9 +89,8 @@ def evenly(
     tile: tuple[Number, ...],
     rule: EvenRule,
     machine: Machine,
-    graph: GraphRule | None = None,
 ) -> np.ndarray:
-    """Numbers of slices that give every unit an even share; see `EvenRule` and `GraphRule`.
+    """Numbers of slices that give every unit an even share; see `EvenRule`.
 
     Shape (n, 1), or (n, c) for tiles of (1, c) rows and keys.
     """
@@ -101,10 +98,7 @@ def evenly(
     b, g, r, q, x = columns(sizes, "bgrqx")
     tiles = np.ceil(x / bc)
     share = np.ceil(rule.margin * b * g * np.ceil(r * q / rows) * tiles / machine.units)
-    most = np.full_like(b, rule.most)
-    if graph is not None:
-        most = np.where(b * q <= CAPTURED, np.minimum(graph.slices, most), most)
-    return np.asarray(np.minimum(np.ceil(tiles / share), most))
+    return np.asarray(np.minimum(np.ceil(tiles / share), rule.most))
 
 
 def by_waves(sizes: Mapping[str, Number], rule: WaveRule, machine: Machine) -> np.ndarray:

@@ -16,7 +16,7 @@ from perfmodel.schedules import tiled
 from perfmodel.timing import rowchain, rowwise, slicing
 from perfmodel.timing.attention_style import on_tiles, operand_tile
 from perfmodel.timing.libraries.facts import AttentionFacts, TileRow
-from perfmodel.timing.libraries.rules import CAPTURED, SEARCHED, GraphRule
+from perfmodel.timing.libraries.rules import CAPTURED
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.setting import Setting
@@ -89,17 +89,13 @@ def _slices(
     """
     machine, constants = setting.machine, setting.constants
     zero = np.zeros((1, 1))
-    graph = kernel.graph_rule if kernel.caller.captured else None
     if "split" in constants.off:
         return zero + 1.0, zero + 1.0, zero
     if kernel.even_rule is not None:
-        launches = slicing.evenly(all_sizes, tile, kernel.even_rule, machine, graph)
+        launches = slicing.evenly(all_sizes, tile, kernel.even_rule, machine)
         launches = np.where(cuttable, launches, 1.0)
         splits, extra = _key_slices(sizes, tile, launches, setting, style)
         return splits, launches, extra
-    if graph is not None:
-        splits, extra = _graph_slices(sizes, tile, graph, setting, style)
-        return splits, splits, extra
     if kernel.segment_rule is not None:
         launches = slicing.by_segments(sizes, kernel.segment_rule)
         return _window_slices(all_sizes, sizes, tile, launches), launches, zero
@@ -154,40 +150,17 @@ def sliced_prefill(
         cut = slicing.cuts(
             sizes, tile, kernel.even_rule, machine, mask.left if mask is not None else None
         )
-        graph = kernel.graph_rule if kernel.caller.captured else None
-        slices = slicing.evenly(sizes, tile, kernel.even_rule, machine, graph)
+        slices = slicing.evenly(sizes, tile, kernel.even_rule, machine)
         splits = np.where(cut, slices, 1.0)
         idle = _idle_seconds(sizes, setting)
         extra = np.where(cut & (splits == 1.0), idle, 0.0)
         if not np.any(cut):
             return None
-    elif kernel.caller.captured and kernel.graph_rule is not None:
-        splits, extra = _graph_slices(sizes, tile, kernel.graph_rule, setting, how)
     else:
         return None
     pack = sizes["r"]
     plan = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, splits, pack)
     return replace(plan, schedule=kernel.schedule, beside=extra, allowed=allowed)
-
-
-def _graph_slices(
-    sizes: Mapping[str, Number],
-    tile: tuple[Number, ...],
-    rule: GraphRule,
-    setting: Setting,
-    style: Style,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Slices with keys, and extra seconds outside of their blocks' own time; see `GraphRule`.
-
-    Every round of blocks searches its sequence, on average among half of them, and rounds of blocks
-    without keys cost their launch.
-    """
-    machine = setting.machine
-    b, q = slicing.columns(sizes, "bq")
-    launches = np.where(b * q <= CAPTURED, float(rule.slices), 1.0)
-    splits, idle = _key_slices(sizes, tile, launches, setting, style)
-    search = ceil_div(b, 2.0 * SEARCHED) * setting.at_clock("tile_search")
-    return splits, idle + _rounds(sizes, tile[0], launches, machine) * search
 
 
 def _key_slices(

@@ -82,20 +82,6 @@ class EvenRule:
 
 
 @dataclass(frozen=True)
-class GraphRule:
-    """Slices of the keys in a serving framework's CUDA graphs, for up to `CAPTURED` queries.
-
-    A graph has a fixed grid and fixed buffers for the slices. A library with an `EvenRule` takes at
-    most `slices`. One without takes exactly `slices`, whatever the keys: blocks of slices without
-    keys run too, and each searches its sequence among `SEARCHED` at a time. More than `CAPTURED`
-    queries are not cut.
-    """
-
-    slices: Annotated[int, "slices"]
-    """Slices of the graph's grid."""
-
-
-@dataclass(frozen=True)
 class WaveRule:
     """Slices of the keys: as many as fill whole waves of blocks."""
 
