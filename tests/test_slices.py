@@ -15,8 +15,8 @@ from perfmodel.hardware import load
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.timing import attention_style, slicing, splitkv
 from perfmodel.timing.constants import default
+from perfmodel.timing.cuts.smallest import SplitRule
 from perfmodel.timing.libraries import Caller, kernel_facts
-from perfmodel.timing.libraries.rules import SplitRule
 from perfmodel.timing.machine import machine
 from perfmodel.timing.plan import combining_seconds
 from perfmodel.timing.setting import Setting
@@ -31,6 +31,7 @@ GRAPHED = replace(
     kernel_facts("flash4-hopper"), caller=Caller(paged=True, packed=True, captured=True)
 )
 CONSTANTS = default()
+TILE = (64, 128, 128)
 
 
 def slices_one_by_one(grid: int, tiles: int, slots: int, rule: SplitRule) -> int:
@@ -61,7 +62,7 @@ def columns_of(batch: int, groups: int, together: int, keys: int) -> dict[str, n
 @given(shapes)
 def test_slices_are_those_of_the_rule(shape):
     batch, groups, _, keys = shape
-    found = slicing.by_rule(columns_of(*shape), (64, 128, 128), FLASH2, machine(A100))
+    found = FLASH2.number(columns_of(*shape), (64, 128, 128), machine(A100))
     slots = A100.units * FLASH2.blocks_per_unit
     expected = slices_one_by_one(batch * groups, math.ceil(keys / 128), slots, FLASH2)
     assert found.shape == (1, 1)
@@ -72,7 +73,7 @@ def test_slices_are_those_of_the_rule(shape):
 def test_even_slices_give_every_unit_its_share_of_key_tiles(shape):
     # flash_prepare_scheduler.cu, for sequences of one length: blocks_per_sm is at least the mean.
     batch, groups, together, keys = shape
-    found = float(slicing.evenly(columns_of(*shape), (64, 128, 256), EVEN, machine(H100))[0, 0])
+    found = float(EVEN.number(columns_of(*shape), (64, 128, 256), machine(H100))[0, 0])
     tiles = math.ceil(keys / 128)
     rows = batch * groups * math.ceil(together / 64)
     share = math.ceil(1.1 * rows * tiles / H100.units)
@@ -103,7 +104,7 @@ def test_xqa_slices_are_those_of_its_library(shape):
     slices = max(min(slices, round(math.sqrt(8 * slices))), 1)
     if batch * groups * slices > 8 * A100.units:
         slices = max(8 * A100.units // (batch * groups), 1)
-    found = slicing.by_waves(columns_of(*shape), XQA, machine(A100))
+    found = XQA.number(columns_of(*shape), TILE, machine(A100))
     assert found[0, 0] == slices
 
 
@@ -111,7 +112,7 @@ def test_xqa_slices_are_those_of_its_library(shape):
 def test_slices_on_blackwell_fill_one_wave_and_have_two_steps_each(shape):
     # TensorRT-LLM, fmhaKernels.h: ⌈keys / 2·256⌉ of them, or as many as units are left for.
     batch, groups, _, keys = shape
-    found = slicing.by_waves(columns_of(*shape), GEN, machine(A100))[0, 0]
+    found = GEN.number(columns_of(*shape), TILE, machine(A100))[0, 0]
     assert found == min(-(-keys // 512), max(A100.units // (batch * groups), 1))
     assert found == 1 or found * batch * groups <= A100.units
 
@@ -123,7 +124,7 @@ def test_triton_slices_of_sglang_are_those_of_its_library(shape):
     units = int(A100.units * max(math.log2(keys / 64), 1.0))
     slices = min(-(-units // (batch * groups)), 8, -(-keys // 32))
     rule = kernel_facts("sglang-triton-decode").wave_rule
-    found = slicing.by_waves(columns_of(*shape), rule, machine(A100))[0, 0]
+    found = rule.number(columns_of(*shape), TILE, machine(A100))[0, 0]
     assert abs(found - slices) <= (units % (batch * groups) == 0)  # units are cut to whole ones
 
 

@@ -223,7 +223,7 @@ def test_no_more_slices_are_tried_than_blocks_run_at_once():
     rule = replace(kernel_facts("flash2").split_rule, near=0.999, blocks_per_unit=1)
     few = replace(machine(load("a100-sxm4-80gb")), units=11)
     axes = axes_of(b=5.0, g=1.0, r=8.0, q=1.0, x=24.0 * 64)
-    assert slicing.by_rule(axes, TILE, rule, few).item() == 2
+    assert rule.number(axes, TILE, few).item() == 2
 
 
 def test_decode_slices_stop_at_128_and_count_all_rows_of_a_group():
@@ -232,7 +232,7 @@ def test_decode_slices_stop_at_128_and_count_all_rows_of_a_group():
     here = replace(H100, units=512)
 
     def slices(**given: float) -> float:
-        return slicing.by_rule(axes_of(**one | given), (64, 128, 128), rule, here).item()
+        return rule.number(axes_of(**one | given), (64, 128, 128), here).item()
 
     # One block alone fills its slots the better, the more slices: as many as there may be.
     assert slices() == 128
@@ -241,7 +241,7 @@ def test_decode_slices_stop_at_128_and_count_all_rows_of_a_group():
     assert slices(r=64.0) == slices(q=32.0) == 128
     assert slices(b=32.0) == slices(g=32.0) == slices(q=1024.0) < 128
     few = replace(H100, units=4)
-    found = slicing.by_rule(axes_of(**one), (64, 128, 128), rule, few).item()
+    found = rule.number(axes_of(**one), (64, 128, 128), few).item()
     assert found == rule.blocks_per_unit * 4
     # The grid fills the slots by itself.
     full = rule.full * rule.blocks_per_unit * 512
@@ -260,13 +260,13 @@ def queries_one_by_one(heads: int, rule, units: int) -> int:
 def test_slices_of_a_heads_queries_are_those_of_the_rule(heads):
     rule, units = kernel_facts("flash1").head_rule, H100.units
     b, g, r = heads
-    found = slicing.queries_of_heads(axes_of(b=b, g=g, r=r), rule, H100)
+    found = rule.of_queries(axes_of(b=b, g=g, r=r), H100)
     assert found == [[queries_one_by_one(b * g * r, rule, units)]]
     # A machine that 30 slices do not fill is cut into all 30, or nearly as many.
     large = replace(H100, units=10**6)
     for near_best, most in ((rule.near, 29), (0.999, 30)):
         each = replace(rule, near=near_best)
-        assert slicing.queries_of_heads(axes_of(b=b, g=g, r=r), each, large).item() == most
+        assert each.of_queries(axes_of(b=b, g=g, r=r), large).item() == most
 
 
 def test_a_block_takes_one_tile_of_keys_where_that_fills_waves_better():
@@ -274,7 +274,7 @@ def test_a_block_takes_one_tile_of_keys_where_that_fills_waves_better():
 
     def tiles(b, keys, *, causal=False, g=1.0, r=1.0):
         axes = axes_of(b=b, g=g, r=r, x=keys)
-        return slicing.keys_of_heads(axes, 128, rule, H100, causal=causal).item()
+        return rule.of_keys(axes, 128, H100, causal=causal).item()
 
     units = H100.units
     # A head a unit is full already; half as many are filled by two tiles, worth 1 / (1 + 1/2).
@@ -298,20 +298,20 @@ def test_the_worth_of_a_tile_of_keys_falls_by_its_share():
     rule = kernel_facts("flash1").head_rule
     # 90 % of the units; two tiles fill 1.8 waves of 2, as full: worth less by half a tile or one.
     axes = axes_of(b=0.9 * H100.units, x=256.0)
-    assert slicing.keys_of_heads(axes, 128, rule, H100, causal=True).item() == 1
+    assert rule.of_keys(axes, 128, H100, causal=True).item() == 1
     # 70 %: two tiles fill 1.4 of 2 waves, 0.7; three 2.1 of 3; four 2.8 of 3, 0.933 / (1 + 1/4) of
     # all keys is more than 0.7, and with half of the share more so.
     for keys, causal, spread in ((512.0, False, 4), (512.0, True, 4), (256.0, False, 1)):
         axes = axes_of(b=0.7 * H100.units, x=keys)
-        found = slicing.keys_of_heads(axes, 128, rule, H100, causal=causal).item()
+        found = rule.of_keys(axes, 128, H100, causal=causal).item()
         assert found == spread
     # 80 %: four tiles fill 3.2 of 4, five 4 of 4: 1 / (1 + 1/5) = 0.833 and 1 / (1 + 1/10).
     for causal in (False, True):
         axes = axes_of(b=0.8 * H100.units, x=640.0)
-        assert slicing.keys_of_heads(axes, 128, rule, H100, causal=causal).item() == 5
+        assert rule.of_keys(axes, 128, H100, causal=causal).item() == 5
     # 86 %: seven tiles fill 6.02 of 7, worth 0.86 / (1 + 1/7) and less than one.
     axes = axes_of(b=0.86 * H100.units, x=7 * 128.0)
-    assert slicing.keys_of_heads(axes, 128, rule, H100, causal=False).item() == 1
+    assert rule.of_keys(axes, 128, H100, causal=False).item() == 1
 
 
 def test_grids_of_many_queries_are_cut_where_row_blocks_are_few_and_keys_many():
@@ -320,7 +320,7 @@ def test_grids_of_many_queries_are_cut_where_row_blocks_are_few_and_keys_many():
 
     def cut(window=None, **given):
         axes = axes_of(**{"x": 128.0 * 64, "q": 128.0, **given})
-        return bool(slicing.cuts(axes, (128, 128, 256), rule, H100, window).item())
+        return bool(rule.may_cut(axes, (128, 128, 256), H100, window).item())
 
     assert cut()
     assert cut(g=np.floor(least))
@@ -346,7 +346,7 @@ def test_even_slices_count_all_rows():
 
     def even(**given):
         axes = axes_of(**{"x": 128.0 * 1000, **given})
-        return slicing.evenly(axes, tile, rule, H100).item()
+        return rule.number(axes, tile, H100).item()
 
     # 1,000 tiles of a row block on 132 units: shares of ⌈1.1 · 1000 / 132⌉ = 9 are 112 slices.
     assert even() == 112
@@ -357,10 +357,10 @@ def test_even_slices_count_all_rows():
 
 def test_waves_of_slices_count_a_block_for_every_query():
     rule = kernel_facts("trtllm-xqa").wave_rule
-    one = slicing.by_waves(axes_of(x=128.0 * 256, b=64.0), rule, H100).item()
+    one = rule.number(axes_of(x=128.0 * 256, b=64.0), TILE, H100).item()
     for given in ({"q": 64.0}, {"g": 64.0}, {"b": 8.0, "q": 8.0}):
-        assert slicing.by_waves(axes_of(x=128.0 * 256, **given), rule, H100).item() == one
-    assert 1 < one < slicing.by_waves(axes_of(x=128.0 * 256, b=8.0), rule, H100).item()
+        assert rule.number(axes_of(x=128.0 * 256, **given), TILE, H100).item() == one
+    assert 1 < one < rule.number(axes_of(x=128.0 * 256, b=8.0), TILE, H100).item()
 
 
 def test_rows_that_are_added_up_are_those_of_every_head_and_query():

@@ -12,7 +12,7 @@ from perfmodel.algorithms.attention import Attention
 from perfmodel.arithmetic import as_floats, ceil_div
 from perfmodel.errors import ProblemError
 from perfmodel.schedules import tiled
-from perfmodel.timing import slicing, splitkv
+from perfmodel.timing import splitkv
 from perfmodel.timing.attention_style import (
     exchanging,
     on_tiles,
@@ -66,7 +66,7 @@ def forward_plan(
     if kernel.schedule == "tiled-1":
         if kernel.head_rule is not None and "split" not in constants.off:
             sizes = as_floats(problem.sizes())
-            slices = slicing.queries_of_heads(sizes, kernel.head_rule, machine)
+            slices = kernel.head_rule.of_queries(sizes, machine)
             query_slice = ceil_div(ceil_div(problem.seq_q, slices), br) * br
         exchange = exchanging(traits, machine, bc, threads / 32)
         turns = replace(traits.turns, exchange=exchange, fills=ceil_div(problem.seq_kv, bc))

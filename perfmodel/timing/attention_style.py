@@ -12,8 +12,8 @@ from perfmodel.arithmetic import Number, as_floats, ceil_div
 from perfmodel.count.executed import next_extent
 from perfmodel.schedules import tiled
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.cuts.even import CAPTURED, SEARCHED
 from perfmodel.timing.libraries import AttentionFacts
-from perfmodel.timing.libraries.rules import CAPTURED, SEARCHED
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.matmul import large_product
 from perfmodel.timing.occupancy import ADDRESSING_REGISTERS

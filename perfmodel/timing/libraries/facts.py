@@ -14,14 +14,13 @@ from typing import Annotated, Any, Literal
 
 from perfmodel.timing.architectures import Architecture, Copies
 from perfmodel.timing.architectures import Instruction as Native
-from perfmodel.timing.libraries.rules import (
-    EvenRule,
-    HeadRule,
-    Route,
-    SegmentRule,
-    SplitRule,
-    WaveRule,
-)
+from perfmodel.timing.cuts.even import EvenRule
+from perfmodel.timing.cuts.grid import Cut
+from perfmodel.timing.cuts.heads import HeadRule
+from perfmodel.timing.cuts.segments import SegmentRule
+from perfmodel.timing.cuts.smallest import SplitRule
+from perfmodel.timing.cuts.waves import WaveRule
+from perfmodel.timing.libraries.route import Route
 
 TileRow = tuple[int, int, int]
 """Rows, columns and threads of a block's tile."""
@@ -269,6 +268,11 @@ class AttentionFacts(MatrixFacts):
     one."""
     transposes: bool = False
     """Whether warps that load 8-bit values transpose them in shared memory."""
+
+    @property
+    def cut(self) -> Cut | None:
+        """The rule by which it chooses the number of slices of the keys."""
+        return self.even_rule or self.segment_rule or self.wave_rule or self.split_rule
 
     def menu(
         self, head_dim: int, *, decode: bool, narrow: bool = False, windowed: bool = False
