@@ -296,7 +296,9 @@ def test_the_kernel_that_adds_slices_up_worked_by_hand():
     rate = here.l2_bytes_per_s * CONSTANTS["l2_share"]
 
     def seconds(grid, here=here):
-        return screening._combining_seconds(grid, how, here, CONSTANTS)[:, 0, 0]
+        b, m, n = (grid.sizes[axis] for axis in "bmn")
+        sums = b * m * n * grid.slices[1:]
+        return plan.adding_seconds(here, CONSTANTS, how, grid.tiles, sums)[:, 0, 0]
 
     # A tile of 128 × 128: a launch, a block, and a round trip to the L2.
     tiny = _grid(Matmul(128, 128, 4096), (128, 128, 128), 3)

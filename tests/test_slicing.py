@@ -14,10 +14,11 @@ from perfmodel.arithmetic import as_floats
 from perfmodel.hardware import load
 from perfmodel.timing import attention_style, slicing, splitkv
 from perfmodel.timing.constants import default
+from perfmodel.timing.cuts.grid import slice_keys
 from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
-from perfmodel.timing.plan import combining_seconds, time_plan
+from perfmodel.timing.plan import adding_seconds, combining_seconds, time_plan
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Block, Code, Style
 
@@ -48,15 +49,14 @@ def test_scores_of_slices_follow_their_full_times(slug):
     cost = full.launches[0].cost
     held = residency(here, cost, how.resident).blocks_per_unit
     assert slicing.resident_blocks(tile, 128.0, FREE, here, how, 2.0) == near(np.max(held))
-    slices = np.ceil(axes["x"] / slicing.slice_keys(axes["x"], slicing.SPLITS[None], tile[1]))
+    slices = np.ceil(axes["x"] / slice_keys(axes["x"], slicing.SPLITS[None], tile[1]))
     # Where slices are added up, and where there is no more to choose than whether they are.
     apart = np.log(found / full.seconds)[slices > 1]
     assert np.quantile(np.abs(apart - np.median(apart)), 0.95) < 0.45
     assert -0.3 < np.median(apart) < 0.1
     added = full.launches[1]
-    adding = slicing.adding_seconds(
-        axes["b"] * axes["g"] * axes["r"], 128.0, slices, FREE, here, CONSTANTS, how
-    )
+    rows = axes["b"] * axes["g"] * axes["r"]
+    adding = adding_seconds(here, CONSTANTS, how, rows, rows * 128.0 * slices)
     ratio = (adding / (added.gap + added.time.seconds))[slices > 1]
     assert 0.95 < np.median(ratio) < 1.01
     # The number that is best by the score is seldom far from the best.
@@ -108,8 +108,8 @@ def test_seconds_of_adding_slices_up_worked_by_hand():
     price = H100.at_clock(CONSTANTS["block_price"])
 
     def adding(rows, slices, kernel, here=H100):
-        found = slicing.adding_seconds(rows, DIM, np.array([slices]), kernel, here, CONSTANTS, how)
-        return found.item()
+        again = slicing.rounds_of_slices(np.array([slices]), kernel)
+        return adding_seconds(here, CONSTANTS, how, rows, rows * DIM * slices, again).item()
 
     # A few rows: a block, a round trip to the L2, or one more for each three slices.
     assert adding(8.0, 6.0, FREE) == near(start + price + H100.l2_latency)
@@ -122,7 +122,9 @@ def test_seconds_of_adding_slices_up_worked_by_hand():
     # Many slices are bytes: 4 written and 4 read for each number.
     narrow = replace(H100, l2_bytes_per_s=1e9, l2_latency=1e-9)
     start = combining_seconds(narrow, CONSTANTS, how)
-    assert adding(rows, 6.0, FREE, narrow) == near(start + 2 * price + 8 * rows * 128 * 6 / 1e9)
+    assert adding(rows, 6.0, FREE, narrow) == near(
+        start + 2 * price + 8 * rows * 128 * 6 / (1e9 * CONSTANTS["l2_share"])
+    )
 
 
 def axes_of(**given: float) -> dict[str, np.ndarray]:
@@ -142,8 +144,10 @@ def test_the_score_of_slices_worked_by_hand():
     price = H100.at_clock(CONSTANTS["block_price"])
     # One block of 64 tiles that are all arithmetic, and 2, 4, … of them on as many units.
     here = replace(H100, hbm_latency=0.0, hbm_bytes_per_s=1e30)
-    adding = {n: slicing.adding_seconds(1.0, DIM, np.array([float(n)]), FREE, here, CONSTANTS,
-                                        Style("fp16")).item() for n in (2, 64)}  # fmt: skip
+    adding = {
+        n: adding_seconds(here, CONSTANTS, Style("fp16"), 1.0, DIM * float(n)).item()
+        for n in (2, 64)
+    }
     found = scored(here, x=64 * 64)
     assert found[1] == near(64 * block + price)
     assert found[2] == near(32 * block + price + adding[2])

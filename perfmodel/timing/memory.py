@@ -172,7 +172,7 @@ def latency_seconds(
     """
     stages = np.maximum(np.asarray(cost.nest.kernel.stages, dtype=np.float64) - 1.0, 1.0)
     per_block = np.asarray(cost.passes, dtype=np.float64) / cost.blocks * cost.row_passes
-    resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
+    resident = where.concurrent
     stream = np.maximum(even.share / resident, even.longest) * (per_block / stages * latency)
     return np.asarray(stream + where.busiest / resident * chain_seconds)
 

@@ -8,21 +8,19 @@ import numpy as np
 
 from perfmodel.algorithms.attention import SOFTMAX_VECTOR
 from perfmodel.arithmetic import Number
+from perfmodel.timing import occupancy
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.cuts.grid import columns, slice_keys
 from perfmodel.timing.libraries import AttentionFacts
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import loaded_seconds
-from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
-from perfmodel.timing.plan import combining_seconds
+from perfmodel.timing.plan import adding_seconds
 from perfmodel.timing.style import Style
 
 # Numbers of slices that the full model times.
 KEEP = 6
 # Slices that a split-KV launch may choose from (FlashAttention-2 tries all up to 128).
 SPLITS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128])
-# Resident blocks of the combining kernel on a unit.
-_COMBINING = 12.0
 
 
 def rounds_of_slices(splits: Number, kernel: AttentionFacts) -> Number:
@@ -83,7 +81,8 @@ def scores(
     products = tiles * busiest * tile_seconds(tile, d, machine, how)
     chain = np.hypot(loaded_seconds(constants, wait, stream), products)
     price = machine.at_clock(constants["block_price"] * how.block.price)
-    second = adding_seconds(b * g * r * q, d, slices, kernel, machine, constants, how)
+    blocks, loads = b * g * r * q, rounds_of_slices(slices, kernel)
+    second = adding_seconds(machine, constants, how, blocks, blocks * d * slices, loads)
     second = np.where(slices > 1, second, 0.0)
     return np.asarray(rounds * price + second + np.hypot(chain, stream))
 
@@ -96,14 +95,11 @@ def resident_blocks(
     how: Style,
     width: float,
 ) -> np.ndarray:
-    """Resident blocks of a unit for a tile; see `occupancy.residency`."""
+    """Resident blocks of a unit for a tile."""
     rows, bc, threads = tile
-    bytes_ = (rows + 2 * kernel.stages * bc) * dim * width + machine.shared_reserved
-    registers = 4.0 * rows * (dim + bc) + 4.0 * ADDRESSING_REGISTERS * threads
-    registers = np.minimum(registers, machine.thread_registers_bytes * threads)
-    resident = np.minimum(machine.shared_capacity // bytes_, machine.registers_bytes // registers)
-    most = np.minimum(machine.max_threads // threads, how.resident)
-    return np.asarray(np.clip(resident, 1.0, most))
+    shared_bytes = (rows + 2 * kernel.stages * bc) * dim * width
+    blocks = occupancy.resident_blocks(machine, shared_bytes, 4.0 * rows * (dim + bc), threads)
+    return np.asarray(np.minimum(blocks, how.resident))
 
 
 def tile_seconds(tile: tuple[Number, ...], dim: Number, machine: Machine, how: Style) -> np.ndarray:
@@ -114,22 +110,3 @@ def tile_seconds(tile: tuple[Number, ...], dim: Number, machine: Machine, how: S
         SOFTMAX_VECTOR * scores / (machine.vector_ops_per_unit * how.code.vector_share),
     )
     return np.asarray(np.maximum(*pipes) + (1.0 - how.overlap) * np.minimum(*pipes))
-
-
-def adding_seconds(
-    rows: Number,
-    dim: Number,
-    slices: np.ndarray,
-    kernel: AttentionFacts,
-    machine: Machine,
-    constants: Constants,
-    how: Style,
-) -> np.ndarray:
-    """Seconds of the kernel that adds slices up: one block for each of the result's `rows`."""
-    rounds = np.maximum(rows / (machine.units * _COMBINING), 1.0)
-    partial = (8.0 / machine.l2_bytes_per_s) * rows * dim * slices
-    waits = rounds * machine.l2_latency * (1.0 + rounds_of_slices(slices, kernel))
-    start = rounds * machine.at_clock(constants["block_price"])
-    return np.asarray(
-        start + combining_seconds(machine, constants, how) + np.maximum(waits, partial)
-    )
