@@ -68,7 +68,7 @@ def _prediction(
     times = []
     for segment, repeat, way, graph in passes:
         kernels = tuple(
-            _kernel(node.name, kind, next(replies), node)
+            _kernel(kind, next(replies), node)
             for node, kind in zip(graph.graph.nodes, graph.kinds, strict=True)
         )
         times.append(PassTime(segment.name, way, repeat, kernels, gap, graph.exchanges))
@@ -94,14 +94,8 @@ def _questions(graph: Graph, device: Device) -> list[Ask]:
     return [ask(node, {}, reuse) for node, reuse in zip(graph.nodes, reuses, strict=True)]
 
 
-def _kernel(name: str, kind: str, prediction: Prediction, node: Node) -> KernelTime:
-    """A node's time and range, without a benchmark harness's start-up."""
-    seconds = node.repeat * (prediction.seconds - prediction.terms["launch"])
-    share = seconds / prediction.seconds
-    spread = Spread(
-        operator_of(node.problem).family(node.problem),
-        seconds,
-        prediction.low_seconds * share,
-        prediction.high_seconds * share,
-    )
-    return KernelTime(name, kind, spread, prediction, node.repeat)
+def _kernel(kind: str, prediction: Prediction, node: Node) -> KernelTime:
+    """A node's time and range."""
+    family = operator_of(node.problem).family(node.problem)
+    spread = Spread.of(family, prediction, node.repeat)
+    return KernelTime(node.name, kind, spread, prediction, node.repeat)
