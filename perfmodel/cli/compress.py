@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 
@@ -118,15 +119,18 @@ def compress(
         parts = possible(
             (
                 f"{spec.slug}, {scheme.name}",
-                lambda scheme=scheme, spec=spec: list(
-                    compare(net, [scheme], spec, sizes, tokens, head_scheme)
-                ),
+                partial(_rows, net, scheme, spec, sizes, tokens, head_scheme),
             )
             for scheme in schemes
         )
         rows += [row for part in parts for row in part]
         notes |= dict.fromkeys([*lines, *(n for scheme in schemes for n in _notes(scheme, spec))])
     emit(render.report(rows, net.name, tokens, notes), format, output)
+
+
+def _rows(network: Network, scheme: Scheme, *options: Any) -> list[Compared]:
+    """The rows of one format, or its error."""
+    return list(compare(network, [scheme], *options))
 
 
 def _schemes(
