@@ -256,9 +256,9 @@ def scoreboard(table: pd.DataFrame, *, columns: Sequence[str] = tuple(COLUMNS)) 
     first = markdown(summary(fit, folds))
     tables, files = {"What it has not seen": first}, _sample_tables(rows)
     if {"framework", "device", "architecture"} <= folds.keys():
-        held = list(coverage.categories(fit, folds))
-        tables |= {"Ranges": markdown(categories(held)), "When first met": markdown(first_met())}
-        files["ranges.csv"] = coverage_by_line(held)
+        groups = list(coverage.categories(fit, folds))
+        tables |= {"Ranges": markdown(categories(groups)), "When first met": markdown(first_met())}
+        files["ranges.csv"] = coverage_by_line(groups)
     if "architecture" in folds:
         known = folds["architecture"]
         tables["What each constant is worth"] = markdown(constant_worth(fit, known))
