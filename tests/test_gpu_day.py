@@ -71,8 +71,8 @@ modules.remove("perfmodel.evidence.day.planned")  # made where the model is
 modules += ["perfmodel.evidence." + name for name in (
     "gpu_day", "measured.measure", "measured.tuning", "measured.contenders", "measured.rivals",
     "gradients", "measured.session", "measured.timer", "measured.environment", "measured.journal",
-    "measured.microbench", "measured.readingparts", "measured.gpu_probes", "importers.counters",
-    "importers.ncu", "importers.traces", "registry", "kernel", "references", "compiled.targets",
+    "measured.microbench", "measured.readingparts", "measured.gpu_probes", "profiled.counters",
+    "profiled.ncu", "registry", "kernel", "references", "compiled.targets",
     "compiled.compilefacts", "measured.watch", "measured.pulse",
 )]
 for name in modules:
