@@ -54,7 +54,8 @@ def single(step: Step, convention: str) -> Report:
     rows: list[Row] = [
         {"part": "time", "what": name, "time_us": seconds * 1e6, "share": seconds / step.seconds}
         for name, seconds in {**times, "step": step.seconds}.items()
-    ] + [
+    ]
+    rows += [
         {
             "part": "memory",
             "what": name,
