@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,8 @@ class Chart:
     """Sentences below the picture; the page decides whether they are drawn."""
     page: Page = field(default_factory=Page, repr=False)
     """Layout."""
+    marks: Mapping[str, Sequence[int]] = field(default_factory=dict, repr=False)
+    """Rows that an artist shows, by the artist's id."""
 
     def __post_init__(self) -> None:
         """Write the ticks of log axes as plain numbers."""
