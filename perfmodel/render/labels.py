@@ -126,9 +126,10 @@ class Places:
         self._lines = np.empty((0, 4, 2))
         self._costs = np.empty(0)
 
-    def take(self, box: Box) -> None:
-        """Reserve an area: no text will cover it."""
-        self._taken = np.concatenate([self._taken, box.corners()[None]])
+    def take(self, *boxes: Box) -> None:
+        """Reserve areas: no text will cover them."""
+        corners = [box.corners()[None] for box in boxes]
+        self._taken = np.concatenate([self._taken, *corners])
 
     def covered(self, box: Box) -> bool:
         """Whether a box overlaps a reserved area."""
