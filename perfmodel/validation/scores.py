@@ -1,4 +1,4 @@
-"""Errors of predicted runs by group, the lines (groups) of the summary, and Markdown tables."""
+"""Errors of predicted runs by group, the lines (groups) of the summary, and tables as text."""
 
 from __future__ import annotations
 
@@ -84,6 +84,13 @@ def both(table: pd.DataFrame, by: Sequence[str]) -> pd.Series:
     return score["median"].map("{:.3f}".format) + " / " + score["p90"].map("{:.2f}".format)
 
 
+def pair(
+    table: pd.DataFrame, name: str, columns: Sequence[str] = ("median", "p90")
+) -> pd.DataFrame:
+    """Two scores by line, in columns whose headings begin with `name`."""
+    return scores(table, ["line"])[list(columns)].add_prefix(f"{name} ")
+
+
 def baselines(table: pd.DataFrame) -> pd.DataFrame:
     """Two baselines: plain roofline (the physical floor), and roofline / 0.85 plus a launch floor
     by harness."""
@@ -101,6 +108,11 @@ def markdown(frame: pd.DataFrame, digits: int = 3) -> str:
         cells = [_cell(value, digits) for value in row]
         lines.append(f"| {' | '.join([*map(str, index), *cells])} |")
     return "\n".join(lines)
+
+
+def csv_text(frame: pd.DataFrame, digits: int = 3) -> str:
+    """A frame as CSV with rounded floats; missing cells are empty."""
+    return str(frame.to_csv(float_format=f"%.{digits}f", lineterminator="\n"))
 
 
 def _cell(value: object, digits: int) -> str:

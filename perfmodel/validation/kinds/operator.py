@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from perfmodel.evidence.importers.counters import traffic_report
 from perfmodel.evidence.records.operatorlayout import OPERATORS as LAYOUT
 from perfmodel.evidence.records.provenance import notes as ran_otherwise
+from perfmodel.evidence.replay.traffic import traffic_report
 from perfmodel.validation import diagnosis
 from perfmodel.validation.compare import diagnoses, predict_table
 from perfmodel.validation.judging import OPERATORS, assumptions, by_knowledge, plain_lines
