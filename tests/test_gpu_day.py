@@ -477,6 +477,16 @@ def test_metrics_that_are_refused_are_dropped(
     assert (row["op"], row["m"], row["implementation"]) == ("gemm", "16", "triton:x")
 
 
+def test_what_was_counted_is_imported_before_the_stage_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    monkeypatch.setattr(profile, "known_metrics", lambda *_: ("dram__bytes_read.sum",))
+    monkeypatch.setattr(profile, "run_group", lambda _, limit_s: seen.append(limit_s))
+    profile.counters(tmp_path, Profiled("ncu"), 60.0)
+    assert seen == [50.0]
+
+
 def test_what_the_profiler_complains_of_is_quoted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
