@@ -18,7 +18,7 @@ from perfmodel.timing.machine import Machine
 from perfmodel.timing.matmul import large_product
 from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.setting import Setting
-from perfmodel.timing.shares import block_price, hidden_share, matrix_share
+from perfmodel.timing.shares import hidden_share, matrix_share
 from perfmodel.timing.style import Block, Code, Style, Turns
 
 # 16-bit matrix operations a clock and unit of A100, for which the share of the rate that
@@ -63,8 +63,9 @@ def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
     """The style of two chained products at the rate of `compute`, for any operands."""
     machine, constants = setting.machine, setting.constants
     combiner = "block_price" if kernel.adds_plainly else "combine_price"
-    packed = kernel.caller.packed
-    price = block_price(kernel, constants) if packed else constants["chained_block_price"]
+    # Specialised warps hand work to each other; this costs more where sequences are packed.
+    hands = kernel.specialises and kernel.caller.packed
+    price = constants["specialised_block_price" if hands else "chained_block_price"]
     price += kernel.steps * constants["row_price"]
     return Style(
         compute=compute,

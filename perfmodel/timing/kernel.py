@@ -273,8 +273,7 @@ def _memory_seconds(
     if style.block.turn_seconds:  # loads ahead of use overlap with it
         turn = style.block.turn_seconds * cost.passes / cost.blocks
         wait = np.maximum(wait, memory.latency_seconds(cost, grid, balance, 0.0, turn))
-    chain = machine.at_clock(style.block.chain_seconds)
-    steps = memory.latency_seconds(cost, grid, balance, 0.0, chain)
+    steps = grid.busiest / grid.concurrent * machine.at_clock(style.block.chain_seconds)
     return {**streams, "latency": wait + steps}
 
 
