@@ -16,7 +16,7 @@ def test_data_are_what_the_chart_draws(cli, tmp_path):
     assert {row["name"] for row in marks} == {"m = 64", "m = 4096"}
     text = (tmp_path / "x.svg").read_text()
     for row in marks:
-        assert f'id="predicted-{row["name"]}-{row["level"]}"' in text
+        assert f"name: {row['name']}\nlevel: {row['level']}\n" in text
     cli("trend", "-o", "t.svg", "--data", "t.json")
     found = json.loads((tmp_path / "t.json").read_text())
     assert found["title"].startswith("The memory wall")

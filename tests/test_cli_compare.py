@@ -1,6 +1,7 @@
 """`perfmodel compare`, `roofline` and `demo` as a user runs them."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -138,8 +139,11 @@ def test_roofline_with_measured_runs(cli, runs, tmp_path):
     )
     text = path.read_text()
     assert code == 0
-    for mark in ("predicted-standard-hbm", "predicted-tiled-l2", "measured-tiled-shared"):
-        assert f'id="{mark}"' in text
+    for what, name, level in (
+        ("predicted", "standard", "hbm"), ("predicted", "tiled", "l2"),
+        ("measured", "tiled", "shared"),
+    ):  # fmt: skip
+        assert re.search(f"what: {what}\n.*\nname: {name}\nlevel: {level}\n", text)
 
 
 @pytest.mark.parametrize("window", ["", "256"])

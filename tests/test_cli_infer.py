@@ -96,7 +96,7 @@ def test_charts(said, tmp_path):
     front, bars = tmp_path / "front.svg", tmp_path / "bars.svg"
     said(*ONE, "--batch", "1,8,64", "--chart", str(front), "--operators", str(bars))
     assert "tokens/s that a request sees" in front.read_text()
-    assert "ms between tokens" in bars.read_text()
+    assert "time between tokens" in bars.read_text()
 
 
 DEEP = ("deepseek-v3", "--ep", "8", "--dp", "8", "--weights", "fp8")

@@ -17,6 +17,7 @@ import triton.language as tl
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.errors import ProblemError
+from perfmodel.evidence import registry
 from perfmodel.evidence.kernel import Array, BundledKernel, Descriptor, Launch
 from perfmodel.schedules.rowwise import elementwise
 
@@ -102,3 +103,20 @@ def test_rows_that_are_not_aligned_are_refused_before_anything_is_launched(cols,
 def test_a_type_that_the_kernel_does_not_take_is_refused():
     with pytest.raises(ProblemError, match="double takes fp32, fp16, not bf16"):
         KERNEL.launches(Rowwise("pointwise", 8, 8, "bf16"), Config())
+
+
+def test_descriptors_made_on_a_device_have_an_allocator_before_the_launch(monkeypatch):
+    @dataclass(frozen=True)
+    class OnDevice:
+        """A tensor on a device that this machine lacks."""
+
+        device: str = "cuda:0"
+        is_cuda: bool = True
+
+    allocators = []
+    monkeypatch.setattr(triton, "set_allocator", allocators.append)
+    kernel = registry.kernels()["matmul"]
+    problem, config = next(case for case in kernel.cases if case[1].descriptors == "block")
+    (launch,) = kernel.launches(problem, config)
+    kernel.bind(launch, dict.fromkeys("ABC", OnDevice()))
+    assert len(allocators) == 1

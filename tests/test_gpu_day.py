@@ -71,8 +71,8 @@ modules.remove("perfmodel.evidence.day.planned")  # made where the model is
 modules += ["perfmodel.evidence." + name for name in (
     "gpu_day", "measured.measure", "measured.tuning", "measured.contenders", "measured.rivals",
     "gradients", "measured.session", "measured.timer", "measured.environment", "measured.journal",
-    "measured.microbench", "measured.readingparts", "measured.gpu_probes", "importers.counters",
-    "importers.ncu", "importers.traces", "registry", "kernel", "references", "compiled.targets",
+    "measured.microbench", "measured.readingparts", "measured.gpu_probes", "profiled.counters",
+    "profiled.ncu", "registry", "kernel", "references", "compiled.targets",
     "compiled.compilefacts", "measured.watch", "measured.pulse",
 )]
 for name in modules:
@@ -475,6 +475,16 @@ def test_metrics_that_are_refused_are_dropped(
     assert f"ncu does not know {', '.join(refused)}" in capsys.readouterr().out
     (row,) = rows(tmp_path / "counters.csv")
     assert (row["op"], row["m"], row["implementation"]) == ("gemm", "16", "triton:x")
+
+
+def test_what_was_counted_is_imported_before_the_stage_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    monkeypatch.setattr(profile, "known_metrics", lambda *_: ("dram__bytes_read.sum",))
+    monkeypatch.setattr(profile, "run_group", lambda _, limit_s: seen.append(limit_s))
+    profile.counters(tmp_path, Profiled("ncu"), 60.0)
+    assert seen == [50.0]
 
 
 def test_what_the_profiler_complains_of_is_quoted(

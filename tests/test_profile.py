@@ -315,7 +315,7 @@ def test_profile_as_json(cli, tmp_path):
         ("x.nsys-rep", b"abc", "nsys export --type sqlite"),
         ("x.ncu-rep", b"abc", "ncu --import FILE --csv"),
         ("kernel_trace.csv", b'"Kernel_Name","Start_Timestamp","End_Timestamp"\n"k",5,1\n',
-         "no kernel was dispatched"),
+         "no launch has a time"),
         ("x.csv", b'"ID","Kernel Name","dram__bytes_read.sum"\n"","","byte"\n"0","k","1"\n',
          "no launch has a time"),
         ("x.csv", b"Time (%),Total Time (ns),Instances,Name\n1,2,0,k\n", "Instances is '0'"),

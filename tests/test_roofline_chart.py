@@ -78,9 +78,11 @@ def test_a_kernel_stands_once_per_level_at_one_height():
     figure = chart(kernel(), kernel(rate=3e14, measured=True))
     for kind, rate in (("predicted", 4e14), ("measured", 3e14)):
         for level in INTENSITY:
-            (mark,) = lines(figure, f"{kind}-tiled-{level}")
+            (mark,) = lines(figure, f"{kind}-{level}")
             assert mark.get_xdata() == [INTENSITY[level]]
             assert mark.get_ydata() == [rate]
+            (i,) = figure.marks[f"{kind}-{level}"]
+            assert (figure.rows[i]["name"], figure.rows[i]["level"]) == ("tiled", level)
             assert mark.get_marker() == LOOKS[level].marker
             filled = mark.get_markerfacecolor() == mark.get_markeredgecolor()
             assert filled == (kind == "measured")
@@ -319,9 +321,13 @@ def test_every_level_is_drawn_or_said_to_be_missing():
 
 def test_a_range_is_a_bar_at_the_outermost_level():
     (one, *_) = series("h100-sxm", "tiled", 3e14)
-    (bar,) = lines(chart(one), "range-tiled, seq = 512")
-    assert list(bar.get_ydata()) == [one.low_flops_per_s, one.high_flops_per_s]
-    assert list(bar.get_xdata()) == [one.intensity["hbm"]] * 2
+    axes = chart(one).figure.axes[0]
+    (bars,) = [group for group in axes.collections if group.get_gid() == "range-hbm"]
+    (bar,) = bars.get_segments()
+    assert bar.T.tolist() == [
+        [one.intensity["hbm"]] * 2,
+        [one.low_flops_per_s, one.high_flops_per_s],
+    ]
 
 
 def test_rows_are_what_is_drawn():
@@ -393,9 +399,9 @@ def test_devices_without_some_unit_or_level(name):
 
 def test_kernels_without_traffic_at_a_level_are_left_out_there():
     figure = chart(kernel(shared=math.inf, l2=0.0))
-    assert lines(figure, "predicted-tiled-hbm")
-    assert not lines(figure, "predicted-tiled-shared")
-    assert not lines(figure, "predicted-tiled-l2")
+    assert lines(figure, "predicted-hbm")
+    assert not lines(figure, "predicted-shared")
+    assert not lines(figure, "predicted-l2")
 
 
 roof_values = st.floats(1e9, 1e15)

@@ -74,7 +74,7 @@ def test_a_front_is_drawn(cli, tmp_path):
     rows = json.loads(out)["rows"]
     text = chart.read_text()
     assert "Memory traffic" in text
-    assert all(f"front-{device}" in text for device in {row["device"] for row in rows})
+    assert all(f">{device}<" in text for device in {row["device"] for row in rows})
 
 
 def test_bad_sweeps_are_one_line(cli, tmp_path):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from perfmodel.cli import completing, known, ranges, spellings
 from perfmodel.cli.leftout import possible
 from perfmodel.cli.output import Format, Output, chosen_format, emit
-from perfmodel.compression import naming, quantised
+from perfmodel.compression import naming
 from perfmodel.compression.breakeven import least_zeros
 from perfmodel.compression.comparing import Compared, compare, runnable
 from perfmodel.compression.scheme import Scheme
@@ -20,9 +20,7 @@ from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.networks.network import Network
 from perfmodel.onchip.latency import is_on_chip
-from perfmodel.render import Report
 from perfmodel.render import compression as render
-from perfmodel.render.report import Column, text
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -99,7 +97,7 @@ def compress(
     """
     chosen_format(format, output)
     if network is None:
-        emit(_listing(), format, output)
+        emit(render.listing(), format, output)
         return
     net = spellings.network(network)
     if not device:
@@ -130,16 +128,9 @@ def compress(
     emit(render.report(rows, net.name, tokens, notes), format, output)
 
 
-def _rows(
-    network: Network,
-    scheme: Scheme,
-    device: Device,
-    batches: Sequence[int],
-    tokens: int,
-    head: Scheme | None,
-) -> list[Compared]:
+def _rows(network: Network, scheme: Scheme, *options: Any) -> list[Compared]:
     """The rows of one format, or its error."""
-    return list(compare(network, [scheme], device, batches, tokens, head))
+    return list(compare(network, [scheme], *options))
 
 
 def _schemes(
@@ -162,35 +153,3 @@ def _notes(scheme: Scheme, device: Device) -> Iterator[str]:
             for name, bits in (("fp16", 16.0), ("int8", 8.0), ("int4", 4.0))
         )
         yield f"csl: share of zeros from which it takes fewer bytes than dense formats: {ends}"
-
-
-def _listing() -> Report:
-    """Every format of the table, and an example of each other scheme."""
-    rows = [
-        {
-            "format": form.name,
-            "bits": form.bits_at(4096),
-            "multiplies": form.multiplies or "widened",
-            "about": form.about,
-            "aliases": list(form.aliases),
-            "source": form.source,
-        }
-        for form in map(quantised.load, quantised.names())
-    ] + [
-        {
-            "format": form.name,
-            "bits": form.bits(4096, 4096),
-            "multiplies": "fp16",
-            "about": form.about,
-            "aliases": [],
-            "source": "",
-        }
-        for form in map(naming.scheme, naming.KINDS)
-    ]
-    columns = (
-        text("format", "format"),
-        Column("bits", lambda row: row["bits"], lambda value: f"{value:.3f}"),
-        text("multiplied", "multiplies"),
-        text("what it is", "about", wrap=62),
-    )
-    return Report("formats", rows, columns, notes=["bits of a 4096 x 4096 matrix"])

@@ -26,8 +26,8 @@ def import_(
         list[str],
         typer.Argument(
             metavar="FILE...",
-            help="CSV of ncu, nsys stats or rocprofv3, or a trace of torch.profiler. Several"
-            " files are passes of one program.",
+            help="CSV of ncu, nsys stats or rocprofv3, SQLite of nsys or rocprofv3, or a trace of "
+            "torch.profiler. Several files are passes of one program.",
         ),
     ],
     device: Annotated[
@@ -68,7 +68,7 @@ def import_(
         from perfmodel.evidence.records.records import table_suffix
 
         table_suffix(output)
-    from perfmodel.evidence.importers.counters import import_counters, write
+    from perfmodel.evidence.profiled.counters import import_counters, write
 
     rows, lines = import_counters(files, device=device, cases=cases)
     for line in lines:

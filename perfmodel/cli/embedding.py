@@ -18,6 +18,7 @@ from perfmodel.embeddings.placement import Placed, break_even_hit, cached, in_me
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device, load, systems
 from perfmodel.render import embeddings as render
+from perfmodel.render.report import in_micros
 from perfmodel.units import binary
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -118,7 +119,7 @@ def embedding(
         for target in devices:
             ways = _placements(bags, target, cpu, cache, counts, lru=lru)
             records += [_row(placed, bags, target, cpu, net) for placed in ways]
-    emit(render.report(records, _title(net, bags, len(sizes)), _notes(records)), format, output)
+    emit(render.report(records, _title(net, bags, len(sizes))), format, output)
 
 
 def _bags(
@@ -155,9 +156,7 @@ def _row(
     return {
         "batch": bags.batch,
         **row,
-        "time_us": placed.seconds * 1e6,
-        "low_us": placed.low_seconds * 1e6,
-        "high_us": placed.high_seconds * 1e6,
+        **in_micros(placed.seconds, placed.low_seconds, placed.high_seconds),
         "dense_us": None if dense is None else dense * 1e6,
         "samples_per_s": bags.batch / (placed.seconds + (dense or 0.0)),
         "break_even_hit": pays,
@@ -172,9 +171,3 @@ def _title(net: Recommender | None, bags: Bags, batches: int) -> str:
         f"{bags.lookups / bags.batch:g} look-ups a sample, rows of {bags.row_bytes:g} B, "
         f"zipf {bags.exponent:g}{samples}"
     )
-
-
-def _notes(rows: list[dict[str, Any]]) -> Iterator[str]:
-    if any(row["break_even_hit"] is not None for row in rows):
-        yield "pays at: the hit rate from which the cache is faster than the host's CPU alone"
-    yield "range: what opening a page of memory costs a row, between nothing and 128 bytes' worth"

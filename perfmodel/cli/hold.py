@@ -21,6 +21,7 @@ from perfmodel.onchip.holding import CONTEXT, holding
 from perfmodel.onchip.latency import is_on_chip, latency
 from perfmodel.onchip.streaming import streamed
 from perfmodel.render import onchip as render
+from perfmodel.render.report import in_micros
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -116,12 +117,8 @@ def _row(
     energy = None
     if is_on_chip(device):
         step = latency(model, device, fleet.devices, batch=batch, context=context)
-        times = {
-            "time_us": step.seconds * 1e6,
-            "low_us": step.low_seconds * 1e6,
-            "high_us": step.high_seconds * 1e6,
-            "limiter": step.layouts[0].limiter,
-        }
+        ends = in_micros(step.seconds, step.low_seconds, step.high_seconds)
+        times = {**ends, "limiter": step.layouts[0].limiter}
         energy = None if fleet.watts is None else fleet.watts * step.seconds / batch
     stream = streamed(model, device, rate) if rate is not None else None
     return {

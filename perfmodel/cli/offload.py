@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -17,14 +17,13 @@ from perfmodel.compression.network import Compressed
 from perfmodel.errors import ProblemError, UnknownName, needs
 from perfmodel.hardware import Device, load
 from perfmodel.networks.network import Network
-from perfmodel.offload import flexgen, search, ways
+from perfmodel.offload import flexgen, search
 from perfmodel.offload.layershape import Request, Stored, of_network
 from perfmodel.offload.layertimes import Rates, answer
 from perfmodel.offload.modelled import Disk, Modelled
 from perfmodel.offload.policy import of_percent
 from perfmodel.render import Report
 from perfmodel.render import offload as render
-from perfmodel.render.report import text
 from perfmodel.units import parse, si
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -58,6 +57,12 @@ class _Query:
                 f"--policy {self.policy} needs a host; name one with --host, such as xeon-gold-6242"
             )
         return self.host
+
+    @property
+    def label(self) -> str:
+        """The network, with the format of its weights where they are not in 16 bits."""
+        name, stored = self.network.name, self.stored
+        return f"{name}, weights {stored.scheme.name}" if isinstance(stored, Compressed) else name
 
 
 @app.command("offload")
@@ -185,8 +190,12 @@ def offload(
         )
         for target in known.devices(device)
     ]  # fmt: skip
-    reports = [_WAYS.get(policy, _percent_policy)(query) for query in queries]
-    emit(_merge(queries, reports) if len(queries) > 1 else reports[0], format, output)
+    reports = [_WAYS.get(policy, _policy)(query) for query in queries]
+    report = reports[0]
+    if len(queries) > 1:
+        names = [query.device.slug for query in queries]
+        report = render.by_device(names, reports, queries[0].label)
+    emit(report, format, output)
 
 
 def _storage(network: Network, weights: str | None, policy: str) -> Stored:
@@ -196,21 +205,6 @@ def _storage(network: Network, weights: str | None, policy: str) -> Stored:
     if weights is not None and policy == "recompute":
         raise ProblemError("--policy recompute divides a cache, not the weights; drop --weights")
     return Compressed(network, stored_as(network, weights))
-
-
-def _merge(queries: Sequence[_Query], reports: Sequence[Report]) -> Report:
-    """The rows of all devices, with a column for the device."""
-    rows = [
-        {"device": query.device.slug, **row}
-        for query, report in zip(queries, reports, strict=True)
-        for row in report.rows
-    ]
-    first = reports[0]
-    notes = dict.fromkeys(
-        [*(report.title for report in reports), *(n for report in reports for n in report.notes)]
-    )
-    columns = [text("device", "device"), *first.columns]
-    return Report(first.name, rows, columns, _label(queries[0]), notes=list(notes))
 
 
 def _room(device: Device, host_bytes: float, disk: Disk | None) -> search.Room:
@@ -241,33 +235,35 @@ def _rates(query: _Query) -> Rates:
     return rates
 
 
-def _auto(query: _Query) -> Report:
-    """The fastest policy that fits."""
-    shape = of_network(query.stored)
-    if query.costs == _OWN:
-        query.with_host()
-    parts = query.batches or search.PARTS
-    plan = search.best(shape, query.request, _rates(query), query.room, parts)
-    row = ways.policy_row(shape, query.request, plan, query.costs)
-    return render.policies([row], _title(query), _policy_notes(query))
+def _policy(query: _Query) -> Report:
+    """The fastest policy that fits, or the one of six percentages."""
+    shape, request = of_network(query.stored), query.request
+    notes = ["rates: operators on device and host, the link's documented rate; nothing is fitted"]
+    if query.policy == "auto":
+        parts = query.batches or search.PARTS
+        plan = search.best(shape, request, _rates(query), query.room, parts)
+    else:
+        shares = _shares(query.policy)
+        if not query.batches or len(query.batches) != 1:
+            raise ProblemError("a policy of six numbers needs --batch, one size, and --blocks")
+        policy = of_percent(query.batches[0], query.blocks, shares)
+        plan = answer(shape, request, policy, _rates(query))
+        if not query.room.holds(shape, request, policy):
+            notes.append(
+                f"by this count it needs more than {_ROOM:.0%} of a memory: it may not run"
+            )
+    if query.costs != _OWN:
+        notes[0] = f"rates: {flexgen.load(query.costs).source}"
+    link = query.device.level("host")
+    rate = f", {si(link.bytes_per_s, 'B/s')} to its host" if link and link.bytes_per_s else ""
+    title = (
+        f"{query.label} on {query.device.slug}{rate}: {request.prompt:,} tokens in, "
+        f"{request.generated:,} out"
+    )
+    return render.policy(shape, request, plan, query.costs, title, notes)
 
 
-def _percent_policy(query: _Query) -> Report:
-    """The policy of six percentages."""
-    percent = _percent(query.policy)
-    if not query.batches or len(query.batches) != 1:
-        raise ProblemError("a policy of six numbers needs --batch, one size, and --blocks")
-    shape = of_network(query.stored)
-    policy = of_percent(query.batches[0], query.blocks, percent)
-    plan = answer(shape, query.request, policy, _rates(query))
-    row = ways.policy_row(shape, query.request, plan, query.costs)
-    notes = list(_policy_notes(query))
-    if not query.room.holds(shape, query.request, policy):
-        notes.append(f"by this count it needs more than {_ROOM:.0%} of a memory: it may not run")
-    return render.policies([row], _title(query), notes)
-
-
-def _percent(text: str) -> list[float]:
+def _shares(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
@@ -276,73 +272,36 @@ def _percent(text: str) -> list[float]:
         ) from None
 
 
-def _policy_notes(query: _Query) -> list[str]:
-    if query.costs != _OWN:
-        return [f"rates: {flexgen.load(query.costs).source}"]
-    return ["rates: operators on device and host, the link's documented rate; nothing is fitted"]
-
-
 def _recompute(query: _Query) -> Report:
-    rows = list(
-        ways.recompute_rows(query.network, query.device, query.batches or (1,), query.contexts)
-    )
-    notes = list(_derivation()) if query.derive else []
-    if not rows[0]["gains"]:
-        notes.append(
-            "an activation is no smaller than the keys and values made of it, as with "
-            "grouped or latent heads: recomputing any of them saves nothing"
-        )
-    title = f"{_label(query)} on {query.device.slug}: a layer's cache from host memory"
-    return render.recompute(rows, title, notes)
+    notes: list[str] = []
+    if query.derive:
+        needs("sympy", "--derive")
+        from perfmodel.napkin.splitting import derived
 
-
-def _derivation() -> Iterator[str]:
-    needs("sympy", "--derive")
-    from perfmodel.napkin.splitting import derived
-
-    return derived().lines()
+        notes = list(derived().lines())
+    title = f"{query.label} on {query.device.slug}: a layer's cache from host memory"
+    batches = query.batches or (1,)
+    return render.recomputed(query.network, query.device, batches, query.contexts, title, notes)
 
 
 def _stream(query: _Query) -> Report:
-    rows = list(
-        ways.streaming_rows(query.stored, query.device, query.batches or (1,), query.contexts)
-    )
-    title = f"{_label(query)} on {query.device.slug}: a step with weights from host memory"
-    notes = [
-        "hidden from: the batch whose own work takes as long as the link; its cache may not fit"
-    ]
-    return render.streaming(rows, title, notes)
+    title = f"{query.label} on {query.device.slug}: a step with weights from host memory"
+    batches = query.batches or (1,)
+    return render.streaming(query.stored, query.device, batches, query.contexts, title)
 
 
 def _layers(query: _Query) -> Report:
     host = query.with_host()
-    batches = query.batches or (1,)
-    if len(batches) != 1 or len(query.contexts) != 1:
+    batches, contexts = query.batches or (1,), query.contexts
+    if len(batches) != 1 or len(contexts) != 1:
         raise ProblemError("--policy layers takes one --batch and one --seq")
-    rows = list(ways.layer_rows(query.stored, query.device, host, batches[0], query.contexts[0]))
-    title = f"{_label(query)}: layers on {query.device.slug}, the rest on {host.slug}"
-    return render.layers(rows, title)
+    title = f"{query.label}: layers on {query.device.slug}, the rest on {host.slug}"
+    return render.layers(query.stored, query.device, host, batches[0], contexts[0], title)
 
 
 _WAYS: dict[str, Callable[[_Query], Report]] = {
-    "auto": _auto,
+    "auto": _policy,
     "recompute": _recompute,
     "stream": _stream,
     "layers": _layers,
 }
-
-
-def _label(query: _Query) -> str:
-    """The network, with the format of its weights where they are not in 16 bits."""
-    name, stored = query.network.name, query.stored
-    return f"{name}, weights {stored.scheme.name}" if isinstance(stored, Compressed) else name
-
-
-def _title(query: _Query) -> str:
-    request = query.request
-    link = query.device.level("host")
-    rate = f", {si(link.bytes_per_s, 'B/s')} to its host" if link and link.bytes_per_s else ""
-    return (
-        f"{_label(query)} on {query.device.slug}{rate}: {request.prompt:,} tokens in, "
-        f"{request.generated:,} out"
-    )

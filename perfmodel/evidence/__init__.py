@@ -9,7 +9,6 @@ package loads neither.
     replay/      a kernel's recorded addresses, compared with the count and run through a cache
     compiled/    binaries for any GPU: registers, shared memory, instructions
     measured/    timed runs and micro-benchmarks of this machine
-    importers/   profiler outputs: Nsight Compute and Systems, rocprofv3, torch
     profiled/    profiles of whole programs: every launch, and the problem that it ran
     tables/      users' tables, read into the columns of a kind of table
     records/     the measured-run table, and runs cited from papers

@@ -323,8 +323,11 @@ class BundledKernel:
     def bind(self, launch: Launch, tensors: Tensors) -> Callable[[], Any]:
         """A launch with its arguments bound, so that repeated calls reuse its descriptors. Raises
         `KernelError` for tensors without a device where nothing interprets the kernel."""
-        if not self.interpreted and not any(tensor.is_cuda for tensor in tensors.values()):
+        devices = {str(tensor.device) for tensor in tensors.values() if tensor.is_cuda}
+        if not self.interpreted and not devices:
             raise KernelError(f"{self.name} runs on a device only: Gluon has no interpreter")
+        for device in devices:
+            _allow_descriptors(device)
         bound = {name: _bound(value, tensors) for name, value in launch.arguments.items()}
         return partial(
             launch.function[launch.grid],
@@ -371,6 +374,17 @@ def _bound(value: Argument, tensors: Tensors) -> Any:
     if isinstance(value, str):
         return tensors[value]
     return value.on(tensors[value.array]) if isinstance(value, Descriptor) else value
+
+
+def _allow_descriptors(device: str) -> None:
+    """Set Triton's allocator, for kernels that make tensor descriptors on the device."""
+    import torch
+    import triton
+
+    if hasattr(triton, "set_allocator"):
+        triton.set_allocator(
+            lambda size, _align, _stream: torch.empty(size, dtype=torch.int8, device=device)
+        )
 
 
 def _signature(launch: Launch, types: Mapping[str, str]) -> dict[str, str]:

@@ -26,6 +26,7 @@ from perfmodel.timing.constants import Constant
 from perfmodel.validation.collectives import FIELDS, predict_table, read
 from perfmodel.validation.judging import report as judged
 from perfmodel.validation.pages import between
+from perfmodel.validation.scores import csv_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,13 +55,11 @@ _SPREAD_HEAD = """\
 _INTRODUCTION = """\
 ## Collectives
 
-*How far off are collectives?*
-
-Errors are |ln(predicted / measured)|; bias is the geometric mean of predicted over measured.
 *nothing* is in sample: every constant is fitted to all rows. In the other rows the constants were
-fitted without any row of that device, library, source, kind of collective or number of ranks, and
-the errors are those of the rows left out. Without aiconfigurator 140 all-reduces of a MiB and more
-are left, which say nothing of latency. `python -m perfmodel.fitting.collectives TABLE --page
+fitted without any row of that device, library, source, kind of collective or number of ranks; the
+errors are of the rows left out. Without aiconfigurator only 140 all-reduces of a MiB and more are
+left, which do not show latency. [collectives.csv](accuracy/collectives.csv) has the errors in
+sample by device, library and collective. `python -m perfmodel.fitting.collectives TABLE --page
 docs/accuracy.md` writes this section."""
 
 
@@ -191,19 +190,12 @@ def _lists(ends: Mapping[str, np.ndarray]) -> dict[str, list[float]]:
     return {name: [float(f"{end:.3f}") for end in ends[name]] for name in sorted(ends)}
 
 
-def groups(predicted: pd.DataFrame) -> str:
+def groups(predicted: pd.DataFrame) -> pd.DataFrame:
     """Errors of the rows in the fit, by device, library and collective."""
-    summary = judged(predicted, ["device", "library", "collective"], fields=FIELDS)
-    lines = [
-        "| device | library | collective | rows | median | p90 | bias |",
-        "|---|---|---|---:|---:|---:|---:|",
-    ]
-    lines += [
-        f"| {row.device} | {row.library} | {row.collective} | {row.n} | "
-        f"{row.median_abs_ln:.3f} | {row.p90_abs_ln:.3f} | {row.bias:.2f} |"
-        for row in summary.itertuples()
-    ]
-    return "\n".join(lines)
+    keys = ["device", "library", "collective"]
+    summary = judged(predicted, keys, fields=FIELDS)
+    errors = {"n": "rows", "median_abs_ln": "median", "p90_abs_ln": "p90", "bias": "bias"}
+    return summary[[*keys, *errors]].rename(columns=errors).set_index(keys)
 
 
 def coverage(table: pd.DataFrame, predicted: pd.DataFrame, found: Sequence[Fold]) -> str:
@@ -262,7 +254,7 @@ def _main(arguments: Sequence[str] | None) -> None:
     folds_ = [*folds(table, shipped())]
     in_sample = Fold("nothing", "", errors(table, values), np.arange(len(table)))
     predicted = predict_table(table, constants=values)
-    parts = [report([in_sample, *folds_]), groups(predicted), coverage(table, predicted, folds_)]
+    parts = [report([in_sample, *folds_]), coverage(table, predicted, folds_)]
     print("\n\n".join(parts))
     ranges = spread_of(table, predicted, folds_)
     texts = {
@@ -273,6 +265,7 @@ def _main(arguments: Sequence[str] | None) -> None:
         page = Path(args.page)
         doc = page.read_text(encoding="utf-8")
         texts[page] = between(doc, "\n\n".join([_INTRODUCTION, *parts]), args.page, "collectives")
+        texts[page.with_suffix("") / "collectives.csv"] = csv_text(groups(predicted))
     for path, text in texts.items():
         with replacing(str(path)) as partial:
             partial.write_text(text, encoding="utf-8")

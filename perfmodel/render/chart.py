@@ -6,9 +6,7 @@ on every run, its text as text, a title and a description.
 
 from __future__ import annotations
 
-import html
-import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ from perfmodel.evidence.records.replacing import replacing
 from perfmodel.render.labels import wrapped
 from perfmodel.render.page import Page, Palette, styled
 from perfmodel.render.report import Row
+from perfmodel.render.svg import document
 from perfmodel.render.ticks import plain_ticks
 
 if TYPE_CHECKING:
@@ -43,6 +42,8 @@ class Chart:
     """Sentences below the picture; the page decides whether they are drawn."""
     page: Page = field(default_factory=Page, repr=False)
     """Layout."""
+    marks: Mapping[str, Sequence[int]] = field(default_factory=dict, repr=False)
+    """Rows that an artist shows, by the artist's id."""
 
     def __post_init__(self) -> None:
         """Write the ticks of log axes as plain numbers."""
@@ -50,7 +51,7 @@ class Chart:
 
     def _repr_svg_(self) -> str:
         """The picture in a notebook."""
-        return _svg(self)
+        return document(self)
 
 
 def dress(
@@ -93,35 +94,16 @@ def save(chart: Chart, path: str | Path) -> None:
     suffix = chart_suffix(str(path))
     if suffix == ".svg":
         with replacing(path) as partial:
-            partial.write_text(_svg(chart), encoding="utf-8")
+            partial.write_text(document(chart), encoding="utf-8")
         return
     metadata = {"Title": chart.title, "Subject" if suffix == ".pdf" else "Description": ""}
     metadata = {name: value or chart.description for name, value in metadata.items()}
     dates: dict[str, Any] = {"CreationDate": None} if suffix == ".pdf" else {}
-    with replacing(path) as partial:
-        _write(chart, partial, suffix[1:], {**metadata, **dates})
-
-
-def _write(chart: Chart, target: Any, form: str, metadata: dict[str, Any]) -> None:
-    with styled(chart.page):
+    with replacing(path) as partial, styled(chart.page):
         chart.figure.savefig(
-            target,
-            format=form,
+            partial,
+            format=suffix[1:],
             dpi=chart.page.dpi,
-            metadata=metadata,
+            metadata={**metadata, **dates},
             transparent=chart.page.transparent,
         )
-
-
-def _svg(chart: Chart) -> str:
-    """SVG that a screen reader can read: an image with a title and a description."""
-    buffer = io.StringIO()
-    _write(chart, buffer, "svg", {"Date": None})
-    head, root, rest = buffer.getvalue().partition("<svg ")
-    attributes, close, body = rest.partition(">")
-    title, description = (html.escape(text) for text in (chart.title, chart.description))
-    return (
-        f'{head}{root}role="img" aria-labelledby="chart-title chart-description" {attributes}'
-        f'{close}\n <title id="chart-title">{title}</title>'
-        f'\n <desc id="chart-description">{description}</desc>{body}'
-    )

@@ -1,43 +1,57 @@
-"""The report of weight formats compared."""
+"""Tables of weight formats: compared on devices, and listed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
+from perfmodel.compression import naming, quantised
 from perfmodel.compression.comparing import Compared
-from perfmodel.render.report import Column, Report, Row, integer, micros, span, text
-from perfmodel.units import si
+from perfmodel.render.report import (
+    Report,
+    Row,
+    in_micros,
+    integer,
+    keyed,
+    micros,
+    quantity,
+    ranged,
+    several,
+    text,
+    times,
+)
 
 EVEN = (
     "bytes: of 16-bit layers over these; even at: tokens of a step at which multiplying takes as "
     "long as reading the weights"
 )
 ACCURACY = "what a format does to the network's answers is not predicted here: measure it"
+_BITS = keyed("bits", "bits", lambda value: f"{value:.3f}")
 
 
 def report(
-    found: Sequence[Compared], network: str, context: int, notes: Iterable[str] = ()
+    cases: Sequence[Compared], network: str, context: int, notes: Iterable[str] = ()
 ) -> Report:
     """One line for each device, format and batch."""
-    several = len({case.device for case in found}) > 1
+    rows = [_row(case) for case in cases]
+    device = several("device", rows)
     columns = [
-        *([text("device", "device")] if several else []),
+        *device,
         text("format", "format"),
-        Column("bits", lambda row: row["bits"], lambda value: f"{value:.3f}"),
-        Column("weights", lambda row: row["weight_bytes"], lambda value: si(value, "B")),
+        _BITS,
+        keyed("weights", "weight_bytes", quantity("B")),
         integer("batch", "batch"),
-        Column("step", lambda row: row["time_us"], micros),
-        Column("range", span, number=False),
-        Column("gain", lambda row: row["gain"], lambda value: f"{value:.2f}x"),
-        Column("bytes", lambda row: row["byte_gain"], lambda value: f"{value:.2f}x"),
-        Column("even at", lambda row: row["balanced_tokens"], lambda value: f"{value:.0f}"),
+        keyed("step", "time_us", micros),
+        ranged("range"),
+        keyed("gain", "gain", times),
+        keyed("bytes", "byte_gain", times),
+        keyed("even at", "balanced_tokens", lambda value: f"{value:.0f}"),
         text("limiter", "limiter"),
     ]
-    suffix = "" if several or not found else f" on {found[0].device}"
+    suffix = "" if device or not rows else f" on {cases[0].device}"
     title = f"{network}{suffix}: a decoding step, {context:,} tokens in each sequence's cache"
-    sentences = [*_too_large(found), *notes, EVEN, ACCURACY]
-    return Report("formats", [_row(case) for case in found], columns, title, notes=sentences)
+    sentences = [*_too_large(cases), *notes, EVEN, ACCURACY]
+    return Report("formats", rows, columns, title, notes=sentences)
 
 
 def _too_large(cases: Sequence[Compared]) -> Iterator[str]:
@@ -53,10 +67,37 @@ def _too_large(cases: Sequence[Compared]) -> Iterator[str]:
 def _row(case: Compared) -> Row:
     row = asdict(case)
     row["format"] = row.pop("scheme")
-    for name, key in (
-        ("time_us", "seconds"),
-        ("low_us", "low_seconds"),
-        ("high_us", "high_seconds"),
-    ):
-        row[name] = row.pop(key) * 1e6
-    return {**row, "tokens_per_s": case.tokens_per_s}
+    ends = in_micros(*(row.pop(name) for name in ("seconds", "low_seconds", "high_seconds")))
+    return {**row, **ends, "tokens_per_s": case.tokens_per_s}
+
+
+def listing() -> Report:
+    """Every format of the table, and an example of each other scheme."""
+    rows = [
+        {
+            "format": form.name,
+            "bits": form.bits_at(4096),
+            "multiplies": form.multiplies or "widened",
+            "about": form.about,
+            "aliases": list(form.aliases),
+            "source": form.source,
+        }
+        for form in map(quantised.load, quantised.names())
+    ] + [
+        {
+            "format": form.name,
+            "bits": form.bits(4096, 4096),
+            "multiplies": "fp16",
+            "about": form.about,
+            "aliases": [],
+            "source": "",
+        }
+        for form in map(naming.scheme, naming.KINDS)
+    ]
+    columns = (
+        text("format", "format"),
+        _BITS,
+        text("multiplied", "multiplies"),
+        text("what it is", "about", wrap=62),
+    )
+    return Report("formats", rows, columns, notes=["bits of a 4096 x 4096 matrix"])

@@ -46,7 +46,9 @@ class Frame:
         per_decade_y = self.height / math.log10(self.y[1] / self.y[0])
         return math.atan2(per_decade_y, per_decade_x)
 
-    def write(self, axes: Axes, words: str, box: Box, points: float, colour: str) -> None:
+    def write(
+        self, axes: Axes, words: str, box: Box, points: float, colour: str, gid: str = ""
+    ) -> None:
         """Write `words` into `box`."""
         axes.text(
             *self.data(box.start),
@@ -58,6 +60,7 @@ class Frame:
             ha="left",
             va="center_baseline",
             zorder=9,
+            gid=gid or None,
             bbox={
                 "boxstyle": "square,pad=0.05",
                 "facecolor": axes.get_facecolor(),

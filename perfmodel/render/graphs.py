@@ -1,4 +1,4 @@
-"""The report of predicted graphs: one line for each node or operator, and a total."""
+"""The table of predicted graphs: one line for each node or operator, and a total."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from perfmodel.render.report import (
     around,
     assumed,
     binary,
+    keyed,
     micros,
     percent,
     quantity,
+    several,
     span,
     text,
 )
@@ -22,103 +24,87 @@ from perfmodel.render.report import (
 BY = ("node", "operator")
 """What a line is for."""
 
-_GAPS, _WAITING, _ALL = "gaps", "waiting", "all"
 
-
-def data(found: Sequence[GraphPrediction]) -> Report:
+def data(predictions: Sequence[GraphPrediction]) -> Report:
     """All data, one document for each graph and device."""
-    rows = [p.as_dict() for p in found]
+    rows = [prediction.as_dict() for prediction in predictions]
     return Report("graphs", rows, [], examples=rows)
 
 
-def report(found: Sequence[GraphPrediction], by: str = "node") -> Report:
+def report(predictions: Sequence[GraphPrediction], by: str = "node") -> Report:
     """Lines for people and spreadsheets; `by` is one of `BY`."""
-    rows = [row for p in found for row in _rows(p, by)]
-    several = len({p.device for p in found}) > 1
+    rows = [row for prediction in predictions for row in _rows(prediction, by)]
+    device = several("device", rows)
+    repeats = any(node.repeat > 1 for prediction in predictions for node in prediction.nodes)
     columns = [
-        *([text("device", "device")] if several else []),
-        text("node", "node") if by == "node" else text("operator", "operator"),
+        *device,
+        text(by, by),
         *([text("operator", "operator", rank=3)] if by == "node" else []),
-        *([Column("runs", lambda row: row["repeat"], rank=4)] if _repeats(found) else []),
-        Column("time", lambda row: row["time_us"], micros),
+        *([keyed("runs", "repeat", rank=4)] if repeats else []),
+        keyed("time", "time_us", micros),
         percent("share", "share", rank=1),
         Column("range", span, rank=2, brief=Column("range", around)),
         text("limiter", "limiter"),
-        Column("memory traffic", lambda row: row["hbm_bytes"], quantity("B"), rank=5),
-        Column("live", lambda row: row["live_bytes"], binary, rank=6),
+        keyed("memory traffic", "hbm_bytes", quantity("B"), rank=5),
+        keyed("live", "live_bytes", binary, rank=6),
     ]
-    sizes = " ".join(f"{name}={value}" for name, value in found[0].sizes.items())
-    suffix = "" if several else f" on {found[0].device}"
-    notes = [*map(_sentence, found), *assumed(p.assumptions for p in found)]
-    return Report(
-        "graphs", rows, columns, f"{found[0].graph}{suffix}: {sizes}", notes=notes, examples=rows
-    )
-
-
-def _repeats(predictions: Sequence[GraphPrediction]) -> bool:
-    return any(node.repeat > 1 for p in predictions for node in p.nodes)
+    first = predictions[0]
+    sizes = " ".join(f"{name}={value}" for name, value in first.sizes.items())
+    title = f"{first.graph}{'' if device else f' on {first.device}'}: {sizes}"
+    notes = [*map(_sentence, predictions), *assumed(each.assumptions for each in predictions)]
+    return Report("graphs", rows, columns, title, notes=notes, examples=rows)
 
 
 def _rows(prediction: GraphPrediction, by: str) -> Iterator[Row]:
     """The lines of one graph; the last is their sum."""
-    by_label: dict[str, list[NodePrediction]] = {}
+    groups: dict[str, list[NodePrediction]] = {}
     for node in prediction.nodes:
-        by_label.setdefault(node.name if by == "node" else node.operator, []).append(node)
-    groups = list(by_label.values())
-    if by == "operator":
-        groups.sort(key=lambda nodes: -sum(node.seconds for node in nodes))
-    for nodes in groups:
-        longest = max(nodes, key=lambda node: node.seconds)
-        ends = [sum(getattr(n, end) for n in nodes) for end in ("low_seconds", "high_seconds")]
-        limiter = longest.prediction.levels.get(longest.limiter, longest.limiter)
-        yield _row(
-            prediction,
-            longest.name if by == "node" else "",
-            sum(node.seconds for node in nodes),
-            ends,
-            operator=longest.operator,
-            repeat=sum(node.repeat for node in nodes),
-            limiter=limiter,
-            hbm_bytes=sum(node.repeat * node.prediction.bytes["hbm"] for node in nodes),
-            live_bytes=max(node.live_bytes for node in nodes),
-        )
-    for name, seconds in ((_GAPS, prediction.gap_seconds), (_WAITING, prediction.waiting_seconds)):
-        yield _row(prediction, name, seconds, operator="" if by == "node" else name)
-    yield _row(
-        prediction,
-        _ALL,
-        prediction.seconds,
-        (prediction.low_seconds, prediction.high_seconds),
-        operator="" if by == "node" else _ALL,
-        repeat=sum(node.repeat for node in prediction.nodes),
-        hbm_bytes=sum(node.repeat * node.prediction.bytes["hbm"] for node in prediction.nodes),
-        live_bytes=prediction.peak_bytes,
-    )
+        groups.setdefault(getattr(node, "name" if by == "node" else by), []).append(node)
+    rows = [
+        {**_sums(prediction, label if by == "node" else "", nodes), "operator": nodes[0].operator}
+        for label, nodes in groups.items()
+    ]
+    yield from rows if by == "node" else sorted(rows, key=lambda row: -row["time_us"])
+    total = {
+        **_sums(prediction, "all", prediction.nodes),
+        "low_us": prediction.low_seconds * 1e6,
+        "high_us": prediction.high_seconds * 1e6,
+        "limiter": "",
+        "live_bytes": prediction.peak_bytes,
+    }
+    counted = ("repeat", "low_us", "high_us", "hbm_bytes", "live_bytes")
+    for label, seconds, row in (
+        ("gaps", prediction.gap_seconds, total | dict.fromkeys(counted)),
+        ("waiting", prediction.waiting_seconds, total | dict.fromkeys(counted)),
+        ("all", prediction.seconds, total),
+    ):
+        time = {"time_us": seconds * 1e6, "share": seconds / prediction.seconds}
+        yield {**row, **time, "node": label, "operator": "" if by == "node" else label}
 
 
-def _row(
-    prediction: GraphPrediction,
-    node: str,
-    seconds: float,
-    ends: Sequence[float] | None = None,
-    **values: object,
-) -> Row:
-    low, high = ends if ends is not None else (None, None)
+def _sums(prediction: GraphPrediction, label: str, nodes: Sequence[NodePrediction]) -> Row:
+    """What some nodes add up to."""
+    seconds = sum(node.seconds for node in nodes)
     return {
         "graph": prediction.graph,
         "device": prediction.device,
-        "node": node,
+        "node": label,
         "operator": "",
-        "repeat": None,
+        "repeat": sum(node.repeat for node in nodes),
         "time_us": seconds * 1e6,
         "share": seconds / prediction.seconds,
-        "low_us": None if low is None else low * 1e6,
-        "high_us": None if high is None else high * 1e6,
-        "limiter": "",
-        "hbm_bytes": None,
-        "live_bytes": None,
-        **values,
+        "low_us": sum(node.low_seconds for node in nodes) * 1e6,
+        "high_us": sum(node.high_seconds for node in nodes) * 1e6,
+        "limiter": limiter(nodes),
+        "hbm_bytes": sum(node.repeat * node.prediction.bytes["hbm"] for node in nodes),
+        "live_bytes": max(node.live_bytes for node in nodes),
     }
+
+
+def limiter(nodes: Sequence[NodePrediction]) -> str:
+    """What limits the longest of some nodes."""
+    longest = max(nodes, key=lambda node: node.seconds)
+    return longest.prediction.levels.get(longest.limiter, longest.limiter)
 
 
 def _sentence(prediction: GraphPrediction) -> str:

@@ -126,9 +126,10 @@ class Places:
         self._lines = np.empty((0, 4, 2))
         self._costs = np.empty(0)
 
-    def take(self, box: Box) -> None:
-        """Reserve an area: no text will cover it."""
-        self._taken = np.concatenate([self._taken, box.corners()[None]])
+    def take(self, *boxes: Box) -> None:
+        """Reserve areas: no text will cover them."""
+        corners = [box.corners()[None] for box in boxes]
+        self._taken = np.concatenate([self._taken, *corners])
 
     def covered(self, box: Box) -> bool:
         """Whether a box overlaps a reserved area."""
@@ -169,11 +170,11 @@ class Places:
 
 def name_points(
     axes: Axes, named: Sequence[tuple[float, float, str]], points: float, colour: str
-) -> None:
+) -> list[tuple[str, int]]:
     """Write a text beside each point (x, y, text) that has room for it, in the order given.
 
     Texts cover no point and no other text, and cross the lines of `axes` only where they must. The
-    figure's layout has to be complete.
+    figure's layout has to be complete. Returns the id of each text and the index of its point.
     """
     figure = axes.figure
     figure.draw_without_rendering()  # type: ignore[union-attr]
@@ -188,7 +189,8 @@ def name_points(
                 places.take(mark_box(middle, 0.07))
         if line.get_linestyle() != "None":
             places.cross(line_box(a, b) for a, b in itertools.pairwise(vertices) if a != b)
-    for (x, y), (_, _, text) in zip(inches, named, strict=True):
+    written = []
+    for i, ((x, y), (_, _, text)) in enumerate(zip(inches, named, strict=True)):
         length = text_inches(text, points)
         boxes = [
             text_box(text, points, (x + dx * gap - (length if dx < 0 else 0), y + dy * gap))
@@ -201,5 +203,8 @@ def name_points(
                 np.asarray(box.start) * dpi + panel.min
             )
             axes.text(
-                left, middle, text, fontsize=points, color=colour, va="center_baseline", zorder=9
-            )
+                left, middle, text, fontsize=points, color=colour, va="center_baseline", zorder=9,
+                gid=f"label-{i}",
+            )  # fmt: skip
+            written.append((f"label-{i}", i))
+    return written

@@ -44,15 +44,17 @@ def shown(panel: Panel, kernel: Kernel) -> dict[str, float]:
 
 def keep(panel: Panel, kernels: Iterable[Kernel]) -> None:
     """Reserve the areas of all marks and warning signs before any text is placed."""
+    boxes = []
     for kernel in kernels:
-        for level, x in shown(panel, kernel).items():
+        levels = shown(panel, kernel)
+        for level, x in levels.items():
             mark = panel.frame.inches(x, kernel.flops_per_s)
-            panel.places.take(mark_box(mark, _size(panel, level) * _POINT * 1.2))
+            boxes.append(mark_box(mark, _size(panel, level) * _POINT * 1.2))
         if _warned(panel, kernel):
-            x = max(shown(panel, kernel).values())
-            mark = panel.frame.inches(x, kernel.flops_per_s)
-            middle = (mark[0], mark[1] + 0.15 * panel.palette.scale)
-            panel.places.take(mark_box(middle, 0.16 * panel.palette.scale))
+            left, bottom = panel.frame.inches(max(levels.values()), kernel.flops_per_s)
+            scale = panel.palette.scale
+            boxes.append(mark_box((left, bottom + 0.15 * scale), 0.16 * scale))
+    panel.places.take(*boxes)
 
 
 def lines(panel: Panel, kernels: Sequence[Kernel]) -> Iterator[Box]:
@@ -96,74 +98,76 @@ def draw(panel: Panel, kernels: Sequence[Kernel]) -> None:
             zorder=4,
             gid=f"trajectory-{level}",
         )
+    for measured in (False, True):
+        _marks(panel, [kernel for kernel in kernels if kernel.measured is measured])
     for kernel in kernels:
-        _bar(panel, kernel)
-        xs = list(shown(panel, kernel).values())
-        if not kernel.at:
-            panel.axes.plot(
-                xs,
-                [kernel.flops_per_s] * len(xs),
-                color=palette.grey,
-                linewidth=0.5 * palette.line,
-                zorder=5,
-            )
-        _marks(panel, kernel)
+        if _warned(panel, kernel):
+            panel.axes.annotate(
+                WARNING, (max(shown(panel, kernel).values()), kernel.flops_per_s),
+                xytext=(0, 0.65 * palette.body), textcoords="offset points", ha="center",
+                va="bottom", fontsize=1.1 * palette.body, fontweight="bold",
+                color=palette.vermilion, zorder=8,
+            )  # fmt: skip
 
 
-def _bar(panel: Panel, kernel: Kernel) -> None:
-    """Draw the range of a prediction at the outermost level."""
-    levels = shown(panel, kernel)
-    if not levels or not kernel.low_flops_per_s or not kernel.high_flops_per_s:
+def gid(what: str, level: str, device: str = "") -> str:
+    """The id of the marks of a level: predicted or measured ones; of one of several devices."""
+    return "-".join(filter(None, [what, level, device]))
+
+
+def _marks(panel: Panel, kernels: Sequence[Kernel]) -> None:
+    """Draw the marks of predicted or of measured kernels, those of inner levels below: they are
+    larger. Behind them a line joins the marks of a kernel, and a bar is its range."""
+    axes, line = panel.axes, panel.palette.line
+    spans = [(k.flops_per_s, list(shown(panel, k).values())) for k in kernels if not k.at]
+    spans = [(rate, xs) for rate, xs in spans if len(xs) > 1]
+    axes.hlines([rate for rate, _ in spans], [min(xs) for _, xs in spans],
+                [max(xs) for _, xs in spans], colors=panel.palette.grey, linewidth=0.5 * line,
+                zorder=5)  # fmt: skip
+    for level in reversed(list(panel.device.levels)):
+        mine = [kernel for kernel in kernels if level in shown(panel, kernel)]
+        _ranges(panel, level, [k for k in mine if level == next(iter(shown(panel, k)))])
+        if not mine:
+            continue
+        measured = mine[0].measured
+        axes.plot(
+            [kernel.intensity[level] for kernel in mine],
+            [kernel.flops_per_s for kernel in mine],
+            linestyle="none",
+            marker=LOOKS[level].marker,
+            markersize=_size(panel, level) * (0.75 if measured else 1.0),
+            markeredgewidth=(0.3 if measured else 0.85) * line,
+            markeredgecolor=panel.colour(level),
+            markerfacecolor=panel.colour(level) if measured else panel.palette.ground,
+            zorder=7 if measured else 6,
+            gid=gid("measured" if measured else "predicted", level, panel.suffix),
+        )
+
+
+def _ranges(panel: Panel, level: str, kernels: Sequence[Kernel]) -> None:
+    """Draw the ranges of predictions, at this level."""
+    ends = [
+        (k.intensity[level], k.low_flops_per_s, k.high_flops_per_s)
+        for k in kernels
+        if k.low_flops_per_s and k.high_flops_per_s
+    ]
+    if not ends:
         return
-    level, x = next(iter(levels.items()))
+    xs, low, high = zip(*ends, strict=True)
+    colour, line = panel.colour(level), panel.palette.line
+    panel.axes.vlines(
+        xs, low, high, colors=colour, alpha=0.75, linewidth=0.7 * line, zorder=5,
+        gid=gid("range", level, panel.suffix),
+    )  # fmt: skip
     panel.axes.plot(
-        [x, x],
-        [kernel.low_flops_per_s, kernel.high_flops_per_s],
-        color=panel.colour(level),
-        linewidth=0.7 * panel.palette.line,
-        alpha=0.75,
-        marker="_",
-        markersize=2.5 * panel.palette.line,
-        zorder=5,
-        gid=f"range-{kernel.name}",
-    )
+        [*xs, *xs], [*low, *high], color=colour, alpha=0.75, linestyle="none", marker="_",
+        markersize=2.5 * line, zorder=5, gid=gid("end", level, panel.suffix),
+    )  # fmt: skip
 
 
 def _size(panel: Panel, level: str) -> float:
     """Width of a mark, in points."""
     return LOOKS[level].size * panel.palette.line / 1.2 * 1.15
-
-
-def _marks(panel: Panel, kernel: Kernel) -> None:
-    """Draw a kernel's marks, those of inner levels below: they are larger."""
-    name = f"{'measured' if kernel.measured else 'predicted'}-{kernel.name}"
-    for level, x in reversed(shown(panel, kernel).items()):
-        panel.axes.plot(
-            [x],
-            [kernel.flops_per_s],
-            linestyle="none",
-            marker=LOOKS[level].marker,
-            markersize=_size(panel, level) * (0.75 if kernel.measured else 1.0),
-            markeredgewidth=(0.3 if kernel.measured else 0.85) * panel.palette.line,
-            markeredgecolor=panel.colour(level),
-            markerfacecolor=panel.colour(level) if kernel.measured else panel.palette.ground,
-            zorder=7 if kernel.measured else 6,
-            gid=f"{name}-{level}",
-        )
-    if _warned(panel, kernel):
-        x = max(shown(panel, kernel).values())
-        panel.axes.annotate(
-            WARNING,
-            (x, kernel.flops_per_s),
-            xytext=(0, 0.65 * panel.palette.body),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=1.1 * panel.palette.body,
-            fontweight="bold",
-            color=panel.palette.vermilion,
-            zorder=8,
-        )
 
 
 def _warned(panel: Panel, kernel: Kernel) -> bool:

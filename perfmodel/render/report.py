@@ -99,6 +99,38 @@ def fixed(header: str, key: str, digits: int = 3, *, rank: int = 0) -> Column:
     return Column(header, lambda row: row.get(key), lambda value: f"{value:.{digits}f}", rank=rank)
 
 
+def keyed(
+    header: str, key: str, show: Callable[[Any], str] = str, *, rank: int = 0, number: bool = True
+) -> Column:
+    """A column of the values under `key`, formatted by `show`."""
+    return Column(header, lambda row: row.get(key), show, number, rank=rank)
+
+
+def times(value: float) -> str:
+    """A factor: 1.25x."""
+    return f"{value:.2f}x"
+
+
+def whole(value: float) -> str:
+    """A number without decimals, its thousands apart: 4,096."""
+    return f"{round(value):,}"
+
+
+def count(value: float) -> str:
+    """A number with a decimal prefix: 8.03 G."""
+    return si(value, "").rstrip()
+
+
+def in_micros(seconds: float, low: float, high: float) -> Row:
+    """A time and the ends of its range as members of a row."""
+    return {"time_us": seconds * 1e6, "low_us": low * 1e6, "high_us": high * 1e6}
+
+
+def several(header: str, rows: Sequence[Row]) -> list[Column]:
+    """The column `header` of texts, where rows differ in it."""
+    return [text(header, header)] if len({row[header] for row in rows}) > 1 else []
+
+
 def micros(value: float) -> str:
     """Microseconds with a suitable prefix: 1234 gives "1.23 ms"."""
     return seconds(value / 1e6)
@@ -107,6 +139,11 @@ def micros(value: float) -> str:
 def span(row: Row) -> str:
     """A row's range, "1.2 µs to 3.4 µs"; "" without a range."""
     return "" if row["low_us"] is None else f"{micros(row['low_us'])} to {micros(row['high_us'])}"
+
+
+def ranged(header: str, *, number: bool = False) -> Column:
+    """The column of a row's range."""
+    return Column(header, span, number=number)
 
 
 def around(row: Row) -> str:

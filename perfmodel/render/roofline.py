@@ -41,39 +41,69 @@ def roofline_chart(
     title: str = "",
     note: str = "",
     page: Page | None = None,
+    named: bool = True,
 ) -> Chart:
     """One panel per device, with the predicted and measured kernels on it.
 
-    `title` names the problem, `note` ends the caption. Raises `ProblemError` for more kernels than
-    `MOST`, for a kernel without arithmetic, for no device, and for a page that is too small.
+    `title` names the problem, `note` ends the caption. Where the kernels are not `named`, there may
+    be any number of them, and neither labels nor a legend are drawn. Raises `ProblemError` for more
+    kernels than `MOST`, for a kernel without arithmetic, for no device, and for a page that is too
+    small.
     """
     page = page or Page()
-    _check(devices, kernels)
+    _check(devices, kernels, MOST if named else math.inf)
     with styled(page) as palette:
         heading = page.titled(title)
         names: list[str] = []
         for last in (False, False, True, True):  # the caption names them, which takes room
-            figure, unplaced = _figure(devices, kernels, heading, note, page, palette, names)
+            figure, unplaced = _figure(
+                devices, kernels, heading, note, page, palette, names, named=named
+            )
             if set(unplaced) == set(names) or (last and set(unplaced) < set(names)):
                 break
             names = list(dict.fromkeys([*(names if last else ()), *unplaced]))
+    rows = list(_rows(devices, kernels))
     return Chart(
         figure,
         f"Roofline of {', '.join(device.device for device in devices)}"
         + (f": {title}" if title else ""),
-        " ".join([*_sentences(devices, kernels), *foot.caption(devices, kernels, note)]),
-        list(_rows(devices, kernels)),
+        " ".join([*(_sentences(devices, kernels) if named else ()),
+                  *foot.caption(devices, kernels, note)]),
+        rows,
         foot.caption(devices, kernels, note, names),
         page,
-    )
+        dict(_artists(devices, rows)),
+    )  # fmt: skip
 
 
-def _check(devices: Sequence[Roofs], kernels: Sequence[Kernel]) -> None:
+def _artists(devices: Sequence[Roofs], rows: Sequence[Row]) -> Iterator[tuple[str, list[int]]]:
+    """The rows of each artist that stands for kernels, by its id."""
+    for device in devices:
+        suffix = device.device if len(devices) > 1 else ""
+        order = list(device.levels)
+        groups: dict[str, list[int]] = {}
+        before = -1
+        for i, row in enumerate(rows):
+            if row["device"] != device.device or row["what"] == "roof":
+                continue
+            level = str(row["level"])
+            groups.setdefault(marks.gid(row["what"], level, suffix), []).append(i)
+            first, before = order.index(level) <= before or before < 0, order.index(level)
+            if first and row["low_flops_per_s"] and row["high_flops_per_s"]:
+                groups.setdefault(marks.gid("range", level, suffix), []).append(i)
+        yield from groups.items()
+        ranges = {gid: mine for gid, mine in groups.items() if gid.startswith("range")}
+        yield from (
+            (gid.replace("range", "end", 1), [*mine, *mine]) for gid, mine in ranges.items()
+        )
+
+
+def _check(devices: Sequence[Roofs], kernels: Sequence[Kernel], most: float) -> None:
     names = {(kernel.name, kernel.measured) for kernel in kernels}
     if not devices:
         raise ProblemError("no device to draw; name one with --device")
-    if len(names) > MOST:
-        raise ProblemError(f"{len(names)} kernels are too many for one chart; draw at most {MOST}")
+    if len(names) > most:
+        raise ProblemError(f"{len(names)} kernels are too many for one chart; draw at most {most}")
     for kernel in kernels:
         if not kernel.flops_per_s > 0:
             raise ProblemError(
@@ -96,6 +126,8 @@ def _figure(
     page: Page,
     palette: Palette,
     names: Sequence[str],
+    *,
+    named: bool,
 ) -> tuple[Figure, list[str]]:
     """The figure, and the labels without room; `names` are those that the caption names."""
     from matplotlib.figure import Figure
@@ -106,7 +138,7 @@ def _figure(
     )
     figure = Figure(figsize=(width, height))
     lines = foot.caption(devices, kernels, note, names) if page.caption else []
-    below = foot.draw(figure, devices, kernels, lines, palette)
+    below = foot.draw(figure, devices, kernels if named else (), lines, palette)
     above = _title(figure, title, palette)
     limits = _limits(devices, kernels)
     unplaced: list[str] = []
@@ -115,7 +147,9 @@ def _figure(
         axes = figure.add_axes((left / width, bottom / height, across / width, up / height))
         runs = kernels_of(device, kernels)
         frame = Frame(*limits, across, up)
-        unplaced += _panel(Panel(axes, device, frame, Places(across, up), palette), runs)
+        suffix = device.device if len(devices) > 1 else ""
+        panel = Panel(axes, device, frame, Places(across, up), palette, suffix)
+        unplaced += _panel(panel, runs, named=named)
         if i % columns:
             axes.set_ylabel("")
     return figure, list(dict.fromkeys(unplaced))
@@ -194,7 +228,7 @@ def _limits(
     return (left, right), (low, max([*ceilings, *heights]) * 3.5)
 
 
-def _panel(panel: Panel, kernels: Sequence[Kernel]) -> list[str]:
+def _panel(panel: Panel, kernels: Sequence[Kernel], *, named: bool) -> list[str]:
     """Draw roofs, marks and labels of one device; returns the labels without room."""
     _axes(panel.axes, panel.device.title, panel.frame)
     special = panel.device.special(kernels)
@@ -208,7 +242,7 @@ def _panel(panel: Panel, kernels: Sequence[Kernel]) -> list[str]:
     return [
         *rooflines.ceilings(panel, compute),
         *rooflines.diagonals(panel),
-        *marks.label(panel, kernels),
+        *(marks.label(panel, kernels) if named else ()),
         *rooflines.ridges(panel),
     ]
 
@@ -249,20 +283,20 @@ def _rows(devices: Sequence[Roofs], kernels: Sequence[Kernel]) -> Iterator[Row]:
             yield _roof_row(device, roof, level)
         for kernel in kernels_of(device, kernels):
             bound, allowed = device.bound(kernel)
-            for level in device.levels:
-                if 0 < kernel.intensity.get(level, 0.0) < math.inf:
-                    yield {
-                        "what": "measured" if kernel.measured else "predicted",
-                        "device": device.device,
-                        "name": kernel.name,
-                        "level": level,
-                        "intensity_flop_per_byte": kernel.intensity[level],
-                        "flops_per_s": kernel.flops_per_s,
-                        "low_flops_per_s": kernel.low_flops_per_s,
-                        "high_flops_per_s": kernel.high_flops_per_s,
-                        "bound_by": bound.name,
-                        "bound_flops_per_s": allowed,
-                    }
+            levels = [x for x in device.levels if 0 < kernel.intensity.get(x, 0.0) < math.inf]
+            for level in levels:
+                yield {
+                    "what": "measured" if kernel.measured else "predicted",
+                    "device": device.device,
+                    "name": kernel.name,
+                    "level": level,
+                    "intensity_flop_per_byte": kernel.intensity[level],
+                    "flops_per_s": kernel.flops_per_s,
+                    "low_flops_per_s": kernel.low_flops_per_s,
+                    "high_flops_per_s": kernel.high_flops_per_s,
+                    "bound_by": bound.name,
+                    "bound_flops_per_s": allowed,
+                }
 
 
 def _roof_row(device: Roofs, roof: Roof, level: str | None) -> Row:

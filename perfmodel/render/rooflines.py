@@ -67,6 +67,8 @@ class Panel:
     """Occupied areas."""
     palette: Palette
     """Its colours."""
+    suffix: str = ""
+    """What ends the ids of its marks, where there are several panels."""
 
     def colour(self, level: str) -> str:
         """The colour of a level."""
@@ -143,7 +145,8 @@ def ridges(panel: Panel) -> Iterator[str]:
         if place is None:
             yield f"ridge point {words}"
         else:
-            frame.write(panel.axes, words, place, palette.small, panel.colour(level))
+            colour = panel.colour(level)
+            frame.write(panel.axes, words, place, palette.small, colour, f"foot-{level}")
 
 
 def ceilings(panel: Panel, compute: tuple[Roof, ...]) -> Iterator[str]:
@@ -173,7 +176,8 @@ def ceilings(panel: Panel, compute: tuple[Roof, ...]) -> Iterator[str]:
                 zorder=2,
                 gid=f"peak-{roof.name}",
             )
-        yield from _label(panel, roof, 0.0, colour, partial(_ceiling_offers, panel, start))
+        offers = partial(_ceiling_offers, panel, start)
+        yield from _label(panel, roof, 0.0, colour, offers, f"name-{roof.name}")
 
 
 def _ceiling_offers(panel: Panel, start: float, rate: float, words: str) -> Offers:
@@ -194,7 +198,8 @@ def diagonals(panel: Panel) -> Iterator[str]:
             thin = palette.line * _THIN
             _diagonal(panel, roof.datasheet, device.top.highest, level, thin, f"peak-{level}")
         offers = partial(_diagonal_offers, panel)
-        yield from _label(panel, roof, frame.angle, panel.colour(level), offers)
+        colour = panel.colour(level)
+        yield from _label(panel, roof, frame.angle, colour, offers, f"name-{level}")
 
 
 def _diagonal(
@@ -236,6 +241,7 @@ def _label(
     angle: float,
     colour: str,
     offers: Callable[[float, str], Offers],
+    gid: str,
 ) -> Iterator[str]:
     """Label the lines of a roof; yields the name of one without room.
 
@@ -251,7 +257,7 @@ def _label(
         boxes = [replace(text_box(words, points, p, angle), height=reach) for p in places]
         place = panel.places.best(boxes, FAINT)
         if place is not None:
-            panel.frame.write(panel.axes, words, place, points, colour)
+            panel.frame.write(panel.axes, words, place, points, colour, gid)
         return place is not None
 
     if write(roof.label, roof.value):

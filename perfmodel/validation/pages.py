@@ -31,11 +31,6 @@ def kept(old: str, new: str) -> str:
     return "\n\n".join([new.rstrip("\n"), *rest]) + "\n" if rest else new
 
 
-def headings(text: str) -> list[str]:
-    """The second-level headings, in order."""
-    return re.findall(r"^## (.+)$", text, re.MULTILINE)
-
-
 def table_rows(text: str, first: str = "line") -> list[dict[str, str]]:
     """The rows of the first Markdown table whose first column is `first`, as cells by column.
 

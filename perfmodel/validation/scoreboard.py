@@ -1,14 +1,16 @@
 """The scoreboard: how accurate the model is on what it has seen and on what it has not.
 
-    python -m perfmodel.validation.scoreboard TABLE...        writes docs/accuracy.md
+    python -m perfmodel.validation.scoreboard TABLE...   writes docs/accuracy.md and docs/accuracy/
 
-Figures only; the measured rows stay where they are.
+The page has the tables that are read, the folder the long ones as CSV. Figures only: the measured
+rows stay where they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,8 +38,8 @@ from perfmodel.validation import wording
 from perfmodel.validation.compare import beats_floor, predict_table
 from perfmodel.validation.judging import LEFT_OUT
 from perfmodel.validation.masking import MASKS, masked
-from perfmodel.validation.pages import between, blocks, headings, kept, table_rows
-from perfmodel.validation.scores import baselines, both, lines, markdown, scores
+from perfmodel.validation.pages import between, kept, table_rows
+from perfmodel.validation.scores import baselines, both, csv_text, lines, markdown, pair, scores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,16 +95,13 @@ def categories(held: Held) -> pd.DataFrame:
 
 
 def coverage_by_line(held: Held) -> pd.DataFrame:
-    """Coverage / width by line and category."""
+    """Coverage and width by line and category."""
     import pandas as pd
 
-    columns = {}
-    for name, rows in held:
-        score = scores(rows.assign(line=lines(rows)), ["line"])
-        columns[name] = (
-            score["coverage"].map("{:.2f}".format) + " / " + score["width"].map("{:.2f}".format)
-        )
-    return pd.DataFrame(columns).rename_axis("line").fillna("")
+    parts = [
+        pair(rows.assign(line=lines(rows)), name, ("coverage", "width")) for name, rows in held
+    ]
+    return pd.concat(parts, axis=1).sort_index()
 
 
 def first_met() -> pd.DataFrame:
@@ -124,15 +123,15 @@ def held_by_value(fit: Linearised, column: str, folds: Folds) -> pd.DataFrame:
 
 
 def term_worth(fit: Linearised, known: Sequence[Fold]) -> pd.DataFrame:
-    """Median / p90 by line without each term, on devices whose architecture was left out."""
+    """Median and p90 by line without each term, on devices whose architecture was left out."""
     import pandas as pd
 
     names = lines(fit.table)
-    columns = {}
+    parts = []
     for name in ("nothing", *ablation.TERMS):
         tests = left_out(fit, "architecture", known=known, change=_term_change(name))
-        columns[name] = both(tests.assign(line=names), ["line"])
-    return pd.DataFrame(columns).T
+        parts.append(pair(tests.assign(line=names), name))
+    return pd.concat(parts, axis=1)
 
 
 def constant_worth(fit: Linearised, known: Sequence[Fold]) -> pd.DataFrame:
@@ -186,7 +185,7 @@ def _worth(base: pd.DataFrame, tests: pd.DataFrame, names: np.ndarray) -> dict[s
 
 
 def calibrated_worth(fit: Linearised, known: Sequence[Fold]) -> pd.DataFrame:
-    """Median / p90 by line of devices of an architecture left out, whose spec has measured rates.
+    """Median and p90 by line, where the architecture was left out and specs have measured rates.
 
     With these, and from the data sheet alone.
     """
@@ -195,27 +194,26 @@ def calibrated_worth(fit: Linearised, known: Sequence[Fold]) -> pd.DataFrame:
     slugs = {str(name) for name in fit.table["device"] if is_calibrated(load(str(name)))}
     mask = fit.table["device"].isin(slugs)
     names = lines(fit.table)[mask]
-    columns = {}
+    parts = [pd.Series(names).value_counts().rename("n").to_frame()]
     for name, device in (("measured rates", load), ("data sheet", sheet)):
         tests = left_out(fit, "architecture", known=known, device=device)[mask]
-        columns[name] = both(tests.assign(line=names), ["line"])
-    return pd.DataFrame({"n": pd.Series(names).value_counts(), **columns}).rename_axis("line")
+        parts.append(pair(tests.assign(line=names), name))
+    return pd.concat(parts, axis=1).rename_axis("line").sort_index()
 
 
 def maskings(table: pd.DataFrame) -> pd.DataFrame:
-    """Median / p90 by line, with everything known and as if something were not."""
+    """Median and p90 by line, with everything known and as if something were not."""
     import pandas as pd
 
     predictions = {"known": predict_table(table)} | {mask: masked(table, mask) for mask in MASKS}
-    return pd.DataFrame(
-        {name: both(rows.assign(line=lines(rows)), ["line"]) for name, rows in predictions.items()}
-    )
+    parts = [pair(rows.assign(line=lines(rows)), name) for name, rows in predictions.items()]
+    return pd.concat(parts, axis=1)
 
 
-def belief(row: Mapping[str, object]) -> str:
+def belief(row: Mapping[Any, Any]) -> str:
     """What the model believes went wrong with a row, in words."""
-    slow = float(row["predicted_us"]) > float(row["measured_us"])  # type: ignore[arg-type]
-    if float(row["measured_us"]) < float(row["floor_us"]):  # type: ignore[arg-type]
+    slow = row["predicted_us"] > row["measured_us"]
+    if row["measured_us"] < row["floor_us"]:
         return "faster than the device allows: shape, type or inputs are not what the row says"
     words = {
         "launch": "launch floor of this harness",
@@ -232,13 +230,20 @@ def belief(row: Mapping[str, object]) -> str:
     return f"{'overestimates' if slow else 'underestimates'} the {cause}"
 
 
-def page(
-    table: pd.DataFrame, *, columns: Sequence[str] = tuple(COLUMNS), others: Sequence[str] = ()
-) -> tuple[str, str]:
-    """The whole of docs/accuracy.md for a measured-run table, and its first table by itself.
+@dataclass(frozen=True)
+class Scoreboard:
+    """Accuracy on a measured-run table, as documents show it."""
 
-    `columns` are left out in turn; `others` are the page's sections by other commands.
-    """
+    page: str
+    """The text of docs/accuracy.md."""
+    first: str
+    """Its first table, in Markdown: the README shows it, too."""
+    files: Mapping[str, pd.DataFrame]
+    """The long tables, by the names of their files in docs/accuracy."""
+
+
+def scoreboard(table: pd.DataFrame, *, columns: Sequence[str] = tuple(COLUMNS)) -> Scoreboard:
+    """The scoreboard of a measured-run table, with `columns` left out in turn."""
     runs = table[~table["flag"].isin(LEFT_OUT)].reset_index(drop=True)
     rows = predict_table(runs)
     rows = baselines(rows.assign(family=families(rows)))
@@ -249,46 +254,28 @@ def page(
     splits = [name for name in columns if labels(subset, name).nunique() > 1]
     folds = {name: without_each(fit, name) for name in splits}
     first = markdown(summary(fit, folds))
-    tables = {
-        "What it has not seen": first, **_ranges(fit, folds), **_sample_tables(rows),
-        "Masked": markdown(maskings(subset)), **_worths(fit, folds),
-    }  # fmt: skip
-    for name in splits:
-        tables[f"Without each {name}"] = markdown(held_by_value(fit, name, folds))
-    tables |= {"The twenty worst rows": _worst(rows), "How it was fitted": ""}
+    tables, files = {"What it has not seen": first}, _sample_tables(rows)
+    if {"framework", "device", "architecture"} <= folds.keys():
+        groups = list(coverage.categories(fit, folds))
+        tables |= {"Ranges": markdown(categories(groups)), "When first met": markdown(first_met())}
+        files["ranges.csv"] = coverage_by_line(groups)
+    if "architecture" in folds:
+        known = folds["architecture"]
+        tables["What each constant is worth"] = markdown(constant_worth(fit, known))
+        files["terms.csv"] = term_worth(fit, known)
+        files["measured-rates.csv"] = calibrated_worth(fit, known)
+    files["masked.csv"] = maskings(subset)
+    files |= {f"without-each-{name}.csv": held_by_value(fit, name, folds) for name in splits}
     figures = {
-        "n": len(rows), "devices": rows["device"].nunique(), "said": share,
+        "n": f"{len(rows):,}",
+        "devices": str(rows["device"].nunique()),
+        "predicted": f"{share:.1%}",
         "expected": wording.expected(table_rows(first)),
-    }  # fmt: skip
-    return wording.page(figures, {**tables, "Constants": _constants()}, others), first
-
-
-def _ranges(fit: Linearised, folds: Folds) -> dict[str, str]:
-    """What ranges hold, where all that they need can be left out."""
-    if not {"framework", "device", "architecture"} <= folds.keys():
-        return {}
-    groups = list(coverage.categories(fit, folds))
-    total, by_line = markdown(categories(groups)), markdown(coverage_by_line(groups))
-    return {
-        "Ranges": f"{total}\n\nCoverage / width by kind of run:\n\n{by_line}",
-        "When first met": markdown(first_met()),
     }
+    return Scoreboard(wording.page(figures, tables, files), first, files)
 
 
-def _worths(fit: Linearised, folds: Folds) -> dict[str, str]:
-    """What terms, constants and measured rates are worth where an architecture is left out."""
-    if "architecture" not in folds:
-        return {}
-    cases = folds["architecture"]
-    terms = "\n".join(f"* `{name}`: {text}" for name, text in ablation.TERMS.items())
-    return {
-        "What each term is worth": f"{markdown(term_worth(fit, cases).T)}\n\n{terms}",
-        "What each constant is worth": markdown(constant_worth(fit, cases)),
-        "What measured rates are worth": markdown(calibrated_worth(fit, cases)),
-    }
-
-
-def _sample_tables(rows: pd.DataFrame) -> dict[str, str]:
+def _sample_tables(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The tables of what was in the fit."""
     rivals = {
         "roofline median": scores(rows, ["family"], "roofline_us")["median"],
@@ -296,51 +283,29 @@ def _sample_tables(rows: pd.DataFrame) -> dict[str, str]:
     }
     frame = scores(rows, ["family"])
     total = frame.assign(**rivals, noise=[NOISE_FLOOR.get(name, "") for name in frame.index])
-    tables = {
-        f"In sample, by operator and {name}": markdown(scores(rows, ["family", name]))
-        for name in ("device", "implementation")
+    return {
+        "in-sample.csv": total,
+        "in-sample-by-device.csv": scores(rows, ["family", "device"]),
+        "in-sample-by-implementation.csv": scores(rows, ["family", "implementation"]),
+        "worst-rows.csv": _worst(rows),
     }
-    return {"In sample, by operator": markdown(total), **tables}
 
 
-def _worst(rows: pd.DataFrame) -> str:
+def _worst(rows: pd.DataFrame) -> pd.DataFrame:
+    """The twenty rows with the largest errors, and what the model blames."""
     predicted = rows[rows["predicted_us"].notna()]
-    error = (predicted["predicted_us"] / predicted["measured_us"]).map(np.log)
-    worst = predicted.loc[error.abs().sort_values(ascending=False).index[:20]]
-    lines = [
-        "| device | operator | implementation | factor | the model believes |",
-        "|---|---|---|---|---|",
-    ]
-    for row in worst.to_dict("records"):
-        factor = row["predicted_us"] / row["measured_us"]
-        reason = belief({str(name): value for name, value in row.items()})
-        lines.append(
-            f"| {row['device']} | {row['family']} {row['dtype']} | {row['implementation']} "
-            f"| {factor:.2f} | {reason} |"
-        )
-    return "\n".join(lines)
-
-
-def _constants() -> str:
-    rows = (
-        f"| `{item.name}` | {item.value:.4g} | {item.unit} | {item.low:g} to {item.high:g} "
-        f"| {_interval(item)} | {item.meaning} |"
-        for item in constants.shipped()
+    factor = predicted["predicted_us"] / predicted["measured_us"]
+    order = factor.map(np.log).abs().sort_values(ascending=False).index[:20]
+    worst = predicted.loc[order].assign(
+        operator=predicted["family"] + " " + predicted["dtype"],
+        factor=factor.map("{:.2f}".format),
+        belief=[belief(row) for row in predicted.loc[order].to_dict("records")],
     )
-    head = "| constant | value | unit | bounds | 95 % interval | meaning |"
-    return "\n".join([head, "|---|---|---|---|---|---|", *rows])
-
-
-def _interval(item: constants.Constant) -> str:
-    if not item.fitted:
-        return "not fitted"
-    if item.interval is None or not item.identified:
-        return "not identified"
-    return f"{item.interval[0]:.3g} to {item.interval[1]:.3g}"
+    return worst.set_index("device")[["operator", "implementation", "factor", "belief"]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page."""
+    """Write the page and its tables."""
     return exit_code("perfmodel.validation.scoreboard", lambda: _main(arguments))
 
 
@@ -353,17 +318,22 @@ def _main(arguments: Sequence[str] | None) -> None:
 
     parser = argparse.ArgumentParser(prog="perfmodel.validation.scoreboard", description=__doc__)
     parser.add_argument("table", nargs="+", help="measured-run tables")
-    parser.add_argument("--output", default="docs/accuracy.md")
+    parser.add_argument(
+        "--output", default="docs/accuracy.md", help="the page; the folder of its name has the CSVs"
+    )
     parser.add_argument("--readme", help="file whose table between markers is written anew, too")
     args = parser.parse_args(arguments)
     table = tidy(read_table(args.table))
     page_file = Path(args.output)
     content = page_file.read_text(encoding="utf-8") if page_file.is_file() else ""
-    document, first = page(table, others=headings("\n".join(blocks(content))))
-    texts = {args.output: kept(content, document)}
+    board = scoreboard(table)
+    texts = {args.output: kept(content, board.page)}
     if args.readme:
         readme = Path(args.readme).read_text(encoding="utf-8")
-        texts[args.readme] = between(readme, first, args.readme)
+        texts[args.readme] = between(readme, board.first, args.readme)
+    folder = page_file.with_suffix("")
+    folder.mkdir(exist_ok=True)
+    texts |= {str(folder / name): csv_text(frame) for name, frame in board.files.items()}
     for name, text in texts.items():
         with replacing(name) as partial:
             partial.write_text(text, encoding="utf-8")

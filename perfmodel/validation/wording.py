@@ -1,15 +1,13 @@
 """The text of docs/accuracy.md, from the template accuracy.md beside this file.
 
-The template has the head of the page and all possible sections in order: a heading, the question
-that the section answers (in italics), and how to read its tables.
+`{table}` in a section of the template stands for its table; a line that links to a file of
+docs/accuracy is there if the file is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Collection, Mapping, Sequence
 from math import exp
 from pathlib import Path
 
@@ -17,57 +15,26 @@ from perfmodel.timing import constants
 
 IN_SAMPLE = "in sample"
 """The column of the first table for errors in sample, with nothing left out."""
-_SECTION = re.compile(r"^## (.+)\n\n\*(.+)\*\n(.*)", re.DOTALL)
+_FILE = re.compile(r"\(accuracy/([\w-]+\.csv)\)")
 
 
-@dataclass(frozen=True)
-class Section:
-    """A section of the page."""
+def page(figures: Mapping[str, str], tables: Mapping[str, str], files: Collection[str] = ()) -> str:
+    """The page: the template with `figures` for its placeholders, `tables` by heading.
 
-    answers: str
-    """The question that it answers."""
-    prose: str
-    """How to read its tables, in Markdown; empty if not needed."""
-
-
-@lru_cache(maxsize=1)
-def template() -> tuple[str, Mapping[str, Section]]:
-    """The head of the page, with placeholders for figures, and its sections by heading."""
-    text = Path(__file__).with_name("accuracy.md").read_text(encoding="utf-8")
-    head, *parts = re.split(r"^(?=## )", text, flags=re.MULTILINE)
-    matches = (_SECTION.fullmatch(part) for part in parts)
-    return head.rstrip("\n"), {
-        match[1]: Section(match[2], match[3].strip()) for match in matches if match is not None
-    }
-
-
-def page(
-    figures: Mapping[str, object], tables: Mapping[str, str], others: Iterable[str] = ()
-) -> str:
-    """The page: its head with `figures`, a table of contents, and every section with its tables.
-
-    `others` are sections of other commands, which follow.
+    A section without its table is left out, and so is a line about a file that is not in `files`.
     """
-    head, sections = template()
-    parts = [head.format(**figures), contents([*tables, *others])]
-    count = str(sum(item.fitted for item in constants.shipped()))
-    for name, table in tables.items():
-        prose = sections[name].prose.replace("{fitted}", count)
-        question = f"*{sections[name].answers}*"
-        parts.append("\n\n".join(filter(None, [f"## {name}", question, prose, table])))
-    return "\n\n".join(parts) + "\n"
-
-
-def contents(headings: Iterable[str]) -> str:
-    """The table of contents of a page with these sections."""
-    _, sections = template()
-    rows = [f"| [{name}](#{_anchor(name)}) | {sections[name].answers} |" for name in headings]
-    return "\n".join(["| section | answers |", "|---|---|", *rows])
-
-
-def _anchor(heading: str) -> str:
-    """A heading's anchor, as GitHub and GitLab make it."""
-    return heading.lower().replace(",", "").replace(" ", "-")
+    template = Path(__file__).with_name("accuracy.md").read_text(encoding="utf-8")
+    parts = []
+    for section in re.split(r"^(?=## )", template, flags=re.MULTILINE):
+        heading = section.partition("\n")[0].removeprefix("## ")
+        if "{table}" not in section or heading in tables:
+            parts.append(section.replace("{table}", tables.get(heading, "")))
+    lines = (line for line in "".join(parts).splitlines() if set(_FILE.findall(line)) <= set(files))
+    text = "\n".join(lines) + "\n"
+    fitted = str(sum(item.fitted for item in constants.shipped()))
+    for name, figure in {**figures, "fitted": fitted}.items():
+        text = text.replace(f"{{{name}}}", figure)
+    return text
 
 
 def expected(rows: Sequence[Mapping[str, str]]) -> str:

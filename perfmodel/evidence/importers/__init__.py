@@ -1,1 +1,5 @@
-"""Readers of profilers' files: launches with metrics in SI units, one module for each format."""
+"""The former place of `perfmodel.evidence.profiled.ncu` and `.counters`."""
+
+from perfmodel.evidence.profiled import ncu
+
+__all__ = ["ncu"]

@@ -147,8 +147,6 @@ class KernelContender:
 
     def prepare(self, case: Case, sets: int, seed: int) -> Prepared:
         """Inputs and poisoned outputs for each set, with the chosen config's calls."""
-        if self._device != "cpu":
-            allow_descriptors(self._device)
         problem = self.problem(case)
         inputs = [self._inputs(case, problem, seed + i) for i in range(sets)]
         bound = self._bound(case, problem, inputs)
@@ -355,14 +353,3 @@ def _attention_results(case: Case, tensors: Tensors) -> None:
             out, norm = references.attend(case, q, k, v)
             tensors["O"][batch, heads] = out.to(tensors["O"].dtype)
             tensors["L"][batch, heads] = norm.to(tensors["L"].dtype)
-
-
-def allow_descriptors(device: str) -> None:
-    """Set Triton's allocator, for kernels that make tensor descriptors on the device."""
-    import torch
-    import triton
-
-    if hasattr(triton, "set_allocator"):
-        triton.set_allocator(
-            lambda size, _align, _stream: torch.empty(size, dtype=torch.int8, device=device)
-        )

@@ -2,12 +2,15 @@
 
 timeline = formats.read("trace.json")             # launches in order, from any profiler
 groups = matching.grouped(timeline, ...)          # equal launches together, with their problem
+rows, notes = counters.import_counters("ncu.csv", device="h100-sxm")     # cases with counted bytes
 
-timeline      launches in columns: start, duration, kernel
-jsonstream    the events of a trace, one after another
-torchtrace    torch.profiler     nsystems, nsystemsreports   Nsight Systems' SQLite and CSV
-ncompute      Nsight Compute's CSV          rocprofiler   rocprofv3's CSV and SQLite
+timeline      launches in columns: start, duration, kernel, counters; ranges named after cases
 formats       finds the reader of a file
+ncu           Nsight Compute's CSV, and the metrics to request
+nsys          Nsight Systems' CSV           nsysdatabase  its SQLite
+rocprof       rocprofv3's CSV and SQLite    torchtrace    torch.profiler's trace
+profiletable  a profiler's CSV              database, jsonstream   SQLite, the events of a trace
+counters      launches of cases, and their counters, as measured runs
 operations    recorded operators with shapes, as problems (operations.yaml)
 traffic       what those without products read and write     streams   as problems
 convolutions  recorded convolutions as implicit products

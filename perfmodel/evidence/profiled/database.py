@@ -6,9 +6,11 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from perfmodel.errors import TableError
+from perfmodel.evidence.records.documents import shown
 
 MAGIC = b"SQLite format 3\x00"
 
@@ -21,21 +23,28 @@ class Database:
         names = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
         self.tables = tuple(str(name) for (name,) in names)
 
-    def columns(self, table: str) -> tuple[str, ...]:
-        """The columns of a table, which differ by version; none if there is no such table."""
-        if table not in self.tables:
-            return ()
-        rows = self.connection.execute(f"PRAGMA table_info({_quote(table)})")
-        return tuple(str(row[1]) for row in rows)
-
     def rows(
         self, table: str, columns: tuple[str, ...], order: str = ""
-    ) -> Iterator[tuple[object, ...]]:
-        """Rows with the given columns; a column that the table lacks is None."""
-        existing = self.columns(table)
+    ) -> Iterator[tuple[Any, ...]]:
+        """Rows with the given columns, which differ by version: one that the table lacks is None.
+
+        None where there is no such table.
+        """
+        if table not in self.tables:
+            return
+        existing = [
+            row[1] for row in self.connection.execute(f"PRAGMA table_info({_quote(table)})")
+        ]
         selection = ", ".join(_quote(name) if name in existing else "NULL" for name in columns)
         ordering = f" ORDER BY {_quote(order)}" if order else ""
         yield from self.connection.execute(f"SELECT {selection} FROM {_quote(table)}{ordering}")
+
+    def span(self, start: object, end: object) -> tuple[float, float, str]:
+        """Start and duration of a launch in nanoseconds, or what is wrong with its times."""
+        first, last = whole(start), whole(end)
+        if first is None or last is None or last < first:
+            return 0.0, 0.0, f"{self.where}: a launch from {shown(start)} to {shown(end)} ns"
+        return float(first), float(last - first), ""
 
 
 def _quote(name: str) -> str:

@@ -38,25 +38,17 @@ def events(path: str | Path, notes: list[str] | None = None) -> Iterator[Mapping
     place = str(path)
     try:
         with io.TextIOWrapper(opened(path), encoding="utf-8-sig") as file:
-            yield from parsed(file, place, [] if notes is None else notes)
+            stream = _Stream(file, place)
+            yield from stream.events()
     except UnicodeDecodeError:
         raise TableError(f"{place}: binary data, not a trace; export it again") from None
     except (OSError, EOFError, zlib.error) as error:
         cause = reason(error) if isinstance(error, OSError) else str(error).lower()
         raise TableError(f"{place}: cannot be read: {cause}; check the path") from None
-
-
-def parsed(file: IO[str], where: str, notes: list[str]) -> Iterator[Mapping[str, Any]]:
-    """Every event of the text of a trace that is an object; errors and `notes` as of `events`."""
-    stream = _Stream(file, where)
-    try:
-        yield from stream.events()
-    except UnicodeDecodeError:
-        raise
     except ValueError as error:  # a number of thousands of digits
-        raise TableError(f"{where}: not a sound trace ({error}); export it again") from None
-    if stream.ended:
-        notes.append(f"{where}: the trace is cut short; the events before that are read")
+        raise TableError(f"{place}: not a sound trace ({error}); export it again") from None
+    if stream.ended and notes is not None:
+        notes.append(f"{place}: the trace is cut short; the events before that are read")
 
 
 def real(value: Any) -> float | None:

@@ -1,10 +1,12 @@
-"""A timeline of launches, stored in columns: a million take forty megabytes."""
+"""A profile as it was read: launches in columns (a million take forty megabytes), and ranges."""
 
 from __future__ import annotations
 
 import ast
+import math
 from array import array
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -97,11 +99,31 @@ class What:
     """Blocks in each direction, where known."""
     block: tuple[int, ...] = ()
     """Threads of a block in each direction, where known."""
+    ranges: tuple[str, ...] = ()
+    """Ranges around it, outermost first, where the profiler names them with the launch."""
+    is_copy: bool = False
+    """Whether it is a copy or fill of memory, which no kernel does."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """The runs of one range that is named after a case."""
+
+    label: str
+    """The range."""
+    seconds: float
+    """Time of one run."""
+    kernel: str
+    """Its first kernel."""
+    launches: int
+    """Launches of one run."""
+    repeats: int = 1
+    """Runs."""
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """Launches in the order of their start."""
+    """Launches in the order of their start; those without times stand last."""
 
     tool: str
     """The profiler."""
@@ -112,7 +134,7 @@ class Timeline:
     start: np.ndarray
     """Nanoseconds since some moment, shape (n,)."""
     duration: np.ndarray
-    """Nanoseconds, shape (n,)."""
+    """Nanoseconds, shape (n,); NaN where no time was recorded."""
     call: np.ndarray
     """Launches with the same number (from 0) belong to one operator call; -1 to none."""
     device: str = ""
@@ -125,6 +147,29 @@ class Timeline:
     """Whether launches are in the order of the program; sums by kernel have none."""
     clocked: bool = True
     """Whether the time between launches is the program's own."""
+    metrics: Sequence[Mapping[str, float]] = ()
+    """Counters of each launch as the profiler calls them, in SI units; empty without counters."""
+    instances: tuple[Instance, ...] = ()
+    """Runs of ranges that are named after cases."""
+    fault: str = ""
+    """What is wrong with the first damaged launch; empty where none is."""
+
+    def timed(self, where: str) -> Timeline:
+        """The launches with times, and a line about the others; raises `TableError` for none."""
+        mask = np.isfinite(self.duration)
+        if not mask.any():
+            if len(mask):
+                raise TableError(
+                    f"{where}: no launch has a time; ask ncu for gpu__time_duration.sum, and "
+                    "export other profiles again"
+                )
+            raise TableError(f"{where}: no kernel was launched while it was profiled")
+        if mask.all():
+            return self
+        names = ("what", "start", "duration", "call")
+        columns: dict[str, Any] = {name: getattr(self, name)[mask] for name in names}
+        notes = (*self.notes, f"{int((~mask).sum())} launches without times left out")
+        return replace(self, notes=notes, **columns)
 
     @property
     def busy_ns(self) -> float:
@@ -153,40 +198,31 @@ def check_host(where: str, device: Device) -> None:
         )
 
 
-@dataclass
 class Columns:
     """The columns of a timeline while a file is read."""
 
-    start: array[float] = field(default_factory=lambda: array("d"))
-    """Nanoseconds."""
-    duration: array[float] = field(default_factory=lambda: array("d"))
-    """Nanoseconds."""
-    what: array[int] = field(default_factory=lambda: array("I"))
-    """Place in `whats`."""
-    call: array[int] = field(default_factory=lambda: array("q"))
-    """Operator call; -1: none."""
-    whats: dict[What, int] = field(default_factory=dict)
-    """The distinct launches and their indices."""
+    def __init__(self) -> None:
+        self.start, self.duration = array("d"), array("d")
+        """Nanoseconds."""
+        self.what, self.call = array("I"), array("q")
+        """Place in `whats`; the operator call, -1 for none."""
+        self.whats: dict[What, int] = {}
+        """The distinct launches and their indices."""
+        self.fault = ""
 
-    def add(self, what: What, start: float, duration: float, call: int = -1) -> None:
-        """Append one launch."""
+    def add(
+        self, what: What, start: float, duration: float, call: int = -1, fault: str = ""
+    ) -> None:
+        """Append one launch; with a `fault` it is damaged, and has no time."""
         self.what.append(self.whats.setdefault(what, len(self.whats)))
-        self.start.append(start)
-        self.duration.append(duration)
+        self.start.append(math.nan if fault else start)
+        self.duration.append(math.nan if fault else duration)
         self.call.append(call)
+        self.fault = self.fault or fault
 
-    def timeline(
-        self,
-        tool: str,
-        *,
-        device: str = "",
-        on_host: bool = False,
-        notes: tuple[str, ...] = (),
-        ordered: bool = True,
-        clocked: bool = True,
-    ) -> Timeline:
-        """The launches in order of their start."""
-        start = np.frombuffer(self.start, dtype=np.float64) if self.start else np.zeros(0)
+    def timeline(self, tool: str, **facts: Any) -> Timeline:
+        """The launches in order of their start; `facts` are other fields of the timeline."""
+        start = np.array(self.start, dtype=np.float64)
         order = np.argsort(start, kind="stable")
         return Timeline(
             tool,
@@ -195,9 +231,32 @@ class Columns:
             start[order] - (start[order[0]] if len(order) else 0.0),
             np.array(self.duration, dtype=np.float64)[order],
             np.array(self.call, dtype=np.int64)[order],
-            device,
-            on_host,
-            notes,
-            ordered,
-            clocked,
+            fault=self.fault,
+            **facts,
         )
+
+
+def innermost(
+    starts: np.ndarray, ends: np.ndarray, threads: np.ndarray, moments: Sequence[tuple[float, int]]
+) -> np.ndarray:
+    """The innermost span that is open on a thread at each (time, thread); -1 for none.
+
+    Spans of a thread are nested, or lie one after another.
+    """
+    spans = np.full(len(moments), -1, dtype=np.int64)
+    by_thread: dict[int, list[tuple[float, int]]] = {}
+    for i, (moment, thread) in enumerate(moments):
+        by_thread.setdefault(thread, []).append((moment, i))
+    for thread, times in by_thread.items():
+        rows = np.flatnonzero(threads == thread)
+        rows = rows[np.lexsort((-ends[rows], starts[rows]))]
+        stack: list[int] = []
+        cursor = 0
+        for moment, i in sorted(times):
+            while cursor < len(rows) and starts[rows[cursor]] <= moment:
+                stack.append(int(rows[cursor]))
+                cursor += 1
+            while stack and ends[stack[-1]] < moment:
+                stack.pop()
+            spans[i] = next((span for span in reversed(stack) if ends[span] >= moment), -1)
+    return spans

@@ -9,6 +9,10 @@ A kernel belongs to the operator of its external id, or else to the innermost op
 running on the launching thread. In a trace without kernels the host ran the operators. The
 outermost operator with a known problem (`operations.yaml`) then counts with its whole time, and any
 other operator with its exclusive time.
+
+Ranges named by `Case.label` (record_function or NVTX: user_annotation, gpu_user_annotation) are the
+timeline's instances. The time of one is the sum over the kernels that ran inside it on the device,
+or that were launched inside it on the host; without a device it is the range's own.
 """
 
 from __future__ import annotations
@@ -21,28 +25,36 @@ from typing import Any
 import numpy as np
 
 from perfmodel.errors import TableError
+from perfmodel.evidence.cases import is_label
 from perfmodel.evidence.profiled import jsonstream, operations
 from perfmodel.evidence.profiled.timeline import (
     Columns,
     Exchange,
     Extents,
+    Instance,
     Recorded,
     Timeline,
     What,
+    innermost,
 )
+from perfmodel.evidence.records.documents import shown
 from perfmodel.plaintext import whole_number
 
 TOOL = "torch.profiler"
+ADVICE = "torch's profiler counts no bytes; profile with ncu or rocprofv3 for them"
 _KERNELS = ("kernel", "gpu_memcpy", "gpu_memset")
 _CALLS = ("cuda_runtime", "cuda_driver")
+_ON_DEVICE, _ON_HOST = "gpu_user_annotation", "user_annotation"
 _MOST = 1e18  # microseconds: no time of a trace is larger
 _NANO = 1e3
+_SECONDS = 1e-9
 
 
 class _Trace:
     """A trace while it is read: the needed fields of each event, in columns."""
 
-    def __init__(self) -> None:
+    def __init__(self, where: str) -> None:
+        self.where = where
         self.operators: dict[Recorded, int] = {}
         self.op = array("I")
         self.op_start, self.op_end = array("d"), array("d")
@@ -52,19 +64,24 @@ class _Trace:
         self.launch_thread = array("q")
         self.kernels = Columns()
         self.kernel_id, self.kernel_launch = array("q"), array("q")
+        self.marks: dict[str, list[tuple[str, float, float]]] = {_ON_DEVICE: [], _ON_HOST: []}
+        """Labels of cases with their start and duration, by category."""
         self.skipped = 0
+        self.fault = ""
         self.unshaped = 0
 
-    def event(self, each: Mapping[str, Any]) -> None:
-        """Add an event."""
-        if each.get("ph") != "X":
-            return
-        category = each.get("cat")
-        if category not in ("cpu_op", *_KERNELS, *_CALLS):
+    def event(self, each: Mapping[str, Any], place: int) -> None:
+        """Add the event at a place in the list."""
+        category = each.get("cat") if each.get("ph") == "X" else None
+        if category not in ("cpu_op", *_KERNELS, *_CALLS, _ON_DEVICE, _ON_HOST):
             return
         name, start, duration = each.get("name"), _time(each.get("ts")), _time(each.get("dur", 0))
         arguments = each.get("args")
         arguments = arguments if isinstance(arguments, Mapping) else {}
+        if not self.fault and category != "cpu_op" and (fault := _fault(each, arguments)):
+            self.fault = (
+                f"{self.where}: traceEvents[{place}] ({category}): {fault}; export it again"
+            )
         if not isinstance(name, str) or start is None or duration is None:
             self.skipped += 1
         elif category == "cpu_op":
@@ -73,6 +90,9 @@ class _Trace:
             self.launch.append(_number(arguments.get("correlation")))
             self.launch_start.append(start)
             self.launch_thread.append(self._thread(each))
+        elif category not in _KERNELS:
+            if is_label(name):
+                self.marks[category].append((name, start * _NANO, duration * _NANO))
         else:
             recorded = Recorded(name, moved_bytes=_bytes(arguments), exchange=_exchange(arguments))
             source = recorded if recorded.moved_bytes or recorded.exchange else None
@@ -106,18 +126,32 @@ class _Trace:
         self.op_id.append(_id(arguments))
 
 
+def _fault(event: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    """What is wrong with an event; empty for a sound one."""
+    name, link = event.get("name"), arguments.get("correlation")
+    if not isinstance(name, str):
+        return f"name is {shown(name)}, not text"
+    for key, value in (("ts", event.get("ts")), ("dur", event.get("dur", 0))):
+        if _time(value) is None:
+            return f"{key} is {shown(value)}, not a time"
+    return (
+        "" if isinstance(link, int | str | None) else f"correlation is {shown(link)}, not a number"
+    )
+
+
 def read(path: str | Path) -> Timeline:
     """Every kernel of a trace, or every operator where no device ran any; raises `TableError`."""
-    trace = _Trace()
+    trace = _Trace(str(path))
     notes: list[str] = []
-    for event in jsonstream.events(path, notes):
-        trace.event(event)
-    if trace.kernels.start:
-        return _device_timeline(trace, [*notes, *_skip_note(trace)])
-    if not trace.op:
-        short = ", and the trace is cut short" if notes else ""
-        raise TableError(f"{path}: no operator and no kernel{short}; profile with torch.profiler")
+    for i, event in enumerate(jsonstream.events(path, notes)):
+        trace.event(event, i)
+    is_cut = bool(notes)
     notes += _skip_note(trace)
+    if trace.kernels.start:
+        return _device_timeline(trace, notes)
+    if not trace.op and not trace.fault and not any(trace.marks.values()):
+        short = ", and the trace is cut short" if is_cut else ""
+        raise TableError(f"{path}: no operator and no kernel{short}; profile with torch.profiler")
     if trace.unshaped > len(trace.op) / 2:
         notes.append("operators have no shapes: profile with record_shapes=True")
     return _host_timeline(trace, notes)
@@ -144,7 +178,35 @@ def _device_timeline(trace: _Trace, notes: list[str]) -> Timeline:
             trace.kernels.duration[i],
             call,
         )
-    return columns.timeline(TOOL, notes=tuple(notes))
+    columns.fault = trace.fault
+    return columns.timeline(TOOL, notes=tuple(notes), instances=_instances(trace))
+
+
+def _instances(trace: _Trace) -> tuple[Instance, ...]:
+    """Every run of a labelled range with its kernels, by their time or by that of their launch."""
+    marks = trace.marks[_ON_DEVICE] or trace.marks[_ON_HOST]
+    times, rows = np.array(trace.kernels.start), np.arange(len(trace.kernel_launch))
+    if not trace.marks[_ON_DEVICE]:
+        launches = np.array(trace.launch, dtype=np.int64)
+        places = _places(launches, np.array(trace.kernel_launch, dtype=np.int64))
+        rows = np.flatnonzero(places >= 0)
+        times = np.array(trace.launch_start)[places[rows]] * _NANO
+    order = np.argsort(times, kind="stable")
+    times, rows = times[order], rows[order]
+    totals = np.append(0.0, np.cumsum(np.array(trace.kernels.duration)[rows]))
+    starts = np.array([start for _, start, _ in marks])
+    firsts = np.searchsorted(times, starts)
+    lasts = np.searchsorted(times, starts + [duration for _, _, duration in marks])
+    kernels = [what.kernel for what in trace.kernels.whats]
+    return tuple(
+        Instance(
+            label,
+            float(totals[last] - totals[first]) * _SECONDS,
+            kernels[trace.kernels.what[rows[first]]] if first < last else "",
+            last - first,
+        )
+        for (label, *_), first, last in zip(marks, firsts.tolist(), lasts.tolist(), strict=True)
+    )
 
 
 def _calls(trace: _Trace) -> np.ndarray:
@@ -160,7 +222,9 @@ def _calls(trace: _Trace) -> np.ndarray:
     mask = places >= 0
     if mask.any():
         moments = [(trace.launch_start[i], trace.launch_thread[i]) for i in places[mask].tolist()]
-        calls[rest[mask]] = _innermost_ops(trace, moments)
+        starts, ends = (np.array(column) for column in (trace.op_start, trace.op_end))
+        threads = np.array(trace.op_thread, dtype=np.int64)
+        calls[rest[mask]] = innermost(starts, ends, threads, moments)
     return calls
 
 
@@ -172,30 +236,6 @@ def _places(keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     place = np.minimum(np.searchsorted(keys[order], numbers), len(keys) - 1)
     hit = (numbers > 0) & (keys[order][place] == numbers)
     return np.where(hit, order[place], -1)
-
-
-def _innermost_ops(trace: _Trace, moments: list[tuple[float, int]]) -> np.ndarray:
-    """The innermost operator that runs on a thread at each moment."""
-    threads = np.array(trace.op_thread, dtype=np.int64)
-    start, end = (np.array(column) for column in (trace.op_start, trace.op_end))
-    ops = np.full(len(moments), -1, dtype=np.int64)
-    groups: dict[int, list[tuple[float, int]]] = {}
-    for i, (moment, thread) in enumerate(moments):
-        groups.setdefault(thread, []).append((moment, i))
-    for thread, times in groups.items():
-        rows = np.flatnonzero(threads == thread)
-        rows = rows[np.lexsort((-end[rows], start[rows]))]
-        stack: list[int] = []
-        place = 0
-        for moment, i in sorted(times):
-            while place < len(rows) and start[rows[place]] <= moment:
-                stack.append(int(rows[place]))
-                place += 1
-            while stack and end[stack[-1]] < moment:
-                stack.pop()
-            alive = [op for op in stack if end[op] >= moment]
-            ops[i] = alive[-1] if alive else -1
-    return ops
 
 
 # ---- Operators that the host ran -----------------------------------------------------------------
@@ -211,9 +251,8 @@ def _host_timeline(trace: _Trace, notes: list[str]) -> Timeline:
     thread, op = (np.array(c, dtype=np.int64) for c in (trace.op_thread, trace.op))
     start, end = (np.array(column) for column in (trace.op_start, trace.op_end))
     columns = Columns()
-    stack: list[
-        list[Any]
-    ] = []  # end, start, operator, time of nested operators, inside one with a problem
+    # End, start, operator, time of nested operators, whether inside one with a problem.
+    stack: list[list[Any]] = []
 
     def close() -> None:
         stop, first, index, inner_time, is_nested = stack.pop()
@@ -235,7 +274,12 @@ def _host_timeline(trace: _Trace, notes: list[str]) -> Timeline:
             stack.append([end[i], start[i], int(op[i]), 0.0, is_nested])
         while stack:
             close()
-    return columns.timeline(TOOL, on_host=True, notes=tuple(notes))
+    instances = tuple(
+        Instance(label, duration * _SECONDS, "host", 0)
+        for label, _, duration in trace.marks[_ON_HOST]
+    )
+    columns.fault = trace.fault
+    return columns.timeline(TOOL, on_host=True, notes=tuple(notes), instances=instances)
 
 
 # ---- What events hold ----------------------------------------------------------------------------

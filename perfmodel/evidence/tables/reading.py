@@ -129,9 +129,9 @@ def of_sheet(sheet: Sheet, layout: Layout, hints: Hints) -> Reading:
 
 def _check_profile(sheet: Sheet) -> None:
     """Raise `TableError` for a profiler's own table, with the command that reads it."""
-    from perfmodel.evidence.importers import profileformats
+    from perfmodel.evidence.profiled import formats
 
-    form = profileformats.named(sheet.headings)
+    form = formats.named(sheet.headings)
     if form is not None:
         raise TableError(
             f"{sheet.where}: {form.name}, a profile and no table of runs; read it by "

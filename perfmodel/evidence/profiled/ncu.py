@@ -8,17 +8,25 @@ The names are those of the Nsight Compute documentation (docs.nvidia.com/nsight-
 --query-metrics`. On Blackwell the DRAM bytes are dram__bytes_op_read and dram__bytes_op_write. If a
 chip lacks one requested name, the profiler refuses the whole run; `accepted_metrics` removes such
 names.
+
+The profiler replays and serialises launches, so there are no start times and no gaps between them.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from perfmodel.errors import TableError
-from perfmodel.evidence.importers.profiles import BYTES, PIPES, Launch, Profile, Row, Table, number
+from perfmodel.evidence.profiled import operations
+from perfmodel.evidence.profiled.profiletable import Row, Table, number
+from perfmodel.evidence.profiled.timeline import Columns, Recorded, Timeline, What
 from perfmodel.evidence.records.documents import shown
 
+TOOL = "Nsight Compute"
+BYTES = ("hbm_bytes_measured", "l2_bytes_measured", "shared_bytes_measured")
+PIPES = ("tensor_pipe_pct", "xu_pipe_pct", "fma_pipe_pct")
 DURATION = "gpu__time_duration.sum"
 METRICS = (
     DURATION,
@@ -42,6 +50,7 @@ _NEWER = {
     "dram__bytes_read.sum": "dram__bytes_op_read.sum",
     "dram__bytes_write.sum": "dram__bytes_op_write.sum",
 }
+_NANO = 1e9
 _SECTOR, _WAVEFRONT = 32.0, 128.0
 # Each quantity by the metrics that give it, the best first: (metrics to add up, factor).
 _COUNTED: Mapping[str, tuple[tuple[tuple[str, ...], float], ...]] = {
@@ -94,6 +103,7 @@ _SPOKEN = {
 }
 _ERROR = re.compile(r"==ERROR==\s*(.*\S)")
 _REFUSED = re.compile(r"[Ff]ailed to find metrics?:?\s+(.*)")
+_OPERATOR = re.compile(r"[\w.]+::[\w.]+(?:, seq = \d+)?(?:, op_id = \d+)?, sizes = \[.*\]")
 _NAME = re.compile(r"[a-z]\w*(?:\\?\.\w+)*")
 
 
@@ -160,30 +170,60 @@ def is_table(columns: Sequence[str]) -> bool:
     )
 
 
-def read(table: Table) -> Profile:
+def read(table: Table) -> Timeline:
     """Every launch in the order of the file; raises `TableError` where there is none."""
     launches = _long_launches(table) if set(_LONG) <= set(table.columns) else _raw_launches(table)
-    if not launches:
+    columns, counters, clock = Columns(), [], 0.0
+    for row, values in launches:
+        metrics = _metrics(values)
+        duration = metrics.get(DURATION, math.nan) * _NANO
+        ranges = tuple(row[name] for name in table.columns if "Range" in name and row[name])
+        launch = What(row["Kernel Name"], _operator(ranges), ranges=ranges)
+        columns.add(launch, clock, duration)
+        clock += metrics.get(DURATION, 0.0) * _NANO
+        counters.append(metrics)
+    if not counters:
         raise TableError(
             f"{table.where}: no kernel was profiled; was anything launched on the device?"
         )
-    return Profile("ncu", ADVICE, tuple(launches), counted=counted)
+    return columns.timeline(TOOL, clocked=False, metrics=tuple(counters))
 
 
-def _raw_launches(table: Table) -> list[Launch]:
+def _operator(ranges: Iterable[str]) -> Recorded | None:
+    matches = (_OPERATOR.search(text) for text in ranges)
+    return next((operations.from_text(match[0]) for match in matches if match), None)
+
+
+_Cells = Iterable[tuple[str, str, str]]
+"""(metric, unit, value) of a launch."""
+
+
+def _raw_launches(table: Table) -> Iterator[tuple[Row, _Cells]]:
     """Launches of the raw page, one a row; the first row holds the units."""
-    if table.rows[0]["Kernel Name"]:
+    units, *rows = table.rows()
+    if units["Kernel Name"]:
         raise TableError(
             f"{table.where}: no row of units as wide as the header stands below it, and numbers "
             "without units say nothing; export it again"
         )
-    units = {name: table.rows[0][name] for name in table.columns}
     names = [name for name in table.columns if "__" in name]
     for name in names:
         _check_unit(name, units[name], table.where)
-    return [
-        _launch(row, [(name, units[name], row[name]) for name in names]) for row in table.rows[1:]
-    ]
+    for row in rows:
+        yield row, [(name, units[name], row[name]) for name in names]
+
+
+def _long_launches(table: Table) -> Iterator[tuple[Row, _Cells]]:
+    """Launches of the long form, one row a metric, grouped by ID, or by kernel name without IDs."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in table.rows():
+        groups.setdefault((row.get("ID"), row["Kernel Name"]), []).append(row)
+    for rows in groups.values():
+        values = [[row[column] for column in _LONG] for row in rows]
+        cells = [(_SPOKEN.get(name, name), unit, value) for name, unit, value in values]
+        for metric, unit, _ in cells:
+            _check_unit(metric, unit, table.where)
+        yield rows[0], cells
 
 
 def _check_unit(metric: str, unit: str, place: str) -> None:
@@ -202,32 +242,7 @@ def _is_bytes(metric: str) -> bool:
     return "__bytes" in metric and metric.endswith(".sum")
 
 
-def _long_launches(table: Table) -> list[Launch]:
-    """Launches of the long form, one row a metric, grouped by ID, or by kernel name without IDs."""
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in table.rows:
-        groups.setdefault((row.get("ID"), row["Kernel Name"]), []).append(row)
-    return [
-        _launch(rows[0], [_long_cells(row, table.where) for row in rows])
-        for rows in groups.values()
-    ]
-
-
-def _long_cells(row: Row, place: str) -> tuple[str, str, str]:
-    name, unit, value = (row[column] for column in _LONG)
-    metric = _SPOKEN.get(name, name)
-    _check_unit(metric, unit, place)
-    return metric, unit, value
-
-
-def _launch(row: Row, cells: Iterable[tuple[str, str, str]]) -> Launch:
-    """A launch of (metric, unit, value) cells; columns of ranges have Range in their names."""
-    ranges = tuple(row[name] for name in row.cells if "Range" in name and row[name])
-    metrics = _metrics(cells)
-    return Launch(row["Kernel Name"], metrics.get(DURATION), ranges, metrics)
-
-
-def _metrics(cells: Iterable[tuple[str, str, str]]) -> dict[str, float]:
+def _metrics(cells: _Cells) -> dict[str, float]:
     """Metrics that hold a number, in SI units."""
     metrics = {}
     for name, unit, text in cells:

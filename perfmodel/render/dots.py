@@ -1,0 +1,271 @@
+"""One chart of rows as marks: two of their numbers against each other, a colour and shape a group.
+
+Runs against their predictions, plans by memory and speed, loads by pace and throughput, fronts of
+sweeps are all this chart, in a file and on a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.render.chart import Chart, dress
+from perfmodel.render.labels import name_points
+from perfmodel.render.page import Page, Palette, styled
+from perfmodel.render.quantities import header_of, kind_of, shown
+from perfmodel.render.report import Row
+from perfmodel.render.ticks import scaled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BAND = 0.2
+"""Half the width of the band about the diagonal."""
+_CROWDED = 400  # from this number of marks on they are small and let others shine through
+_RASTER = 20_000  # from this number of marks on they are pixels in a vector file
+
+
+@dataclass(frozen=True)
+class Dots:
+    """A mark for each row. If `x` or `y` has several keys, a page offers a choice."""
+
+    title: str
+    """What is shown."""
+    x: Sequence[str]
+    """Keys of the x axis."""
+    y: Sequence[str]
+    """Keys of the y axis."""
+    name: Sequence[str] = ()
+    """Keys of a row's name."""
+    log: str = "xy"
+    """Axes that are logarithmic; the others begin at zero."""
+    filters: Sequence[str] = ()
+    """Keys that rows can be filtered by."""
+    by: Sequence[str] = ()
+    """Keys that rows can be coloured by; a file's chart takes the first."""
+    ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Keys of the ends of a range, by the key of its value."""
+    limits: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Upper limits of values on x, by key."""
+    limit_name: str = "at most"
+    """Word before a limit's value."""
+    joined: Sequence[str] = ()
+    """Keys of a line. It joins, from left to right, marks that agree in those keys that are not on
+    x."""
+    fits: str = ""
+    """Key of a boolean: marks of rows with a false one are pale."""
+    compared: bool = False
+    """Whether y is the prediction of the measured x: the diagonal is drawn with a band."""
+    unit: str = ""
+    """Key of the kind of a row's numbers, where it differs between rows."""
+    labelled: str = ""
+    """Key whose value is written beside each mark that has one."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Names of axes that do not follow from the key."""
+
+    def header(self, key: str) -> str:
+        """The name of a key's values."""
+        return self.headers.get(key) or header_of(key)
+
+    def drawable(self, row: Row, x: str, y: str) -> bool:
+        """Whether a row has both numbers, above zero on a log axis."""
+        values = (row.get(x), row.get(y))
+        return all(
+            isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
+            and (value > 0 or axis not in self.log)
+            for axis, value in zip("xy", values, strict=True)
+        )  # fmt: skip
+
+    def kind(self, rows: Sequence[Row], key: str) -> str:
+        """The kind of a key's numbers; that of the rows where they name one and agree."""
+        kinds = {str(row[self.unit]) for row in rows} if self.unit else {kind_of(key)}
+        return kinds.pop() if len(kinds) == 1 else "number"
+
+
+def dots_chart(
+    rows: Sequence[Row],
+    dots: Dots,
+    *,
+    x: str = "",
+    y: str = "",
+    title: str = "",
+    sentence: str = "",
+    caption: Sequence[str] = (),
+    names: Mapping[str, str] | None = None,
+    front: Sequence[int] = (),
+    drawstyle: str = "default",
+    page: Page | None = None,
+    legend: bool = True,
+) -> Chart:
+    """The chart of `rows` with the first keys of `dots`, or with the keys `x` and `y`.
+
+    `names` are a legend's texts by group, where they are not the group itself. A grey line joins
+    the rows `front`. `sentence` and `caption` are the chart's in words.
+    """
+    from matplotlib.figure import Figure
+
+    page, x, y = page or Page(), x or dots.x[0], y or dots.y[0]
+    places = [i for i, row in enumerate(rows) if dots.drawable(row, x, y)]
+    by = dots.by[0] if dots.by else ""
+    series: dict[str, list[int]] = {str(row.get(by, "")): [] for row in rows}
+    for i in places:
+        series[str(rows[i].get(by, ""))].append(i)
+    words = {group: (names or {}).get(group, group) for group in series}
+    outside = legend and len(series) > 1 and not dots.compared
+    with styled(page) as palette:
+        size = (5.2, 5.2) if dots.compared else (7.0 if outside else 5.6, 3.7)
+        figure = Figure(figsize=page.size(*size), layout="constrained")
+        axes = figure.add_subplot()
+        marks = _Drawing(axes, rows, dots, x, y, palette, {})
+        marks.axes_of(places)
+        if front:
+            points = [[float(rows[i][key]) for key in (x, y)] for i in front]
+            axes.plot(*zip(*points, strict=True), color=palette.grey, linewidth=0.65 * palette.line,
+                      drawstyle=drawstyle, zorder=1, gid="front")  # fmt: skip
+        marks.lines(places, list(series))
+        for i, (group, members) in enumerate(series.items()):
+            marks.series(i, members, words[group], len(places))
+        if legend and (len(series) > 1 or dots.compared):
+            if outside:
+                axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+            else:
+                axes.legend(loc="upper left", handletextpad=0.2, borderaxespad=0.2)
+        dress(figure, page, palette, title or dots.title, caption)
+        if dots.labelled:
+            marks.labels(places)
+    return Chart(
+        figure, title or dots.title, sentence or f"{len(places)} marks.", list(rows), caption, page,
+        marks.gids,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """A chart during drawing."""
+
+    axes: Axes
+    rows: Sequence[Row]
+    dots: Dots
+    x: str
+    y: str
+    palette: Palette
+    gids: dict[str, Sequence[int]]
+    """Rows of each artist, by its id."""
+
+    def values(self, places: Sequence[int], key: str) -> list[float]:
+        return [float(self.rows[i][key]) for i in places]
+
+    def ranged(self, places: Sequence[int]) -> list[int]:
+        """The rows of `places` with a range of y."""
+        ends = self.dots.ranges.get(self.y)
+        if ends is None or self.dots.compared:
+            return []
+        return [i for i in places if all(self.rows[i].get(end) for end in ends)]
+
+    def axes_of(self, places: Sequence[int]) -> None:
+        """Both axes, the limits of x, and the diagonal of a comparison."""
+        dots, axes = self.dots, self.axes
+        across, up = self.values(places, self.x), self.values(places, self.y)
+        limits = list(dots.limits.get(self.x, ()))
+        for end in dots.ranges.get(self.y, ()):
+            up = up + self.values(self.ranged(places), end)
+        if dots.compared:
+            across = up = [*across, *up]
+        kept = [self.rows[i] for i in places]
+        scaled(axes.xaxis, [*across, *limits], dots.kind(kept, self.x), log="x" in dots.log)
+        scaled(axes.yaxis, up, dots.kind(kept, self.y), log="y" in dots.log)
+        axes.set(xlabel=dots.header(self.x), ylabel=dots.header(self.y))
+        axes.grid(visible=True)
+        if dots.compared:
+            self.diagonal()
+        for limit in limits:
+            text = f"{dots.limit_name} {shown(limit, dots.kind(kept, self.x))}"
+            axes.axvline(limit, color=self.palette.ink, linewidth=0.65 * self.palette.line,
+                         linestyle="--", zorder=1, gid="limit")  # fmt: skip
+            axes.annotate(
+                text, (limit, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3),
+                textcoords="offset points", ha="center", va="bottom", fontsize=self.palette.label,
+            )  # fmt: skip
+
+    def diagonal(self) -> None:
+        """The line of equal values, and a band about it."""
+        ends = np.array(self.axes.get_xlim())
+        self.axes.set_aspect("equal")
+        self.axes.fill_between(
+            ends, ends * (1 - BAND), ends * (1 + BAND), color=self.palette.grey, alpha=0.22,
+            linewidth=0, zorder=0, label=f"within ±{BAND:.0%}", gid="band",
+        )  # fmt: skip
+        self.axes.plot(ends, ends, color=self.palette.grey, linewidth=0.8, zorder=1, gid="diagonal")
+        self.axes.set(xlim=ends, ylim=ends)
+
+    def lines(self, places: Sequence[int], groups: Sequence[str]) -> None:
+        """The lines of `dots.joined`, each in the colour of its first mark."""
+        keys = [key for key in self.dots.joined if key != self.x]
+        paths: dict[tuple[str, ...], list[int]] = {}
+        for i in places if self.dots.joined else ():
+            paths.setdefault(tuple(str(self.rows[i].get(key)) for key in keys), []).append(i)
+        by = self.dots.by[0] if self.dots.by else ""
+        for number, members in enumerate(paths.values()):
+            order = sorted(members, key=lambda i: float(self.rows[i][self.x]))
+            gid = f"line-{number}"
+            self.axes.plot(
+                self.values(order, self.x), self.values(order, self.y), alpha=0.6, zorder=2,
+                color=self.palette.look(groups.index(str(self.rows[order[0]].get(by, ""))))[0],
+                linewidth=0.8 * self.palette.line, gid=gid,
+            )  # fmt: skip
+            self.gids[gid] = [order[0]]
+
+    def series(self, number: int, members: Sequence[int], label: str, total: int) -> None:
+        """The marks of a group and their ranges; pale those that do not fit."""
+        colour, marker = self.palette.look(number)
+        crowded = total > _CROWDED
+        fits = self.dots.fits
+        for pale in (False, True):
+            mine = [i for i in members if pale == bool(fits and self.rows[i].get(fits) is False)]
+            if not mine:
+                continue
+            gid = f"{'pale' if pale else 'dots'}-{number}"
+            self.gids[gid] = mine
+            self.axes.plot(
+                self.values(mine, self.x), self.values(mine, self.y), linestyle="none",
+                marker=marker, markersize=(2.2 if crowded else 4.2) * self.palette.scale,
+                markeredgewidth=0, color=colour, zorder=3 if pale else 4, gid=gid,
+                alpha=0.25 if pale else 0.45 if crowded else 0.85,
+                label=label if not pale or len(mine) == len(members) else None,
+                rasterized=total > _RASTER,
+            )  # fmt: skip
+        ranged = self.ranged(members)
+        if ranged:
+            low, high = (self.values(ranged, end) for end in self.dots.ranges[self.y])
+            gid = f"range-{number}"
+            self.axes.vlines(
+                self.values(ranged, self.x), low, high, colors=colour, alpha=0.5, zorder=2,
+                linewidth=0.6 * self.palette.line, gid=gid,
+            )  # fmt: skip
+            self.gids[gid] = ranged
+
+    def labels(self, places: Sequence[int]) -> None:
+        """The values of the key that labels marks, where they have room."""
+        key = self.dots.labelled
+        mine = [i for i in places if self.rows[i].get(key) not in (None, "")]
+        named = [
+            (float(row[self.x]), float(row[self.y]), shown(row[key], kind_of(key)))
+            for row in (self.rows[i] for i in mine)
+        ]
+        for gid, place in name_points(self.axes, named, self.palette.small, self.palette.ink):
+            self.gids[gid] = [mine[place]]
+
+
+def best_of(
+    rows: Sequence[Row], x: str, y: str, better: Callable[[float, float], bool]
+) -> Iterator[int]:
+    """Rows, from left to right, whose y is `better` than that of every row left of them."""
+    best: float | None = None
+    for i in sorted(range(len(rows)), key=lambda i: float(rows[i][x])):
+        value: Any = rows[i][y]
+        if best is None or better(float(value), best):
+            best = float(value)
+            yield i
