@@ -12,8 +12,9 @@ from perfmodel.errors import SpecError
 from perfmodel.hardware import physics, sources, yamlfile
 from perfmodel.hardware.device import Device
 from perfmodel.hardware.physics import Finding
+from perfmodel.hardware.system import System
 
-_B = TypeVar("_B")
+_B = TypeVar("_B", bound=Device | System)
 
 
 def loads(text: str, where: str = "<text>") -> Device:
