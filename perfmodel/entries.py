@@ -198,8 +198,8 @@ def optional(hint: Any) -> Any | None:
 
 def extras(hint: Any, kind: type[_T]) -> list[_T]:
     """The annotations of a class that a type hint carries."""
-    found = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    return [item for item in found if isinstance(item, kind)]
+    marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return [mark for mark in marks if isinstance(mark, kind)]
 
 
 def _reader(hint: Any) -> Reader:
