@@ -24,7 +24,8 @@ from perfmodel.timing.knowledge import LEVELS
 
 PACKAGE = ROOT / "perfmodel"
 PAGE = ROOT / "docs" / "glossary.md"
-_ENTRY = re.compile(r"^- \*\*(.+?)\*\*((?:\s\(`.+?`\))?):\s((?:.+\n(?! *- |#|\n))*.+)", re.MULTILINE)
+_NAMES = r"\*\*(.+?)\*\*((?:\s\(`.+?`\))?)"
+_ENTRY = re.compile(rf"^- {_NAMES}:\s((?:.+\n(?! *- |#|\n))*.+)", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
