@@ -19,7 +19,7 @@ _LEVEL_LOW, _LEVEL_HIGH = (
 )  # a level shows from 2 × the inner to 0.6 × its size
 _FASTER = 1.01  # times the next outer level's: a level must be faster by this
 _ONE_CORE = ("latency", "gather")
-# First-level caches of GPUs, which the driver does not report: up to 256 KiB a unit on H100 and H200
+# First-level caches of GPUs, which the driver does not report: up to 256 KiB a unit on Hopper
 # (Hopper Tuning Guide, 1.4.2.1), and no more on any other.
 _UNIT_CACHE_BYTES = 256.0 * 1024
 _LEAST_VECTOR = 0.5  # of the measured product's rate in the same type, which uses the same unit
