@@ -63,14 +63,14 @@ def roofline_chart(
                 break
             names = list(dict.fromkeys([*(names if last else ()), *unplaced]))
     rows = list(_rows(devices, kernels))
+    told = kernels if named else ()
     return Chart(
         figure,
         f"Roofline of {', '.join(device.device for device in devices)}"
         + (f": {title}" if title else ""),
-        " ".join([*(_sentences(devices, kernels) if named else ()),
-                  *foot.caption(devices, kernels, note)]),
+        " ".join([*_sentences(devices, told), *foot.caption(devices, told, note)]),
         rows,
-        foot.caption(devices, kernels, note, names),
+        foot.caption(devices, told, note, names),
         page,
         dict(_artists(devices, rows)),
     )  # fmt: skip
