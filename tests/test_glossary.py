@@ -13,7 +13,7 @@ import pytest
 from transcripts import ROOT
 
 from perfmodel.cli import list_
-from perfmodel.collectives import method
+from perfmodel.collectives import nccl
 from perfmodel.collectives import prediction as collectives
 from perfmodel.hardware.facts import Status
 from perfmodel.hardware.levels import LINKS, OWN
@@ -24,14 +24,15 @@ from perfmodel.timing.knowledge import LEVELS
 
 PACKAGE = ROOT / "perfmodel"
 PAGE = ROOT / "docs" / "glossary.md"
-_ENTRY = re.compile(r"^### (.+)\n\n((?:.+\n?)+)(?:\nAlso: (.+)\n)?", re.MULTILINE)
+_NAMES = r"\*\*(.+?)\*\*((?:\s\(`.+?`\))?)"
+_ENTRY = re.compile(rf"^- {_NAMES}:\s((?:.+\n(?! *- |#|\n))*.+)", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
 def entries():
     """Each entry's text by its heading, and the other names in it."""
     found = _ENTRY.findall(PAGE.read_text(encoding="utf-8"))
-    return {head: (text, re.findall(r"`([^`]+)`", also)) for head, text, also in found}
+    return {head: (text, re.findall(r"`([^`]+)`", also)) for head, also, text in found}
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,7 @@ SHOWN = {
     "statuses of numbers": get_args(Status),
     "matrix instructions": get_args(architectures.Instruction),
     "ways of copying": get_args(architectures.Copies),
-    "protocols": get_args(method.Protocol),
+    "protocols": get_args(nccl.Protocol),
     "schedules": list_._SCHEDULES,
     "levels": list_._LEVELS,
     "kinds of names": list_.KINDS,
@@ -117,7 +118,7 @@ def test_every_key_of_a_prediction_has_an_entry(words):
 def test_entries_are_sorted_and_short(entries):
     heads = list(entries)
     assert heads == sorted(heads, key=lambda head: re.sub(r"[^a-z0-9]", "", head.casefold()))
-    assert len(heads) == PAGE.read_text(encoding="utf-8").count("\n### ")
+    assert len(heads) == PAGE.read_text(encoding="utf-8").count("\n- ")
     for head, (text, _) in entries.items():
         assert len(re.sub(r"\(\S+\)", "", text).split()) <= 90, head
 

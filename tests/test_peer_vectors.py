@@ -8,7 +8,6 @@ part of it out and names it. docs/networks.md has the counts.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -193,13 +192,14 @@ def counts():
     }
 
 
-def test_the_documents_table_is_what_comes_out():
-    kinds = ("agrees", "peer", "left out")
-    rows = {name: [tally.get(kind, 0) for kind in kinds] for name, tally in counts().items()}
-    rows["all"] = [sum(column) for column in zip(*rows.values(), strict=True)]
-    text = (ROOT / "docs/networks.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^\| ([^|]+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
-    lines = [f"| {name} | {sum(row)} | {' | '.join(map(str, row))} |" for name, row in rows.items()]
-    assert {name: list(map(int, numbers)) for name, *numbers in shown} == {
-        name: [sum(row), *row] for name, row in rows.items()
-    }, "\n".join(lines)
+def test_the_document_counts_what_comes_out():
+    rows = [
+        [tally.get(kind, 0) for kind in ("agrees", "peer", "left out")]
+        for tally in counts().values()
+    ]
+    agree, otherwise, left_out = (sum(column) for column in zip(*rows, strict=True))
+    text = " ".join((ROOT / "docs/networks.md").read_text(encoding="utf-8").split())
+    assert f"compare {agree + otherwise + left_out} values" in text
+    assert f"from {len(rows)} groups" in text
+    assert f"{agree} agree, in {otherwise} the other tool" in text
+    assert f"in {left_out} the model" in text

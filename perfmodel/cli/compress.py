@@ -12,8 +12,7 @@ from perfmodel.cli import completing, known, ranges, spellings
 from perfmodel.cli.leftout import possible
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.compression import naming
-from perfmodel.compression.breakeven import least_zeros
-from perfmodel.compression.comparing import Compared, compare, runnable
+from perfmodel.compression.comparing import Compared, compare, least_zeros, runnable
 from perfmodel.compression.scheme import Scheme
 from perfmodel.compression.unstructured import NONZERO_BITS, TiledCsl
 from perfmodel.errors import ProblemError

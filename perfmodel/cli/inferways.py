@@ -13,7 +13,7 @@ from perfmodel.cli.deployments import Deployments, Load
 from perfmodel.cli.leftout import Asked
 from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
-from perfmodel.render import Report, serving, servingways
+from perfmodel.render import Report, serving
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,9 +40,9 @@ def fitting(
     plans, refused = deployments.answers(lambda plan, _load: [("", lambda: [plan])])
     if what == "batch":
         lengths = [i + o for i in tokens[0].tolist() for o in tokens[1].tolist()]
-        return serving.fitting_batch_report(plans, lengths, refused)
+        return serving.fitting_batches(plans, lengths, refused)
     _check_batches(kind, "--fit context")
-    return serving.fitting_context_report(plans, [int(size) for size in sizes], refused)
+    return serving.fitting_contexts(plans, [int(size) for size in sizes], refused)
 
 
 def drafted(
@@ -77,7 +77,7 @@ def drafted(
             yield label, partial(answer, length, size, chance)
 
     answers, refused = deployments.answers(parts)
-    return servingways.drafts(answers, draft.name, refused)
+    return serving.drafts(answers, draft.name, refused)
 
 
 def pooled(deployments: Deployments, tokens: Sequence[np.ndarray]) -> Report:
@@ -99,7 +99,7 @@ def pooled(deployments: Deployments, tokens: Sequence[np.ndarray]) -> Report:
             yield f"isl {isl:,}, osl {osl:,}", partial(answer, isl, osl)
 
     answers, refused = deployments.answers(parts)
-    return servingways.pools(answers, refused)
+    return serving.pools(answers, refused)
 
 
 def _check_batches(kind: str, option: str) -> None:

@@ -1,8 +1,8 @@
-"""The report of predicted networks: one line for each class, layer or operator, and a total."""
+"""The table of predicted networks: one line for each class, layer or operator, and a total."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
 from perfmodel.render.report import (
@@ -10,116 +10,112 @@ from perfmodel.render.report import (
     Report,
     Row,
     assumed,
+    keyed,
     micros,
     percent,
     quantity,
     ratio,
+    several,
     text,
 )
 from perfmodel.render.roofs import Kernel
 
-BY = ("class", "layer", "operator", "kernel")
+Pairs = Sequence[tuple[PassTime, KernelTime]]
+"""Kernels with the passes that they are in."""
+
+
+def _layer(part: PassTime, _: KernelTime) -> str:
+    return f"{part.segment}, {part.way}" + (f" x {part.repeat}" if part.repeat > 1 else "")
+
+
+BY: dict[str, Callable[[PassTime, KernelTime], str]] = {
+    "class": lambda _, kernel: kernel.kind,
+    "layer": _layer,
+    "operator": lambda _, kernel: kernel.prediction.algorithm,
+    "kernel": lambda part, kernel: f"{part.segment}, {kernel.name}",
+}
 """What a line is for."""
 
-_HOST = "host"
 
-
-def data(found: Sequence[NetworkPrediction]) -> Report:
+def data(predictions: Sequence[NetworkPrediction]) -> Report:
     """All data, one document for each network and device."""
-    rows = [p.as_dict() for p in found]
+    rows = [prediction.as_dict() for prediction in predictions]
     return Report("networks", rows, [], examples=rows)
 
 
-def report(found: Sequence[NetworkPrediction], by: str = "class", way: str = "") -> Report:
-    """Lines for people and spreadsheets; `by` is one of `BY`."""
-    rows = [row for p in found for row in _rows(p, by)]
-    several = len({p.device for p in found}) > 1
+def report(predictions: Sequence[NetworkPrediction], by: str, way: str) -> Report:
+    """Lines for people and spreadsheets; `by` is one of `BY`, `way` the kind of pass."""
+    rows = [row for prediction in predictions for row in _rows(prediction, by)]
+    device = several("device", rows)
     columns = [
-        *([text("device", "device")] if several else []),
+        *device,
         text(by, by),
-        Column("kernels", lambda row: row["kernels"], rank=3),
-        Column("time", lambda row: row["time_us"], micros),
+        keyed("kernels", "kernels", rank=3),
+        keyed("time", "time_us", micros),
         percent("share", "share", rank=1),
         Column("operations", lambda row: row["flops"] or None, quantity("FLOP"), rank=2),
-        Column("memory", lambda row: row["hbm_bytes"], quantity("B"), rank=2),
-        Column("FLOP/B", lambda row: row["intensity"], ratio, rank=4),
+        keyed("memory", "hbm_bytes", quantity("B"), rank=2),
+        keyed("FLOP/B", "intensity", ratio, rank=4),
         text("limiter", "limiter"),
     ]
-    return Report(
-        "networks",
-        rows,
-        columns,
-        _title(found, several, way),
-        notes=[*map(_sentence, found), *assumed(p.assumptions for p in found)],
-        examples=rows,
-    )
-
-
-def _title(predictions: Sequence[NetworkPrediction], several: bool, way: str) -> str:
     first = predictions[0]
     setting = first.setting
-    suffix = "" if several else f" on {first.device}"
+    suffix = "" if device else f" on {first.device}"
     past = f" past={setting.past}" if setting.past else ""
-    way = way or ("train" if setting.training else "forward")
-    return (
+    title = (
         f"{first.network.name}{suffix}: batch={setting.batch} seq={setting.seq}{past} pass={way} "
         f"dtype={setting.dtype} stack={setting.stack.name}"
     )
+    notes = [*map(_sentence, predictions), *assumed(each.assumptions for each in predictions)]
+    return Report("networks", rows, columns, title, notes=notes, examples=rows)
 
 
-def _label(by: str, part: PassTime, kernel: KernelTime) -> str:
-    if by == "class":
-        return kernel.kind
-    if by == "operator":
-        return kernel.prediction.algorithm
-    if by == "layer":
-        return f"{part.segment}, {part.way}" + (f" x {part.repeat}" if part.repeat > 1 else "")
-    return f"{part.segment}, {kernel.name}"
+def _groups(network: NetworkPrediction, by: str) -> dict[str, list[tuple[PassTime, KernelTime]]]:
+    """The kernels of each line."""
+    groups: dict[str, list[tuple[PassTime, KernelTime]]] = {}
+    for part in network.passes:
+        for kernel in part.kernels:
+            groups.setdefault(BY[by](part, kernel), []).append((part, kernel))
+    return groups
 
 
 def _rows(network: NetworkPrediction, by: str) -> Iterator[Row]:
     """The lines of one network; the last is their sum."""
-    groups: dict[str, list[tuple[PassTime, KernelTime]]] = {}
-    for part in network.passes:
-        for kernel in part.kernels:
-            groups.setdefault(_label(by, part, kernel), []).append((part, kernel))
-    names = list(groups)
-    if by in ("class", "operator"):
-        names.sort(key=lambda name: -_seconds(groups[name]))
-    for name in names:
-        yield _row(network, by, name, groups[name])
+    groups = _groups(network, by)
+    rows = [_row(network, by, label, pairs) for label, pairs in groups.items()]
+    in_order = by in ("layer", "kernel")
+    yield from rows if in_order else sorted(rows, key=lambda row: -row["time_us"])
     pairs = [pair for group in groups.values() for pair in group]
     host = network.seconds - _seconds(pairs)
-    yield {**_row(network, by, _HOST, []), "time_us": host * 1e6, "share": host / network.seconds}
-    total = _row(network, by, "all", pairs)
-    yield {**total, "time_us": network.seconds * 1e6, "share": 1.0, "limiter": ""}
+    time = {"time_us": host * 1e6, "share": host / network.seconds}
+    yield {**_row(network, by, "host", []), **time}
+    time = {"time_us": network.seconds * 1e6, "share": 1.0}
+    yield {**_row(network, by, "all", pairs), **time, "limiter": ""}
 
 
-def _seconds(group: Sequence[tuple[PassTime, KernelTime]]) -> float:
-    return sum(part.repeat * kernel.seconds for part, kernel in group)
+def _seconds(pairs: Pairs) -> float:
+    return sum(part.repeat * kernel.seconds for part, kernel in pairs)
 
 
-def _row(
-    network: NetworkPrediction, by: str, name: str, group: Sequence[tuple[PassTime, KernelTime]]
-) -> Row:
-    runs = [(part.repeat * kernel.launches, kernel.prediction) for part, kernel in group]
+def _row(network: NetworkPrediction, by: str, label: str, pairs: Pairs) -> Row:
+    runs = [(part.repeat * kernel.launches, kernel.prediction) for part, kernel in pairs]
     flops = sum(times * run.work for times, run in runs if run.flops["matrix"])
     traffic = sum(times * run.bytes["hbm"] for times, run in runs)
     limiters: dict[str, float] = {}
-    for part, kernel in group:
+    for part, kernel in pairs:
         limiters[kernel.limiter] = limiters.get(kernel.limiter, 0.0) + part.repeat * kernel.seconds
-    seconds = _seconds(group)
+    seconds = _seconds(pairs)
     return {
         "network": network.network.name,
         "device": network.device,
-        by: name,
-        "kernels": sum(part.repeat * kernel.launches for part, kernel in group) or None,
+        by: label,
+        "kernels": sum(times for times, _ in runs) or None,
         "time_us": seconds * 1e6,
         "share": seconds / network.seconds,
         "flops": flops,
         "hbm_bytes": traffic or None,
         "intensity": flops / traffic if flops and traffic else None,
-        "limiter": max(limiters, key=limiters.__getitem__) if limiters else "",
+        "limiter": max(limiters, key=limiters.__getitem__, default=""),
     }
 
 
@@ -136,32 +132,17 @@ def _sentence(network: NetworkPrediction) -> str:
     return f"{sentence}; {first[1] / network.seconds:.0%} of it is limited by {first[0]}"
 
 
-def points(found: NetworkPrediction) -> list[Kernel]:
+def points(network: NetworkPrediction) -> Iterator[Kernel]:
     """A roofline point for each class that has arithmetic: its rate, and its FLOP per byte."""
-    groups: dict[str, list[tuple[PassTime, KernelTime]]] = {}
-    for part in found.passes:
-        for kernel in part.kernels:
-            groups.setdefault(kernel.kind, []).append((part, kernel))
-    kernels = []
-    for kind, group in groups.items():
-        runs = [(part.repeat * kernel.launches, kernel.prediction) for part, kernel in group]
+    for kind, pairs in _groups(network, "class").items():
+        runs = [(part.repeat * kernel.launches, kernel.prediction) for part, kernel in pairs]
         matrix = any(run.flops["matrix"] for _, run in runs)
         work = sum(times * run.work for times, run in runs if run.flops["matrix"] or not matrix)
+        if not work:
+            continue
         traffic = {
             level: sum(times * run.bytes[level] for times, run in runs)
             for level in runs[0][1].bytes
         }
-        if work:
-            kernels.append(
-                Kernel(
-                    kind,
-                    found.device,
-                    work / _seconds(group),
-                    {level: work / size for level, size in traffic.items() if size},
-                    matrix=matrix,
-                )
-            )
-    return kernels
-
-
-__all__ = ["BY", "data", "points", "report"]
+        intensity = {level: work / size for level, size in traffic.items() if size}
+        yield Kernel(kind, network.device, work / _seconds(pairs), intensity, matrix=matrix)

@@ -1,12 +1,27 @@
-"""Tables of served networks: loads, and what fits."""
+"""Tables of served networks: loads, what fits, drafts, separate pools."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from perfmodel.render.refused import Refused, head, lines
-from perfmodel.render.report import Column, Report, Row, text
+from perfmodel.render.report import (
+    Column,
+    Report,
+    Row,
+    binary,
+    integer,
+    keyed,
+    micros,
+    percent,
+    quantity,
+    ratio,
+    several,
+    text,
+    times,
+)
 from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.disaggregated import Pools
 from perfmodel.serving.memory import (
     Memory,
     fitting_batch,
@@ -16,12 +31,18 @@ from perfmodel.serving.memory import (
     token_bytes,
 )
 from perfmodel.serving.served import Served
-from perfmodel.units import binary
+from perfmodel.serving.speculative import Speculation
 
-_AXES = (("tp", "tensor"), ("pp", "pipeline"), ("ep", "expert"), ("dp", "data"))
-_TOKENS = (("isl", "isl"), ("osl", "osl"), ("cached", "cached"))
-_FORMS = ("device", "engine", "weights", "cache")
 KINDS = ("matmul", "attention", "norm", "pointwise", "embedding", "communication", "host")
+"""Classes of operations that the time between tokens is shown by."""
+_FORMS = ("device", "engine", "weights", "cache")
+_NUMBERS = {
+    "tp": "tensor", "pp": "pipeline", "ep": "expert", "dp": "data", "isl": "isl", "osl": "osl",
+    "cached": "cached", "past": "past", "accept": "accept",
+}  # fmt: skip
+"""Numbers that a row may have, with their names in a table."""
+_ABOVE_ONE = ("tp", "pp", "ep", "dp", "cached")
+"""Those that a title leaves out where they are 1 or less."""
 
 
 def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Report:
@@ -31,42 +52,35 @@ def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Re
     column.
     """
     rows = [_row(load, terms=terms) for load in loads]
-    common = {key: value for key, value in rows[0].items() if all(r[key] == value for r in rows)}
-    columns = [text(key, key) for key in _FORMS if key not in common]
-    columns += [_number(name, key) for name, key in (*_AXES, *_TOKENS) if key not in common]
-    columns += [_number(size_name(loads), "size")]
+    columns = [*_varying(rows), _short("size", size_name(loads))]
     if any(row["resident"] != row["size"] for row in rows):
-        columns += [_number("resident", "resident")]
+        columns += [_short("resident")]
     columns += [
-        _ranged("TTFT ms", "ttft_ms"), _ranged("TPOT ms", "tpot_ms"),
-        _number("tokens/s", "output_tokens_per_s"),
-    ]  # fmt: skip
-    if any(load.of.devices > 1 for load in loads):
-        columns += [_number("a device", "output_tokens_per_s_per_device")]
-    columns += [_number(kind, f"token_{kind}_ms") for kind in KINDS if _counts(kind, rows)]
-    columns += [] if terms else [text("limiter", "limiter")]
-    notes = [*_notes(loads, terms=terms), *lines(refused)]
-    title = _load_title(loads[0], common)
-    return Report("loads", rows, columns, title, head=head(refused, "deployment"), notes=notes)
-
-
-def _counts(kind: str, rows: Sequence[Row]) -> bool:
-    """Whether a class is at least a hundredth of the time between tokens in any row."""
-    return any(row.get(f"token_{kind}_ms", 0.0) >= 0.01 * row["tpot_ms"] for row in rows)
-
-
-def _load_title(first: Served, common: Row) -> str:
-    """The network, and the values that all rows share."""
-    words = [first.of.network.name]
-    words += [f"{key} {common[key]}" for key in ("weights", "cache") if key in common]
-    words += [str(common[key]) for key in ("device", "engine") if key in common]
-    words += [
-        f"{name} {common[key]}"
-        for name, key in (*_AXES, *_TOKENS)
-        if key in common and (common[key] > 1 or key in ("isl", "osl"))
+        _ranged("TTFT ms", "ttft_ms"),
+        _ranged("TPOT ms", "tpot_ms"),
+        _short("output_tokens_per_s", "tokens/s"),
     ]
-    words += ["overlap"] if common.get("overlap") else []
-    return ", ".join(words)
+    if any(load.of.devices > 1 for load in loads):
+        columns += [_short("output_tokens_per_s_per_device", "a device")]
+    for kind in KINDS:
+        key = f"token_{kind}_ms"
+        if any(row.get(key, 0.0) >= 0.01 * row["tpot_ms"] for row in rows):
+            columns += [_short(key, kind)]
+    columns += [] if terms else [text("limiter", "limiter")]
+    title = f"{_title(rows)}{', overlap' if all(row['overlap'] for row in rows) else ''}"
+    notes = _notes(loads, terms=terms)
+    return _report("loads", rows, columns, title, notes, refused)
+
+
+def _row(load: Served, *, terms: bool) -> Row:
+    row = load.as_dict()
+    if load.kind == "full":
+        row["size"] = None
+    if not terms:
+        return row
+    kinds = load.load.token.by_kind(load.place)
+    milliseconds = {f"token_{kind}_ms": seconds * 1e3 for kind, seconds in kinds.items()}
+    return {**row, **milliseconds, "terms_us": load.terms()}
 
 
 def _notes(loads: Sequence[Served], *, terms: bool) -> list[str]:
@@ -89,55 +103,19 @@ def size_name(loads: Sequence[Served]) -> str:
     )
 
 
-def _row(load: Served, *, terms: bool) -> Row:
-    row = load.as_dict()
-    if load.kind == "full":
-        row["size"] = None
-    by_kind = load.load.token.by_kind(load.place) if terms else {}
-    row |= {f"token_{kind}_ms": seconds * 1e3 for kind, seconds in by_kind.items()}
-    return row | ({"terms_us": load.terms()} if terms else {})
-
-
-def _network_title(deployments: Sequence[Deployment]) -> str:
-    """What is served, with the formats of weights and cache."""
-    weights = " or ".join(dict.fromkeys(plan.weights for plan in deployments))
-    caches = " or ".join(dict.fromkeys(plan.cache_type for plan in deployments))
-    return f"{deployments[0].network.name}, weights {weights}, cache {caches}"
-
-
-def _number(header: str, key: str) -> Column:
-    return Column(header, lambda row: row.get(key), _short)
-
-
-def _ranged(header: str, key: str) -> Column:
-    def show(row: Row) -> str:
-        low, high = (_short(row[f"{end}_{key}"]) for end in ("low", "high"))
-        return f"{_short(row[key])} ({low}-{high})"
-
-    return Column(header, lambda row: row, show)
-
-
-def _short(value: float) -> str:
-    """Three digits, without an exponent."""
-    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
-
-
-def _bytes(header: str, key: str) -> Column:
-    return Column(header, lambda row: row.get(key), binary)
-
-
-def fitting_batch_report(
-    of: Sequence[Deployment], tokens: Sequence[int], refused: Refused = ()
+def fitting_batches(
+    deployments: Sequence[Deployment], tokens: Sequence[int], refused: Refused
 ) -> Report:
     """Sequences of each length that fit."""
-    return _fitting(
-        of, tokens, "tokens", "sequences", refused,
-        lambda d, has, size: (fitting_batch(d, size, has=has), sequence_bytes(d, size)),
-    )  # fmt: skip
+
+    def answer(plan: Deployment, has: Memory, size: int) -> tuple[int, float]:
+        return fitting_batch(plan, size, has=has), sequence_bytes(plan, size)
+
+    return _fitting(deployments, tokens, ("tokens", "sequences", "each"), refused, answer)
 
 
-def fitting_context_report(
-    of: Sequence[Deployment], batches: Sequence[int], refused: Refused = ()
+def fitting_contexts(
+    deployments: Sequence[Deployment], batches: Sequence[int], refused: Refused
 ) -> Report:
     """Tokens of each sequence that fit, for each batch."""
 
@@ -145,44 +123,164 @@ def fitting_context_report(
         most = fitting_context(plan, size, has=has)
         return most, size * sequence_bytes(plan, most)
 
-    return _fitting(of, batches, "batch", "context", refused, answer)
+    return _fitting(deployments, batches, ("batch", "context", "cache"), refused, answer)
 
 
 def _fitting(
     deployments: Sequence[Deployment],
     sizes: Sequence[int],
-    axis: str,
-    quantity: str,
+    names: tuple[str, str, str],
     refused: Refused,
     answer: Callable[[Deployment, Memory, int], tuple[int, float]],
 ) -> Report:
-    rows: list[Row] = []
+    axis, most, cache = names
+    rows = []
     for plan in deployments:
         has = memory(plan)
+        terms = {f"{name.replace(' ', '_')}_bytes": size for name, size in has.terms().items()}
+        identity = _identity(plan)
+        del identity["expert"], identity["data"]
         for size in sizes:
-            most, cached = answer(plan, has, size)
-            rows.append({
-                "network": plan.network.name, "device": plan.device.slug,
-                "engine": plan.engine.name, "weights": plan.weights, "cache": plan.cache_type,
-                "tensor": plan.tensor, "pipeline": plan.pipeline,
-                axis: size, quantity: most, "bytes_per_token": token_bytes(plan),
-                "cache_bytes": cached, "total_bytes": has.total_bytes,
-                **{f"{name.replace(' ', '_')}_bytes": v for name, v in has.terms().items()},
-            })  # fmt: skip
-    varying = [key for key in _FORMS[2:] if len({row[key] for row in rows}) > 1]
-    fields = [text(key, key) for key in (*_FORMS[:2], *varying)]
-    fields += [_number(name, key) for name, key in _AXES if len({row.get(key) for row in rows}) > 1]
-    fields += [
-        _number(axis, axis),
-        _number(quantity, quantity),
-        _bytes("cache" if quantity == "context" else "each", "cache_bytes"),
-    ]
-    fields += [
-        _bytes("runtime" if name == "context" else name, f"{name.replace(' ', '_')}_bytes")
-        for name in memory(deployments[0]).terms()
-    ]
-    per_token = " or ".join(dict.fromkeys(binary(token_bytes(plan)) for plan in deployments))
-    title = f"{_network_title(deployments)}: {per_token} a token"
-    return Report(
-        "fits", rows, fields, title, head=head(refused, "deployment"), notes=lines(refused)
+            number, cached = answer(plan, has, size)
+            row = {
+                **identity, axis: size, most: number, "bytes_per_token": token_bytes(plan),
+                "cache_bytes": cached, "total_bytes": has.total_bytes, **terms,
+            }  # fmt: skip
+            rows.append(row)
+    columns = [text(key, key) for key in _FORMS[:2]]
+    columns += [each for each in _varying(rows) if each.header not in _FORMS[:2]]
+    columns += [_short(axis), _short(most), keyed(cache, "cache_bytes", binary)]
+    for name in memory(deployments[0]).terms():
+        header = "runtime" if name == "context" else name
+        columns.append(keyed(header, f"{name.replace(' ', '_')}_bytes", binary))
+    weights, caches, tokens = (
+        " or ".join(dict.fromkeys(texts))
+        for texts in (
+            (plan.weights for plan in deployments),
+            (plan.cache_type for plan in deployments),
+            (binary(token_bytes(plan)) for plan in deployments),
+        )
     )
+    network = deployments[0].network.name
+    title = f"{network}, weights {weights}, cache {caches}: {tokens} a token"
+    return _report("fits", rows, columns, title, [], refused)
+
+
+def drafts(
+    answers: Sequence[tuple[Deployment, int, float, Speculation]], draft: str, refused: Refused
+) -> Report:
+    """A line a batch, length and chance: the number of drafts that gains most, and its gain."""
+    rows: list[Row] = [
+        {
+            **_identity(plan), "draft": draft, "batch": gain.batch, "past": past, "accept": chance,
+            "drafts": gain.gamma, "tokens_per_pass": gain.tokens, "draft_step_share": gain.draft,
+            "verify_steps": gain.verify, "tpot_us": _tpot(gain) * gain.speedup * 1e6,
+            "drafted_tpot_us": _tpot(gain) * 1e6, "speedup": gain.speedup,
+        }
+        for plan, past, chance, gain in answers
+    ]  # fmt: skip
+    columns = [
+        *_varying(rows),
+        integer("batch", "batch"),
+        integer("drafts", "drafts"),
+        keyed("tokens a pass", "tokens_per_pass", lambda value: f"{value:.2f}"),
+        percent("draft's step", "draft_step_share"),
+        keyed("pass", "verify_steps", lambda value: f"{value:.2f} steps"),
+        keyed("TPOT", "tpot_us", micros),
+        keyed("with drafts", "drafted_tpot_us", micros),
+        keyed("speed-up", "speedup", times),
+    ]
+    note = (
+        "accept: the chance that a draft's token is accepted, which depends on networks and texts"
+    )
+    return _report("drafts", rows, columns, f"{_title(rows)}, draft {draft}", [note], refused)
+
+
+def _tpot(gain: Speculation) -> float:
+    """Seconds a token with drafts; without any, of a plain step."""
+    return gain.seconds / gain.tokens if gain.gamma else gain.step_seconds
+
+
+def pools(answers: Sequence[tuple[Deployment, int, int, Pools]], refused: Refused) -> Report:
+    """A line a deployment and length: how devices are shared out, and what that gives."""
+    rows: list[Row] = [
+        {
+            **_identity(plan), "isl": isl, "osl": osl, "prefill_share": split.prefill_share,
+            "ttft_us": split.ttft_seconds * 1e6, "tpot_us": split.tpot_seconds * 1e6,
+            "resident": split.resident, "transfer_us": split.transfer_seconds * 1e6,
+            "requests_per_s": split.requests_per_s,
+            "output_tokens_per_s_per_device": split.output_tokens_per_s_per_device,
+        }
+        for plan, isl, osl, split in answers
+    ]  # fmt: skip
+    columns = [
+        *_varying(rows),
+        percent("for prompts", "prefill_share"),
+        keyed("TTFT", "ttft_us", micros),
+        keyed("cache's way", "transfer_us", micros),
+        keyed("TPOT", "tpot_us", micros),
+        integer("resident", "resident"),
+        keyed("tokens/s a device", "output_tokens_per_s_per_device", quantity("")),
+    ]
+    note = (
+        "for prompts: share of the copies that only run prompts, with both pools busy; TTFT: of a "
+        "prompt alone; TPOT: of a full copy that only decodes"
+    )
+    return _report("pools", rows, columns, _title(rows), [note], refused)
+
+
+def _identity(plan: Deployment) -> dict[str, object]:
+    return {
+        "network": plan.network.name, "device": plan.device.slug, "engine": plan.engine.name,
+        "weights": plan.weights, "cache": plan.cache_type, "tensor": plan.tensor,
+        "pipeline": plan.pipeline, "expert": plan.expert, "data": plan.data,
+    }  # fmt: skip
+
+
+def _varying(rows: Sequence[Row]) -> list[Column]:
+    """Columns of what sets deployments and lengths apart."""
+    columns = [column for key in _FORMS for column in several(key, rows)]
+    numbers = {name: {row.get(key) for row in rows} for name, key in _NUMBERS.items()}
+    return columns + [
+        _short(_NUMBERS[name], name) for name, values in numbers.items() if len(values) > 1
+    ]
+
+
+def _title(rows: Sequence[Row]) -> str:
+    """The network, and what all rows have in common."""
+    first = rows[0]
+    common = {key for key in first if all(row[key] == first[key] for row in rows)}
+    words = [first["network"]]
+    words += [f"{key} {first[key]}" for key in _FORMS[2:] if key in common]
+    words += [first[key] for key in _FORMS[:2] if key in common]
+    words += [
+        f"{name} {ratio(first[key])}"
+        for name, key in _NUMBERS.items()
+        if key in common and (first[key] > 1 or name not in _ABOVE_ONE)
+    ]
+    return ", ".join(words)
+
+
+def _report(
+    name: str,
+    rows: Sequence[Row],
+    columns: Sequence[Column],
+    title: str,
+    notes: Sequence[str],
+    refused: Refused,
+) -> Report:
+    """A report with the impossible deployments under it."""
+    sentences = [*notes, *lines(refused)]
+    return Report(name, rows, columns, title, head=head(refused, "deployment"), notes=sentences)
+
+
+def _short(key: str, header: str = "") -> Column:
+    return keyed(header or key, key, ratio)
+
+
+def _ranged(header: str, key: str) -> Column:
+    def show(row: Row) -> str:
+        low, high = (ratio(row[f"{end}_{key}"]) for end in ("low", "high"))
+        return f"{ratio(row[key])} ({low}-{high})"
+
+    return Column(header, lambda row: row, show)

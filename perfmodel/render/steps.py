@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from perfmodel.render.refused import Refused, lines
 from perfmodel.render.refused import head as refused_head
@@ -13,6 +12,7 @@ from perfmodel.render.report import (
     Row,
     binary,
     integer,
+    keyed,
     micros,
     percent,
     quantity,
@@ -39,20 +39,22 @@ _ALWAYS = frozenset({"devices", "zero", "micro_batch", "global_batch", "recomput
 """Fields that a title always includes."""
 
 
-def data(found: Sequence[Step], refused: Refused) -> Report:
+def data(steps: Sequence[Step], refused: Refused) -> Report:
     """All data, one document for each plan; impossible plans with their reasons."""
-    rows = [step.as_dict() for step in found]
+    rows = [step.as_dict() for step in steps]
     return Report("steps", rows, [], head=refused_head(refused, "plan"), examples=rows)
 
 
 def single(step: Step, convention: str) -> Report:
     """One step: a line for each class, then a line for each kind of memory."""
-    rows: list[dict[str, Any]] = [
+    times = dict(sorted(step.classes.items(), key=lambda item: -item[1]))
+    memory = step.memory
+    sizes = {**memory.lines, "device": memory.total_bytes}
+    capacity = memory.capacity_bytes
+    rows: list[Row] = [
         {"part": "time", "what": name, "time_us": seconds * 1e6, "share": seconds / step.seconds}
-        for name, seconds in sorted(step.classes.items(), key=lambda item: -item[1])
+        for name, seconds in {**times, "step": step.seconds}.items()
     ]
-    rows.append({"part": "time", "what": "step", "time_us": step.seconds * 1e6, "share": 1.0})
-    capacity = step.memory.capacity_bytes
     rows += [
         {
             "part": "memory",
@@ -60,16 +62,13 @@ def single(step: Step, convention: str) -> Report:
             "bytes": size,
             "share": size / capacity if capacity else None,
         }
-        for name, size in step.memory.lines.items()
+        for name, size in sizes.items()
     ]
-    total = step.memory.total_bytes
-    share = total / capacity if capacity else None
-    rows.append({"part": "memory", "what": "device", "bytes": total, "share": share})
     columns = [
         text("of", "part"),
         text("", "what"),
-        Column("time", lambda row: row.get("time_us"), micros),
-        Column("bytes", lambda row: row.get("bytes"), binary),
+        keyed("time", "time_us", micros),
+        keyed("bytes", "bytes", binary),
         percent("share", "share"),
     ]
     return Report("step", rows, columns, title(step), notes=notes(step, convention), examples=rows)
@@ -78,18 +77,11 @@ def single(step: Step, convention: str) -> Report:
 def title(step: Step) -> str:
     """Network, device and plan on one line."""
     plan = step.plan
-    axes = {
-        "tensor": plan.tensor,
-        "pipeline": plan.pipeline,
-        "chunks": plan.chunks,
-        "data": plan.data,
-        "context": plan.context,
-        "expert": plan.expert,
-    }
-    layout = " ".join(f"{name}={count}" for name, count in axes.items() if count > 1)
+    axes = ("tensor", "pipeline", "chunks", "data", "context", "expert")
+    layout = "".join(f"{name}={getattr(plan, name)} " for name in axes if getattr(plan, name) > 1)
     return (
         f"{step.network.name} on {plan.devices:,} x {step.device}: "
-        f"{layout + ' ' if layout else ''}seq={plan.seq} micro-batch={plan.micro_batch} "
+        f"{layout}seq={plan.seq} micro-batch={plan.micro_batch} "
         f"global-batch={plan.global_batch} recompute={plan.recompute} zero={plan.zero} "
         f"dtype={plan.dtype} stack={plan.stack}"
     )
@@ -146,23 +138,31 @@ def fit(step: Step) -> str:
     return f"does not fit by {binary(memory.lacking_bytes)}"
 
 
-def several(found: Sequence[Step], refused: Refused, convention: str) -> Report:
+def several(steps: Sequence[Step], refused: Refused, convention: str) -> Report:
     """One line for each plan in order; varying fields in columns, common ones in the title.
 
     Impossible plans are listed below, with numbers that would work.
     """
-    rows = [_row(step, convention) for step in found]
+    rows = [_row(step, convention) for step in steps]
     varying = [name for name in _AXES if len({row[name] for row in rows}) > 1]
     columns = [
         *(_axis(name) for name in varying),
-        Column("step", lambda row: row["step_us"], micros),
-        Column("tokens/s a device", lambda row: row["tokens_per_s_per_device"], quantity("")),
+        keyed("step", "step_us", micros),
+        keyed("tokens/s a device", "tokens_per_s_per_device", quantity("")),
         percent(f"MFU ({convention})", "mfu", rank=1),
-        Column("memory", lambda row: row["memory_bytes"], binary),
+        keyed("memory", "memory_bytes", binary),
         text("fits", "fits"),
         text("limiter", "limiter", rank=3),
     ]
-    title = _shared_title(found, varying)
+    plan = steps[0].plan
+    common = {
+        header: getattr(plan, name)
+        for name, header in _AXES.items()
+        if name not in (*varying, "device") and (name in _ALWAYS or getattr(plan, name) != 1)
+    } | {"seq": plan.seq, "dtype": plan.dtype, "stack": plan.stack}
+    suffix = "" if "device" in varying else f" on {steps[0].device}"
+    fields = " ".join(f"{key}={value}" for key, value in common.items())
+    title = f"{steps[0].network.name}{suffix}: {fields}"
     return Report("steps", rows, columns, title, notes=lines(refused), examples=rows)
 
 
@@ -170,20 +170,6 @@ def _axis(name: str) -> Column:
     """A column for a field that distinguishes plans; some follow from the others."""
     rank = 2 if name in ("data", "global_batch") else 0
     return (text if name in ("device", "recompute") else integer)(_AXES[name], name, rank=rank)
-
-
-def _shared_title(steps: Sequence[Step], varying: Sequence[str]) -> str:
-    """Network, device and fields that all plans share, without axes of one device."""
-    step, plan = steps[0], steps[0].plan
-    common = {
-        head: getattr(plan, name)
-        for name, head in _AXES.items()
-        if name not in (*varying, "device") and (name in _ALWAYS or getattr(plan, name) != 1)
-    }
-    rest = {"seq": plan.seq, "dtype": plan.dtype, "stack": plan.stack}
-    fields = " ".join(f"{key}={value}" for key, value in {**common, **rest}.items())
-    suffix = "" if "device" in varying else f" on {step.device}"
-    return f"{step.network.name}{suffix}: {fields}"
 
 
 def _row(step: Step, convention: str) -> Row:

@@ -10,7 +10,6 @@ from perfmodel.graph.asks import Ask, answers
 from perfmodel.graph.spread import Spread
 from perfmodel.hardware import Device
 from perfmodel.networks.predict import Held
-from perfmodel.networks.stack import Stack
 from perfmodel.networks.value import Weight
 from perfmodel.operators import operator_of
 from perfmodel.timing.constants import Constants
@@ -39,13 +38,8 @@ class Update:
         if copies == 1:
             return self
         spreads = (
-            Spread(
-                spread.family,
-                spread.seconds / copies,
-                spread.low_seconds / copies,
-                spread.high_seconds / copies,
-            )
-            for spread in self.spreads
+            Spread(s.family, s.seconds / copies, s.low_seconds / copies, s.high_seconds / copies)
+            for s in self.spreads
         )
         return Update(tuple(spreads), self.launches)
 
@@ -66,8 +60,6 @@ def parameters_of(weights: Iterable[tuple[Weight, int]]) -> tuple[Parameter, ...
 def update(
     weights: Sequence[tuple[Weight, int]],
     plan: Plan,
-    precision: Precision,
-    stack: Stack,
     device: Device,
     constants: Constants | None,
 ) -> Update:
@@ -81,7 +73,8 @@ def update(
 
     def kernels(pairs: Sequence[tuple[Weight, int]]) -> Update:
         # Only statistics over tokens depend on the number of tokens.
-        key = (plan.optimiser, plan.tokens, parameters_of(pairs), precision, stack.optimiser)
+        style = plan.setting.stack.optimiser
+        key = (plan.optimiser, plan.tokens, parameters_of(pairs), plan.recipe, style)
         if constants is None:
             return _device_update(*key, Held(device))
         return _update(*key, device, constants)
@@ -121,14 +114,9 @@ def _update(
     )
     questions = [Ask(entry.name, entry.problem, entry.schedule, None, (), {}) for entry in work]
     replies = answers(questions, device, harness="kernel", constants=constants)
-    spreads = []
-    for entry, reply in zip(work, replies, strict=True):
-        runs = entry.repeat * float(entry.share_of_steps)
-        seconds = reply.seconds - reply.terms["launch"]
-        scale = runs * seconds / reply.seconds
-        family = operator_of(entry.problem).family(entry.problem)
-        spreads.append(
-            Spread(family, runs * seconds, scale * reply.low_seconds, scale * reply.high_seconds)
-        )
-    launches = sum(entry.repeat * float(entry.share_of_steps) for entry in work)
-    return Update(tuple(spreads), launches)
+    runs = [entry.repeat * float(entry.share_of_steps) for entry in work]
+    spreads = (
+        Spread.of(operator_of(entry.problem).family(entry.problem), reply, count)
+        for entry, reply, count in zip(work, replies, runs, strict=True)
+    )
+    return Update(tuple(spreads), sum(runs))
