@@ -63,14 +63,14 @@ def roofline_chart(
                 break
             names = list(dict.fromkeys([*(names if last else ()), *unplaced]))
     rows = list(_rows(devices, kernels))
-    told = kernels if named else ()
+    captioned = kernels if named else ()
     return Chart(
         figure,
         f"Roofline of {', '.join(device.device for device in devices)}"
         + (f": {title}" if title else ""),
-        " ".join([*_sentences(devices, told), *foot.caption(devices, told, note)]),
+        " ".join([*_sentences(devices, captioned), *foot.caption(devices, captioned, note)]),
         rows,
-        foot.caption(devices, told, note, names),
+        foot.caption(devices, captioned, note, names),
         page,
         dict(_artists(devices, rows)),
     )  # fmt: skip

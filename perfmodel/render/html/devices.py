@@ -65,9 +65,9 @@ def _facts(device: Device, types: Sequence[str]) -> Iterator[Markup]:
         if fact is None:
             continue
         value = str(getattr(fact, "text", "") or getattr(fact, "value", ""))
-        told = [f"{label}: {value}", f"known: {STATUS[fact.status]}",
+        lines = [f"{label}: {value}", f"known: {STATUS[fact.status]}",
                 *([f"note: {fact.note}"] if fact.note else []),
                 *(f"source: {device.sources.get(key, key)}" for key in fact.source)]  # fmt: skip
-        button = tag("button", value, type="button", class_="fact", data_tip="\n".join(told))
+        button = tag("button", value, type="button", class_="fact", data_tip="\n".join(lines))
         yield tag("dt", label)
         yield tag("dd", button)
