@@ -92,21 +92,21 @@ def render(
     results: Results, *, title: str, command: str, explorer: Mapping[str, Any] | None = None
 ) -> str:
     """The page as HTML; the same bytes for the same results."""
-    shown = contents(results)
+    content = contents(results)
     data: dict[str, Any] = {"title": title, "command": command, "tables": {}, "charts": {}}
-    words = shown.sentences or ["No results were given: this page has the explorer alone."]
+    words = content.sentences or ["No results were given: this page has the explorer alone."]
     parts = [section("summary", "Summary", [tag("p", text) for text in words])]
-    parts += [_section(s, s.id or f"result-{i}", data) for i, s in enumerate(shown.early)]
-    parts += _cases(shown, data)
-    parts += [_section(s, s.id or f"late-{i}", data) for i, s in enumerate(shown.late)]
+    parts += [_section(s, s.id or f"result-{i}", data) for i, s in enumerate(content.early)]
+    parts += _cases(content, data)
+    parts += [_section(s, s.id or f"late-{i}", data) for i, s in enumerate(content.late)]
     if explorer:
         data["explorer"] = explorer
         parts.append(section("explorer", "Explorer"))
-    types = [str(case["compute_type"]) for case in shown.cases if case["compute_type"]]
+    types = [str(case["compute_type"]) for case in content.cases if case["compute_type"]]
     parts.append(Markup(devices.cards(results.devices, list(dict.fromkeys(types)))))
     parts += [_section(s, f"table-{i}", data) for i, s in enumerate(results.tables)]
-    if shown.cases or shown.assumptions:
-        parts.append(_assumptions(shown.assumptions))
+    if content.cases or content.assumptions:
+        parts.append(_assumptions(content.assumptions))
     names = ["page.js", *(["explorer.js"] if explorer else [])]
     script = "\n".join(["(() => {", '"use strict";', *map(_asset, names), "})();"])
     style = _asset("style.css")
@@ -145,28 +145,28 @@ def _section(each: Section, ident: str, data: dict[str, Any]) -> Markup:
     return section(ident, each.title, parts)
 
 
-def _cases(shown: Contents, data: dict[str, Any]) -> list[Markup]:
+def _cases(content: Contents, data: dict[str, Any]) -> list[Markup]:
     """Rooflines, terms, what-ifs and table of the cases."""
-    if not shown.cases:
+    if not content.cases:
         return []
     parts = []
-    drawn = cases.roofline(shown.cases, shown.table, cases.bounds_of(shown.cases))
+    drawn = cases.roofline(content.cases, content.table, cases.bounds_of(content.cases))
     if drawn is not None:
         figure, note = drawn
         data["charts"][figure.id] = figure.as_dict()
         about = tag("p", note, class_="note")
         parts.append(section("roofline", "Roofline", figure.markup(), about))
-    names = ["device", "operator", "schedule", *cases.varying(shown.cases)]
+    names = ["device", "operator", "schedule", *cases.varying(content.cases)]
     data["case_name"] = names
-    if any(case.get("terms_us") for case in shown.cases):
+    if any(case.get("terms_us") for case in content.cases):
         data["terms"] = [[waterfall.told(case), *(waterfall.lines(case) if case.get("terms_us")
-                                                  else ())] for case in shown.cases]  # fmt: skip
+                                                  else ())] for case in content.cases]  # fmt: skip
         parts.append(section("terms", "Terms of a case", tag("p", _TERMS, class_="note")))
-    effects = [shown.results.effects.get(case["key"]) for case in shown.cases]
+    effects = [content.results.effects.get(case["key"]) for case in content.cases]
     if any(effects):
-        data |= {"effects": effects, "quantities": shown.results.quantities}
+        data |= {"effects": effects, "quantities": content.results.quantities}
         parts.append(section("whatif", "What if", tag("p", _WHATIF, class_="note")))
-    return [*parts, _section(shown.table, "cases", data)]
+    return [*parts, _section(content.table, "cases", data)]
 
 
 def _assumptions(counts: Mapping[str, int]) -> Markup:
