@@ -102,7 +102,7 @@ def measure(asked: Asked) -> None:
             say(f"{others.said}, rows that show it are flagged {hostload.BUSY!r}")
         for line in skipped:
             say(f"skipped {line}")
-        journals = [Journal(asked.output, COLUMNS, KEY), *([configs] if configs else [])]
+        journals = [Journal(asked.output, COLUMNS, KEY), *([] if configs is None else [configs])]
         for journal in journals:
             tables.enter_context(journal.open(resume=asked.resume))
         for line in (line for journal in journals for line in journal.said):
