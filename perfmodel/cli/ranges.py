@@ -10,7 +10,7 @@ A size is at most 1024G (2^40).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -36,6 +36,14 @@ class Values:
 
     parts: tuple[Sequence[int], ...]
     """Ranges and single values, in the order given."""
+    text: str = ""
+    """What they were read from."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.array.tolist())
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
@@ -81,7 +89,7 @@ def read(text: str, name: str, least: int = 1) -> Values:
     values.
     """
     _check_thousands(text, name)
-    values = Values(tuple(_part(part.strip(), text, name) for part in text.split(",")))
+    values = Values(tuple(_part(part.strip(), text, name) for part in text.split(",")), text)
     if len(values) > LIMIT:
         raise ProblemError(f"{name} {quoted(text)} has more than {LIMIT:,} values; narrow it")
     worst = min(part[0] for part in values.parts)
@@ -94,7 +102,7 @@ def one(text: str, name: str, least: int = 1) -> int:
     """The single value of `text`; raises as `read`, and for a list or a range."""
     values = read(text, name, least)
     if len(values) != 1:
-        raise ProblemError(f"{name} takes one size, not {len(values):,}; run the command for each")
+        raise ProblemError(f"{name} takes one size, not {quoted(text)}; choose one")
     return int(values.array[0])
 
 
