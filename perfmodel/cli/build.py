@@ -92,7 +92,8 @@ class Declared:
         if not required:
             settings["default"] = None if self.repeats else self.default
         if self._is_size and self.default is not None and not required:
-            settings["default"] = str(self.default)
+            default = self.default
+            settings["default"] = ranges.short(default) if self.kind is int else str(default)
         if self.kind in (int, float) and option.read is None and not self._is_size:
             ranged = click.IntRange if self.kind is int else click.FloatRange
             bounds = option.least, option.most
@@ -113,7 +114,9 @@ class Declared:
         if self._is_size and given is not None:
             read = ranges.one if self.kind is int else ranges.read
             return read(given, self.flags[0], self.option.least or 0)
-        return given if self.option.read is None or given is None else self.option.read(given)
+        if self.option.read is None or given is None:
+            return given
+        return self.option.read(known.one(self.flags[0], given) if self.option.single else given)
 
     def as_text(self) -> Declared:
         """The same option with a text for `values`, where numbers and names take lists."""

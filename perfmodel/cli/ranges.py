@@ -9,6 +9,7 @@ A size is at most 1024G (2^40).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -104,6 +105,28 @@ def one(text: str, name: str, least: int = 1) -> int:
     if len(values) != 1:
         raise ProblemError(f"{name} takes one size, not {quoted(text)}; choose one")
     return int(values.array[0])
+
+
+def number(text: str, name: str, least: int = 1) -> float:
+    """A size such as 8k, or a share such as 0.25. Raises `ProblemError` for another text."""
+    if "." not in text:
+        return one(text, name, least)
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not math.isfinite(share):
+        raise ProblemError(f"{name} {quoted(text)} is no number; write 4096, 8k or 0.25")
+    return share
+
+
+def short(size: int) -> str:
+    """A size as users type it: 8k for 8192."""
+    scale, power = next(
+        ((s, p) for s, p in (("G", 2**30), ("M", 2**20), ("k", 2**10)) if size and not size % p),
+        ("", 1),
+    )
+    return f"{size // power}{scale}"
 
 
 def _check_thousands(text: str, name: str) -> None:
