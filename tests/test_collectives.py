@@ -18,7 +18,7 @@ from perfmodel.algorithms.matmul import matmul
 from perfmodel.collectives import OPS, Collective, custom, nccl, predict_collective, times
 from perfmodel.collectives.constants import default, priors, shipped
 from perfmodel.collectives.counts import counted
-from perfmodel.collectives.method import Method
+from perfmodel.collectives.nccl import Method
 from perfmodel.collectives.predict import libraries
 from perfmodel.collectives.problem import bus_factor
 from perfmodel.collectives.route import route

@@ -19,7 +19,7 @@ from perfmodel.predict import predict
 from perfmodel.timing.libraries import is_known, kernels
 from perfmodel.validation import compare, noise
 from perfmodel.validation.compare import diagnoses, predict_table
-from perfmodel.validation.judging import gate, reasons, report, scored
+from perfmodel.validation.judging import counted, gate, report, scored
 from perfmodel.validation.kinds.operator import KIND
 
 GEMM = {"device": "h100-sxm", "op": "gemm", "dtype": "bf16", "m": 4096, "n": 512, "k": 1024}
@@ -62,7 +62,7 @@ def test_a_text_that_repeats_takes_a_byte_a_row(tmp_path, suffix, bad_rows):
         assert found.memory_usage(deep=True, index=False).sum() / len(rows) <= most
     joined = read([path, path], KIND.layout).table
     assert joined.memory_usage(deep=True, index=False).sum() / len(joined) <= 152
-    assert len(reasons(predicted)) == bad_rows
+    assert len(counted(predicted["reason"])) == bad_rows
 
 
 @given(st.lists(st.sampled_from(["", "b", "a", " a", "NaN", None]), max_size=8))
@@ -161,7 +161,7 @@ def test_what_cannot_be_predicted_keeps_its_place_and_says_why(row, said):
     assert said in found["reason"][1]
     assert math.isnan(found["predicted_us"][1])
     assert found["predicted_us"][[0, 2]].notna().all()
-    assert reasons(found) == {found["reason"][1]: 1}
+    assert counted(found["reason"]) == {found["reason"][1]: 1}
 
 
 def test_one_bad_row_in_a_large_group_costs_no_other(monkeypatch):
@@ -360,7 +360,7 @@ def test_the_gate_holds_every_line():
 
 def test_published_runs_are_all_predicted():
     found = predict_table(published())
-    assert reasons(found) == {}
+    assert counted(found["reason"]) == {}
     assert diagnoses(found) == []
 
 

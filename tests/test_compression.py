@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from perfmodel.algorithms import Matmul
 from perfmodel.algorithms.matmul import kernel_type, matmul_format
 from perfmodel.compression import quantised
-from perfmodel.compression.breakeven import balanced_tokens, least_zeros
+from perfmodel.compression.comparing import balanced_tokens, least_zeros
 from perfmodel.compression.decoding import scattered
 from perfmodel.compression.naming import KINDS, scheme
 from perfmodel.compression.network import Compressed
@@ -30,7 +30,7 @@ from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import load
 from perfmodel.networks import library
 from perfmodel.networks.expand import parameter_count
-from perfmodel.networks.inference import step
+from perfmodel.networks.setting import step
 from perfmodel.predict import predict
 
 A100, A6000, H100 = load("a100-sxm4-80gb"), load("a6000"), load("h100-sxm")

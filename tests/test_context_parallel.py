@@ -23,13 +23,13 @@ from perfmodel.context_parallel import (
     imbalance,
     placed,
     predict_context,
-    ring,
     ring_imbalance,
     threshold,
 )
 from perfmodel.context_parallel.calls import before, calls
 from perfmodel.context_parallel.clock import Clock
 from perfmodel.context_parallel.placement import Shard, visible_pairs
+from perfmodel.context_parallel.predict import ring_times
 from perfmodel.context_parallel.traffic import exchanged, ring_held_bytes
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import load, systems
@@ -39,8 +39,8 @@ from perfmodel.timing.exchange import link_of
 from perfmodel.timing.machine import Link
 
 LEFT_OUT = {
-    "ring.maxlen.*, lengths": "a whole model's training memory decides, by a recipe not stated",
-    "ring.maxlen.tpuv4-1024, tpuv5e-256": "512 and 128 times one device's length, of rings of "
+    "predict.maxlen.*, lengths": "a whole model's training memory decides, by a recipe not stated",
+    "predict.maxlen.tpuv4-1024, tpuv5e-256": "512 and 128 times one device's length, of rings of "
     "1024 and 256: how many devices a ring had is not stated",
 }
 
@@ -143,7 +143,7 @@ times = st.floats(0, 5)
 
 @given(st.integers(1, 8), times, times)
 def test_equal_steps_take_the_longer_of_both_each(ranks, compute, send):
-    found = ring.run(np.full((ranks, ranks, 1), compute), np.array([send]))
+    found = ring_times(np.full((ranks, ranks, 1), compute), np.array([send]))
     expected = (ranks - 1) * max(compute, send) + compute
     assert found.seconds[0] == pytest.approx(expected)
     assert found.exposed_seconds[0] == pytest.approx((ranks - 1) * max(send - compute, 0))
@@ -152,12 +152,12 @@ def test_equal_steps_take_the_longer_of_both_each(ranks, compute, send):
 @given(st.integers(1, 6), st.integers(0, 2**32 - 1), times)
 def test_a_ring_waits_for_its_slowest_and_no_longer_than_all_in_step(ranks, seed, send):
     steps = np.random.default_rng(seed).uniform(0, 4, (ranks, ranks, 1))
-    found = ring.run(steps, np.array([send]))
+    found = ring_times(steps, np.array([send]))
     assert found.seconds[0] >= max(steps.sum(axis=1).max(), (ranks - 1) * send) - 1e-9
     in_step = np.maximum(steps.max(axis=0)[:-1, 0], send).sum() + steps.max(axis=0)[-1, 0]
     assert found.seconds[0] <= in_step + 1e-9
-    assert ring.run(steps, np.array([send + 1])).seconds[0] >= found.seconds[0]
-    assert ring.run(steps + 0.5, np.array([send])).seconds[0] >= found.seconds[0]
+    assert ring_times(steps, np.array([send + 1])).seconds[0] >= found.seconds[0]
+    assert ring_times(steps + 0.5, np.array([send])).seconds[0] >= found.seconds[0]
 
 
 # Bytes, out of the rule (networks.md, section 8: what each parallelism moves).

@@ -17,7 +17,7 @@ from perfmodel.evidence.profiled import formats
 from perfmodel.evidence.profiled.counters import NCU_METRICS, import_counters, write
 from perfmodel.evidence.profiled.profiletable import cells, number
 from perfmodel.evidence.records.records import read_table
-from perfmodel.evidence.replay.traffic import traffic_report
+from perfmodel.validation.kinds.operator import traffic_report
 
 
 def file(folder: Path, name: str, text: str) -> Path:

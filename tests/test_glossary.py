@@ -13,7 +13,7 @@ import pytest
 from transcripts import ROOT
 
 from perfmodel.cli import list_
-from perfmodel.collectives import method
+from perfmodel.collectives import nccl
 from perfmodel.collectives import prediction as collectives
 from perfmodel.hardware.facts import Status
 from perfmodel.hardware.levels import LINKS, OWN
@@ -94,7 +94,7 @@ SHOWN = {
     "statuses of numbers": get_args(Status),
     "matrix instructions": get_args(architectures.Instruction),
     "ways of copying": get_args(architectures.Copies),
-    "protocols": get_args(method.Protocol),
+    "protocols": get_args(nccl.Protocol),
     "schedules": list_._SCHEDULES,
     "levels": list_._LEVELS,
     "kinds of names": list_.KINDS,

@@ -19,6 +19,7 @@ from perfmodel.errors import ProblemError
 from perfmodel.hardware import load
 from perfmodel.napkin import recompute as formula
 from perfmodel.networks import library
+from perfmodel.networks.operations.experts import touched as touched_experts
 from perfmodel.offload import flexgen, search, sharing
 from perfmodel.offload.layershape import Request, four_projections, of_network
 from perfmodel.offload.layertimes import answer
@@ -28,7 +29,6 @@ from perfmodel.offload.modelled import Disk, Modelled
 from perfmodel.offload.policy import Policy, of_percent
 from perfmodel.offload.recompute import Recompute
 from perfmodel.offload.recompute import of_network as recompute_of
-from perfmodel.offload.schedule import Task, ends, makespan
 from perfmodel.offload.streaming import Streaming
 
 T4, A100, XEON = load("t4"), load("a100-pcie-40gb"), load("xeon-gold-6242")
@@ -147,12 +147,6 @@ def test_one_layer_alone_is_the_closed_form():
     found = cache()
     for count in (0, 100, 512):
         assert found.pipelined(1, count) == pytest.approx(found.seconds(count))
-
-
-def test_a_schedule_waits_for_resources_and_for_what_is_needed():
-    tasks = [Task("link", 2.0), Task("gpu", 1.0, (0,)), Task("link", 2.0), Task("gpu", 3.0, (2,))]
-    assert ends(tasks) == [2.0, 3.0, 4.0, 7.0]
-    assert makespan([]) == 0.0
 
 
 # -- FlexGen -------------------------------------------------------------------------------------
@@ -367,7 +361,7 @@ def test_rows_of_equal_machines_are_halved():
     [(128, 8, 4, 29.123), (256, 8, 16, 101.9622), (256, 8, 64, 222.4425)],
 )
 def test_experts_that_tokens_touch(experts, chosen, tokens, touched):
-    assert sharing.experts_touched(experts, chosen, tokens) == pytest.approx(touched, rel=1e-4)
+    assert touched_experts(experts, chosen, tokens) == pytest.approx(touched, rel=1e-4)
     rng = np.random.default_rng(3)
     met = [
         len(

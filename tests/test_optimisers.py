@@ -16,8 +16,8 @@ from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import load as device
 from perfmodel.predict import predict
 from perfmodel.training import optimiserfile, optimisers, precision
-from perfmodel.training.launching import Style
 from perfmodel.training.parameter import KINDS, Parameter
+from perfmodel.training.update import Style
 
 MEGATRON = precision.load("megatron")
 TOKENS = 4096

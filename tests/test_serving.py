@@ -25,7 +25,6 @@ from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.disaggregated import pools
 from perfmodel.serving.engine import MOST_FITTED, engines, load, read, released
 from perfmodel.serving.kernels import kernels
-from perfmodel.serving.knots import KNOTS, around
 from perfmodel.serving.memory import (
     fitting_batch,
     fitting_context,
@@ -37,7 +36,7 @@ from perfmodel.serving.memory import (
 from perfmodel.serving.served import METRICS, serve
 from perfmodel.serving.speculative import best, expected_tokens, speculate, speedup
 from perfmodel.serving.steps import Steps
-from perfmodel.serving.times import Line, Times
+from perfmodel.serving.times import KNOTS, Line, Times, around
 from perfmodel.serving.weights import FORMATS, weight_format
 
 LAW = settings(max_examples=25, deadline=None)

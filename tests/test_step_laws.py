@@ -18,7 +18,7 @@ from perfmodel.networks.expand import expand
 from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
 from perfmodel.networks.predict import predict_network
 from perfmodel.networks.recorder import Exchanged
-from perfmodel.training import recipe, step
+from perfmodel.training import step
 from perfmodel.training.copies import Copies
 from perfmodel.training.fabric import Fabric, Taken
 from perfmodel.training.layers import layers
@@ -279,7 +279,7 @@ def test_overlap_lies_between_the_larger_and_the_sum(layer, transfer, node_devic
     from perfmodel.networks.dispatch import Stretch
 
     plan = Plan(seq=16, data=8, zero=3)
-    copies = Copies(plan, Fabric(plan, node_devices), recipe.of(plan), plan.setting.stack)
+    copies = Copies(plan, Fabric(plan, node_devices), plan.recipe, plan.setting.stack)
     found = copies.beside(Stretch.of(layer, 0.0), transfer)
     assert max(layer, transfer) <= found.device_seconds * (1 + 1e-12)
     assert found.device_seconds <= (layer + transfer) * (1 + 1e-12)

@@ -21,8 +21,7 @@ from perfmodel.networks.setting import Setting
 from perfmodel.tracing import FUSIONS, registry, trace
 from perfmodel.tracing.lowering import with_problem
 from perfmodel.tracing.module import inputs
-from perfmodel.tracing.operand import Operand
-from perfmodel.tracing.operation import Operation
+from perfmodel.tracing.operation import Operand, Operation
 
 torch = pytest.importorskip("torch")
 nn = pytest.importorskip("torch.nn")

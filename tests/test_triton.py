@@ -379,15 +379,15 @@ def test_a_device_is_found_by_the_name_of_its_driver(monkeypatch):
     torch = pytest.importorskip("torch")
     from types import SimpleNamespace
 
-    from perfmodel.triton import device
+    from perfmodel.triton import ranking
 
-    device.current.cache_clear()
+    ranking.current.cache_clear()
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     named = SimpleNamespace(name="NVIDIA H100 80GB HBM3")
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: named)
-    assert device.current().slug == "h100-sxm"
-    device.current.cache_clear()
+    assert ranking.current().slug == "h100-sxm"
+    ranking.current.cache_clear()
 
 
 def test_the_room_loads_neither_torch_nor_triton():

@@ -326,9 +326,9 @@ def _report(
     by: list[str],
     gate: dict[str, Any] | None,
 ) -> Report:
-    from perfmodel.validation.judging import plain_lines, reasons
+    from perfmodel.validation.judging import counted, plain_lines
 
-    counts, remarks = reasons(table), kind.remarks(table, by)
+    counts, remarks = counted(table["reason"]), kind.remarks(table, by)
     head: dict[str, Any] = {"rows": len(table), "unpredicted": counts, **remarks.head}
     if gate is not None:
         head["gate"] = gate

@@ -14,8 +14,7 @@ from perfmodel.cli.leftout import possible
 from perfmodel.cli.networkoptions import Context, WeightFormat
 from perfmodel.cli.output import Shown
 from perfmodel.compression import naming
-from perfmodel.compression.breakeven import least_zeros
-from perfmodel.compression.comparing import Compared, compare, runnable
+from perfmodel.compression.comparing import Compared, compare, least_zeros, runnable
 from perfmodel.compression.scheme import Scheme
 from perfmodel.compression.unstructured import NONZERO_BITS, TiledCsl
 from perfmodel.errors import ProblemError

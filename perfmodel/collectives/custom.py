@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from perfmodel import yamltable
-from perfmodel.collectives.method import Method
+from perfmodel.collectives.nccl import Method
 from perfmodel.collectives.route import Route
 from perfmodel.hardware import Device
 from perfmodel.plaintext import whole_number

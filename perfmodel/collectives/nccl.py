@@ -10,15 +10,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from perfmodel import yamltable
-from perfmodel.collectives.method import Method, Protocol
 from perfmodel.collectives.route import Route
+
+Protocol = Literal["LL", "LL128", "Simple", "pull", "push"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a collective is carried out."""
+
+    algorithm: str
+    """ring, tree, nvls, nvls-tree, pairwise, one-shot, two-shot, multimem."""
+    protocol: Protocol
+    """LL: a flag with every 4 bytes; LL128: a flag with every 120; Simple: whole chunks with a
+    handshake; pull: loads from peers' memory between barriers; push: stores to it, values being
+    their own flags."""
+
 
 PROTOCOLS: tuple[Protocol, ...] = ("LL", "LL128", "Simple")
 _MICRO, _GIGA = 1e-6, 1e9

@@ -11,7 +11,7 @@ import numpy as np
 
 from perfmodel.collectives import custom, nccl, spread, times
 from perfmodel.collectives.constants import Values, default
-from perfmodel.collectives.method import Method
+from perfmodel.collectives.nccl import Method
 from perfmodel.collectives.prediction import CollectiveKnown, CollectivePredictions
 from perfmodel.collectives.problem import Collective, bus_factor
 from perfmodel.collectives.route import Route, route

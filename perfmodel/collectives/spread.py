@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from perfmodel import yamltable
-from perfmodel.collectives.method import Method
+from perfmodel.collectives.nccl import Method
 from perfmodel.collectives.prediction import CollectiveKnown, DeviceKnown
 
 PATH = Path(__file__).with_name("spread.yaml")

@@ -32,7 +32,7 @@ import numpy as np
 from perfmodel.collectives import custom, nccl
 from perfmodel.collectives.constants import Values
 from perfmodel.collectives.counts import Counted, counted
-from perfmodel.collectives.method import Method, Protocol
+from perfmodel.collectives.nccl import Method, Protocol
 from perfmodel.collectives.route import Crossing, Route
 from perfmodel.hardware import Device
 

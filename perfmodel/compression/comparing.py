@@ -1,20 +1,25 @@
-"""Schemes compared on a device: bytes, time of a decode step, gain over 16 bits."""
+"""Schemes compared on a device: bytes, time of a decode step, gain over 16 bits, and break-even
+points."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.compression import quantised
-from perfmodel.compression.breakeven import balanced_tokens
 from perfmodel.compression.network import Compressed
 from perfmodel.compression.quantised import Quantised
 from perfmodel.compression.scheme import PLAIN, Scheme
+from perfmodel.compression.unstructured import NONZERO_BITS
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.networks.inference import step
 from perfmodel.networks.network import Network
+from perfmodel.networks.setting import step
 from perfmodel.networks.summary import cache_bytes
+from perfmodel.timing.constants import default
+from perfmodel.timing.machine import machine
+from perfmodel.timing.memory import hbm_rate
 
 
 @dataclass(frozen=True)
@@ -121,3 +126,27 @@ def _matrix_bytes(network: Compressed) -> float:
     """Bytes of the layers' matrices."""
     weights = sum(weight.elements * repeat for weight, repeat in network.matrices())
     return weights * network.bits / 8.0
+
+
+def least_zeros(dense_bits: float, nonzero_bits: float = NONZERO_BITS) -> float:
+    """Share of zeros from which storing non-zeros takes fewer bytes than a dense format.
+
+    b bits a weight (`dense_bits`) against z bits a non-zero: (1 − β)·z = b, so β = 1 − b/z; 0 if
+    storing non-zeros is always smaller.
+    """
+    return max(1.0 - dense_bits / nonzero_bits, 0.0)
+
+
+def balanced_tokens(scheme: Scheme, n: int, k: int, device: Device, multiplied: str) -> float:
+    """Tokens of a step at which multiplying takes as long as reading the weights.
+
+    A weight of q bytes is read in q/BW seconds and multiplied by T tokens in 2T/F, so T =
+    q·F/(2·BW). With fewer tokens, time is proportional to bytes, and a format gains its ratio of
+    bytes. With many more, it gains nothing. BW is the memory bandwidth that a kernel achieves, F
+    the dense peak of the multiplied type.
+    """
+    chip = machine(device)
+    compute = chip.multiplied_as(matmul_format(multiplied or PLAIN).compute)
+    has_rate = compute in device.matrix_types
+    peak = device.matrix_flops(compute) if has_rate else device.vector_flops(compute)
+    return scheme.bits(n, k) / 16.0 * peak / hbm_rate(chip, default())

@@ -136,11 +136,7 @@ def _kernels(scheme: Scheme, problem: Matmul, key: Held) -> tuple[Prediction, ..
 
 
 def _kernel(original: KernelTime, name: str, kernel: Prediction, problem: Matmul) -> KernelTime:
-    seconds = original.launches * (kernel.seconds - kernel.terms["launch"])
-    share = seconds / kernel.seconds
-    spread = Spread(
-        _family(kernel, problem), seconds, kernel.low_seconds * share, kernel.high_seconds * share
-    )
+    spread = Spread.of(_family(kernel, problem), kernel, original.launches)
     return replace(original, name=name, spread=spread, prediction=kernel)
 
 

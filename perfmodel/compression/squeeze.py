@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from perfmodel.algorithms import Matmul
 from perfmodel.compression.decoding import Decoding
 from perfmodel.compression.scheme import Scheme, beside, passes_over_weights, weight_only
-from perfmodel.compression.sparseproduct import sparse_product
+from perfmodel.compression.unstructured import sparse_product
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.predict import predict

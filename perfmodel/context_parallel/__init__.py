@@ -7,9 +7,8 @@ placement.py has each device's tokens and counts the pairs that a mask leaves. c
 attention problems of a device, traffic.py the exchanged bytes, by the counting rule. clock.py and
 carrier.py time both.
 
-ring.py simulates a ring step by step. predict.py combines these into four ways (ring, gather,
-ulysses, tree). threshold.py finds the length at which a link is hidden, and the fastest way at each
-length.
+predict.py combines these into four ways (ring, gather, ulysses, tree). threshold.py finds the
+length at which a link is hidden, and the fastest way at each length.
 """
 
 from perfmodel.context_parallel.carrier import Carrier, OverLink, OverSystem

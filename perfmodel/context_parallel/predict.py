@@ -10,6 +10,15 @@
 The backward pass works the same way, with 5 products for 2. In a ring the gradients of keys and
 values rotate with them; after a gather they are scattered. In Ulysses the all-to-alls of inputs and
 outputs are swapped.
+
+A ring is simulated step by step: each device works on its current keys while the next arrive.
+
+    start(i, s + 1) = max(end(i, s), arrival at i, arrival at i + 1)
+    arrival at i    = max(start(i − 1, s), start(i, s)) + send
+
+Both ends of a transfer post it when they begin step s and wait for it at its end, as the published
+kernels do. So a step takes the longer of computing and sending, and a device with less work waits
+for its neighbours. In step s, device i works on the keys of device i − s.
 """
 
 from __future__ import annotations
@@ -22,7 +31,7 @@ import numpy as np
 
 from perfmodel.algorithms import Attention
 from perfmodel.algorithms.attention import Direction
-from perfmodel.context_parallel import calls, ring
+from perfmodel.context_parallel import calls
 from perfmodel.context_parallel.carrier import Carrier
 from perfmodel.context_parallel.clock import Clock
 from perfmodel.context_parallel.placement import Held, check_divides, placed
@@ -145,7 +154,7 @@ def _ring(shared: _Shared) -> ContextPrediction:
     crossing = exchanged("ring", shared.problem, shared.ranks, gradient=shared.gradient)
     step_bytes = sum(float(one.sent_bytes) for one in crossing) / max(shared.ranks - 1, 1)
     send = shared.carrier.send_seconds(step_bytes) if shared.ranks > 1 else np.zeros(3)
-    timeline = ring.run(computing + merging, send)
+    timeline = ring_times(computing + merging, send)
     busiest = int(timeline.busy_seconds[:, 0].argmax())
     placement = "" if shared.problem.seq_q == 1 else shared.placement
     merge = merging[busiest].sum(axis=0)
@@ -285,3 +294,34 @@ def _check_heads(problem: Attention, ranks: int) -> None:
             f"ulysses deals {queries} query and {keys} key-value heads out evenly, which "
             f"{ranks} devices do not allow; take {', '.join(map(str, counts))} devices, or ring"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Ring:
+    """The times of a simulated ring, as (predicted, low, high)."""
+
+    seconds: np.ndarray
+    """Seconds until the last device has ended, shape (3,)."""
+    busy_seconds: np.ndarray
+    """Seconds of computing of each device, shape (ranks, 3)."""
+
+    @property
+    def exposed_seconds(self) -> np.ndarray:
+        """Seconds beyond the computing of the busiest device, shape (3,)."""
+        return np.asarray(self.seconds - self.busy_seconds.max(axis=0))
+
+
+def ring_times(step_seconds: np.ndarray, send_seconds: np.ndarray) -> Ring:
+    """Simulate a ring.
+
+    `step_seconds`: computing of each device in each step, shape (ranks, steps, 3). `send_seconds`:
+    one send, shape (3,). Nothing is sent in the last step.
+    """
+    ranks, steps, _ = step_seconds.shape
+    start = np.zeros((ranks, step_seconds.shape[2]))
+    for step in range(steps):
+        end = start + step_seconds[:, step]
+        arrival = np.maximum(np.roll(start, 1, axis=0), start) + send_seconds
+        if step < steps - 1:
+            start = np.maximum(end, np.maximum(arrival, np.roll(arrival, -1, axis=0)))
+    return Ring(end.max(axis=0), step_seconds.sum(axis=1))

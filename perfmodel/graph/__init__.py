@@ -4,7 +4,7 @@
     found = predict_graph(graph, perfmodel.load("h100-sxm"))
 
 A `Node` (node.py) is a problem of an operator with the `Tensor`s (tensor.py) that it reads and
-writes. An `Edge` (edge.py) maps tensors to an operand. A `Graph` (graph.py) is checked when it is
+writes. An `Edge` (node.py) maps tensors to an operand. A `Graph` (graph.py) is checked when it is
 made.
 
 live.py counts the bytes allocated at each node, touches.py what earlier nodes left in the caches.
@@ -18,10 +18,9 @@ come with the package.
 """
 
 from perfmodel.graph.declaration import DeclaredGraph, declare, read
-from perfmodel.graph.edge import Edge
 from perfmodel.graph.graph import Graph
 from perfmodel.graph.library import load, names
-from perfmodel.graph.node import Node
+from perfmodel.graph.node import Edge, Node
 from perfmodel.graph.predict import predict_graph
 from perfmodel.graph.prediction import GraphPrediction, NodePrediction
 from perfmodel.graph.tensor import Tensor

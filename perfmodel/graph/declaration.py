@@ -32,9 +32,8 @@ from perfmodel.algorithms import Problem
 from perfmodel.algorithms.case import is_whole
 from perfmodel.algorithms.expressions import evaluate, resolve
 from perfmodel.errors import PerfmodelError, ProblemError, SpecError, UnknownName
-from perfmodel.graph.edge import Edge
 from perfmodel.graph.graph import Graph
-from perfmodel.graph.node import Node
+from perfmodel.graph.node import Edge, Node
 from perfmodel.graph.tensor import OWN, Tensor
 from perfmodel.operators import Operator, Size, load
 from perfmodel.plaintext import printable, quoted

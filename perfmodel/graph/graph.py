@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.graph.edge import Edge
-from perfmodel.graph.node import Node
+from perfmodel.graph.node import Edge, Node
 from perfmodel.graph.tensor import OWN, Tensor
 from perfmodel.units import binary
 

@@ -1,4 +1,4 @@
-"""A node of a graph: one operator at its sizes, with what it reads and writes."""
+"""A node of a graph: one operator at its sizes, with the tensors that it reads and writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,18 @@ from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import arrays
 from perfmodel.count import rule
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.graph.edge import Edge
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An operand of a node, and the tensors that it consists of."""
+
+    operand: str
+    """Name of the operand in the operator's algorithm: A, X, gamma."""
+    tensors: tuple[str, ...]
+    """Names of the tensors: one, or several adjacent ones, such as q, k and v of one product."""
+    part: bool = False
+    """Whether the operand is only a part of them: rows of an embedding, pages of a cache."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,14 @@ from perfmodel.predict import rank
 from perfmodel.prediction import Prediction
 
 
+def bounds(kernel: Prediction) -> tuple[str, str]:
+    """Limiter and runner-up of a kernel's own time, in which the launch does not count."""
+    terms = {name: np.array([seconds]) for name, seconds in kernel.terms.items()}
+    launch, terms["launch"] = terms["launch"], np.zeros(1)
+    first, second = rank(terms, kernel.seconds - launch)
+    return str(first[0]), str(second[0])
+
+
 @dataclass(frozen=True)
 class NodePrediction:
     """One node of a graph: times of all its runs, in seconds."""
@@ -49,12 +57,7 @@ class NodePrediction:
 
     @cached_property
     def _bounds(self) -> tuple[str, str]:
-        prediction = self.prediction
-        terms = {name: np.array([value]) for name, value in prediction.terms.items()}
-        launch = terms["launch"]
-        terms["launch"] = np.zeros(1)
-        first, second = rank(terms, prediction.seconds - launch)
-        return str(first[0]), str(second[0])
+        return bounds(self.prediction)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: microseconds and bytes."""

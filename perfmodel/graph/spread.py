@@ -22,6 +22,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from perfmodel.prediction import Prediction
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -35,6 +37,18 @@ class Spread:
     """Low end of the range."""
     high_seconds: float
     """High end of the range."""
+
+    @classmethod
+    def of(cls, family: str, kernel: Prediction, runs: float) -> Spread:
+        """`runs` runs of a kernel, without a benchmark harness's start-up."""
+        seconds = runs * (kernel.seconds - kernel.terms["launch"])
+        share = seconds / kernel.seconds
+        return cls(family, seconds, kernel.low_seconds * share, kernel.high_seconds * share)
+
+    def times(self, factor: float) -> Spread:
+        """Its time and range, `factor` times."""
+        ends = (self.seconds, self.low_seconds, self.high_seconds)
+        return Spread(self.family, *(factor * seconds for seconds in ends))
 
 
 def together(parts: Iterable[Spread]) -> tuple[float, float]:

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from perfmodel.graph.edge import Edge
 from perfmodel.graph.graph import Graph
+from perfmodel.graph.node import Edge
 from perfmodel.hardware import Device
 from perfmodel.timing.reuse import Reuse
 

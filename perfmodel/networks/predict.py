@@ -1,4 +1,20 @@
-"""Network × setting × device → the time of its passes, and its breakdown."""
+"""Network × setting × device → the time of its passes, and its breakdown.
+
+Passes are taken as parts of runs of hours, at the device's rated clock. The fitted energies are
+those of a 7 nm device at A100's clock. They were fitted to runs of milliseconds, over which no
+power regulator acts. Such runs hardly show what an operation costs at a higher clock; a training
+step does.
+
+An operation switches a charge through the supply voltage: E = C·V². The voltage rises with the
+clock (Horowitz, ISSCC 2014; DVFS: V ∝ f near the rated clock). Relative to the same gates at A100's
+clock f₀
+
+    E = E₀ · (f / f₀)²
+
+This applies to the matrix unit, whose share of the energy is by far the largest. The energy of
+AMD's matrix operations (`amd_energy`) comes from published rates of MI300X at its power limit;
+there f₀ is MI300X's clock.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +31,6 @@ from perfmodel.networks.network import Network
 from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
 from perfmodel.networks.segment import PassGraph, Segment
 from perfmodel.networks.setting import Setting
-from perfmodel.networks.sustained import sustained
 from perfmodel.operators import operator_of
 from perfmodel.prediction import Prediction
 from perfmodel.timing.constants import Constants, default
@@ -68,7 +83,7 @@ def _prediction(
     times = []
     for segment, repeat, way, graph in passes:
         kernels = tuple(
-            _kernel(node.name, kind, next(replies), node)
+            _kernel(kind, next(replies), node)
             for node, kind in zip(graph.graph.nodes, graph.kinds, strict=True)
         )
         times.append(PassTime(segment.name, way, repeat, kernels, gap, graph.exchanges))
@@ -94,14 +109,22 @@ def _questions(graph: Graph, device: Device) -> list[Ask]:
     return [ask(node, {}, reuse) for node, reuse in zip(graph.nodes, reuses, strict=True)]
 
 
-def _kernel(name: str, kind: str, prediction: Prediction, node: Node) -> KernelTime:
-    """A node's time and range, without a benchmark harness's start-up."""
-    seconds = node.repeat * (prediction.seconds - prediction.terms["launch"])
-    share = seconds / prediction.seconds
-    spread = Spread(
-        operator_of(node.problem).family(node.problem),
-        seconds,
-        prediction.low_seconds * share,
-        prediction.high_seconds * share,
-    )
-    return KernelTime(name, kind, spread, prediction, node.repeat)
+def _kernel(kind: str, prediction: Prediction, node: Node) -> KernelTime:
+    """A node's time and range."""
+    family = operator_of(node.problem).family(node.problem)
+    spread = Spread.of(family, prediction, node.repeat)
+    return KernelTime(node.name, kind, spread, prediction, node.repeat)
+
+
+_REFERENCE_HZ = {"AMD": 2.1e9}
+"""Boost clock of MI300X (AMD Instinct MI300X data sheet), for energies of AMD devices."""
+_OTHERS_HZ = 1.41e9
+"""Boost clock of A100 (NVIDIA A100 data sheet), for all other energies."""
+
+
+def sustained(constants: Constants, device: Device) -> Constants:
+    """The constants for long runs on a device."""
+    if device.kind != "gpu":
+        return constants
+    faster = (device.boost_hz / _REFERENCE_HZ.get(device.vendor, _OTHERS_HZ)) ** 2
+    return constants.with_values({"matrix_joules": constants["matrix_joules"] * faster})

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-import numpy as np
-
+from perfmodel.graph.prediction import bounds
 from perfmodel.graph.spread import Spread, together
 from perfmodel.networks.dispatch import Stretch, joined
 from perfmodel.networks.hosts import Host
@@ -17,7 +16,6 @@ from perfmodel.networks.hosts import load as load_host
 from perfmodel.networks.network import Network
 from perfmodel.networks.recorder import KINDS, Exchanged
 from perfmodel.networks.setting import Setting
-from perfmodel.predict import rank
 from perfmodel.prediction import Prediction
 
 # Operations' own name for the library of products.
@@ -52,11 +50,8 @@ class KernelTime:
     @cached_property
     def limiter(self) -> str:
         """The limiting resource, named as on the device; the harness's start does not count."""
-        prediction = self.prediction
-        terms = {name: np.array([value]) for name, value in prediction.terms.items()}
-        terms["launch"] = np.zeros(1)
-        first = str(rank(terms, np.array([self.seconds / self.launches]))[0][0])
-        return prediction.levels.get(first, first)
+        limiter, _ = bounds(self.prediction)
+        return self.prediction.levels.get(limiter, limiter)
 
 
 @dataclass(frozen=True)
@@ -129,14 +124,7 @@ class NetworkPrediction:
     def _range(self) -> tuple[float, float]:
         """Low and high end of the kernels' time, as factors of it."""
         return together(
-            Spread(
-                kernel.spread.family,
-                part.repeat * kernel.seconds,
-                part.repeat * kernel.spread.low_seconds,
-                part.repeat * kernel.spread.high_seconds,
-            )
-            for part in self.passes
-            for kernel in part.kernels
+            kernel.spread.times(part.repeat) for part in self.passes for kernel in part.kernels
         )
 
     @property
@@ -152,35 +140,37 @@ class NetworkPrediction:
     @property
     def launches(self) -> int:
         """Kernel launches of all layers."""
-        return sum(part.repeat * kernel.launches for part in self.passes for kernel in part.kernels)
+        return sum(count for count, _ in self._launched)
 
-    def total(self, of: Callable[[Prediction], float]) -> float:
-        """Sum of a count over all kernels of all layers."""
-        return sum(
-            part.repeat * kernel.launches * of(kernel.prediction)
-            for part in self.passes
-            for kernel in part.kernels
-        )
+    @cached_property
+    def _launched(self) -> tuple[tuple[int, Prediction], ...]:
+        """Every kernel's launches in all layers, and the prediction of one launch."""
+        kernels = ((part.repeat, kernel) for part in self.passes for kernel in part.kernels)
+        return tuple((layers * kernel.launches, kernel.prediction) for layers, kernel in kernels)
 
     @cached_property
     def flops(self) -> Mapping[str, float]:
         """Executed operations by unit: matrix, vector, special."""
-        units = ("matrix", "vector", "special")
-        return {unit: self.total(partial(_flops, unit)) for unit in units}
+        return {
+            unit: sum(count * kernel.flops[unit] for count, kernel in self._launched)
+            for unit in ("matrix", "vector", "special")
+        }
 
     @cached_property
     def bytes(self) -> Mapping[str, float]:
         """Bytes through each memory level."""
-        levels = dict.fromkeys(
-            name for p in self.passes for k in p.kernels for name in k.prediction.bytes
-        )
-        return {level: self.total(partial(_level_bytes, level)) for level in levels}
+        return {
+            level: sum(count * kernel.bytes.get(level, 0.0) for count, kernel in self._launched)
+            for level in dict.fromkeys(
+                name for _, kernel in self._launched for name in kernel.bytes
+            )
+        }
 
     @property
     def intensity(self) -> Mapping[str, float]:
         """Arithmetic intensity: operations of kernels with matrix products, as their rates count
         them, over the bytes of each level."""
-        work = self.total(lambda p: p.work if p.flops["matrix"] else 0.0)
+        work = sum(n * kernel.work for n, kernel in self._launched if kernel.flops["matrix"])
         return {name: work / volume for name, volume in self.bytes.items() if volume}
 
     @cached_property
@@ -206,23 +196,20 @@ class NetworkPrediction:
         defaults = tuple(
             f"implementation '{name}'" for name in (*_OWN, stack.library, stack.flash_kernel)
         )
-        lines = (
+        lines = [
             line
-            for part in self.passes
-            for kernel in part.kernels
-            for line in kernel.prediction.assumptions
+            for _, kernel in self._launched
+            for line in kernel.assumptions
             if not line.startswith(defaults)
-        )
-        return tuple(dict.fromkeys((*self._latent_note(), *lines)))
-
-    def _latent_note(self) -> Iterator[str]:
-        """That a cache of latents is read as keys and values, where there is one."""
+        ]
         latent = any(block.attention.latent is not None for block in self.network.blocks)
         if self.setting.past and latent:
-            yield (
+            lines.insert(
+                0,
                 "latents are cached expanded to keys and values, as transformers does; engines "
-                "decode in the latent (perfmodel infer)"
+                "decode in the latent (perfmodel infer)",
             )
+        return tuple(dict.fromkeys(lines))
 
     def by(self, label: Callable[[PassTime, KernelTime], str]) -> dict[str, float]:
         """Seconds of kernels, grouped by `label`."""
@@ -264,14 +251,6 @@ class NetworkPrediction:
             "kernels": [_kernel_dict(p, k) for p in self.passes for k in p.kernels],
             "assumptions": list(self.assumptions),
         }
-
-
-def _flops(unit: str, prediction: Prediction) -> float:
-    return prediction.flops[unit]
-
-
-def _level_bytes(level: str, prediction: Prediction) -> float:
-    return prediction.bytes.get(level, 0.0)
 
 
 def _kernel_dict(part: PassTime, kernel: KernelTime) -> dict[str, Any]:

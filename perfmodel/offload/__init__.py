@@ -6,5 +6,4 @@ and work, by FlexGen's fitted rates (flexgen.py) or by this model's operators an
 
 recompute.py splits a KV cache into a part that is sent and a part that is recomputed (KVPR).
 streaming.py sends weights while a batch computes. sharing.py divides work between two machines.
-schedule.py runs tasks on resources, one at a time on each.
 """

@@ -10,7 +10,7 @@ import numpy as np
 from perfmodel.arithmetic import Number
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.networks.inference import prompt, step
+from perfmodel.networks.setting import prompt, step
 from perfmodel.offload.layershape import LayerShape, Request, Stored, predicted
 from perfmodel.offload.layertimes import LayerTimes
 from perfmodel.offload.links import host_bytes_per_s

@@ -18,7 +18,6 @@ from perfmodel.networks.network import Network
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.summary import cached_elements
 from perfmodel.offload.links import host_bytes_per_s
-from perfmodel.offload.schedule import Task, makespan
 from perfmodel.predict import predict
 
 _ACTIVATION_BYTES = 2.0
@@ -112,16 +111,12 @@ class Recompute:
         pause.
         """
         first, product, rest = self._parts(computed)
-        tasks: list[Task] = []
+        link = device = 0.0  # ends of what each has done so far
         for _ in range(layers):
-            start = len(tasks)
-            tasks += [
-                Task("link", first),
-                Task("gpu", product, (start,)),
-                Task("link", rest),
-                Task("gpu", other_seconds, (start + 1, start + 2)),
-            ]
-        return makespan(tasks)
+            sent = link + first
+            link = sent + rest
+            device = max(max(sent, device) + product, link) + other_seconds
+        return max(device, link)
 
     def best_pipelined(self, other_seconds: float = 0.0) -> int:
         """Tokens to recompute where layers overlap: link and products take equally long,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
-from perfmodel.networks.inference import step
+from perfmodel.networks.setting import step
 from perfmodel.offload.layershape import Stored, network_of, of_network, predicted
 from perfmodel.offload.links import host_bytes_per_s
 
@@ -42,14 +42,6 @@ def rows(device_seconds: float, host_seconds: float, transfer_seconds: float = 0
     split = Shared(share, share * device_seconds + transfer_seconds)
     single = (Shared(1.0, device_seconds), Shared(0.0, host_seconds))
     return min(split, *single, key=lambda s: s.seconds)
-
-
-def experts_touched(experts: int, chosen: int, tokens: int) -> float:
-    """Expected distinct experts of `tokens` tokens under even routing: E·(1 − (1 − k/E)^T).
-
-    A host that stores the experts (KTransformers) reads only these.
-    """
-    return experts * (1.0 - (1.0 - chosen / experts) ** tokens)
 
 
 @dataclass(frozen=True)

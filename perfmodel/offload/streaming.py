@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from perfmodel.hardware import Device
-from perfmodel.networks.inference import step
+from perfmodel.networks.setting import step
 from perfmodel.offload.layershape import Stored, of_network, predicted
 from perfmodel.offload.links import host_bytes_per_s
 

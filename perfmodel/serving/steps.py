@@ -18,15 +18,14 @@ from perfmodel.graph.asks import answers
 from perfmodel.networks import hosts
 from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.network import SelfAttention
-from perfmodel.networks.sustained import sustained
+from perfmodel.networks.predict import sustained
 from perfmodel.operators import operator_of
 from perfmodel.predict import predict_arrays
 from perfmodel.serving import exchange
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine
 from perfmodel.serving.kernels import HEAD, absorbed, exchanges, kernels
-from perfmodel.serving.knots import around
-from perfmodel.serving.times import HOST, Line, Times, beside
+from perfmodel.serving.times import HOST, Line, Times, around, beside
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
 from perfmodel.training.overlap import FABRIC_UNITS, Work, together_seconds

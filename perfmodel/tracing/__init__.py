@@ -6,11 +6,11 @@
 
     module      a user's file as a module on the meta device, and its inputs
     exporting   what torch.export makes of it
-    operand     a tensor as an operation sees it: its storage, its shape, what is broadcast
-    operation   one ATen operator in our terms: a contraction, a row-wise operator, a map
+    operation   one ATen operator in our terms: a contraction, a row-wise operator, a map; and a
+                tensor as it sees it: its storage, its shape, what is broadcast
     registry    ATen operators → operations, one table; `operation` adds to it
-    contractions, rowwise, maps   its entries
-    layout      copies that torch makes of operands before a product
+    contractions, convolutions, recurrent, maps   its entries
+    decomposing what composite operators are made of, and copies of operands before a product
     reading     the nodes of an exported program, views left out, as operations
     fusion      which maps share a kernel, which products are one
     lowering    maps and reductions as problems with exact bytes

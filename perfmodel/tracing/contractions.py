@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from perfmodel.algorithms import Attention, Matmul
-from perfmodel.tracing.operand import Operand
-from perfmodel.tracing.operation import Operation
+from perfmodel.tracing.operation import Operand, Operation
 from perfmodel.tracing.registry import Call, operation
 
 

@@ -22,8 +22,7 @@ from typing import Any
 from perfmodel.algorithms import Matmul, Problem
 from perfmodel.algorithms.declaration import declare
 from perfmodel.operators.declared import DeclaredOperator
-from perfmodel.tracing.operand import Operand
-from perfmodel.tracing.operation import Operation
+from perfmodel.tracing.operation import Operand, Operation
 from perfmodel.tracing.registry import Call, operation
 
 _NAMES = tuple(f"aten.conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3))

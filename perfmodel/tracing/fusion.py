@@ -14,8 +14,7 @@ from dataclasses import replace
 from itertools import count
 
 from perfmodel.algorithms import Matmul, Rowwise
-from perfmodel.tracing.operand import Operand
-from perfmodel.tracing.operation import Operation
+from perfmodel.tracing.operation import Operand, Operation
 from perfmodel.tracing.reading import Reading
 
 # Operators of a root-mean-square norm that is written out, and of a softmax.

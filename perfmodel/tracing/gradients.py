@@ -13,8 +13,7 @@ from dataclasses import replace
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.tracing.lowering import JOINS
-from perfmodel.tracing.operand import Operand
-from perfmodel.tracing.operation import Operation
+from perfmodel.tracing.operation import Operand, Operation
 from perfmodel.tracing.reading import Reading
 
 LINEAR = ("aten.add", "aten.sub", "aten.neg", "aten.to", "aten.sum", "aten.mean", *JOINS)

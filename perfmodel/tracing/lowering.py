@@ -15,8 +15,7 @@ from typing import Any
 from perfmodel.algorithms import Problem, Rowwise
 from perfmodel.algorithms.declaration import declare
 from perfmodel.operators.declared import DeclaredOperator
-from perfmodel.tracing.operand import Operand
-from perfmodel.tracing.operation import Operation
+from perfmodel.tracing.operation import Operand, Operation
 
 JOINS = ("aten.cat", "aten.concat", "aten.stack")
 """Operators whose inputs lie side by side in their result."""

@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from perfmodel.tracing import layout
+from perfmodel.tracing import decomposing
 from perfmodel.tracing.decomposing import decomposed
 from perfmodel.tracing.lowering import JOINS
 from perfmodel.tracing.maps import CONSTANTS
 from perfmodel.tracing.module import TraceError
-from perfmodel.tracing.operand import Operand, operand
-from perfmodel.tracing.operation import Operation
+from perfmodel.tracing.operation import Operand, Operation, operand
 from perfmodel.tracing.registry import Call, is_known, lowered
 
 # Operators that only look at a tensor otherwise; `reshape` and `contiguous` do where they can.
@@ -217,12 +216,12 @@ class _Reader:
 
     def _copied_call(self, node: Any, call: Call) -> Call:
         """The call with copies of the operands that its kernel cannot read as they lie."""
-        for name, shape in layout.copied(
+        for name, shape in decomposing.copied(
             call.aten, [_value(x) for x in node.args if hasattr(x, "meta")]
         ):
             source = call[name]
             target = Operand(f"{call.name}.{name}", shape, source.dtype, floating=source.floating)
-            copy = Call(target.tensor, layout.COPY, call.module, {"self": source}, (target,))
+            copy = Call(target.tensor, decomposing.COPY, call.module, {"self": source}, (target,))
             self.found.operations += lowered(copy)
             self.found.copies += 1
             call = replace(call, given={**call.given, name: target})

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 from perfmodel.algorithms import Matmul
 from perfmodel.algorithms.rowwise import VARIANTS
-from perfmodel.tracing.operand import Operand
-from perfmodel.tracing.operation import Operation
+from perfmodel.tracing.operation import Operand, Operation
 from perfmodel.tracing.registry import Call, operation
 
 _GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}

@@ -20,12 +20,11 @@ from typing import Any
 
 from perfmodel import plugins
 from perfmodel.algorithms import Problem
-from perfmodel.tracing.operand import Operand
-from perfmodel.tracing.operation import Operands, Operation
+from perfmodel.tracing.operation import Operand, Operands, Operation
 
 GROUP = "tracing"
 """The entry point, after `perfmodel.`."""
-_OWN = ("contractions", "convolutions", "recurrent", "rowwise", "maps")
+_OWN = ("contractions", "convolutions", "recurrent", "maps")
 
 
 @dataclass(frozen=True)

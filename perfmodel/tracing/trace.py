@@ -13,8 +13,7 @@ from perfmodel.graph import Edge, Graph, Node, Tensor
 from perfmodel.tracing import fusion, gradients
 from perfmodel.tracing.exporting import exported
 from perfmodel.tracing.lowering import with_problem
-from perfmodel.tracing.operand import Operand
-from perfmodel.tracing.operation import Operation
+from perfmodel.tracing.operation import Operand, Operation
 from perfmodel.tracing.reading import Reading, read
 
 FUSIONS = ("none", "pointwise", "engine")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from perfmodel.errors import ProblemError
 from perfmodel.networks.dispatch import Stretch
-from perfmodel.networks.placement import gradients, weights
+from perfmodel.networks.operations.exchange import gradients, weights
 from perfmodel.networks.segment import Segment
 from perfmodel.networks.stack import Stack
 from perfmodel.training.fabric import Fabric

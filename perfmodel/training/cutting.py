@@ -17,8 +17,17 @@ from typing import Any
 
 from perfmodel.algorithms.case import Declaration
 from perfmodel.algorithms.declaration import declare
-from perfmodel.training.launching import Style
-from perfmodel.training.update import COPY, GRADIENTS, WEIGHTS, Rule, Stage, Types, listed, place
+from perfmodel.training.update import (
+    COPY,
+    GRADIENTS,
+    WEIGHTS,
+    Rule,
+    Stage,
+    Style,
+    Types,
+    listed,
+    place,
+)
 
 ELEMENTS, CHUNKS, CHUNK = "p", "c", "e"
 """Axes of steps over all tensors: elements, chunks of elements, elements of one chunk."""

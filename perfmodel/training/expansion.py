@@ -17,9 +17,8 @@ from perfmodel.count import compulsory_bytes
 from perfmodel.elements import element
 from perfmodel.operators.registry import operator_of
 from perfmodel.training.cutting import CHUNK, CHUNKS, ELEMENTS, Kernel, kernels
-from perfmodel.training.launching import Style
 from perfmodel.training.parameter import Parameter
-from perfmodel.training.update import COPY, GRADIENTS, WEIGHTS, Rule, Stage, Types, place
+from perfmodel.training.update import COPY, GRADIENTS, WEIGHTS, Rule, Stage, Style, Types, place
 
 CHUNK_ELEMENTS = 2048
 """Elements of one partial sum: four for each of a block's 512 threads, what they hold at once

@@ -10,9 +10,8 @@ from typing import Any
 
 from perfmodel import yamltable
 from perfmodel.errors import PerfmodelError
-from perfmodel.training.launching import Style
 from perfmodel.training.parameter import KINDS
-from perfmodel.training.update import Rule, Stage, State, listed
+from perfmodel.training.update import Rule, Stage, State, Style, listed
 
 VERSION = 1
 _RULE = ("kinds", "as", "fewest", "cut", "states", "types", "work")

@@ -25,11 +25,10 @@ from perfmodel.elements import element
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.plaintext import quoted
 from perfmodel.training.expansion import Expansion, Work, sizes, together
-from perfmodel.training.launching import Style
 from perfmodel.training.optimiserfile import Entry, Setting, document
 from perfmodel.training.parameter import Parameter
 from perfmodel.training.precision import Precision
-from perfmodel.training.update import Rule
+from perfmodel.training.update import Rule, Style
 
 __all__ = ["Optimiser", "Work", "clippings", "load", "names", "styles"]
 

@@ -13,8 +13,9 @@ from perfmodel.networks.network import Network
 from perfmodel.networks.setting import Attention, Dtype, Setting, Shards
 from perfmodel.networks.stack import load as load_stack
 from perfmodel.networks.stack import names as stack_names
-from perfmodel.training import optimisers
+from perfmodel.training import optimisers, precision
 from perfmodel.training.pipeline.kinds import KINDS
+from perfmodel.training.precision import Precision
 
 
 def _optimisers() -> tuple[str, ...]:
@@ -145,6 +146,18 @@ class Plan:
     def data_bytes(self) -> float:
         """Bytes of a weight in memory, as its products read it."""
         return element(self.setting.data).bytes
+
+    @property
+    def recipe(self) -> Precision:
+        """The recipe of mixed precision: by default fp32 alone for fp32; FSDP shards fp32 weights;
+        Megatron accumulates in fp32."""
+        if self.wide:
+            usual = "fp32"
+        elif self.zero == 3:
+            usual = "fsdp"
+        else:
+            usual = "megatron" if self.setting.stack.main_gradients else "autocast"
+        return precision.load(self.precision or usual)
 
     @property
     def setting(self) -> Setting:

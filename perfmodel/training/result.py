@@ -184,12 +184,7 @@ def _spreads(stage: Sequence[Part], plan: Plan) -> Iterable[Spread]:
     for layer in (work for part in stage for work in part.work):
         for kernel, runs in layer.kernels():
             times = plan.accumulation * layer.repeat * runs
-            yield Spread(
-                kernel.spread.family,
-                times * kernel.seconds,
-                times * kernel.spread.low_seconds,
-                times * kernel.spread.high_seconds,
-            )
+            yield kernel.spread.times(times)
 
 
 def _exchange_spreads(stage: Sequence[Part], plan: Plan, copies: Copies) -> Iterable[Spread]:
@@ -198,10 +193,4 @@ def _exchange_spreads(stage: Sequence[Part], plan: Plan, copies: Copies) -> Iter
         passes = [layer.forward, *([layer.backward] if layer.backward is not None else [])]
         for transfer in (exchange for way in passes for exchange in way.exchanges):
             times = plan.accumulation * layer.repeat
-            time = copies.links.between(transfer)
-            yield Spread(
-                "collective",
-                times * time.seconds,
-                times * time.low_seconds,
-                times * time.high_seconds,
-            )
+            yield Spread("collective", *copies.links.between(transfer)).times(times)

@@ -24,10 +24,9 @@ from perfmodel.networks.network import Network
 from perfmodel.networks.predict import predict_network
 from perfmodel.networks.segment import Segment
 from perfmodel.timing.constants import Constants
-from perfmodel.training import recipe
 from perfmodel.training.copies import Copies
+from perfmodel.training.fabric import fabric
 from perfmodel.training.layers import layers
-from perfmodel.training.links import fabric
 from perfmodel.training.memory import Memory, memory
 from perfmodel.training.pipeline import Schedule, StageTimes, Timeline, schedule, simulate
 from perfmodel.training.plan import Plan
@@ -56,7 +55,7 @@ def predict_step(
     copies = Copies(
         plan,
         fabric(plan, device, system),
-        recipe.of(plan),
+        plan.recipe,
         plan.setting.stack,
         host_bytes_per_s=link.bytes_per_s if link else None,
     )

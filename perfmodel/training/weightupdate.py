@@ -39,13 +39,8 @@ class Update:
         if copies == 1:
             return self
         spreads = (
-            Spread(
-                spread.family,
-                spread.seconds / copies,
-                spread.low_seconds / copies,
-                spread.high_seconds / copies,
-            )
-            for spread in self.spreads
+            Spread(s.family, s.seconds / copies, s.low_seconds / copies, s.high_seconds / copies)
+            for s in self.spreads
         )
         return Update(tuple(spreads), self.launches)
 
@@ -121,14 +116,9 @@ def _update(
     )
     questions = [Ask(entry.name, entry.problem, entry.schedule, None, (), {}) for entry in work]
     replies = answers(questions, device, harness="kernel", constants=constants)
-    spreads = []
-    for entry, reply in zip(work, replies, strict=True):
-        runs = entry.repeat * float(entry.share_of_steps)
-        seconds = reply.seconds - reply.terms["launch"]
-        scale = runs * seconds / reply.seconds
-        family = operator_of(entry.problem).family(entry.problem)
-        spreads.append(
-            Spread(family, runs * seconds, scale * reply.low_seconds, scale * reply.high_seconds)
-        )
-    launches = sum(entry.repeat * float(entry.share_of_steps) for entry in work)
-    return Update(tuple(spreads), launches)
+    runs = [entry.repeat * float(entry.share_of_steps) for entry in work]
+    spreads = (
+        Spread.of(operator_of(entry.problem).family(entry.problem), reply, count)
+        for entry, reply, count in zip(work, replies, runs, strict=True)
+    )
+    return Update(tuple(spreads), sum(runs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from perfmodel.operators.owntile import TileDoesNotFit
 from perfmodel.predict import predict_arrays
 from perfmodel.triton import running
 from perfmodel.triton.description import Description
-from perfmodel.triton.device import current
 
 IMPLEMENTATION = "triton"
 
@@ -83,3 +83,17 @@ def choose(
     if best.reason:
         raise ProblemError(f"none of {len(configs)} configs can run: {best.reason}")
     return best.config
+
+
+@cache
+def current() -> Device:
+    """This machine's device, by the name that its driver reports.
+
+    Raises `ProblemError` where there is none, `UnknownName` for one without a spec.
+    """
+    from perfmodel.evidence.measured.environment import device_slug, needs_torch
+
+    torch = needs_torch()
+    if not torch.cuda.is_available():
+        raise ProblemError("there is no GPU here; name a device (device='h100-sxm')")
+    return load(device_slug(torch.cuda.get_device_properties(torch.cuda.current_device()).name))

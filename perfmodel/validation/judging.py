@@ -81,13 +81,26 @@ def report(
     for name in by:
         if name not in table.columns:
             raise TableError(f"no column {name!r} to group by; there is {', '.join(table.columns)}")
-    lines = []
-    if by:
-        columns = [name for name in table if name in (*by, *_error_columns(fields))]
-        for key, group in table[columns].groupby(list(by), sort=True, dropna=False, observed=True):
-            lines.append(dict(zip(by, key, strict=True)) | _errors(group, include_flags, fields))
-    lines.append(dict.fromkeys(by, ALL) | _errors(table, include_flags, fields))
-    return pd.DataFrame(lines)
+    groups = errors(table, by, include_flags=include_flags, fields=fields) if by else []
+    groups.append(dict.fromkeys(by, ALL) | _errors(table, include_flags, fields))
+    return pd.DataFrame(groups).drop(columns="width_ln")
+
+
+def errors(
+    table: pd.DataFrame,
+    by: Sequence[str],
+    *,
+    include_flags: bool = False,
+    fields: Fields = OPERATORS,
+) -> list[dict[str, Any]]:
+    """A line of `report` for each group of `by` columns, with `width_ln`, the median ln of high
+    over low."""
+    columns = [name for name in table if name in (*by, *_error_columns(fields))]
+    groups = table[columns].groupby(list(by), sort=True, dropna=False, observed=True)
+    return [
+        dict(zip(by, key, strict=True)) | _errors(group, include_flags, fields)
+        for key, group in groups
+    ]
 
 
 def scored(
@@ -131,6 +144,7 @@ def _errors(group: pd.DataFrame, include_flags: bool, fields: Fields) -> dict[st
         "bias": math.exp(logs.mean()),
         "spearman": float(ranks[0].corr(ranks[1])) if varies else float("nan"),
         "coverage": float(hits.mean()),
+        "width_ln": float((rows[fields.high] / rows[fields.low]).map(math.log).median()),
         **_noise_scores(rows, logs),
     }
 
@@ -148,17 +162,12 @@ def by_knowledge(
     table: pd.DataFrame, *, include_flags: bool = False, fields: Fields = OPERATORS
 ) -> list[dict[str, Any]]:
     """Rows, errors, coverage and width (median ln of high over low) by what was known of them."""
-    columns = [name for name in table if name in (*fields.known, *_error_columns(fields))]
-    rows = scored(table[columns], include_flags=include_flags, fields=fields)
-    rows = rows.assign(width=(rows[fields.high] / rows[fields.low]).map(math.log))
-    lines = []
-    for key, group in rows.groupby(list(fields.known), sort=True, observed=True):
-        scores = _errors(group, include_flags, fields)
-        names = (name.removeprefix("known_") for name in fields.known)
-        levels = dict(zip(names, key, strict=True))
-        errors = {name: scores[name] for name in ("n", "median_abs_ln", "p90_abs_ln", "coverage")}
-        lines.append({**levels, **errors, "width_ln": float(group["width"].median())})
-    return lines
+    rows = scored(table, include_flags=include_flags, fields=fields)
+    figures = ("n", "median_abs_ln", "p90_abs_ln", "coverage", "width_ln")
+    return [
+        {name.removeprefix("known_"): line[name] for name in (*fields.known, *figures)}
+        for line in errors(rows, fields.known, include_flags=include_flags, fields=fields)
+    ]
 
 
 @dataclass(frozen=True)
@@ -224,17 +233,10 @@ def gate(summary: pd.DataFrame, max_error: float) -> list[str]:
     return [f"{v.group}: {v.miss}" for v in verdicts(summary, max_error) if v.miss]
 
 
-def assumptions(table: pd.DataFrame) -> dict[str, int]:
-    """The assumptions for unknown names, with their numbers of rows."""
-    counts = table["assumed"][table["assumed"] != ""].astype("str").value_counts()
+def counted(texts: pd.Series[Any]) -> dict[str, int]:
+    """How many rows have each text, most frequent first; rows without one do not count."""
+    counts = texts[texts != ""].astype("str").value_counts()
     return {str(text): int(count) for text, count in counts.items()}
-
-
-def reasons(table: pd.DataFrame) -> dict[str, int]:
-    """The reasons why rows could not be predicted, with their numbers of rows, most frequent
-    first."""
-    counts = table["reason"][table["reason"] != ""].astype("str").value_counts()
-    return {str(reason): int(count) for reason, count in counts.items()}
 
 
 def plain_lines(summary: pd.DataFrame) -> list[dict[str, Any]]:

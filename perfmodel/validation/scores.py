@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from perfmodel.validation.judging import OPERATORS, errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,39 +46,25 @@ def _line(op: str, dtype: str, kv_dtype: str, direction: str, phase: str) -> str
     return "prefill fp8" if narrow else "prefill 16-bit"
 
 
+_NAMES = {
+    "n": "n", "median_abs_ln": "median", "p90_abs_ln": "p90", "mape": "MAPE", "bias": "bias",
+    "coverage": "coverage", "width_ln": "width", "spearman": "spearman",
+}  # fmt: skip
+"""Errors of `judging.errors`, as the page calls them."""
+
+
 def scores(table: pd.DataFrame, by: Sequence[str], column: str = "predicted_us") -> pd.DataFrame:
     """n, median and p90 of |ln|, MAPE, bias, range coverage and width, rank correlation.
 
-    `width` is the median of ln(high / low).
+    The rank correlation is missing for groups of fewer than three rows.
     """
     import pandas as pd
 
     rows = table[table[column].notna()]
-    ratio = rows[column] / rows["measured_us"]
-    error = ratio.map(np.log)
-    hits = (rows["measured_us"] >= rows["low_us"]) & (rows["measured_us"] <= rows["high_us"])
-    frame = rows[list(by)].assign(
-        error=error, size=error.abs(), relative=(ratio - 1).abs(), inside=hits,
-        width=np.log(rows["high_us"] / rows["low_us"]),
-    )  # fmt: skip
-    groups = frame.groupby(list(by), sort=True)
-    ranks = {
-        key if len(by) > 1 else key[0]: part[column].corr(part["measured_us"], method="spearman")
-        for key, part in rows.groupby(list(by))
-        if len(part) > 2 and part[column].nunique() > 1 < part["measured_us"].nunique()
-    }
-    summary = pd.DataFrame(
-        {
-            "n": groups["size"].size(),
-            "median": groups["size"].median(),
-            "p90": groups["size"].quantile(0.9),
-            "MAPE": groups["relative"].mean(),
-            "bias": np.exp(groups["error"].mean()),
-            "coverage": groups["inside"].mean(),
-            "width": groups["width"].median(),
-        }
-    )
-    return summary.assign(spearman=pd.Series(ranks))
+    fields = replace(OPERATORS, predicted=column)
+    lines = errors(rows, by, include_flags=True, fields=fields)
+    summary = pd.DataFrame(lines, columns=[*by, *_NAMES]).rename(columns=_NAMES).set_index(list(by))
+    return summary.assign(spearman=summary["spearman"].where(summary["n"] > 2))
 
 
 def both(table: pd.DataFrame, by: Sequence[str]) -> pd.Series:

@@ -1,7 +1,6 @@
 """How operations are put together into layers.
 
     embedding(layer, attention)      tables, their sums, a norm, dropout       ends.py
-    block(layer, of)                 attention and inner layer, residuals      block.py
     head(layer)                      final norm, logits, loss; BERT's heads    ends.py
 
 These functions add operations to a `Layer` (layer.py). attention.py and inner.py build the two

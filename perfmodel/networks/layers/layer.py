@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from perfmodel.errors import SizeError
 from perfmodel.networks.network import Network
-from perfmodel.networks.operations.exchange import Exchange, Way
+from perfmodel.networks.operations.exchange import Exchange, Way, way
 from perfmodel.networks.operations.maps import Dropout, Map, Pass
 from perfmodel.networks.operations.norm import Norm
 from perfmodel.networks.operations.operation import Operation
-from perfmodel.networks.placement import way
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.value import Value
 

@@ -12,7 +12,7 @@ import numpy as np
 from perfmodel.errors import UnknownName
 from perfmodel.evidence.records import cells
 from perfmodel.evidence.tables.layout import Layout
-from perfmodel.validation.judging import Fields
+from perfmodel.validation.judging import Fields, by_knowledge, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +25,8 @@ KINDS = {
     "serving": "served networks: first tokens, times between tokens, rates",
 }
 """Each kind by name, with what its rows are."""
+SHOWN = 5
+"""Remarks of one sort that are printed."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,30 @@ class Kind:
     example: Mapping[str, str]
     """An example row without the measurement, for a template; empty for `operator`, whose templates
     differ."""
-    remarks: Callable[[pd.DataFrame, Sequence[str]], Remarks]
-    """Makes the remarks on a predicted table, from the table and the columns of its groups."""
+    knowledge: str
+    """Begins the line on rows of which the same is known; `{device}` stands for its level."""
+    assumed: str = "assumed"
+    """The column of assumptions."""
+    further: Callable[[pd.DataFrame, Sequence[str], Remarks], Remarks] | None = None
+    """Adds to the remarks on a predicted table, from the table and the columns of its groups."""
     explain: Callable[[pd.DataFrame], list[str]] | None = None
     """Explains residuals in words; None if not available."""
     micros: bool = True
     """Whether all measurements are microseconds, so that a chart can show them on one axis."""
+
+    def remarks(self, table: pd.DataFrame, by: Sequence[str]) -> Remarks:
+        """The remarks on a predicted table: assumptions, and the coverage of ranges by what was
+        known. `by` are the columns of its groups."""
+        assumed, groups = counted(table[self.assumed]), by_knowledge(table, fields=self.fields)
+        notes = [f"{count} rows assumed: {text}" for text, count in assumed.items()][:SHOWN]
+        notes += [
+            f"{self.knowledge.format(**line)}: {line['n']} rows, median |ln| "
+            f"{line['median_abs_ln']:.2f}, {line['coverage']:.0%} in ranges of "
+            f"{line['width_ln']:.2f} in ln"
+            for line in groups
+        ]
+        remarks = Remarks({"assumed": assumed, "known": groups}, notes)
+        return remarks if self.further is None else self.further(table, by, remarks)
 
     @property
     def template(self) -> str:

@@ -2,54 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.evidence.records.operatorlayout import OPERATORS as LAYOUT
 from perfmodel.evidence.records.provenance import notes as ran_otherwise
-from perfmodel.evidence.replay.traffic import traffic_report
 from perfmodel.validation import diagnosis
-from perfmodel.validation.compare import diagnoses, predict_table
-from perfmodel.validation.judging import OPERATORS, assumptions, by_knowledge, plain_lines
-from perfmodel.validation.kinds.kind import Kind, Remarks
+from perfmodel.validation.compare import TRAFFIC, diagnoses, predict_table
+from perfmodel.validation.judging import OPERATORS, Fields, plain_lines, report
+from perfmodel.validation.kinds.kind import SHOWN, Kind, Remarks
 from perfmodel.validation.units import wrong_units
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHOWN = 5  # assumptions and diagnoses that are printed; the rest is counted
+
+def traffic_report(table: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Errors of predicted bytes at each level that was counted: a line per level and group.
+
+    The report has n, MAPE, median |ln|, and bias (geometric mean of predicted over counted). It is
+    empty if no level was both counted and predicted.
+    """
+    import pandas as pd
+
+    parts = []
+    for predicted in TRAFFIC:
+        level = predicted.split("_")[1]
+        counted = f"{level}_bytes_measured"
+        if not {predicted, counted} <= set(table.columns):
+            continue
+        columns: Any = {n: pd.to_numeric(table[n], errors="coerce") for n in (predicted, counted)}
+        rows = table.assign(**columns)
+        rows = rows[(rows[predicted] > 0) & rows[counted].between(1, float("inf"), "left")]
+        if len(rows):
+            fields = Fields(counted, predicted, predicted, predicted, ())
+            lines = report(rows, by, include_flags=True, fields=fields)
+            parts.append(lines.assign(level=level))
+    names = ["level", *by, "n", "mape", "median_abs_ln", "p90_abs_ln", "bias"]
+    return pd.concat(parts, ignore_index=True)[names] if parts else pd.DataFrame(columns=names)
 
 
-def _remarks(table: pd.DataFrame, by: Sequence[str]) -> Remarks:
-    """Assumptions, what was known, rows that beat the floor, and errors of counted traffic."""
-    floors, assumed, groups = diagnoses(table), assumptions(table), by_knowledge(table)
-    head: dict[str, Any] = {"assumed": assumed, "diagnoses": floors, "known": groups}
+def _further(table: pd.DataFrame, by: Sequence[str], remarks: Remarks) -> Remarks:
+    """Wrong units, corrected rows, rows that beat the floor, and errors of counted traffic."""
+    floors, units = diagnoses(table), wrong_units(table, OPERATORS)
+    head: dict[str, Any] = {**remarks.head, "diagnoses": floors}
     traffic = plain_lines(traffic_report(table, by))
     if traffic:
         head["traffic"] = traffic
-    units = wrong_units(table, OPERATORS)
     head["wrong_units"] = [unit.text for unit in units]
     notes = [f"wrong unit: {unit.text}: {len(unit.rows)} rows" for unit in units]
-    notes += [f"{count} rows assumed: {text}" for text, count in assumed.items()][:_SHOWN]
-    notes += [_knowledge_line(line) for line in groups]
+    notes += remarks.notes
     notes += ran_otherwise(table)
-    notes += [f"below the floor: {line}" for line in floors[:_SHOWN]]
+    notes += [f"below the floor: {line}" for line in floors[:SHOWN]]
     notes += [
         f"{line['level']} bytes, {line['n']} rows: MAPE {line['mape']:.1%}, bias {line['bias']:.2f}"
         for line in traffic
     ]
-    if len(floors) > _SHOWN:
-        notes.append(f"below the floor: {len(floors) - _SHOWN} more rows (--format json lists all)")
+    if len(floors) > SHOWN:
+        notes.append(f"below the floor: {len(floors) - SHOWN} more rows (--format json lists all)")
     return Remarks(head, notes)
-
-
-def _knowledge_line(line: Mapping[str, Any]) -> str:
-    """One line: what was known of some rows, their errors and the coverage of their ranges."""
-    return (
-        f"known: device {line['device']}, implementation {line['implementation']}, harness "
-        f"{line['harness']}: {line['n']} rows, median |ln| {line['median_abs_ln']:.2f}, "
-        f"{line['coverage']:.0%} in ranges of {line['width_ln']:.2f} in ln"
-    )
 
 
 def _explanations(table: pd.DataFrame) -> list[str]:
@@ -62,6 +73,7 @@ KIND = Kind(
     layout=LAYOUT,
     predict=predict_table,
     example={},
-    remarks=_remarks,
+    knowledge="known: device {device}, implementation {implementation}, harness {harness}",
+    further=_further,
     explain=_explanations,
 )

@@ -13,8 +13,8 @@ from perfmodel.hardware import load as load_device
 from perfmodel.training.metrics import value
 from perfmodel.training.runs import plan_of
 from perfmodel.training.step import predict_step
-from perfmodel.validation.judging import Fields, assumptions, by_knowledge
-from perfmodel.validation.kinds.kind import Kind, Remarks
+from perfmodel.validation.judging import Fields
+from perfmodel.validation.kinds.kind import Kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,20 +95,6 @@ def _cell_value(cell: Any) -> Any:
     return None if cell is pd.NA or cell is None or cell != cell else cell
 
 
-def _remarks(table: pd.DataFrame, by: Sequence[str]) -> Remarks:
-    """Assumptions, and the coverage of ranges by what was known."""
-    frame = table.assign(assumed=table["assumed_of_plan"])
-    assumed, groups = assumptions(frame), by_knowledge(table, fields=FIELDS)
-    notes = [f"{count} rows assumed: {text}" for text, count in assumed.items()][:5]
-    notes += [
-        f"device {line['device']}, stack {line['stack']}: {line['n']} rows, median |ln| "
-        f"{line['median_abs_ln']:.2f}, {line['coverage']:.0%} in ranges of "
-        f"{line['width_ln']:.2f} in ln"
-        for line in groups
-    ]
-    return Remarks({"assumed": assumed, "known": groups}, notes)
-
-
 KIND = Kind(
     fields=FIELDS,
     group="source",
@@ -120,6 +106,7 @@ KIND = Kind(
         "tensor": "1", "pipeline": "1", "context": "1", "zero": "1", "recompute": "none",
         "optimiser": "adamw", "convention": "megatron", "metric": "step_ms",
     },
-    remarks=_remarks,
+    knowledge="device {device}, stack {stack}",
+    assumed="assumed_of_plan",
     micros=False,
 )  # fmt: skip
