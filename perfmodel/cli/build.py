@@ -134,7 +134,7 @@ class Declared:
             return [ranges.one(given, self.flags[0], least)]
         if self.kind is int:
             return [int(value) for value in ranges.parse(given, self.flags[0], least)]
-        if given == self.as_text().default and not option.single:
+        if self.kind is str and given == self.default and not option.single:
             return [given]
         texts = (given,) if option.single else known.names(given)
         entries = [option.read(text) if option.read else text for text in texts]
