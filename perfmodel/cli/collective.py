@@ -73,7 +73,7 @@ class Asked:
     """Show every term (JSON and CSV always do)."""
 
 
-def _predict(op: str, asked: Asked, shown: Shown) -> None:
+def exchange(op: str, asked: Asked, shown: Shown) -> None:
     """Predict a collective over sizes and numbers of ranks."""
     check_cases(len(asked.system) * len(asked.bytes) * len(asked.ranks), MOST, "narrow a range")
 
@@ -119,7 +119,7 @@ def _collective(op: str) -> Command:
     perfmodel collective {op} -s dgx-h100 --bytes 1k:1G:x4 --ranks {ranks}
     perfmodel collective {op} -s dgx-h100,dgx-b200 -b 64M -n {ranks} --terms
     """
-    return command(partial(_predict, op), op, describe=describe, help=text)
+    return command(partial(exchange, op), op, describe=describe, help=text)
 
 
 _HELP = """Predict exchanges among devices, with the library's choice of algorithm and protocol.
