@@ -1,14 +1,17 @@
 """The site: `make site` renders README, docs/, notebooks/ and the docstrings into build/site.
 
 The source folder is the repository itself, so a link leads to the same file on a forge and on the
-site. Two things are added while Sphinx reads a page, and neither stands in the Markdown: the menu,
-from the tables of docs/index.md, and the docstrings of exported names.
+site. Three things are added while Sphinx reads a page, and none stands in the Markdown: the menu,
+from the tables of docs/index.md, the docstrings of exported names, and long tables that a command
+prints (`<!-- on the site: perfmodel ... -->`).
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -70,6 +73,7 @@ RESULTS = [
 _GROUP = re.compile(r"^## (.+)\n", re.MULTILINE)
 _ROW = re.compile(r"^\| \[([^\]]+)\]\((\S+?)\) \|", re.MULTILINE)
 _NAME = re.compile(r"^### `(\w+)`\n", re.MULTILINE)
+_PRINTED = re.compile(r"^<!-- on the site: perfmodel (.+) -->$", re.MULTILINE)
 _CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 
 
@@ -95,8 +99,15 @@ def directive(kind: str, name: str) -> str:
     return f"\n```{{eval-rst}}\n.. auto{kind}:: {name}\n```\n"
 
 
+def printed(arguments: str) -> str:
+    """The output of a `perfmodel` command."""
+    command = [sys.executable, "-m", "perfmodel", *arguments.split()]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 def read(_: Sphinx, page: str, source: list[str]) -> None:
     """Add to a page what only the site shows."""
+    source[0] = _PRINTED.sub(lambda found: printed(found[1]), source[0])
     (text,) = source
     if page == "docs/index":
         source[0] = text + menu(text)

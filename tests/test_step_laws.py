@@ -13,7 +13,7 @@ from networksamples import STACKS, networks, setting
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import load
-from perfmodel.networks import library
+from perfmodel.networks import hosts, library
 from perfmodel.networks.expand import expand
 from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
 from perfmodel.networks.predict import predict_network
@@ -279,7 +279,7 @@ def test_overlap_lies_between_the_larger_and_the_sum(layer, transfer, node_devic
     from perfmodel.networks.dispatch import Stretch
 
     plan = Plan(seq=16, data=8, zero=3)
-    copies = Copies(plan, Fabric(plan, node_devices), plan.recipe, plan.setting.stack)
+    copies = Copies(plan, Fabric(plan, node_devices), hosts.load(plan.setting.stack.host))
     found = copies.beside(Stretch.of(layer, 0.0), transfer)
     assert max(layer, transfer) <= found.device_seconds * (1 + 1e-12)
     assert found.device_seconds <= (layer + transfer) * (1 + 1e-12)

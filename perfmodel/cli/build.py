@@ -256,22 +256,22 @@ def command(
     of the context.
     """
     grid = getattr(action, "grid", None)
-    made = dict(slots or {})
+    arguments = dict(slots or {})
     for item in inspect.signature(action, eval_str=True).parameters.values():
-        if item.name in made:
+        if item.name in arguments:
             continue
         if grid is not None and item.name == "values":
-            made[item.name] = grid.slot()
+            arguments[item.name] = grid.slot()
         elif getattr(item.annotation, "__name__", "") == "Context":
-            made[item.name] = Slot((), lambda _given: click.get_current_context())
+            arguments[item.name] = Slot((), lambda _given: click.get_current_context())
         else:
-            made[item.name] = _slot(item, describe)
+            arguments[item.name] = _slot(item, describe)
 
     @wraps(action)
     def run(**given: Any) -> None:
-        action(**{name: slot.made(given) for name, slot in made.items()})
+        action(**{name: slot.made(given) for name, slot in arguments.items()})
 
-    params = [param for slot in made.values() for param in slot.params]
+    params = [param for slot in arguments.values() for param in slot.params]
     for moved, place in (grid.after if grid is not None else {}).items():
         param = next(param for param in params if param.name == moved)
         params.remove(param)

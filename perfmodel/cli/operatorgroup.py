@@ -82,12 +82,12 @@ def _command(name: str, operator: Operator, action: Action, examples: str) -> cl
         return cases.read(operator, {item.name: given[place] for place, item in places.items()})
 
     slot = Slot([_declared(place, item).built() for place, item in places.items()], made)
-    taken = {flag: item.name for item in operator.options for flag in item.flags}
+    owners = {flag: item.name for item in operator.options for flag in item.flags}
     return command(
         action,
         name,
         slots={"cases": slot},
-        describe=lambda option: _described(option, operator, taken),
+        describe=lambda option: _described(option, operator, owners),
         help=f"{operator.about}\n\n{examples.rstrip()}",
     )
 
@@ -103,17 +103,17 @@ def _declared(place: str, item: Option) -> Declared:
     return Declared(place, bool if isinstance(item, Flag) else str, default, option)
 
 
-def _described(option: Declared, operator: Operator, taken: Mapping[str, str]) -> Declared:
+def _described(option: Declared, operator: Operator, owners: Mapping[str, str]) -> Declared:
     """An option of the action, without the spellings that the operator's own options use and with
     the operator's names in its help.
 
     Raises `ProblemError` if no spelling is left.
     """
-    flags = tuple(flag for flag in option.flags if flag not in taken)
+    flags = tuple(flag for flag in option.flags if flag not in owners)
     if flags != option.flags and not any(flag.startswith("--") for flag in flags):
-        flag = next(flag for flag in option.flags if flag in taken)
+        flag = next(flag for flag in option.flags if flag in owners)
         raise ProblemError(
-            f"parameter {taken[flag]} of {operator.name} is called as the option {flag} of "
+            f"parameter {owners[flag]} of {operator.name} is called as the option {flag} of "
             "the command; rename it in the declaration"
         )
     own = replace(option.option, spellings=flags)

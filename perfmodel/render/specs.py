@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from perfmodel.hardware import Device, Level, System, SystemLevel
-from perfmodel.hardware.block import Block
-from perfmodel.hardware.facts import Sourced, walk
+from perfmodel.hardware.facts import SOURCE_FIELDS, Sourced, items, walk
 from perfmodel.render.report import (
     Column,
     Report,
@@ -132,7 +131,7 @@ def differences(left: Device, right: Device) -> Report:
     return Report("differences", rows, columns, head={"a": left.slug, "b": right.slug})
 
 
-def _facts(spec: Block) -> Iterator[Row]:
+def _facts(spec: Device | System) -> Iterator[Row]:
     """One row per fact: its path, value as written, SI value, status, sources."""
     for path, fact in walk(spec):
         for name, value, number in _values(fact):
@@ -151,9 +150,9 @@ def _values(fact: Sourced) -> Iterator[tuple[tuple[str, ...], str, float | None]
     if hasattr(fact, "text"):
         yield (), fact.text, getattr(fact, "si", None)
         return
-    fields = fact.model_dump(exclude_none=True)
-    for name in [name for name in fields if name not in Sourced.fields]:
-        value = fields[name]
+    for name, value in items(fact):
+        if name in SOURCE_FIELDS:
+            continue
         table = value if isinstance(value, dict) else {None: value}
         for key, item in table.items():
             path = (name,) if key is None else (name, str(key))

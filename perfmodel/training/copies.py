@@ -15,16 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from perfmodel.errors import ProblemError
 from perfmodel.networks.dispatch import Stretch
+from perfmodel.networks.hosts import Host
 from perfmodel.networks.operations.exchange import gradients, weights
 from perfmodel.networks.segment import Segment
 from perfmodel.networks.stack import Stack
 from perfmodel.training.fabric import Fabric
 from perfmodel.training.overlap import FABRIC_UNITS, NETWORK_UNITS, Work, together_seconds
 from perfmodel.training.plan import Plan
-from perfmodel.training.precision import Precision
 
 Layers = Sequence[tuple[Segment, int]]
 """Layers of one device: each kind with its number of layers."""
@@ -38,25 +39,27 @@ class Copies:
     """The plan."""
     links: Fabric
     """The links between the copies."""
-    precision: Precision
-    """Types of weights and gradients."""
-    stack: Stack
-    """What reduces gradients, and gathers weights."""
+    host: Host
+    """Launch times."""
     host_bytes_per_s: float | None = None
     """One direction of the link to the host's memory; None where the device's spec has none."""
     layers: dict[tuple[str, str, bool], Stretch] = field(default_factory=dict, compare=False)
     """Cache of timed layers by segment, pass, and whether the micro-batch is the last."""
+
+    @cached_property
+    def _stack(self) -> Stack:
+        return self.plan.setting.stack
 
     @property
     def sharded(self) -> bool:
         """Whether weights are stored in shards."""
         return self.plan.zero == 3
 
-    @property
+    @cached_property
     def _gradient_width(self) -> float:
         """Bytes of a gradient on the link: of the type it is kept in; under FSDP, of the products'
         type."""
-        return self.plan.data_bytes if self.sharded else self.precision.gradient_bytes
+        return self.plan.data_bytes if self.sharded else self.plan.recipe.gradient_bytes
 
     def _seconds(self, op: str, layers: Layers, width: float) -> float:
         """Seconds of an exchange of the layers' weights or gradients, `width` bytes each.
@@ -123,9 +126,9 @@ class Copies:
 
     def backward(self, layer: Stretch, segment: Segment, *, last: bool) -> Stretch:
         """A layer's backward pass, overlapped by gathers and reductions if any."""
-        gathers = 2 if self.plan.recompute == "full" and self.stack.gathers_again else 1
+        gathers = 2 if self.plan.recompute == "full" and self._stack.gathers_again else 1
         transfers = gathers * self.gather_seconds(segment)
-        if self.sharded or (last and self.stack.overlaps_gradients):
+        if self.sharded or (last and self._stack.overlaps_gradients):
             transfers += self.reduce_seconds(segment)
         return _copy_overlap(self.beside(layer, transfers), self.offload_seconds(segment))
 
@@ -136,7 +139,9 @@ class Copies:
         if self.sharded:
             return self.reduce_seconds(first)
         reduction = (
-            self.reduce_seconds(first) if self.stack.overlaps_gradients else self._reduction(layers)
+            self.reduce_seconds(first)
+            if self._stack.overlaps_gradients
+            else self._reduction(layers)
         )
         return reduction + (self._gather(layers) if self.plan.zero else 0.0)
 

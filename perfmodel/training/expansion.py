@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -56,15 +56,8 @@ class Work:
         return float(self.problem.flops()) * self.repeat * float(self.share_of_steps)
 
 
-@dataclass(frozen=True)
-class _Launch:
-    """A `Work`, with a key that is equal for launches of equal time."""
-
-    name: str
-    problem: Problem
-    repeat: int
-    share: Fraction
-    work: Any
+_Launch = tuple[Any, Work]
+"""Some work, after a key that is equal for work of equal time."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +150,7 @@ class Expansion:
         for values, repeat, share in self._tensors(stage):
             m, n, k = (evaluate(text, values) for text in stage.gemm)
             problem = Matmul(m, n, k, dtype=stage.dtype)
-            yield _Launch(stage.name, problem, repeat, share, (m, n, k, stage.dtype))
+            yield (m, n, k, stage.dtype), Work(stage.name, problem, repeat, share)
 
     def _tensors(self, stage: Stage) -> Iterator[tuple[Mapping[str, Any], int, Fraction]]:
         """For each tensor and side: its sizes, runs of the stage over all equal ones, and share of
@@ -175,7 +168,7 @@ class Expansion:
     ) -> _Launch:
         problem = DeclaredProblem(kernel.declaration, extents, self.types.weights)
         work = (kernel.work, tuple(extents.values()))
-        return _Launch(kernel.name, problem, repeat, share, work)
+        return work, Work(kernel.name, problem, repeat, share)
 
 
 def sizes(piece: Parameter) -> dict[str, int]:
@@ -194,17 +187,16 @@ def _extents(kernel: Kernel, elements: int) -> dict[str, int]:
     return {axis: extents[axis] for axis in kernel.declaration.parameters}
 
 
-def together(owner: str, launches: Iterator[_Launch]) -> tuple[Work, ...]:
+def together(owner: str, launches: Iterable[_Launch]) -> tuple[Work, ...]:
     """Launches of equal time as one `Work`, in the order of the first."""
-    groups: dict[Any, list[_Launch]] = {}
-    for launch in launches:
-        groups.setdefault((launch.work, launch.share), []).append(launch)
+    groups: dict[Any, list[Work]] = {}
+    for key, work in launches:
+        groups.setdefault((key, work.share_of_steps), []).append(work)
     return tuple(
-        Work(f"{owner}: {_names(group)}", group[0].problem, sum(e.repeat for e in group), share)
-        for (_, share), group in groups.items()
+        replace(
+            group[0],
+            name=f"{owner}: {', '.join(dict.fromkeys(each.name for each in group))}",
+            repeat=sum(each.repeat for each in group),
+        )
+        for group in groups.values()
     )
-
-
-def _names(launches: Sequence[_Launch]) -> str:
-    """The names of launches, each once."""
-    return ", ".join(dict.fromkeys(each.name for each in launches))

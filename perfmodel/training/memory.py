@@ -97,6 +97,7 @@ def memory(
     """
     weights = [(w, count) for segment, count in parts for w in segment.weights if not w.shared]
     activation = activations(parts, plan, in_flight, losses_in_flight)
+    groups = sum(getattr(plan, axis) > 1 for axis in ("tensor", "pipeline", "data", "context"))
     lines = {
         **_states(weights, plan, precision),
         "copies": _elements(weights) * precision.copy_bytes("step", "forward"),
@@ -105,7 +106,7 @@ def memory(
         "layer at work": activation.working if activation.working > activation.logits else 0.0,
         "logits": activation.logits if activation.logits >= activation.working else 0.0,
         "workspace": WORKSPACE_BYTES,
-        "communicators": COMMUNICATOR_BYTES * _communicators(plan),
+        "communicators": COMMUNICATOR_BYTES * groups,
         "context": CONTEXT_BYTES,
     }
     return Memory({name: size for name, size in lines.items() if size}, capacity_bytes)
@@ -149,11 +150,6 @@ def _gathered_weights(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float
     ]
     first, second, *_ = (*sorted(sizes, reverse=True), 0)
     return plan.data_bytes * (2 * first + second)
-
-
-def _communicators(plan: Plan) -> int:
-    """Number of communicators (groups of devices) that a device belongs to."""
-    return sum(getattr(plan, axis) > 1 for axis in ("tensor", "pipeline", "data", "context"))
 
 
 @dataclass(frozen=True)

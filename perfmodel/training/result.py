@@ -20,7 +20,6 @@ from perfmodel.training.weightupdate import Update
 
 if TYPE_CHECKING:
     from perfmodel.training.pipeline import Timeline
-    from perfmodel.training.step import Timed
 
 
 @dataclass(frozen=True)
@@ -113,46 +112,35 @@ class Step:
 
 
 def classes(
-    stage: Sequence[Part],
-    plan: Plan,
-    copies: Copies,
-    last: Update,
-    timed: Timed,
-    seconds: float,
+    stage: Sequence[Part], copies: Copies, last: Update, bubble_seconds: float, seconds: float
 ) -> dict[str, float]:
     """Seconds of a step by class, on one stage; the remainder is the host's.
 
     Communication counts as far as kernels wait for it: exchanges between kernels of a layer, the
     time that overlapped exchanges add, and exposed exchanges at the end.
     """
-    split: dict[str, float] = {}
+    plan, split = copies.plan, dict[str, float]()
     for layer in (work for part in stage for work in part.work):
         for kernel, runs in layer.kernels():
             total = plan.accumulation * layer.repeat * runs * kernel.seconds
             split[kernel.kind] = split.get(kernel.kind, 0.0) + total
         waits = plan.accumulation * layer.repeat * layer.exchanged(copies.links.seconds)
         split["communication"] = split.get("communication", 0.0) + waits
-    split["communication"] += sum(
-        exposed_seconds(part, timed.host, copies, plan.accumulation) for part in stage
-    )
+    split["communication"] += sum(exposed_seconds(part, copies) for part in stage)
     if plan.training:
         split["communication"] += copies.exit_seconds([pair for p in stage for pair in p.segments])
     split["optimiser"] = last.seconds
-    split["bubble"] = timed.bubble_seconds
+    split["bubble"] = bubble_seconds
     split["host"] = max(seconds - sum(split.values()), 0.0)
     return {kind: split[kind] for kind in KINDS if split.get(kind)}
 
 
 def ranged(
-    stage: Sequence[Part],
-    plan: Plan,
-    copies: Copies,
-    last: Update,
-    seconds: float,
+    stage: Sequence[Part], copies: Copies, last: Update, seconds: float
 ) -> tuple[float, float]:
     """Low and high end of the 80 % range. It combines kernels by family, exchanges, and a term for
     how these join."""
-    spreads = [*_spreads(stage, plan), *last.spreads, *_exchange_spreads(stage, plan, copies)]
+    spreads = [*_spreads(stage, copies), *last.spreads, *_exchange_spreads(stage, copies)]
     low, high = together(spreads)
     extra = _extra_spread(copies)
     down = math.hypot(_SHARED * math.log(1.0 / low), extra)
@@ -179,18 +167,17 @@ def _extra_spread(copies: Copies) -> float:
     return _NODE if plan.devices <= links.node_devices else _NODES
 
 
-def _spreads(stage: Sequence[Part], plan: Plan) -> Iterable[Spread]:
+def _spreads(stage: Sequence[Part], copies: Copies) -> Iterable[Spread]:
     """Seconds of every kernel in a step, with their range."""
     for layer in (work for part in stage for work in part.work):
         for kernel, runs in layer.kernels():
-            times = plan.accumulation * layer.repeat * runs
-            yield kernel.spread.times(times)
+            yield kernel.spread.times(copies.plan.accumulation * layer.repeat * runs)
 
 
-def _exchange_spreads(stage: Sequence[Part], plan: Plan, copies: Copies) -> Iterable[Spread]:
+def _exchange_spreads(stage: Sequence[Part], copies: Copies) -> Iterable[Spread]:
     """Exchanges between the kernels of layers, with their range."""
     for layer in (work for part in stage for work in part.work):
         passes = [layer.forward, *([layer.backward] if layer.backward is not None else [])]
         for transfer in (exchange for way in passes for exchange in way.exchanges):
-            times = plan.accumulation * layer.repeat
-            yield Spread("collective", *copies.links.between(transfer)).times(times)
+            spread = Spread("collective", *copies.links.between(transfer))
+            yield spread.times(copies.plan.accumulation * layer.repeat)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from perfmodel.networks.dispatch import Stretch, joined
-from perfmodel.networks.hosts import Host
 from perfmodel.networks.segment import Segment
 from perfmodel.training.copies import Copies
 from perfmodel.training.layers import LayerWork
@@ -28,16 +27,16 @@ class Part:
         """Segments with their numbers of layers."""
         return tuple((w.segment, w.repeat) for w in self.work)
 
-    def forward(self, host: Host, copies: Copies) -> Stretch:
+    def forward(self, copies: Copies) -> Stretch:
         """The forward pass of one micro-batch."""
-        passes = [_forward(w, host, copies).times(w.repeat) for w in self.work]
+        passes = [_forward(w, copies).times(w.repeat) for w in self.work]
         return joined([*_entry(self, copies), *passes])
 
-    def backward(self, host: Host, copies: Copies, *, last: bool) -> Stretch:
+    def backward(self, copies: Copies, *, last: bool) -> Stretch:
         """The backward pass of one micro-batch, with recomputation; `last` for the last one of a
         step."""
         work = reversed(self.work)
-        passes = [_backward(w, host, copies, last=last).times(w.repeat) for w in work]
+        passes = [_backward(w, copies, last=last).times(w.repeat) for w in work]
         return joined([*_entry(self, copies), *passes])
 
     def weight_share(self) -> float:
@@ -51,36 +50,37 @@ class Part:
         return wgrad / total if total else 0.0
 
 
-def _forward(work: LayerWork, host: Host, copies: Copies) -> Stretch:
+def _forward(work: LayerWork, copies: Copies) -> Stretch:
     """One layer's forward pass; segments of a network have equal layers."""
     key = (work.segment.name, "forward", False)
     if key not in copies.layers:
-        layer = work.stretch("forward", host, copies.links.seconds)
+        layer = work.stretch("forward", copies.host, copies.links.seconds)
         copies.layers[key] = copies.forward(layer, work.segment)
     return copies.layers[key]
 
 
-def _backward(work: LayerWork, host: Host, copies: Copies, *, last: bool) -> Stretch:
+def _backward(work: LayerWork, copies: Copies, *, last: bool) -> Stretch:
     """One layer's backward pass, after its recomputation."""
     key = (work.segment.name, f"backward of {len(work.again)}", last)
     if key not in copies.layers:
-        rerun = work.stretch("again", host, copies.links.seconds)
-        layer = rerun.then(work.stretch("backward", host, copies.links.seconds))
+        rerun = work.stretch("again", copies.host, copies.links.seconds)
+        layer = rerun.then(work.stretch("backward", copies.host, copies.links.seconds))
         copies.layers[key] = copies.backward(layer, work.segment, last=last)
     return copies.layers[key]
 
 
-def exposed_seconds(part: Part, host: Host, copies: Copies, accumulation: int) -> float:
+def exposed_seconds(part: Part, copies: Copies) -> float:
     """Seconds that the exchanges of copies add to the layers that they overlap, in one step."""
+    accumulation = copies.plan.accumulation
     passes = 2 if copies.plan.training else 1
     seconds = passes * accumulation * copies.gather_seconds(part.work[0].segment)
     for work in part.work:
-        forward = work.stretch("forward", host, copies.links.seconds).device_seconds
-        rerun = work.stretch("again", host, copies.links.seconds).device_seconds
-        backward = work.stretch("backward", host, copies.links.seconds).device_seconds
-        f_wait = _forward(work, host, copies).device_seconds - forward
-        b_wait = _backward(work, host, copies, last=False).device_seconds - rerun - backward
-        last_wait = _backward(work, host, copies, last=True).device_seconds - rerun - backward
+        forward = work.stretch("forward", copies.host, copies.links.seconds).device_seconds
+        rerun = work.stretch("again", copies.host, copies.links.seconds).device_seconds
+        backward = work.stretch("backward", copies.host, copies.links.seconds).device_seconds
+        f_wait = _forward(work, copies).device_seconds - forward
+        b_wait = _backward(work, copies, last=False).device_seconds - rerun - backward
+        last_wait = _backward(work, copies, last=True).device_seconds - rerun - backward
         seconds += work.repeat * (accumulation * f_wait + (accumulation - 1) * b_wait + last_wait)
     return seconds
 

@@ -55,22 +55,20 @@ def predict_step(
     copies = Copies(
         plan,
         fabric(plan, device, system),
-        plan.recipe,
-        plan.setting.stack,
+        host or prediction.host,
         host_bytes_per_s=link.bytes_per_s if link else None,
     )
     work = layers(prediction, segments, plan)
-    launching = host or prediction.host
     order = schedule(plan.schedule_kind, plan.pipeline, plan.accumulation, plan.chunks)
     cut = parts(work, order.parts)
-    timing = _timing(cut, order, launching, copies)
+    timing = _timing(cut, order, copies)
     stage = _places(order, cut)[timing.busiest]
-    last = _update(stage, plan, copies, device, constants)
+    last = _update(stage, copies, device, constants)
     pairs = [pair for part in stage for pair in part.segments]
     tail = copies.exit_seconds(pairs) if plan.training else 0.0
     seconds = timing.seconds + tail + last.seconds
-    split = classes(stage, plan, copies, last, timing, seconds)
-    low, high = ranged(stage, plan, copies, last, seconds)
+    split = classes(stage, copies, last, timing.bubble_seconds, seconds)
+    low, high = ranged(stage, copies, last, seconds)
     return Step(
         network=network,
         plan=plan,
@@ -82,7 +80,7 @@ def predict_step(
         backward_seconds=timing.backward_seconds,
         bubble_seconds=timing.bubble_seconds,
         classes=split,
-        memory=_memory(order, cut, plan, copies, device),
+        memory=_memory(order, cut, plan, device),
         peak_flops=_peak(device, plan),
         assumptions=prediction.assumptions,
         known_device=prediction.known_device,
@@ -126,28 +124,26 @@ class Timed:
     """Seconds that the busiest stage waits for other stages."""
     busiest: int
     """The stage that computes longest."""
-    host: Host
-    """Launch times."""
     line: Timeline | None = None
     """A pipeline's tasks with their times."""
 
 
-def _timing(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) -> Timed:
+def _timing(cut: Sequence[Part], order: Schedule, copies: Copies) -> Timed:
     """Time of all micro-batches on one device, or through a pipeline's stages."""
     plan = copies.plan
-    pause = host.micro_batch_seconds
-    forwards = [part.forward(host, copies) for part in cut]
+    pause = copies.host.micro_batch_seconds
+    forwards = [part.forward(copies) for part in cut]
     if plan.pipeline == 1 and plan.chunks == 1:
         micro = forwards[0]
         if plan.training:
-            micro = micro.then(cut[0].backward(host, copies, last=False))
+            micro = micro.then(cut[0].backward(copies, last=False))
         rest = micro.times(plan.accumulation - 1)
         last = forwards[0]
         if plan.training:
-            last = last.then(cut[0].backward(host, copies, last=True))
+            last = last.then(cut[0].backward(copies, last=True))
         seconds = rest.then(last).seconds + plan.accumulation * pause
-        return Timed(seconds, forwards[0].seconds, last.seconds - forwards[0].seconds, 0.0, 0, host)
-    backwards = [part.backward(host, copies, last=False) for part in cut]
+        return Timed(seconds, forwards[0].seconds, last.seconds - forwards[0].seconds, 0.0, 0)
+    backwards = [part.backward(copies, last=False) for part in cut]
     steady = [s.steady_seconds for s in forwards], [s.steady_seconds for s in backwards]
     share = [part.weight_share() for part in cut]
     first = np.zeros(len(cut))
@@ -161,8 +157,8 @@ def _timing(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) ->
     stage = int(np.argmax(line.busy_seconds))
     # What overlapped reductions of gradients add to the last micro-batch's backward pass.
     sums = sum(
-        part.backward(host, copies, last=True).steady_seconds
-        - part.backward(host, copies, last=False).steady_seconds
+        part.backward(copies, last=True).steady_seconds
+        - part.backward(copies, last=False).steady_seconds
         for part in _places(order, cut)[stage]
     )
     return Timed(
@@ -171,7 +167,6 @@ def _timing(cut: Sequence[Part], order: Schedule, host: Host, copies: Copies) ->
         float(sum(steady[1])),
         float(line.barrier_seconds - line.busy_seconds[stage]),
         stage,
-        host,
         line,
     )
 
@@ -198,11 +193,7 @@ def _places(order: Schedule, cut: Sequence[Part]) -> list[list[Part]]:
 
 
 def _update(
-    stage: Sequence[Part],
-    plan: Plan,
-    copies: Copies,
-    device: Device,
-    constants: Constants | None,
+    stage: Sequence[Part], copies: Copies, device: Device, constants: Constants | None
 ) -> Update:
     """The optimiser's kernels of one stage."""
     weights = [
@@ -211,12 +202,10 @@ def _update(
         for segment, count in part.segments
         for weight in segment.weights
     ]
-    return update(weights, plan, copies.precision, plan.setting.stack, device, constants)
+    return update(weights, copies.plan, device, constants)
 
 
-def _memory(
-    order: Schedule, cut: Sequence[Part], plan: Plan, copies: Copies, device: Device
-) -> Memory:
+def _memory(order: Schedule, cut: Sequence[Part], plan: Plan, device: Device) -> Memory:
     """Memory of the fullest stage."""
     flights = order.peak_held() * order.parts / order.stages
     fullest: dict[tuple[tuple[int, int], ...], tuple[float, list[tuple[Segment, int]]]] = {}
@@ -228,7 +217,7 @@ def _memory(
             fullest[key] = (load, pairs)
     losses = _losses_in_flight(order)
     peaks = (
-        memory(pairs, plan, copies.precision, device.memory_bytes, flight, losses)
+        memory(pairs, plan, plan.recipe, device.memory_bytes, flight, losses)
         for flight, pairs in fullest.values()
     )
     return max(peaks, key=lambda m: m.total_bytes)

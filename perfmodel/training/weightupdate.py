@@ -10,7 +10,6 @@ from perfmodel.graph.asks import Ask, answers
 from perfmodel.graph.spread import Spread
 from perfmodel.hardware import Device
 from perfmodel.networks.predict import Held
-from perfmodel.networks.stack import Stack
 from perfmodel.networks.value import Weight
 from perfmodel.operators import operator_of
 from perfmodel.timing.constants import Constants
@@ -61,8 +60,6 @@ def parameters_of(weights: Iterable[tuple[Weight, int]]) -> tuple[Parameter, ...
 def update(
     weights: Sequence[tuple[Weight, int]],
     plan: Plan,
-    precision: Precision,
-    stack: Stack,
     device: Device,
     constants: Constants | None,
 ) -> Update:
@@ -76,7 +73,8 @@ def update(
 
     def kernels(pairs: Sequence[tuple[Weight, int]]) -> Update:
         # Only statistics over tokens depend on the number of tokens.
-        key = (plan.optimiser, plan.tokens, parameters_of(pairs), precision, stack.optimiser)
+        style = plan.setting.stack.optimiser
+        key = (plan.optimiser, plan.tokens, parameters_of(pairs), plan.recipe, style)
         if constants is None:
             return _device_update(*key, Held(device))
         return _update(*key, device, constants)

@@ -202,14 +202,19 @@ class UnfusedAttention(AttentionOperation):
             values += [self._scores("mask", "int8"), self._scores("dropped")]
         return tuple(values)
 
-    def _product(self, m: int, n: int, k: int) -> Matmul:
-        return Matmul(m, n, k, self.pairs, self.setting.multiplied)
-
-    def _run_product(
-        self, tape: Recorder, mark: str, problem: Matmul, a: _Operand, b: _Operand, c: _Operand
+    def _product(
+        self,
+        tape: Recorder,
+        mark: str,
+        sizes: tuple[int, int, int],
+        a: _Operand,
+        b: _Operand,
+        c: _Operand,
     ) -> None:
-        reads: Operands = {"A": a, "B": b}
-        tape.run(f"{self.name}.{mark}", "matmul", problem, reads, {"C": c}, implementation="torch")
+        """A batched product of `sizes` rows, columns and inner extent."""
+        problem = Matmul(*sizes, self.pairs, self.setting.multiplied)
+        name, reads = f"{self.name}.{mark}", {"A": a, "B": b}
+        tape.run(name, "matmul", problem, reads, {"C": c}, implementation="torch")
 
     def _copies(
         self, tape: Recorder, mark: str, pairs: Sequence[tuple[_Operand, _Operand]]
@@ -243,7 +248,7 @@ class UnfusedAttention(AttentionOperation):
             self._copies(to, "copy", [(self.q, q), (self.k, k), (self.v, v)])
         width, value = self.of.score_width, self.of.value_width
         scores = self._scores("scores")
-        self._run_product(to, "scores", self._product(self.seq_q, self.seq_kv, width), q, k, scores)
+        self._product(to, "scores", (self.seq_q, self.seq_kv, width), q, k, scores)
         masked = scores
         if self._passes():
             masked = self._scores("masked", "fp32" if self._eager_softmax else "")
@@ -255,8 +260,7 @@ class UnfusedAttention(AttentionOperation):
         context = out
         if self._needs_copies:
             context = Value(f"{self.name}.laid", self.score_rows, value, out.dtype)
-        product = self._product(self.seq_q, value, self.seq_kv)
-        self._run_product(to, "values", product, weights, v, context)
+        self._product(to, "values", (self.seq_q, value, self.seq_kv), weights, v, context)
         if self._needs_copies:
             self._copies(to, "copy back", [(context, out)])
 
@@ -270,26 +274,13 @@ class UnfusedAttention(AttentionOperation):
             scores.dtype,
             output_dtype=weights.dtype if weights.dtype != scores.dtype else None,
         )
-        library = self.setting.stack.library
-        tape.run(
-            f"{self.name}.softmax",
-            "softmax",
-            problem,
-            {"X": scores},
-            {"Y": weights},
-            implementation=library,
-        )
+        name, library = f"{self.name}.softmax", self.setting.stack.library
+        tape.run(name, "softmax", problem, {"X": scores}, {"Y": weights}, implementation=library)
         if not self._wide_softmax or self.dropout:
             return weights
         narrow = self._scores("narrow")
-        chain(
-            tape,
-            f"{self.name}.narrow",
-            "pointwise",
-            (Pass("copy", "fp32", narrow.dtype),),
-            (weights,),
-            (narrow,),
-        )
+        cast = (Pass("copy", "fp32", narrow.dtype),)
+        chain(tape, f"{self.name}.narrow", "pointwise", cast, (weights,), (narrow,))
         return narrow
 
     def _dropout(self, tape: Recorder, weights: Value) -> Value:
@@ -327,16 +318,12 @@ class UnfusedAttention(AttentionOperation):
             weights = self._scores("narrow")
         dv = _all_gradients(v, name)
         dp = self._scores("d weights")
-        product = self._product(self.seq_kv, value, self.seq_q)
-        self._run_product(to, "d values", product, weights, do, dv)
-        product = self._product(self.seq_q, self.seq_kv, value)
-        self._run_product(to, "d weights", product, do, v, dp)
+        self._product(to, "d values", (self.seq_kv, value, self.seq_q), weights, do, dv)
+        self._product(to, "d weights", (self.seq_q, self.seq_kv, value), do, v, dp)
         ds = self._softmax_gradient(to, self._dropout_gradient(to, dp))
         dq, dk = _all_gradients(q, name), _all_gradients(k, name)
-        product = self._product(self.seq_q, width, self.seq_kv)
-        self._run_product(to, "d queries", product, ds, k, dq)
-        product = self._product(self.seq_kv, width, self.seq_q)
-        self._run_product(to, "d keys", product, ds, q, dk)
+        self._product(to, "d queries", (self.seq_q, width, self.seq_kv), ds, k, dq)
+        self._product(to, "d keys", (self.seq_kv, width, self.seq_q), ds, q, dk)
         grads: _Three = (dq, dk, dv)
         if self._needs_copies:
             copies = self._gradients()
@@ -372,14 +359,9 @@ class UnfusedAttention(AttentionOperation):
         weights = self.weights_of
         ds = self._scores("d scores", dp.dtype)
         problem = Rowwise("softmax", dp.rows, dp.cols, dp.dtype, direction="bwd")
-        tape.run(
-            f"{self.name}.softmax gradient",
-            "softmax",
-            problem,
-            {"Y": weights, "dY": dp},
-            {"dX": ds},
-            implementation=self.setting.stack.library,
-        )
+        name, reads = f"{self.name}.softmax gradient", {"Y": weights, "dY": dp}
+        library = self.setting.stack.library
+        tape.run(name, "softmax", problem, reads, {"dX": ds}, implementation=library)
         data = self.data  # an additive mask passes its gradient through unchanged
         passes = [Pass(p.variant, data, data) for p in self._passes() if p.variant != "add"]
         if self._eager_softmax:

@@ -18,13 +18,13 @@ and the gathering of the weight's shards.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, cast, get_args
 
 from perfmodel.algorithms import Matmul
 from perfmodel.collectives.dispatch import Router
-from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
+from perfmodel.networks.operations.operation import Gradients, Unary, gradient_of
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.value import Value
 from perfmodel.operators.mesh import crossing
@@ -49,11 +49,9 @@ def way_of(forward: str, backward: str) -> Way:
 
 
 @dataclass(frozen=True)
-class Exchange(Operation):
+class Exchange(Unary):
     """An exchange over a mesh axis; one side has `ranks` times as many rows as the other."""
 
-    x: Value
-    """What it reads."""
     way: Way
     """The exchange forward; backward it is the conjugate one."""
     axis: str
@@ -66,11 +64,6 @@ class Exchange(Operation):
     """The router of rows that go to experts."""
 
     @property
-    def inputs(self) -> tuple[Value, ...]:
-        """X."""
-        return (self.x,)
-
-    @property
     def outputs(self) -> tuple[Value, ...]:
         """The tensor that each device has afterwards; x itself where forward moves nothing."""
         if not _FORWARD[self.way]:
@@ -79,9 +72,8 @@ class Exchange(Operation):
             "gather": self.x.rows * self.ranks,
             "scatter": self.x.rows // self.ranks,
             "circulate": self.rows,
-        }
-        height = rows.get(self.way, self.x.rows)
-        return (Value(f"{self.name}.out", height, self.x.cols, self.x.dtype),)
+        }.get(self.way, self.x.rows)
+        return (replace(self.x, name=f"{self.name}.out", rows=rows),)
 
     @property
     def whole_bytes(self) -> float:

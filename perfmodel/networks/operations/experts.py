@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from perfmodel.algorithms import Rowwise
-from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
+from perfmodel.networks.operations.operation import Gradients, Unary, gradient_of
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.value import Value
 
@@ -40,22 +40,8 @@ def busiest(experts: int, met: float, devices: int) -> float:
 
 
 @dataclass(frozen=True)
-class Choice(Operation):
-    """Softmax of the router's scores, and the choice of the largest (top-k)."""
-
-    scores: Value
-    """Tokens × experts."""
-
-    @property
-    def inputs(self) -> tuple[Value, ...]:
-        """The scores."""
-        return (self.scores,)
-
-    @property
-    def outputs(self) -> tuple[Value, ...]:
-        """Weights of the experts."""
-        x = self.scores
-        return (Value(f"{self.name}.out", x.rows, x.cols, x.dtype),)
+class Choice(Unary):
+    """Softmax of the router's scores, tokens × experts, and the choice of the largest (top-k)."""
 
     @property
     def saves(self) -> tuple[Value, ...]:
@@ -64,7 +50,7 @@ class Choice(Operation):
 
     def forward(self, to: Recorder) -> None:
         """A softmax, and a pass over it."""
-        x, y = self.scores, self.outputs[0]
+        x, y = self.x, self.outputs[0]
         problem = Rowwise("softmax", x.rows, x.cols, x.dtype)
         to.run(self.name, "pointwise", problem, {"X": x}, {"Y": y})
         maximum = Rowwise("pointwise", x.rows, x.cols, x.dtype, outputs=0)
@@ -72,32 +58,24 @@ class Choice(Operation):
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """The gradient of the softmax."""
-        x = self.scores
-        gradient = gradient_of(x, self.name)
-        problem = Rowwise("softmax", x.rows, x.cols, x.dtype, direction="bwd")
+        gradient = gradient_of(self.x, self.name)
+        problem = Rowwise("softmax", self.x.rows, self.x.cols, self.x.dtype, direction="bwd")
         reads = {"Y": self.outputs[0], "dY": gradients[0]}
         to.run(f"{self.name}.gradient", "pointwise", problem, reads, {"dX": gradient})
         return (gradient,)
 
 
 @dataclass(frozen=True)
-class Permute(Operation):
+class Permute(Unary):
     """Each token's row to each of its experts: tokens × chosen rows, expert by expert."""
 
-    x: Value
-    """Tokens × hidden."""
     rows: int
     """Rows of all experts of this device together."""
 
     @property
-    def inputs(self) -> tuple[Value, ...]:
-        """X."""
-        return (self.x,)
-
-    @property
     def outputs(self) -> tuple[Value, ...]:
         """Rows by expert."""
-        return (Value(f"{self.name}.out", self.rows, self.x.cols, self.x.dtype),)
+        return (replace(self.x, name=f"{self.name}.out", rows=self.rows),)
 
     def forward(self, to: Recorder) -> None:
         """A gather: reads of repeated rows hit the caches."""
@@ -111,11 +89,9 @@ class Permute(Operation):
 
 
 @dataclass(frozen=True)
-class Combine(Operation):
+class Combine(Unary):
     """Rows of the experts, weighted, summed into their tokens."""
 
-    x: Value
-    """Rows by expert."""
     weights_of: Value
     """The experts' weights."""
     tokens: int
@@ -129,7 +105,7 @@ class Combine(Operation):
     @property
     def outputs(self) -> tuple[Value, ...]:
         """Tokens × hidden."""
-        return (Value(f"{self.name}.out", self.tokens, self.x.cols, self.x.dtype),)
+        return (replace(self.x, name=f"{self.name}.out", rows=self.tokens),)
 
     @property
     def saves(self) -> tuple[Value, ...]:

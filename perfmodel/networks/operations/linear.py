@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from perfmodel.algorithms import Matmul, Rowwise
 from perfmodel.algorithms.matmul import matmul_format
-from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
+from perfmodel.networks.operations.operation import Gradients, Unary, gradient_of
 from perfmodel.networks.recorder import Operands, Recorder
 from perfmodel.networks.value import Value, Weight
 
@@ -17,14 +17,12 @@ _SPARED = "fp16"
 
 
 @dataclass(frozen=True)
-class Linear(Operation):
+class Linear(Unary):
     """[rows, n, k]: X of rows × k by W of k × n; of `groups` of them, each on its share of rows.
 
     Biases are added by the product (an epilogue); their gradient is a column sum of dY.
     """
 
-    x: Value
-    """Input, rows × k."""
     out: int
     """Columns of the output, n."""
     bias: bool = False
@@ -45,14 +43,9 @@ class Linear(Operation):
     """Type of the product where it is not the setting's."""
 
     @property
-    def inputs(self) -> tuple[Value, ...]:
-        """X."""
-        return (self.x,)
-
-    @property
     def outputs(self) -> tuple[Value, ...]:
         """Y, or the outputs that its columns are divided among."""
-        return self.to or (Value(f"{self.name}.out", self.x.rows, self.out, self.x.dtype),)
+        return self.to or (replace(self.x, name=f"{self.name}.out", cols=self.out),)
 
     @property
     def matrix(self) -> Weight:
@@ -154,7 +147,8 @@ class Linear(Operation):
     def _weight_gradient(self, tape: Recorder, dy: tuple[Value, ...]) -> None:
         rows, k = self.x.rows // self.groups, self.x.cols
         (x,) = self.saves
-        grad = Value(f"d({self.matrix.name})", self.groups * self.out, k, self._output)
+        dtype = matmul_format(self.multiplied).output
+        grad = Value(f"d({self.matrix.name})", self.groups * self.out, k, dtype)
         self._run_product(tape, ".wgrad", (self.out, k, rows), {"A": dy, "B": x}, {"C": grad})
         mode = self.setting.stack.main_gradients
         if mode == "fused" or (mode == "apart" and grad.dtype == "bf16"):
@@ -176,11 +170,6 @@ class Linear(Operation):
         size = Rowwise("pointwise", grad.rows, grad.cols, "fp32", output_dtype=_SPARED)
         after = Value(f"main {grad.name} new", grad.rows, grad.cols, _SPARED)
         tape.run(f"{self.name}.main gradient", "pointwise", size, {"X": before}, {"Y": after})
-
-    @property
-    def _output(self) -> str:
-        """Type of a product's output."""
-        return matmul_format(self.multiplied).output
 
     def _bias_sum(self, dys: tuple[Value, ...]) -> Rowwise:
         # Norms of heads hand back gradients of rows by head: as many elements.

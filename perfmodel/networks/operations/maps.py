@@ -12,7 +12,7 @@ from typing import Literal
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.algorithms.rowwise import VARIANTS
-from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
+from perfmodel.networks.operations.operation import Gradients, Operation, Unary, gradient_of
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.value import Value
@@ -141,8 +141,7 @@ class Map(Operation):
     @property
     def outputs(self) -> tuple[Value, ...]:
         """One tensor."""
-        first = self.xs[0]
-        return (Value(f"{self.name}.out", first.rows, first.cols, first.dtype),)
+        return (replace(self.xs[0], name=f"{self.name}.out"),)
 
     @property
     def saves(self) -> tuple[Value, ...]:
@@ -164,11 +163,9 @@ class Map(Operation):
 
 
 @dataclass(frozen=True)
-class Dropout(Operation):
+class Dropout(Unary):
     """Dropout, with the residual sum where a stack fuses the two."""
 
-    x: Value
-    """The input."""
     residual: Value | None = None
     """The tensor that the result is added to."""
 
@@ -178,14 +175,9 @@ class Dropout(Operation):
         return (self.x,) if self.residual is None else (self.x, self.residual)
 
     @property
-    def outputs(self) -> tuple[Value, ...]:
-        """One tensor."""
-        return (Value(f"{self.name}.out", self.x.rows, self.x.cols, self.x.dtype),)
-
-    @property
     def mask(self) -> Value:
         """The dropout mask: a byte an element."""
-        return Value(f"{self.name}.mask", self.x.rows, self.x.cols, _MASK)
+        return replace(self.x, name=f"{self.name}.mask", dtype=_MASK)
 
     @property
     def saves(self) -> tuple[Value, ...]:
@@ -259,19 +251,18 @@ def activation(name: str, setting: Setting, x: Value, kind: str, gate: Value | N
         return _gated_map(name, setting, x, gate, kind)
     if kind == "gelu_new" and setting.stack.plain_gelu_new:
         # Beside x the cube's operand is x again; tanh's result, the half and the sum are kept.
-        intermediates = (Value(f"{name}.{i}", x.rows, x.cols, x.dtype) for i in range(3))
+        intermediates = (replace(x, name=f"{name}.{i}") for i in range(3))
         return Map(name, setting, (x,), _GELU_NEW, _GELU_NEW_BACK, (x, *intermediates))
     variant = _SINGLE.get(kind, kind)
-    output = Value(f"{name}.out", x.rows, x.cols, x.dtype)
     # A relu's gradient reads only the sign of its result.
-    operand = output if kind == "relu" else x
+    operand = replace(x, name=f"{name}.out") if kind == "relu" else x
     gradient = {"relu": "where"}.get(variant, f"{variant}_gradient")
     return Map(name, setting, (x,), (Pass(variant),), (Pass(gradient, reads=2),), (operand,))
 
 
 def tanh(name: str, setting: Setting, x: Value) -> Map:
     """A tanh, whose gradient reads only its result."""
-    output = Value(f"{name}.out", x.rows, x.cols, x.dtype)
+    output = replace(x, name=f"{name}.out")
     return Map(name, setting, (x,), (Pass("tanh"),), (Pass("mul", reads=2),), (output,))
 
 
@@ -281,7 +272,7 @@ def _gated_map(name: str, setting: Setting, up: Value, gate: Value, kind: str) -
         passes = (Pass("silu_mul", reads=2),), (Pass("silu_mul_gradient", reads=3, writes=2),)
         return Map(name, setting, (gate, up), *passes, (gate, up))
     variant = _SINGLE.get(kind, kind)
-    active = Value(f"{name}.active", up.rows, up.cols, up.dtype)
+    active = replace(up, name=f"{name}.active")
     back = (
         Pass("mul", reads=2, makes=1),
         Pass("mul", reads=2),
@@ -313,10 +304,7 @@ class Rotary(Operation):
     @property
     def outputs(self) -> tuple[Value, ...]:
         """Both, rotated."""
-        return tuple(
-            Value(f"{self.name}.{part}", x.rows, x.cols, x.dtype)
-            for part, x in (("q", self.q), ("k", self.k))
-        )
+        return replace(self.q, name=f"{self.name}.q"), replace(self.k, name=f"{self.name}.k")
 
     def forward(self, to: Recorder) -> None:
         """One kernel for both, or five for each."""
@@ -341,24 +329,16 @@ class Rotary(Operation):
 
 
 @dataclass(frozen=True)
-class Repeat(Operation):
+class Repeat(Unary):
     """Repeat columns, as for a tensor that all heads share."""
 
-    x: Value
-    """The input."""
     times: int
     """Number of copies."""
 
     @property
-    def inputs(self) -> tuple[Value, ...]:
-        """X."""
-        return (self.x,)
-
-    @property
     def outputs(self) -> tuple[Value, ...]:
         """x's columns, `times` times."""
-        x = self.x
-        return (Value(f"{self.name}.out", x.rows, x.cols * self.times, x.dtype),)
+        return (replace(self.x, name=f"{self.name}.out", cols=self.x.cols * self.times),)
 
     def forward(self, to: Recorder) -> None:
         """One kernel."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.networks.operations.maps import Pass, chain
-from perfmodel.networks.operations.operation import Gradients, Operation, gradient_of
+from perfmodel.networks.operations.operation import Gradients, Unary, gradient_of
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.value import Value, Weight
 
@@ -39,27 +39,15 @@ _WIDENED_BACK = (
 
 
 @dataclass(frozen=True)
-class Norm(Operation):
+class Norm(Unary):
     """A layer norm or an RMS norm over rows."""
 
-    x: Value
-    """What it reads."""
     op: str
     """layernorm or rmsnorm."""
     bias: bool = False
     """Whether it has a bias beside its weight."""
     shared: bool = False
     """Whether one weight serves all heads, and is counted elsewhere."""
-
-    @property
-    def inputs(self) -> tuple[Value, ...]:
-        """X."""
-        return (self.x,)
-
-    @property
-    def outputs(self) -> tuple[Value, ...]:
-        """Y."""
-        return (Value(f"{self.name}.out", self.x.rows, self.x.cols, self.x.dtype),)
 
     @property
     def weights(self) -> tuple[Weight, ...]:

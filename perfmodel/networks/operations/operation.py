@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.setting import Setting
@@ -58,6 +58,24 @@ class Operation(ABC):
         order."""
 
 
+@dataclass(frozen=True)
+class Unary(Operation):
+    """An operation on one tensor; unless it says otherwise its result has that tensor's shape."""
+
+    x: Value
+    """What it reads."""
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """X."""
+        return (self.x,)
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """One tensor."""
+        return (replace(self.x, name=f"{self.name}.out"),)
+
+
 def gradient_of(value: Value, mark: str) -> Value:
     """The gradient tensor of a value, as made by the operation `mark`."""
-    return Value(f"d({value.name}) of {mark}", value.rows, value.cols, value.dtype)
+    return replace(value, name=f"d({value.name}) of {mark}")
