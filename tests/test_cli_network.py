@@ -65,7 +65,7 @@ def test_what_is_shown_as_yaml_is_the_network(cli, tmp_path):
         (("show", "lama-3-8b"), "no network named 'lama-3-8b'; did you mean llama-3-8b"),
         (("show", "none.yaml"), "none.yaml: cannot be read"),
         (("show", "bert-large", "--seq", "1k"), "there are 512 learned positions; give fewer"),
-        (("show", "gpt2", "--seq", "1,2"), "--seq takes one size here, not 2"),
+        (("show", "gpt2", "--seq", "1,2"), "--seq takes one size, not '1,2'"),
         (("show", "gpt2", "--kv-dtype", "fp7"), "fp7"),
         (("show", "gpt2", "--yaml", "-f", "json"), "--yaml is a format of its own"),
         (("import", "none.json"), "none.json: cannot be read"),

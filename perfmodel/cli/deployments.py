@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from perfmodel.cli.combining import combined, count
+from perfmodel.cli.combining import Grid
 from perfmodel.cli.leftout import Asked, answered
-from perfmodel.errors import PerfmodelError, ProblemError, SizeError
+from perfmodel.errors import PerfmodelError, SizeError
 from perfmodel.hardware import System
 from perfmodel.networks.network import Network
 from perfmodel.render.refused import Refused
@@ -40,39 +40,32 @@ class Deployments:
     """Whether the lists are paired element by element, those of the load too (`--zip`)."""
 
     @property
-    def loads(self) -> int:
-        """Number of loads of all deployments."""
-        return count({**self.choices, **self.load}, pairs=self.pairs)
+    def loads(self) -> Grid:
+        """The loads of all deployments."""
+        return Grid({**self.choices, **self.load}, self.pairs)
 
     def answers(self, questions: Questions[Answer]) -> tuple[list[Answer], Refused]:
         """The answers to all `questions` of every deployment, and the impossible ones.
 
         Raises as `answered`, and `ProblemError` for too many deployments.
         """
-        lists = {**self.choices, **self.load} if self.pairs else self.choices
-        number = count(lists, pairs=self.pairs)
-        if number > MOST:
-            raise ProblemError(f"{number:,} deployments are more than {MOST:,}; narrow a list")
-        answers, refused = answered(self._asked(lists, questions))
+        grid = self.loads if self.pairs else Grid(self.choices)
+        grid.check(MOST, "deployments")
+        answers, refused = answered(self._asked(grid, questions))
         return [row for answer in answers for row in answer], refused
 
-    def _asked(self, lists: Lists, questions: Questions[Answer]) -> Iterator[Asked[list[Answer]]]:
+    def _asked(self, grid: Grid, questions: Questions[Answer]) -> Iterator[Asked[list[Answer]]]:
         """The questions of every deployment under its label; an impossible one has one."""
-        for fields in combined(lists, pairs=self.pairs):
-            words = ", ".join(
-                value.slug if name == "device" else value.name if name == "engine"
-                else f"{name} {value}"
-                for name, value in fields.items()
-                if len(lists[name]) > 1
-            )  # fmt: skip
+        for fields in grid:
+            words = grid.label(fields)
             load = {name: [fields.pop(name)] for name in self.load} if self.pairs else self.load
             try:
                 pieces = list(questions(self._deployment(fields), load))
             except PerfmodelError as error:
                 pieces = [("", partial(_raise, error))]
             for label, answer in pieces:
-                list_ = partial(self._listed, fields, answer)
-                yield ", ".join(filter(None, [words, label])), list_
+                label = ", ".join(filter(None, [words, label]))
+                yield label, partial(self._listed, fields, answer)
 
     def _deployment(self, fields: Mapping[str, Any]) -> Deployment:
         return Deployment(self.network, **fields, system=self.system)

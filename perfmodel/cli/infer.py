@@ -138,8 +138,7 @@ def infer(target: Target, load: Load, values: Values, question: Question, shown:
     if option:
         shown.emit(_answer(option, deployments, load, question))
         return
-    if deployments.loads > _MOST:
-        raise ProblemError(f"{deployments.loads:,} loads are more than {_MOST:,}; narrow a range")
+    deployments.loads.check(_MOST, "loads")
     with waiting("predicting loads"):
         loads, refused = deployments.answers(partial(_loads, load))
     shown.emit(serving.report(loads, refused, terms=question.terms))

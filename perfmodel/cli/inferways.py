@@ -7,13 +7,11 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 
-from perfmodel.cli import known
+from perfmodel.cli import known, ranges
 from perfmodel.cli.deployments import Deployments, Lists
 from perfmodel.cli.leftout import Asked
 from perfmodel.cli.loads import Load
-from perfmodel.errors import ProblemError
 from perfmodel.networks.network import Network
-from perfmodel.plaintext import quoted
 from perfmodel.render import Report, serving
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.disaggregated import Pools, pools
@@ -42,7 +40,8 @@ def drafted(deployments: Deployments, load: Load, draft: Network, accept: str) -
     Requests are in the middle of their answer: the prompt and half of the answer are cached.
     """
     sizes = load.batches("--draft")
-    chances = [_chance(part) for part in accept.split(",")]
+    fault = "is no chance; write 0 to 1, such as 0.7"
+    chances = ranges.numbers(accept, "--accept", lambda chance: 0.0 <= chance <= 1.0, fault)
     past = [i + o // 2 for i, o in product(load.isl, load.osl)]
 
     def questions(plan: Deployment, _load: Lists) -> Iterator[Asked[list[Drafted]]]:
@@ -75,13 +74,3 @@ def pooled(deployments: Deployments, load: Load) -> Report:
 
     answers, refused = deployments.answers(questions)
     return serving.pools(answers, refused)
-
-
-def _chance(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value <= 1.0:
-        raise ProblemError(f"--accept {quoted(text)} is no chance; write 0 to 1, such as 0.7")
-    return value

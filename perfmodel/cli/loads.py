@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from perfmodel.cli import known, ranges
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
-from perfmodel.plaintext import quoted
 from perfmodel.serving.clients import STATISTICS
 
 _LOAD = "Load"
@@ -20,42 +19,24 @@ Tokens = Annotated[ranges.Values, FieldOption(_LOAD, "TOKENS")]
 
 
 def _rates(text: str) -> list[float]:
-    """Requests a second from a list."""
-    rates = []
-    for part in text.split(","):
-        try:
-            rates.append(float(part))
-        except ValueError:
-            raise ProblemError(
-                f"--rate {quoted(text)} is no list of numbers; write 0.5,1,2.5"
-            ) from None
-        if not 0.0 < rates[-1] < 1e9:
-            raise ProblemError(f"--rate {quoted(part)}: give a number above 0, requests a second")
-    return rates
+    fault = "is no number of requests a second; write 0.5,1,2.5"
+    return ranges.numbers(text, "--rate", lambda rate: 0.0 < rate < 1e9, fault)
 
 
 def _parts(text: str) -> list[float]:
-    """Cached tokens, or below 1 their share, from a list: 512, 1k, 0.5, 50%."""
+    """Cached tokens, or below 1 their share, from a list: 512, 1k, 0.5, 50%.
+
+    All of a prompt is all but one token, which is computed.
+    """
+    fault = "is no share; write 0.5 or 50%, or a number of tokens"
     values: list[float] = []
     for part in known.names(text):
         if part.endswith("%") or "." in part:
-            values.append(_share(part))
+            shares = ranges.numbers(part, "--cached", lambda share: 0.0 <= share <= 1.0, fault)
+            values += [min(share, 1.0 - 1e-9) for share in shares]
         else:
             values += ranges.read(part, "--cached", 0)
     return values
-
-
-def _share(text: str) -> float:
-    """A share of a prompt; all of it is all but one token, which is computed."""
-    try:
-        share = float(text.rstrip("%")) / (100.0 if text.endswith("%") else 1.0)
-    except ValueError:
-        share = -1.0
-    if not 0.0 <= share <= 1.0:
-        raise ProblemError(
-            f"--cached {quoted(text)} is no share; write 0.5 or 50%, or a number of tokens"
-        )
-    return min(share, 1.0 - 1e-9)
 
 
 @dataclass(frozen=True)

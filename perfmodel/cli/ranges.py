@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -118,6 +118,23 @@ def number(text: str, name: str, least: int = 1) -> float:
     if not math.isfinite(share):
         raise ProblemError(f"{name} {quoted(text)} is no number; write 4096, 8k or 0.25")
     return share
+
+
+def numbers(text: str, name: str, accepts: Callable[[float], bool], fault: str) -> list[float]:
+    """The numbers of a list, with a share as 0.5 or 50%.
+
+    Raises `ProblemError` with the `fault` of one that is not accepted.
+    """
+    values = []
+    for part in text.split(","):
+        try:
+            value = float(part.rstrip("%")) / (100.0 if part.endswith("%") else 1.0)
+        except ValueError:
+            value = math.nan
+        if not accepts(value):
+            raise ProblemError(f"{name} {quoted(part)} {fault}")
+        values.append(value)
+    return values
 
 
 def short(size: int) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from operator import itemgetter
 from typing import Annotated, Any
 
 import click
@@ -13,7 +14,7 @@ import click
 from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.arguments import ONE
 from perfmodel.cli.build import Values, asking_for, command
-from perfmodel.cli.combining import Zip, combined, count
+from perfmodel.cli.combining import Grid, Zip
 from perfmodel.cli.networkoptions import NamedNetwork
 from perfmodel.cli.output import PANEL, Shown, say
 from perfmodel.cli.progress import waiting
@@ -39,6 +40,11 @@ class Place:
     """The device."""
     system: System | None
     """The system that joins devices; None: the device's usual one."""
+
+    @property
+    def slug(self) -> str:
+        """Slug of the system, or of the device alone."""
+        return (self.system or self.device).slug
 
 
 @dataclass(frozen=True)
@@ -112,50 +118,47 @@ def train(asked: Asked, values: Values, shown: Shown) -> None:
     perfmodel train gpt3-175b -s dgx-a100 --gpus 64:1024:x2 --tensor 1,2,4,8 --pipeline 1,2,4 \\
         --global-batch 1024 --fastest
     """
-    places = asked.places()
-    lists: dict[str, Sequence[Any]] = {
-        "device": places,
-        "devices": list(asked.gpus),
-        **values(),
-        "global_batch": [asked.global_batch],
-    }
-    plans = count(lists, pairs=asked.pairs)
-    if plans > MOST:
-        raise ProblemError(f"{plans:,} plans are more than {MOST:,}; narrow a range")
+    grid = Grid(
+        {
+            "device": asked.places(),
+            "devices": list(asked.gpus),
+            **values(),
+            "global_batch": [asked.global_batch],
+        },
+        asked.pairs,
+    )
+    grid.check(MOST, "plans")
     with waiting("predicting plans"):
-        steps, refused = _steps(asked, lists)
+        steps, refused = _steps(asked, grid)
+    several = len(grid) > 1
     if not steps:
         raise all_of(refused)
     if asked.chart is not None:
-        _draw(steps, asked.chart, several=plans > 1)
+        _draw(steps, asked.chart, several=several)
     fits = any(step.memory.fits for step in steps)
-    if plans > 1 and asked.fastest:
+    if several and asked.fastest:
         steps = _fastest(steps)
     if shown.form == "json":
         shown.emit(render.data(steps, refused))
-    elif plans > 1:
+    elif several:
         shown.emit(render.several(steps, refused, asked.convention))
     else:
         shown.emit(render.single(steps[0], asked.convention))
-    if not fits and plans == 1:
+    if not fits and not several:
         say(f"perfmodel: the plan {render.fit(steps[0])}")
     if not fits and asked.fastest:
-        if plans > 1:
+        if several:
             say("perfmodel: no plan fits; shown are those that lack the least memory")
         raise click.exceptions.Exit(1)
 
 
-def _steps(
-    asked: Asked, lists: Mapping[str, Sequence[Any]]
-) -> tuple[list[Step], list[tuple[str, str]]]:
+def _steps(asked: Asked, grid: Grid) -> tuple[list[Step], list[tuple[str, str]]]:
     """Steps of the plans; for each impossible plan, its label and the reason."""
     from perfmodel.analysis.plans import steps as predicted
 
-    varying = [name for name, values in lists.items() if len(values) > 1 and name != "device"]
     steps: list[Step] = []
     refused: list[tuple[str, str]] = []
-    grid = combined(lists, pairs=asked.pairs)
-    for place, group in groupby(grid, key=lambda sizes: sizes.pop("device")):
+    for place, group in groupby(grid, key=itemgetter("device")):
         candidates = [(sizes, _candidate(sizes)) for sizes in group]
         plans = [plan for _, plan in candidates if isinstance(plan, Plan)]
         model = (asked.network, place.device, place.system)
@@ -163,14 +166,11 @@ def _steps(
         for sizes, plan in candidates:
             answer: Any = next(answers) if isinstance(plan, Plan) else plan
             if isinstance(answer, SizeError):
-                answer = answer.those(partial(_check, asked.network, place, sizes))
+                answer = answer.those(partial(_check, asked.network, sizes))
             if isinstance(answer, Step):
                 steps.append(answer)
-                continue
-            words = [f"{name} {sizes[name]}" for name in varying]
-            if len(lists["device"]) > 1:
-                words.insert(0, (place.system or place.device).slug)
-            refused.append((", ".join(words), str(answer)))
+            else:
+                refused.append((grid.label(sizes), str(answer)))
     return steps, refused
 
 
@@ -185,6 +185,7 @@ def _candidate(sizes: Mapping[str, Any]) -> Plan | PerfmodelError:
 def _plan(sizes: Mapping[str, Any]) -> Plan:
     """The plan with these sizes. Raises `SizeError` for those that are no multiples."""
     fields = dict(sizes)
+    del fields["device"]
     devices, batch = fields.pop("devices"), fields.pop("global_batch")
     shared = fields["tensor"] * fields["pipeline"] * fields["context"]
     if devices % shared:
@@ -215,10 +216,11 @@ def _divisors(number: int) -> list[int]:
     return [n for n in range(1, number + 1) if number % n == 0]
 
 
-def _check(network: Network, place: Place, sizes: dict[str, Any], name: str, size: int) -> None:
+def _check(network: Network, sizes: dict[str, Any], name: str, size: int) -> None:
     """Raise `PerfmodelError` where a plan with another size is impossible too."""
     from perfmodel.training.step import check
 
+    place = sizes["device"]
     check(network, _plan({**sizes, name: size}), place.device, place.system)
 
 
