@@ -14,15 +14,6 @@ from perfmodel.operators import Operator
 KERNEL = "Kernel"
 """Heading of the options of a kernel."""
 
-NetworkName = Annotated[
-    str,
-    FieldOption(
-        metavar="NETWORK",
-        help="A network's name (perfmodel network list) or YAML file.",
-        argument=True,
-        complete=completing.networks,
-    ),
-]
 Devices = Annotated[
     list[str],
     FieldOption(
