@@ -169,7 +169,7 @@ def _predict_pieces(
         family = operator.family(part)
         basis = _knowledge(family, device, time, request)
         results = _results(family, basis, part, device, time)
-        remark = ()
+        remark: tuple[str, ...] = ()
         group = active.correction(part, device, request.implementation, time.implementation)
         if group is not None:
             words = (device.slug, time.implementation, request.harness, *request.includes)

@@ -56,7 +56,7 @@ class Scale:
         ]  # fmt: skip
         if not columns:
             return np.zeros((n, 1))
-        return np.stack(columns, axis=1) * np.sqrt(3.0 / max(len(columns), 1))
+        return np.asarray(np.stack(columns, axis=1) * np.sqrt(3.0 / len(columns)))
 
 
 def distances(

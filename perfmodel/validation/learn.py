@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.entries import written
+from perfmodel.errors import ProblemError
+from perfmodel.evidence.records.replacing import replacing
 from perfmodel.learned.groups import (
     Group,
     Learned,
@@ -62,6 +64,8 @@ class Runs:
     """Sizes, operations and bytes by name."""
     words: list[frozenset[str]]
     """What else describes each run."""
+    places: np.ndarray
+    """Row of each run in the table; of equal runs, the first."""
 
     def __len__(self) -> int:
         return len(self.measured_us)
@@ -77,8 +81,9 @@ class Runs:
         numbers = {name: each[index] for name, each in self.numbers.items()}
         words = [self.words[i] for i in index]
         return Runs(
-            self.key, self.kernels, self.measured_us[index], self.model_us[index], numbers, words
-        )
+            self.key, self.kernels, self.measured_us[index], self.model_us[index], numbers, words,
+            self.places[index],
+        )  # fmt: skip
 
 
 def learn(table: pd.DataFrame, source: str) -> Learned:
@@ -98,39 +103,42 @@ def learn(table: pd.DataFrame, source: str) -> Learned:
     return Learned(source, __version__, tuple(each for each in learned if each is not None))
 
 
-def groups(table: pd.DataFrame) -> list[Runs]:
+def groups(table: pd.DataFrame, *, unnamed: bool = False) -> list[Runs]:
     """The unflagged, predicted runs of a table by framework, family and architecture.
 
-    Runs of several problems (a backward pass after a forward one) are left out.
+    Equal runs are one, with the median of their times. Runs of several problems (a backward pass
+    after a forward one) are left out, and those without an implementation unless `unnamed`.
     """
     from perfmodel.hardware import load
 
     timed = predict_table(table)
     usable = timed["predicted_us"].gt(0) & timed["measured_us"].gt(0) & timed["flag"].eq("")
-    parts: dict[tuple[str, str, str], list[tuple[Any, ...]]] = {}
-    for i, problem in row_problems(timed[usable]):
-        row = timed[usable].iloc[i]
+    scored, places = timed[usable], np.flatnonzero(usable)
+    parts: dict[tuple[str, str, str], dict[Any, list[tuple[Any, ...]]]] = {}
+    for i, problem in row_problems(scored):
+        row = scored.iloc[i]
         device = load(str(row["device"]))
         harness = str(row["harness"]) or "kernel"
         key = (framework_of(str(row["implementation"])), family_of(problem), device.architecture)
         included = filter(None, str(row["includes"]).split("+"))
         words = words_of(problem, device.slug, str(row["kernel"]), harness, *included)
         numbers = numbers_of(problem, row["predicted_us"] * 1e-6, row["predicted_hbm_bytes"])
+        numbers = {name: float(np.ravel(each)[0]) for name, each in numbers.items()}
+        words |= {f"implementation={row['implementation']}"}
         times = (float(row["measured_us"]), float(row["predicted_us"]))
-        parts.setdefault(key, []).append((*times, numbers, words, str(row["kernel"])))
-    return [_runs(key, rows) for key, rows in parts.items() if key[0]]
+        run = (*times, numbers, words, str(row["kernel"]), places[i])
+        parts.setdefault(key, {}).setdefault((*numbers.items(), words), []).append(run)
+    return [_runs(key, list(rows.values())) for key, rows in parts.items() if key[0] or unnamed]
 
 
-def _runs(key: tuple[str, str, str], rows: list[tuple[Any, ...]]) -> Runs:
-    measured, model, numbers, words, kernels = zip(*rows, strict=True)
+def _runs(key: tuple[str, str, str], cases: list[list[tuple[Any, ...]]]) -> Runs:
+    rows = [(float(np.median([run[0] for run in runs])), *runs[0][1:]) for runs in cases]
+    measured, model, numbers, words, kernels, places = zip(*rows, strict=True)
     names = dict.fromkeys(name for each in numbers for name in each)
-    columns = {
-        name: np.array([float(np.ravel(each.get(name, 1.0))[0]) for each in numbers])
-        for name in names
-    }
+    columns = {name: np.array([each.get(name, 1.0) for each in numbers]) for name in names}
     return Runs(
         key, tuple(dict.fromkeys(kernels)), np.array(measured), np.array(model), columns,
-        list(words),
+        list(words), np.array(places),
     )  # fmt: skip
 
 
@@ -251,16 +259,17 @@ def _squares(values: np.ndarray, centres: np.ndarray) -> np.ndarray:
 def curve(
     table: pd.DataFrame, counts: Sequence[int] = (5, 10, 20, 50, 100)
 ) -> Iterator[dict[str, Any]]:
-    """How good a number of a table's runs is for the rest of it, group by group.
+    """How good a number of a table's runs is for the rest of it, device by device.
 
-    Yields framework, family, architecture, rows, the number learned from, and for the runs left out
+    Yields device, framework, family, rows, the number learned from, and for the runs left out
     the median and 90th percentile of |ln| by the model and corrected, the share in the range and
     its mean width in ln.
     """
-    for runs in groups(table):
-        for count in counts:
-            if 2 * count <= len(runs):
-                yield _score(runs, count)
+    for device, rows in table.groupby("device", observed=True, sort=False):
+        for runs in groups(rows.reset_index(drop=True)):
+            for count in counts:
+                if 2 * count <= len(runs):
+                    yield {"device": device, **_score(runs, count)}
 
 
 def _score(runs: Runs, count: int) -> dict[str, Any]:
@@ -268,14 +277,15 @@ def _score(runs: Runs, count: int) -> dict[str, Any]:
     rest = runs.chosen(np.setdiff1d(np.arange(len(runs)), chosen))
     group = taught(runs.chosen(chosen))
     plain = np.abs(np.log(rest.measured_us / rest.model_us))
-    framework, family, architecture = runs.key
+    framework, family, _ = runs.key
     score: dict[str, Any] = {
-        "framework": framework, "family": family, "architecture": architecture,
+        "framework": framework, "family": family,
         "rows": len(runs), "learned": count, "model": float(np.median(plain)),
         "model_p90": float(np.quantile(plain, 0.9)),
     }  # fmt: skip
     if group is None:
-        return score | {"corrected": score["model"], "corrected_p90": score["model_p90"]}
+        unchanged = {"corrected": score["model"], "corrected_p90": score["model_p90"]}
+        return score | unchanged | {"covered": None, "width": None}
     middle, low, high = (np.empty(len(rest)) for _ in range(3))
     for i, words in enumerate(rest.words):
         numbers = {name: each[i : i + 1] for name, each in rest.numbers.items()}
@@ -289,9 +299,16 @@ def _score(runs: Runs, count: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def check_usable(learned: Learned) -> None:
-    """Raises `PerfmodelError` for corrections that hold for nothing."""
+def save(learned: Learned, path: str) -> None:
+    """Write corrections as YAML. Raises `ProblemError` where there are none, `OutputError`."""
+    import yaml
+
     if not learned.groups:
-        raise PerfmodelError(
-            "nothing was learned: the model is as good as these runs can make it; nothing written"
+        raise ProblemError(
+            "nothing was learned: corrections make these runs no better than the model does; "
+            "nothing is written"
         )
+    head = "# What perfmodel learned from measured runs; use it with --learned FILE.\n"
+    with replacing(path) as partial:
+        text = yaml.safe_dump(written(learned), sort_keys=False, allow_unicode=True, width=100)
+        partial.write_text(head + text, encoding="utf-8")
