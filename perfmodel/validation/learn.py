@@ -195,8 +195,8 @@ def line(model_us: np.ndarray, measured_us: np.ndarray) -> tuple[float, float]:
         return np.concatenate([losses, [start / _START_US, parameters[1] / _FACTOR]])
 
     guess = [0.01, float(np.clip(np.median(np.log(measured_us / model_us)), -2.0, 2.0))]
-    found = least_squares(penalties, guess, bounds=([0.0, -3.0], [np.inf, 3.0]))
-    return float(found.x[0]), math.exp(float(found.x[1]))
+    fit = least_squares(penalties, guess, bounds=([0.0, -3.0], [np.inf, 3.0]))
+    return float(fit.x[0]), math.exp(float(fit.x[1]))
 
 
 def _others_teach(runs: Runs) -> np.ndarray:
