@@ -92,7 +92,7 @@ class _Answers:
         share = self.problem.network_share
         exchange = Exchange(self.problem.op, links, bytes_, share)
         self.sent[index] = exchange.sent_bytes
-        knowledge = self._knowledge(fitted=_is_fitted(links))
+        knowledge = self._knowledge(fitted=links.on_fabric)
         self._assume(links)
         methods, choice = self._choose(exchange)
         for i, method in enumerate(methods):
@@ -189,8 +189,3 @@ class _Answers:
             known=tuple(self.known),
             assumptions=tuple(self.assumptions),
         )
-
-
-def _is_fitted(links: Route) -> bool:
-    """Whether the constants were fitted to collectives over links of this kind."""
-    return len(links.crossings) == 1 and links.inner.level.medium == "fabric"

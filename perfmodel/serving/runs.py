@@ -156,15 +156,12 @@ def _deployment(cells: Cells, device: Device, engine: Engine, recipe: Recipe) ->
         engine,
         weights=_SHORT.get(weights, weights),
         cache=recipe.cache if cells.missing("kv_dtype") else str(cells.row["kv_dtype"]),
-        tensor=cells.whole("tensor") or int(cells.usual("tensor", _devices(cells), _UNSAID)),
+        tensor=cells.whole("tensor")
+        or int(cells.usual("tensor", cells.whole("devices") or 1, _UNSAID)),
         pipeline=cells.whole("pipeline") or 1,
         expert=cells.whole("expert") or 1,
         data=cells.whole("data") or 1,
     )
-
-
-def _devices(cells: Cells) -> int:
-    return cells.whole("devices") or 1
 
 
 def _engine(row: Row) -> Engine:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -119,7 +119,7 @@ class Steps:
         launches = sum(line.launches for line in body.lines if line.kind != exchange.KIND) * turns
         gaps = launches * self.gap_seconds
         device = body.total + gaps
-        host = hosts.load(self.of.engine.prefill if prompt else self._stack_host)
+        host = hosts.load(self.of.engine.prefill if prompt else self.of.setting(1).stack.host)
         waits = np.maximum(launches * host.forward_seconds - device, 0.0)
         pieces = [body, Times.exactly(Line("gaps", HOST, HOST), gaps + np.zeros(len(tokens)))]
         if np.any(waits):
@@ -181,19 +181,15 @@ class Steps:
             kinds[block.attention] = kinds.get(block.attention, 0) + block.repeat
         return kinds
 
-    @cached_property
-    def _stack_host(self) -> str:
-        return self.of.setting(1).stack.host
-
     # -- parts of a step -----------------------------------------------------------------------
 
     def layers(self, tokens: np.ndarray) -> Times:
         """Embedding, layers and their exchanges over `tokens` tokens, without attention."""
-        return _interpolation(tokens, self._layers, self._fill_layers)
+        return _interpolation(tokens, self._layers, partial(self._fill, head=False))
 
     def head(self, rows: np.ndarray) -> Times:
         """Final norm and logits of `rows` tokens."""
-        return _interpolation(rows, self._heads, self._fill_heads)
+        return _interpolation(rows, self._heads, partial(self._fill, head=True))
 
     def decoding(self, batch: np.ndarray, past: np.ndarray) -> Times:
         """Attention of one token of each sequence, interpolated in batch and cache length."""
@@ -236,13 +232,7 @@ class Steps:
 
     # -- predictions ---------------------------------------------------------------------------
 
-    def _fill_layers(self, tokens: list[int]) -> None:
-        self._fill(tokens, self._layers, head=False)
-
-    def _fill_heads(self, rows: list[int]) -> None:
-        self._fill(rows, self._heads, head=True)
-
-    def _fill(self, sizes: list[int], table: dict[int, Times], *, head: bool) -> None:
+    def _fill(self, sizes: list[int], *, head: bool) -> None:
         """Predict the layers, or the head, at several numbers of tokens in one call."""
         steps = [
             [k for k in kernels(self.of, size) if (k.segment == HEAD) == head] for size in sizes
@@ -264,6 +254,7 @@ class Steps:
             self.of, [list(exchanges(self.of, size)) for size in sizes]
         )  # fmt: skip
         times = times if crossing is None else times.beside(crossing)
+        table = self._heads if head else self._layers
         table.update({size: times.at(np.array([i])) for i, size in enumerate(sizes)})
 
     def _fill_decoding(self, keys: dict[tuple[int, int], None]) -> None:
