@@ -7,59 +7,146 @@ Where a mapping by size is expected, a list stands for all sizes: `tiles: [[64, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import lru_cache
+from itertools import count, repeat
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NoReturn,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from perfmodel.errors import ProblemError, UnknownName, nearest
+from perfmodel.errors import PerfmodelError, nearest
 from perfmodel.plaintext import quoted
 
+_T = TypeVar("_T")
 Reader = Callable[[Any], Any]
+Keys = tuple[str | int, ...]
+"""The path of a value in a document."""
+Fault = tuple[Keys, str]
+"""What is wrong and what to do, and its place."""
 
 
 class Misfit(Exception):
-    """A value that does not fit its field: `key` is where, `said` what is wrong and what to do."""
+    """A value that does not fit its field: the path of its keys, and what is wrong and what to do.
 
-    def __init__(self, key: str, said: str) -> None:
-        super().__init__(key, said)
-        self.key, self.said = key, said
+    `faults` has every fault of an entry in its order; the first one is the message.
+    """
 
-    def under(self, key: str) -> Misfit:
-        """The same with `key` prefixed by the key of the enclosing mapping."""
-        return Misfit(f"{key}.{self.key}" if self.key else key, self.said)
+    def __init__(self, path: str | Keys, message: str, *further: Fault) -> None:
+        super().__init__(path, message, *further)
+        keys = path if isinstance(path, tuple) else (path,) if path else ()
+        self.faults: tuple[Fault, ...] = ((keys, message), *further)
+
+    def under(self, key: str | int) -> Misfit:
+        """The same with every path prefixed by the key of the enclosing mapping or list."""
+        (path, message), *further = (((key, *path), message) for path, message in self.faults)
+        return Misfit(path, message, *further)
 
     def __str__(self) -> str:
-        return f"{self.key}: {self.said}" if self.key else self.said
+        path, message = self.faults[0]
+        return f"{'.'.join(map(str, path))}: {message}" if path else message
 
 
-def made(kind: Any, entry: Any, given: Mapping[str, Any] | None = None) -> Any:
+@dataclass(frozen=True)
+class Rule:
+    """What a field takes beside its type: `Annotated[str, Rule(check)]`."""
+
+    check: Callable[[Any], object]
+    """Raises `ValueError`, saying what is wrong and what to write, for a value that does not
+    fit."""
+    schema: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Keywords of a JSON Schema that say the same, as far as they can."""
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """A dataclass with narrower types of some fields: `Annotated[Quantity, Narrowed(...)]`."""
+
+    name: str
+    """Name in a JSON Schema."""
+    hints: Mapping[str, Any] = field(hash=False)
+    """The annotations of these fields."""
+
+
+def within(least: float, most: float) -> Rule:
+    """The rule of a number from `least` to `most`."""
+
+    def check(value: float) -> None:
+        if not least <= value <= most:
+            raise ValueError(f"{value:g} is not from {least:g} to {most:g}; write one that is")
+
+    return Rule(check, {"minimum": least, "maximum": most})
+
+
+def like(pattern: str, example: str) -> Rule:
+    """The rule of a text that a regular expression matches."""
+    matches = re.compile(pattern).search
+
+    def check(text: str) -> None:
+        if not matches(text):
+            raise ValueError(f"{_excerpt(text)} does not fit; write one such as {example}")
+
+    return Rule(check, {"pattern": pattern})
+
+
+def made(
+    kind: Any, entry: Any, given: Mapping[str, Any] | None = None, narrowed: Narrowed | None = None
+) -> Any:
     """An entry as its dataclass; `given` has values of fields that no entry states.
 
-    Raises `Misfit` for an unknown key, a value of another type, a missing field without a default,
-    and values that the dataclass itself refuses.
+    Raises `Misfit` for unknown keys, values of another type, missing fields without a default, and
+    values that the dataclass itself refuses.
     """
     given = given or {}
     if not isinstance(entry, Mapping):
         raise Misfit("", f"{_excerpt(entry)} is not a mapping; write key: value")
-    readers = {name: reader for name, reader in _readers(kind).items() if name not in given}
-    values = dict(given)
-    for key, value in entry.items():
-        if key not in readers:
-            raise Misfit(str(key), f"there is no such key; {nearest(str(key), readers)}")
-        try:
-            values[key] = readers[key](value)
-        except Misfit as misfit:
-            raise misfit.under(key) from None
-    for item in fields(kind):
-        required = item.default is MISSING and item.default_factory is MISSING
-        if required and item.name not in values:
-            raise Misfit(item.name, "the key is missing; add it")
+    readers, needed = _readers(kind, narrowed)
+    if given:
+        readers = {name: reader for name, reader in readers.items() if name not in given}
+    items = [(key, readers.get(key) or _unknown(key, readers), entry[key]) for key in entry]
+    items += [(name, _missing, None) for name in needed if name in readers and name not in entry]
+    values = dict(zip(entry, _read_each(items), strict=True))
     try:
-        return kind(**values)
-    except (ProblemError, UnknownName) as error:
+        return kind(**values, **given)
+    except (PerfmodelError, ValueError) as error:
         raise Misfit("", str(error)) from None
+
+
+def _read_each(items: Iterable[tuple[str | int, Reader, Any]]) -> list[Any]:
+    """Every value, read by the reader beside it. Raises the misfits of all as one."""
+    values: list[Any] = []
+    faults: list[Fault] = []
+    for key, reader, value in items:
+        try:
+            values.append(reader(value))
+        except Misfit as misfit:
+            faults += misfit.under(key).faults
+    if faults:
+        raise Misfit(*faults[0], *faults[1:])
+    return values
+
+
+def _unknown(key: Any, known: Iterable[str]) -> Reader:
+    """Refuses the value of a key that is not known."""
+
+    def read(_value: Any) -> NoReturn:
+        raise Misfit("", f"there is no such key; {nearest(str(key), known)}")
+
+    return read
+
+
+def _missing(_value: Any) -> NoReturn:
+    raise Misfit("", "the key is missing; add it")
 
 
 def written(value: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -82,11 +169,18 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-@lru_cache(maxsize=32)
-def _readers(kind: Any) -> Mapping[str, Reader]:
-    """The reader of each field of a dataclass."""
-    hints = get_type_hints(kind, include_extras=True)
-    return {item.name: _reader(hints[item.name]) for item in fields(kind)}
+@lru_cache(maxsize=64)
+def _readers(kind: Any, narrowed: Narrowed | None) -> tuple[Mapping[str, Reader], Sequence[str]]:
+    """The reader of each field of a dataclass, and the fields without a default."""
+    hints = {**get_type_hints(kind, include_extras=True), **(narrowed.hints if narrowed else {})}
+    items = [item for item in fields(kind) if item.init]
+    needed = [item.name for item in items if not has_default(item)]
+    return {item.name: _reader(hints[item.name]) for item in items}, needed
+
+
+def has_default(item: Field[Any]) -> bool:
+    """Whether an entry need not state a field."""
+    return item.default is not MISSING or item.default_factory is not MISSING
 
 
 def bare(hint: Any) -> Any:
@@ -102,8 +196,33 @@ def optional(hint: Any) -> Any | None:
     return inner
 
 
+def extras(hint: Any, kind: type[_T]) -> list[_T]:
+    """The annotations of a class that a type hint carries."""
+    marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return [mark for mark in marks if isinstance(mark, kind)]
+
+
 def _reader(hint: Any) -> Reader:
-    hint = bare(hint)
+    narrowed = next(iter(extras(hint, Narrowed)), None)
+    reader = _plain_reader(bare(hint), narrowed)
+    rules = extras(hint, Rule)
+    if not rules:
+        return reader
+
+    def read(value: Any) -> Any:
+        decoded = reader(value)
+        try:
+            for rule in rules:
+                rule.check(decoded)
+        except ValueError as error:
+            raise Misfit("", str(error)) from None
+        return decoded
+
+    return read
+
+
+def _plain_reader(hint: Any, narrowed: Narrowed | None) -> Reader:
+    """The reader of a type without its rules."""
     if optional(hint) is not None:
         inner = _reader(optional(hint))
         return lambda value: None if value is None else inner(value)
@@ -115,7 +234,7 @@ def _reader(hint: Any) -> Reader:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _mapping(*arguments)
     if is_dataclass(hint) and isinstance(hint, type):
-        return lambda value: made(hint, value)
+        return lambda value: made(hint, value, narrowed=narrowed)
     return _PLAIN[hint]
 
 
@@ -156,7 +275,8 @@ _PLAIN: Mapping[Any, Reader] = {
 def _choice(choices: tuple[Any, ...]) -> Reader:
     def read(value: Any) -> Any:
         if value not in choices:
-            raise Misfit("", f"{_excerpt(value)} is not known; write one of {', '.join(choices)}")
+            names = ", ".join(map(str, choices))
+            raise Misfit("", f"{_excerpt(value)} is not known; write one of {names}")
         return value
 
     return read
@@ -172,19 +292,10 @@ def _sequence(arguments: tuple[Any, ...]) -> Reader:
             raise Misfit("", f"{_excerpt(value)} is not a list; write [...]")
         if not variable and len(value) != len(readers):
             raise Misfit("", f"{_excerpt(value)} is not a list of {len(readers)}; write as many")
-        return tuple(
-            _item(readers[0] if variable else readers[i], i, item) for i, item in enumerate(value)
-        )
+        each = repeat(readers[0]) if variable else readers
+        return tuple(_read_each(zip(count(), each, value)))
 
     return read
-
-
-def _item(reader: Reader, place: int, item: Any) -> Any:
-    """An item of a list; in a `Misfit` its key is its index."""
-    try:
-        return reader(item)
-    except Misfit as misfit:
-        raise misfit.under(str(place)) from None
 
 
 def _mapping(key: Any, item: Any) -> Reader:
@@ -192,10 +303,12 @@ def _mapping(key: Any, item: Any) -> Reader:
 
     def read(value: Any) -> dict[Any, Any]:
         if isinstance(value, list) and bare(key) is int:
-            value = {0: value}
+            return {0: read_item(value)}
         if not isinstance(value, Mapping):
             raise Misfit("", f"{_excerpt(value)} is not a mapping; write {{key: value}}")
-        return {read_key(name): read_item(entry) for name, entry in value.items()}
+        items = _read_each((name, read_item, entry) for name, entry in value.items())
+        keys = _read_each((name, read_key, name) for name in value)
+        return dict(zip(keys, items, strict=True))
 
     return read
 

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import sys
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from types import ModuleType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from perfmodel.entries import optional
+from perfmodel.entries import Narrowed, Rule, bare, extras, has_default, optional
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 @dataclass(frozen=True)
@@ -49,34 +52,48 @@ def _docs(module: str) -> Mapping[tuple[str, str], str]:
 
 
 def _unit(hint: Any) -> str:
-    if get_origin(hint) is Annotated:
-        return str(get_args(hint)[1])
-    hint = optional(hint) or hint
+    units = extras(hint, str)
+    if units:
+        return units[0]
+    hint = bare(optional(hint) or hint)
     if get_origin(hint) is Literal:
-        return ", ".join(get_args(hint))
+        return ", ".join(map(str, get_args(hint)))
     return "yes or no" if hint is bool else ""
 
 
-def object_of(kind: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
+def document(kind: Any, **head: Any) -> str:
+    """The text of the JSON Schema of files that each hold one such dataclass; `head` is added."""
+    parts: dict[str, Any] = {}
+    schema = {"$schema": DRAFT, **head, **object_of(kind, parts=parts), "$defs": parts}
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+def object_of(
+    kind: Any,
+    without: tuple[str, ...] = (),
+    *,
+    parts: dict[str, Any] | None = None,
+    narrowed: Narrowed | None = None,
+) -> dict[str, Any]:
     """The schema of a dataclass: its fields with their meaning, no other keys, those without a
-    default required."""
-    hints, docs = get_type_hints(kind, include_extras=True), about(kind)
-    properties, required = {}, []
-    for item in fields(kind):
-        if item.name in without:
-            continue
+    default required.
+
+    The schemas of dataclasses inside it are added to `parts`; None: they stand where they are used.
+    """
+    hints = {**get_type_hints(kind, include_extras=True), **(narrowed.hints if narrowed else {})}
+    docs, items = about(kind), [item for item in fields(kind) if item.name not in without]
+    properties = {}
+    for item in items:
         doc = docs[item.name]
-        measured = doc.unit if get_origin(hints[item.name]) is Annotated else ""
+        unit = f" Unit: {doc.unit}." if extras(hints[item.name], str) else ""
         properties[item.name] = {
-            **_value(hints[item.name]),
-            "description": f"{doc.meaning} Unit: {measured}." if measured else doc.meaning,
+            **_value(hints[item.name], parts),
+            "description": f"{doc.meaning}{unit}",
         }
-        if item.default is MISSING and item.default_factory is MISSING:
-            required.append(item.name)
     return {
         "type": "object",
         "properties": properties,
-        "required": required,
+        "required": [item.name for item in items if not has_default(item)],
         "additionalProperties": False,
     }
 
@@ -86,22 +103,38 @@ def array_of(item: Mapping[str, Any], description: str) -> dict[str, Any]:
     return {"type": "array", "description": description, "items": item}
 
 
-def _value(hint: Any) -> dict[str, Any]:
+def _value(hint: Any, parts: dict[str, Any] | None) -> dict[str, Any]:
     """The schema of the values of a field with this annotation."""
-    if get_origin(hint) is Annotated:
-        hint = get_args(hint)[0]
+    narrowed = next(iter(extras(hint, Narrowed)), None)
+    schema = _plain_value(bare(hint), parts, narrowed)
+    for rule in extras(hint, Rule):
+        schema |= rule.schema
+    return schema
+
+
+def _plain_value(
+    hint: Any, parts: dict[str, Any] | None, narrowed: Narrowed | None
+) -> dict[str, Any]:
+    """The schema of a type without its rules."""
     if optional(hint) is not None:
-        return {"anyOf": [_value(optional(hint)), {"type": "null"}]}
+        return {"anyOf": [_value(optional(hint), parts), {"type": "null"}]}
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal:
         return {"enum": list(arguments)}
     if origin is tuple:
-        return _array(arguments)
+        return _array(arguments, parts)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return _mapping(*arguments)
-    if is_dataclass(hint):
-        return object_of(hint)
-    return dict(_PLAIN[hint])
+        key, item = arguments
+        return _mapping(key, item, parts)
+    if not is_dataclass(hint):
+        return dict(_PLAIN[hint])
+    if parts is None:
+        return object_of(hint, narrowed=narrowed)
+    name = narrowed.name if narrowed else hint.__name__  # type: ignore[union-attr]
+    if name not in parts:
+        parts[name] = {}
+        parts[name] = object_of(hint, parts=parts, narrowed=narrowed)
+    return {"$ref": f"#/$defs/{name}"}
 
 
 _PLAIN: Mapping[Any, Mapping[str, Any]] = {
@@ -109,28 +142,30 @@ _PLAIN: Mapping[Any, Mapping[str, Any]] = {
     float: {"type": "number", "minimum": 0},
     bool: {"type": "boolean"},
     str: {"type": "string", "pattern": "\\S"},
+    Any: {},
 }
 
 
-def _array(arguments: tuple[Any, ...]) -> dict[str, Any]:
+def _array(arguments: tuple[Any, ...], parts: dict[str, Any] | None) -> dict[str, Any]:
     if arguments[-1] is Ellipsis:
-        return {"type": "array", "items": _value(arguments[0])}
+        return {"type": "array", "items": _value(arguments[0], parts)}
     count = len(arguments)
-    items = [_value(argument) for argument in arguments]
+    items = [_value(argument, parts) for argument in arguments]
     return {"type": "array", "prefixItems": items, "minItems": count, "maxItems": count}
 
 
-def _mapping(key: Any, item: Any) -> dict[str, Any]:
+def _mapping(key: Any, item: Any, parts: dict[str, Any] | None) -> dict[str, Any]:
     """The schema of a mapping; in a mapping by size, a plain list stands for all sizes."""
-    value = _value(item)
-    if key is not int:
-        return {"type": "object", "additionalProperties": value}
-    table = {
-        "type": "object",
-        "patternProperties": {"^\\d+$": value},
-        "additionalProperties": False,
-    }
-    return {"anyOf": [table, value]}
+    value = _value(item, parts)
+    if key is int:
+        table = {
+            "type": "object",
+            "patternProperties": {"^\\d+$": value},
+            "additionalProperties": False,
+        }
+        return {"anyOf": [table, value]}
+    names = {} if key is str else {"propertyNames": _value(key, parts)}
+    return {"type": "object", **names, "additionalProperties": value}
 
 
 def field_docs(module: ModuleType) -> dict[tuple[str, str], str]:

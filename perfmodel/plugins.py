@@ -10,8 +10,10 @@ names it.
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -38,9 +40,22 @@ class PluginWarning(UserWarning):
 @lru_cache(maxsize=16)
 def points(group: str) -> tuple[EntryPoint, ...]:
     """The entry points `perfmodel.{group}` of all packages, by name."""
+    if f"[perfmodel.{group}]".encode() not in _declared(tuple(sys.path)):
+        return ()
     from importlib.metadata import entry_points  # slow to import: as long as a prediction
 
     return tuple(sorted(entry_points(group=f"perfmodel.{group}"), key=lambda point: point.name))
+
+
+@lru_cache(maxsize=1)
+def _declared(places: tuple[str, ...]) -> bytes:
+    """The entry points of all packages in these places, as text."""
+    texts = []
+    for folder in map(Path, places):
+        for path in folder.glob("*-info/entry_points.txt"):
+            with suppress(OSError):
+                texts.append(path.read_bytes())
+    return b"\n".join(texts)
 
 
 def leave_out(point: EntryPoint, error: Exception) -> None:

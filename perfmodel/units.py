@@ -55,6 +55,10 @@ class Dimension:
     binary: bool = False
     """Whether prefixes may be binary: Ki, Mi, Gi."""
 
+    def allows(self, value: float) -> bool:
+        """Whether a device may have this value, in SI units."""
+        return self.least <= value <= self.most
+
     def scales(self) -> dict[str, Decimal]:
         """Every accepted unit spelling with its factor to the SI base unit."""
         prefixes = {p: Decimal(10) ** e for p, e in DECIMAL.items() if self.prefixed or not p}
@@ -85,6 +89,7 @@ DIMENSIONS = {
     )
 }
 _SCALES = {dimension.name: dimension.scales() for dimension in DIMENSIONS.values()}
+_DIMENSIONS = {unit: DIMENSIONS[name] for name, units in _SCALES.items() for unit in units}
 _UNPREFIXED = {s for d in DIMENSIONS.values() if not d.prefixed for s in d.symbols}
 
 
@@ -112,6 +117,22 @@ def parse(text: str, dimension: str) -> float:
     if not math.isfinite(value):
         raise UnitError(f"{dimension} {text!r} is too large to be a number")
     return value
+
+
+def parse_any(text: str, dimensions: tuple[str, ...]) -> tuple[Dimension, float]:
+    """The first of `dimensions` that fits, and the SI value. Raises the first one's error if none
+    fits."""
+    match = _TEXT.fullmatch(text[:_LONGEST])
+    dimension = _DIMENSIONS.get(match[3]) if match else None
+    name = dimension.name if dimension and dimension.name in dimensions else dimensions[0]
+    return DIMENSIONS[name], parse(text, name)
+
+
+def dimension_of(text: str) -> Dimension:
+    """The dimension of a quantity that was read before, by its unit."""
+    match = _TEXT.fullmatch(text)
+    assert match is not None, text
+    return _DIMENSIONS[match[3]]
 
 
 def _wrong_unit(text: str, unit: str, dimension: str) -> str:

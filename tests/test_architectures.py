@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -66,7 +66,7 @@ def test_gb20x_has_neither_tcgen05_nor_multicast(slug: str) -> None:
 def test_the_next_generation_is_taken_for_the_newest_with_its_memory_and_said() -> None:
     for slug, name in (("b200", "blackwell"), ("rtx5090", "blackwell-gb20x")):
         said: list[str] = []
-        next_one = load(slug).model_copy(update={"compute_capability": "13.0"})
+        next_one = replace(load(slug), compute_capability="13.0")
         assert architecture_of(next_one, said).name == name
         assert "13.0" in said[0]
 

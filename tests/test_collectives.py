@@ -6,6 +6,7 @@ Ids of published figures are those of the project's list of vectors, group colle
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import log
 
@@ -170,8 +171,8 @@ def scaled(system, **factors):
             unit = "B/s" if name == "bandwidth_per_direction" else "s"
             value = f"{fact.si * factor:.9g} {unit}"
             changes[name] = type(fact).of({"value": value, "source": (), "status": "derived"})
-        levels.append(level.model_copy(changes))
-    return system.model_copy({"levels": tuple(levels)})
+        levels.append(replace(level, **changes))
+    return replace(system, levels=tuple(levels))
 
 
 @given(st.sampled_from(GATHERS), st.integers(2**20, 2**31), st.sampled_from([2, 4]))

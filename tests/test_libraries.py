@@ -92,7 +92,7 @@ REFUSED = [
     (GEMM | {"caller": {}}, "caller: there is no such key"),
     (GEMM | {"operator": "gem"}, "operator: no such operator as 'gem'; write one of attention"),
     (GEMM | {"tiles": [[64, 64]]}, "tiles.0: .* is not a list of 3; write as many"),
-    (GEMM | {"tiles": {"64": [[64, 64, 128]]}}, "tiles: '64' is not a whole number"),
+    (GEMM | {"tiles": {"64": [[64, 64, 128]]}}, "tiles.64: '64' is not a whole number"),
     (GEMM | {"tiles": [[64, 0, 128]]}, "tiles.0: a tile needs rows, columns and threads"),
     (GEMM | {"tiles": []}, "tiles.0: a tile needs rows"),
     (GEMM | {"share": "half"}, "share: 'half' is not a number of 0 or more"),

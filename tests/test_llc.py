@@ -36,7 +36,7 @@ def _most_are_predicted(monkeypatch):
 
 def without(device):
     """The device with its memory-side cache taken out."""
-    return device.model_copy(update={"memory": device.memory.model_copy(update={"llc": None})})
+    return replace(device, memory=replace(device.memory, llc=None))
 
 
 def test_some_devices_have_one_and_the_term_is_theirs_alone():

@@ -1,6 +1,7 @@
 """Operands behind a link: laws of their seconds and bytes, footprints, and what is refused."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from perfmodel.analysis.whatif import parse_change, whatif
 from perfmodel.cli import run as cli
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import load, loads
-from perfmodel.hardware.facts import Bandwidth
+from perfmodel.hardware.facts import Quantity
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.timing import matmul, splitkv
 from perfmodel.timing.constants import default
@@ -47,10 +48,10 @@ def _most_are_predicted(monkeypatch):
 def with_host(device, rate, latency="1 us"):
     """The device with a host link of `rate` bytes a second."""
     link = device.links.host
-    fact = Bandwidth(value=f"{rate:.9g} B/s", source=link.bandwidth_per_direction.source,
-                     status="derived")  # fmt: skip
-    host = link.model_copy(update={"bandwidth_per_direction": fact})
-    return device.model_copy(update={"links": device.links.model_copy(update={"host": host})})
+    fact = Quantity(value=f"{rate:.9g} B/s", source=link.bandwidth_per_direction.source,
+                    status="derived")  # fmt: skip
+    host = replace(link, bandwidth_per_direction=fact)
+    return replace(device, links=replace(device.links, host=host))
 
 
 def both(draw, device, place):

@@ -200,7 +200,7 @@ def test_power_that_is_slack_is_no_limiter_however_large_its_term():
 
 
 def test_a_generation_that_nobody_knows_is_said():
-    known = H100.model_copy(update={"compute_capability": "13.0", "slug": "next"})
+    known = replace(H100, compute_capability="13.0", slug="next")
     found = predict(Matmul(4096, 4096, 4096), known)
     assert any("nothing is known of compute capability 13.0" in s for s in found.assumptions)
     assert not any("nothing is known" in s for s in predict(Matmul(64, 64, 64), H100).assumptions)

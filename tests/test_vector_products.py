@@ -29,9 +29,9 @@ LARGE = Matmul(8192, 8192, 8192, dtype="fp32")
 
 def at_rated_boost(card):
     """A card that does not go beyond its rated boost clock."""
-    clocks = card.compute.clocks.model_copy(update={"reached": None})
-    compute = card.compute.model_copy(update={"clocks": clocks})
-    return card.model_copy(update={"compute": compute})
+    clocks = replace(card.compute.clocks, reached=None)
+    compute = replace(card.compute, clocks=clocks)
+    return replace(card, compute=compute)
 
 
 def terms(problem, name, device, tile):

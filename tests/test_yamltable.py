@@ -51,7 +51,6 @@ def test_a_device_is_the_same_checked_decoded_and_kept(cache):
         for _ in range(2):
             device = specfile.read(Device, path, physics.check)
             assert device == checked
-            assert device.model_dump_json() == checked.model_dump_json()
             assert repr(device) == repr(checked)
             assert [fact.si for _, fact in walk(device) if hasattr(fact, "si")] == [
                 fact.si for _, fact in walk(checked) if hasattr(fact, "si")
@@ -275,4 +274,4 @@ def test_a_shipped_spec_that_was_edited_is_checked(copy):
     for _ in range(2):
         code, out, err = run(folder, "predict", "gemm", "-d", "h200-sxm")
         assert (code, out, err.count("\n")) == (2, "", 1)
-        assert "unknown key 'vender'" in err
+        assert "vender: there is no such key; did you mean vendor?" in err

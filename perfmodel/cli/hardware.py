@@ -23,8 +23,7 @@ from perfmodel.hardware import (
     names,
     systems,
 )
-from perfmodel.hardware.block import Block
-from perfmodel.hardware.facts import Sourced, walk
+from perfmodel.hardware.facts import SOURCE_FIELDS, Sourced, items, walk
 from perfmodel.render import Column, Report
 from perfmodel.render.report import Row, binary, quantity, text
 from perfmodel.units import seconds, si
@@ -272,7 +271,7 @@ def _ratio(a: float | None, b: float | None) -> float | None:
 _RATIO = Column("B/A", lambda row: row["ratio"], lambda value: f"{value:.3g}", rank=1)
 
 
-def _facts(spec: Block) -> Iterator[Row]:
+def _facts(spec: Device | System) -> Iterator[Row]:
     """One row per fact: its path, value as written, SI value, status, sources."""
     for path, fact in walk(spec):
         for name, value, number in _values(fact):
@@ -330,9 +329,9 @@ def _values(fact: Sourced) -> Iterator[tuple[tuple[str, ...], str, float | None]
     if hasattr(fact, "text"):
         yield (), fact.text, getattr(fact, "si", None)
         return
-    fields = fact.model_dump(exclude_none=True)
-    for name in [name for name in fields if name not in Sourced.fields]:
-        value = fields[name]
+    for name, value in items(fact):
+        if name in SOURCE_FIELDS:
+            continue
         table = value if isinstance(value, dict) else {None: value}
         for key, item in table.items():
             path = (name,) if key is None else (name, str(key))

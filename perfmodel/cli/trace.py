@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from perfmodel.cli import completing, known
+from perfmodel.cli.arguments import Devices, Harness
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
-from perfmodel.cli.predict import Devices, Harness
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 

@@ -8,10 +8,11 @@ between `hbm` and `l2` (Infinity Cache).
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import Any, Literal
+import re
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
-from perfmodel.hardware.block import Block
+from perfmodel.entries import Rule, within
 from perfmodel.hardware.facts import (
     Bandwidth,
     BytesPerClock,
@@ -21,28 +22,51 @@ from perfmodel.hardware.facts import (
     Duration,
     Label,
     Latency,
+    Line,
+    NotEmpty,
     PerClock,
     Rate,
     Sourced,
     SpecialRate,
+    one_line,
 )
+from perfmodel.plaintext import quoted
 
 DTYPES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4")
 DType = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4"]
 Stream = Literal["read", "copy", "triad", "scale", "mixed", "stream", "write"]
-Positive = int
+_FACT_VALUES = {"type": ["number", "boolean", "string", "array"]}
+
+
+def _fact_value(value: Any) -> None:
+    """A number, a word, true or false, or a list of these."""
+    for item in value if isinstance(value, list) else [value]:
+        if not isinstance(item, (bool, int, float, str)):
+            raise ValueError(f"{quoted(str(item))} is no number, word, true or false")
+        if isinstance(item, str):
+            one_line(item)
+
+
+def _link_name(name: str) -> None:
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,29}", name) or name in TAKEN:
+        raise ValueError(
+            f"{name[:60]!r} names no further link: write up to 30 of a-z, 0-9 and -, and no level "
+            f"or term ({', '.join(TAKEN)})"
+        )
+
+
+Positive = Annotated[int, within(1, 1e12)]
 """A whole number above zero."""
-FlopCounts = dict[DType, Positive]
+FlopCounts = Annotated[dict[DType, Positive], NotEmpty]
 """By type, of one type at least."""
-FactTable = dict[str, Any]
+FactTable = Annotated[dict[Line, Annotated[Any, Rule(_fact_value, _FACT_VALUES)]], NotEmpty]
 """By name, of one at least: numbers, words, true or false, or lists of them."""
-LinkName = str
+LinkName = Annotated[str, Rule(_link_name)]
 """The name of a further link: no level's and no term's."""
-PeakKey = str
-"""`matrix`, `vector`, or one of them with a type: `matrix.fp8`."""
 
 
-class Clocks(Block):
+@dataclass(frozen=True, kw_only=True)
+class Clocks:
     """Clock rates of the compute units."""
 
     base: Clock | None = None
@@ -56,6 +80,7 @@ class Clocks(Block):
     """Clock at which the matrix peaks are rated; absent means boost."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class FlopPerClock(Sourced):
     """FLOP per clock per unit by type; a multiply-add counts two."""
 
@@ -63,14 +88,16 @@ class FlopPerClock(Sourced):
     """Type to FLOP per clock per unit."""
 
 
-class SpecialFunction(Block):
+@dataclass(frozen=True, kw_only=True)
+class SpecialFunction:
     """The special-function unit: exponentials and similar functions."""
 
     per_clock_per_unit: PerClock
     """Exponentials per clock per unit."""
 
 
-class Compute(Block):
+@dataclass(frozen=True, kw_only=True)
+class Compute:
     """The compute units and their rates. Peaks are dense."""
 
     units: Count
@@ -92,15 +119,15 @@ class Compute(Block):
     special_function: SpecialFunction | None = None
     """The special-function unit."""
 
-    def agree(self) -> None:
-        """A machine has a clock and a peak."""
+    def __post_init__(self) -> None:
         if self.clocks.base is None and self.clocks.boost is None:
             raise ValueError("needs a clock: clocks.boost or clocks.base")
         if not self.matrix and not self.vector:
             raise ValueError("needs a peak: matrix or vector")
 
 
-class Hbm(Block):
+@dataclass(frozen=True, kw_only=True)
+class Hbm:
     """Main memory."""
 
     technology: Label
@@ -115,7 +142,8 @@ class Hbm(Block):
     them, and other boards ship without error correction."""
 
 
-class Cache(Block):
+@dataclass(frozen=True, kw_only=True)
+class Cache:
     """A cache shared by the units."""
 
     label: Label | None = None
@@ -132,7 +160,8 @@ class Cache(Block):
     """False where each partition serves only its own units."""
 
 
-class Shared(Block):
+@dataclass(frozen=True, kw_only=True)
+class Shared:
     """Memory next to the unit, placed by the program."""
 
     label: Label
@@ -149,7 +178,8 @@ class Shared(Block):
     """Level-1 cache per unit; on NVIDIA from Volta on it contains the shared memory."""
 
 
-class Memory(Block):
+@dataclass(frozen=True, kw_only=True)
+class Memory:
     """The memory hierarchy."""
 
     hbm: Hbm
@@ -162,6 +192,7 @@ class Memory(Block):
     """The memory next to the unit."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Occupancy(Sourced):
     """How many threads fit on one unit."""
 
@@ -179,7 +210,8 @@ class Occupancy(Sourced):
     """32-bit registers one thread may use."""
 
 
-class Latencies(Block):
+@dataclass(frozen=True, kw_only=True)
+class Latencies:
     """Latency of one dependent access, by level."""
 
     shared: Latency | None = None
@@ -194,7 +226,8 @@ class Latencies(Block):
     """Main memory."""
 
 
-class Link(Block):
+@dataclass(frozen=True, kw_only=True)
+class Link:
     """A link to other devices."""
 
     name: Label
@@ -217,7 +250,8 @@ TAKEN = (
 """Names of levels and of terms of a time, which no further link may have."""
 
 
-class Links(Block):
+@dataclass(frozen=True, kw_only=True)
+class Links:
     """Links out of the device."""
 
     host: Link | None = None
@@ -230,7 +264,8 @@ class Links(Block):
     """More links, outwards: each is a level with that name."""
 
 
-class Launch(Block):
+@dataclass(frozen=True, kw_only=True)
+class Launch:
     """Time per small kernel, back to back."""
 
     stream: Duration | None = None
@@ -239,6 +274,7 @@ class Launch(Block):
     """Inside a captured graph."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class ArchitectureFacts(Sourced):
     """Facts in which this device differs from its architecture."""
 
@@ -247,7 +283,8 @@ class ArchitectureFacts(Sourced):
     `perfmodel.timing.architectures.Architecture`, which describes each fact."""
 
 
-class Measured(Block):
+@dataclass(frozen=True, kw_only=True)
+class Measured:
     """Measured, achieved rates; never mixed with peaks."""
 
     hbm_bandwidth: dict[Stream, Bandwidth] = field(default_factory=dict)

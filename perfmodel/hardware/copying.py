@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from perfmodel.hardware.block import Block
-from perfmodel.hardware.facts import Sourced
+from perfmodel.hardware.blocks import Measured
+from perfmodel.hardware.facts import Sourced, Status
 from perfmodel.hardware.physics import check
 
 if TYPE_CHECKING:
@@ -21,25 +22,26 @@ def like(device: Device, slug: str) -> Device:
     times depend on it. Notes are dropped: they describe the other device.
     """
     note = f"Copied from {device.slug}, {device.name}: replace the number, its source and status"
-    parts = {name: _copy(getattr(device, name)) for name in device.fields}
-    identity = {
-        "slug": slug,
-        "name": slug,
-        "aliases": (),
-        "notes": (f"Copied from {device.slug}: replace each number, its source and its status.",),
-        "peak_notes": device.peak_notes,
-        "sources": {SOURCE: note},
-    }
-    return device.model_copy({**parts, **identity})
+    copy: Device = _copy(device)
+    return replace(
+        copy,
+        slug=slug,
+        name=slug,
+        aliases=(),
+        notes=(f"Copied from {device.slug}: replace each number, its source and its status.",),
+        peak_notes=device.peak_notes,
+        sources={SOURCE: note},
+    )
 
 
 def _copy(part: Any) -> Any:
-    """A fact, a block or a table of them, with its facts marked; other values unchanged."""
+    """A part of a spec with its facts marked."""
     if isinstance(part, Sourced):
-        status = "measured" if part.status == "measured" else "unverified"
-        return part.model_copy({"source": (SOURCE,), "status": status, "note": None})
-    if isinstance(part, Block):
-        return part.model_copy({name: _copy(getattr(part, name)) for name in part.fields})
+        status: Status = "measured" if part.status == "measured" else "unverified"
+        return replace(part, source=(SOURCE,), status=status, note=None)
+    if is_dataclass(part) and not isinstance(part, type):
+        copies = {item.name: _copy(getattr(part, item.name)) for item in fields(part)}
+        return replace(part, **copies)
     if isinstance(part, dict):
         return {key: _copy(item) for key, item in part.items()}
     return part
@@ -52,12 +54,12 @@ def without_misfits(device: Device) -> tuple[Device, list[str]]:
     After "HBM 12 TB/s" the measured bandwidth of the other device's L2 is below the memory's.
     """
     lines: list[str] = []
-    for name in device.measured.fields if device.measured is not None else ():
+    for name in [item.name for item in fields(Measured)]:
         faults = _errors(device)
         if not faults or device.measured is None or not getattr(device.measured, name):
             continue
         empty: Any = {} if isinstance(getattr(device.measured, name), dict) else None
-        trial = device.model_copy({"measured": device.measured.model_copy({name: empty})})
+        trial = replace(device, measured=replace(device.measured, **{name: empty}))
         cures = [fault for fault in faults if fault not in _errors(trial)]
         if cures:
             lines.append(f"measured {name} of the other device is dropped: {cures[0]}")

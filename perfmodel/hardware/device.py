@@ -8,13 +8,14 @@ it has the chip).
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal
 
+from perfmodel.entries import Rule, like
 from perfmodel.errors import ProblemError
-from perfmodel.hardware.block import Block
 from perfmodel.hardware.blocks import (
+    DTYPES,
     ArchitectureFacts,
     Compute,
     Latencies,
@@ -22,18 +23,22 @@ from perfmodel.hardware.blocks import (
     Measured,
     Memory,
     Occupancy,
-    PeakKey,
 )
 from perfmodel.hardware.facts import Count, Label, Line, Power, walk
 from perfmodel.hardware.levels import Level, levels
 
 Timed = Literal["shared", "l1", "l2", "llc", "hbm"]
-Capability = str | None
-"""Digits, a point and a digit: 9.0."""
 _STREAMS = ("read", "copy", "triad", "scale", "stream", "mixed", "write")
 
 
-class Device(Block):
+def _peak_key(key: str) -> None:
+    unit, _, dtype = key.partition(".")
+    if unit not in ("matrix", "vector") or (dtype and dtype not in DTYPES):
+        raise ValueError(f"peak note {key!r} must be matrix, vector, or with a type: matrix.fp8")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
     """One device as its spec file describes it."""
 
     schema_version: Literal[1]
@@ -52,7 +57,7 @@ class Device(Block):
     """Generation and die."""
     launch_year: Count
     """Year of announcement."""
-    compute_capability: Capability = None
+    compute_capability: Annotated[str, like(r"^\d+\.\d$", "9.0")] | None = None
     """CUDA compute capability, in quotes."""
     target: Label | None = None
     """Compiler target of other vendors: gfx942."""
@@ -72,19 +77,12 @@ class Device(Block):
     """Facts in which this device differs from its architecture."""
     measured: Measured | None = None
     """Achieved rates."""
-    peak_notes: dict[PeakKey, Line] = field(default_factory=dict)
+    peak_notes: dict[Annotated[str, Rule(_peak_key)], Line] = field(default_factory=dict)
     """Why a peak differs from units × rate × clock: by `matrix`, `vector` or `matrix.fp8`."""
     notes: tuple[Line, ...] = ()
     """Further remarks."""
     sources: dict[Line, Line] = field(default_factory=dict)
     """Source keys used above, with title and address; keys of `sources.yaml` need no entry here."""
-
-    def agree(self) -> None:
-        """Every source that is used is listed."""
-        keys = sorted({key for _, fact in walk(self) for key in fact.source})
-        gaps = [key for key in keys if key not in self.sources]
-        if gaps:
-            raise ValueError(f"source {gaps[0]!r} is not explained under sources")
 
     def _repr_html_(self) -> str:
         """What a notebook shows: every fact with its value, its status and its sources."""

@@ -3,37 +3,66 @@
     bandwidth: {value: "3.35 TB/s", source: [nv-h100-wp], status: via, note: "..."}
 
 A quantity is text with a unit. `fact.si` is the number in SI units, `fact.text` the text of the
-file, so a spec is written back as it was read. `checking` defines the allowed texts and numbers for
-the type names here.
+file, so a spec is written back as it was read. The types here say what a file may state.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from perfmodel.hardware.block import Block
+from perfmodel.entries import Narrowed, Rule, within
 from perfmodel.plaintext import quoted
-from perfmodel.units import UnitError, parse
+from perfmodel.units import DIMENSIONS, dimension_of, parse, parse_any
 
 Status = Literal["spec", "via", "config", "measured", "secondary", "derived", "unverified"]
+_FORMULA = ("=", "+", "-", "@", "'")
 
-Line = str
+
+def one_line(text: str) -> None:
+    """Raise `ValueError` unless a text is one line of printable characters."""
+    if not text.strip() or not text.isprintable():
+        raise ValueError("must be one line of printable text")
+
+
+def _dense(text: str) -> None:
+    """Structured sparsity doubles a peak on paper; specs hold dense figures only."""
+    if "spars" in text.lower():
+        raise ValueError(f"{text!r}: sparse figures are refused; give the dense one")
+
+
+def _plain_name(text: str) -> None:
+    """Names appear in tables that spreadsheets open, where these signs begin a formula."""
+    if text.lstrip()[:1] in _FORMULA:
+        raise ValueError(f"{quoted(text)}: a name does not begin with one of {' '.join(_FORMULA)}")
+
+
+def _not_empty(table: Any) -> None:
+    if not table:
+        raise ValueError("is empty; add an entry")
+
+
+Line = Annotated[str, Rule(one_line)]
 """One line of printable text."""
-Label = str
+Label = Annotated[
+    Line,
+    Rule(_dense),
+    Rule(_plain_name, {"pattern": rf"^\s*[^\s{''.join(map(re.escape, _FORMULA))}]"}),
+]
 """A line that may stand in a table: no formula of a spreadsheet, nothing of sparsity."""
-Keys = tuple[Line, ...]
+Keys = Annotated[tuple[Line, ...], Rule(_not_empty, {"minItems": 1})]
 """Names of sources, one at least."""
-Whole = int
+NotEmpty = Rule(_not_empty, {"minProperties": 1})
+"""The rule of a mapping with one entry at least."""
+Whole = Annotated[int, within(1, 1e9)]
 """A whole number above zero."""
-Quantified = str
-"""A number with a unit that fits the fact."""
-ClockText = str | None
-"""A frequency with its unit, or nothing."""
 
 
-class Sourced(Block):
+@dataclass(frozen=True, kw_only=True)
+class Sourced:
     """A value with its source."""
 
     source: Keys
@@ -46,6 +75,7 @@ class Sourced(Block):
     """Remark on this number."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Count(Sourced):
     """A number without a unit, such as the number of SMs."""
 
@@ -63,17 +93,17 @@ class Count(Sourced):
         return str(self.value)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Quantity(Sourced):
-    """A number with a unit; subclasses name the dimension."""
+    """A number with a unit; the types below say of what."""
 
-    dimensions: ClassVar[tuple[str, ...]]
-    value: Quantified
+    value: str
     """The number and its unit."""
 
     @cached_property
     def si(self) -> float:
         """The value in SI units (B/s, FLOP/s, B, Hz, W, s) or per clock."""
-        return measured_in(self.value, self.dimensions)[1]
+        return parse(self.value, dimension_of(self.value).name)
 
     @property
     def text(self) -> str:
@@ -81,122 +111,113 @@ class Quantity(Sourced):
         return self.value
 
 
-def measured_in(text: str, dimensions: tuple[str, ...]) -> tuple[str, float]:
-    """The first of `dimensions` that fits, and the SI value. Raises the first one's error if none
-    fits."""
-    for dimension in dimensions[1:]:
-        try:
-            return dimension, parse(text, dimension)
-        except UnitError:
-            continue
-    return dimensions[0], parse(text, dimensions[0])
+def _text_of(*dimensions: str) -> Any:
+    """The type of a number with a unit of one of `dimensions`, within the range of real devices."""
+    patterns = "|".join(f"({DIMENSIONS[name].pattern()})" for name in dimensions)
+    examples = [DIMENSIONS[name].example for name in dimensions]
+
+    def check(value: Any) -> None:
+        name, example = dimensions[0], examples[0]
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            raise ValueError(f'{name} {value!r} has no unit; write it like "{example}"')
+        if not isinstance(value, str):
+            raise ValueError(f'{name} must be text such as "{example}", not {value!r}')
+        one_line(value)
+        _dense(value)
+        dimension, number = parse_any(value, dimensions)
+        if number <= 0:
+            raise ValueError(f"{dimension.name} {value!r} must be above zero")
+        if not dimension.allows(number):
+            raise ValueError(
+                f"{dimension.name} {value!r} is beyond any device's, {dimension.least:g} to "
+                f"{dimension.most:g} {dimension.symbols[0]}"
+            )
+
+    return Annotated[
+        Any, Rule(check, {"type": "string", "pattern": patterns, "examples": examples})
+    ]
 
 
-class Bandwidth(Quantity):
-    """Bytes per second, decimal."""
-
-    dimensions = ("bandwidth",)
+def _quantity(name: str, *dimensions: str) -> Narrowed:
+    return Narrowed(name, {"value": _text_of(*dimensions)})
 
 
-class Rate(Quantity):
-    """Operations per second: FLOP/s, or OP/s for integers; a multiply-add counts two."""
-
-    dimensions = ("compute rate",)
-
-
-class SpecialRate(Quantity):
-    """Special functions (exponentials) per second."""
-
-    dimensions = ("special-function rate",)
-
-
-class Capacity(Quantity):
-    """Bytes: binary prefixes for caches, the vendor's decimal GB for the main memory."""
-
-    dimensions = ("capacity",)
-
-
-class Clock(Quantity):
-    """Hertz."""
-
-    dimensions = ("frequency",)
+Bandwidth = Annotated[Quantity, _quantity("Bandwidth", "bandwidth")]
+"""Bytes per second, decimal."""
+Rate = Annotated[Quantity, _quantity("Rate", "compute rate")]
+"""Operations per second: FLOP/s, or OP/s for integers; a multiply-add counts two."""
+SpecialRate = Annotated[Quantity, _quantity("SpecialRate", "special-function rate")]
+"""Special functions (exponentials) per second."""
+Capacity = Annotated[Quantity, _quantity("Capacity", "capacity")]
+"""Bytes: binary prefixes for caches, the vendor's decimal GB for the main memory."""
+Clock = Annotated[Quantity, _quantity("Clock", "frequency")]
+"""Hertz."""
+Power = Annotated[Quantity, _quantity("Power", "power")]
+"""Watts."""
+BytesPerClock = Annotated[Quantity, _quantity("BytesPerClock", "bytes per clock")]
+"""Bytes per clock."""
+PerClock = Annotated[Quantity, _quantity("PerClock", "rate per clock")]
+"""Operations per clock."""
+Duration = Annotated[Quantity, _quantity("Duration", "time")]
+"""Seconds."""
 
 
-class Power(Quantity):
-    """Watts."""
-
-    dimensions = ("power",)
-
-
-class BytesPerClock(Quantity):
-    """Bytes per clock."""
-
-    dimensions = ("bytes per clock",)
-
-
-class PerClock(Quantity):
-    """Operations per clock."""
-
-    dimensions = ("rate per clock",)
-
-
-class Duration(Quantity):
-    """Seconds."""
-
-    dimensions = ("time",)
-
-
-class Latency(Quantity):
+@dataclass(frozen=True, kw_only=True)
+class CycleTime(Quantity):
     """Time of one access, in cycles of a stated clock or in seconds."""
 
-    dimensions = ("time", "cycles")
-    at_clock: ClockText = None
+    at_clock: str | None = None
     """The clock at which cycles were counted."""
 
     @cached_property
     def si(self) -> float:
         """Seconds."""
-        number = measured_in(self.value, self.dimensions)[1]
-        if not self.value.endswith("cycles"):
-            return number
-        if self.at_clock is None:
+        number = parse(self.value, dimension_of(self.value).name)
+        return number if self.at_clock is None else number / parse(self.at_clock, "frequency")
+
+    def __post_init__(self) -> None:
+        in_cycles = self.value.endswith("cycles")
+        if in_cycles and self.at_clock is None:
             raise ValueError('a latency in cycles needs its clock: at_clock: "1755 MHz"')
-        clock = parse(self.at_clock, "frequency")
-        if clock <= 0:
-            raise ValueError(f"at_clock {quoted(self.at_clock)} must be above zero")
-        return number / clock
-
-    def agree(self) -> None:
-        """A latency in cycles needs a clock; one in seconds must not have one."""
-        if self.at_clock is not None and not self.value.endswith("cycles"):
+        if not in_cycles and self.at_clock is not None:
             raise ValueError("at_clock belongs to a latency in cycles")
-        _ = self.si
 
 
-def items(block: Block) -> Iterator[tuple[str, Any]]:
-    """Fields of `block` that have a value; in a fact the value comes before its source."""
-    names = list(block.fields)
+Latency = Annotated[
+    CycleTime,
+    Narrowed(
+        "Latency",
+        {"value": _text_of("time", "cycles"), "at_clock": _text_of("frequency") | None},
+    ),
+]
+"""Time of one access, in cycles of a stated clock or in seconds."""
+
+
+def items(block: Any) -> Iterator[tuple[str, Any]]:
+    """Fields of a part of a spec that have a value; in a fact the value comes before its source."""
+    names = [item.name for item in fields(block)]
     if isinstance(block, Sourced):
-        names.sort(key=lambda name: name in Sourced.fields)
+        names.sort(key=lambda name: name in SOURCE_FIELDS)
     for name in names:
         value = getattr(block, name)
         if value is not None and value != () and value != {}:
             yield name, value
 
 
-def walk(block: Block, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Sourced]]:
-    """Every fact in `block`, with its path of keys."""
-    for name, value in items(block):
-        place = (*path, name)
-        if isinstance(value, Sourced):
-            yield place, value
-        elif isinstance(value, Block):
-            yield from walk(value, place)
-        elif isinstance(value, dict):
-            for key, item in value.items():
-                if isinstance(item, Sourced):
-                    yield (*place, key), item
-        elif isinstance(value, tuple):
-            for i, item in enumerate(value):
-                if isinstance(item, Block):
-                    yield from walk(item, (*place, str(getattr(item, "name", i))))
+SOURCE_FIELDS = tuple(item.name for item in fields(Sourced))
+"""Fields of every fact that are not its value."""
+
+
+def walk(part: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Sourced]]:
+    """Every fact in a part of a spec, with its path of keys."""
+    if isinstance(part, Sourced):
+        yield path, part
+    elif is_dataclass(part):
+        for name, value in items(part):
+            yield from walk(value, (*path, name))
+    elif isinstance(part, dict):
+        for key, value in part.items():
+            yield from walk(value, (*path, key))
+    elif isinstance(part, tuple):
+        for i, value in enumerate(part):
+            yield from walk(value, (*path, str(getattr(value, "name", i))))

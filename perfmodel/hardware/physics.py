@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from perfmodel.hardware.blocks import DType, FlopPerClock
 from perfmodel.hardware.device import Device
-from perfmodel.hardware.facts import Bandwidth, Rate, walk
+from perfmodel.hardware.facts import Quantity, walk
 from perfmodel.units import binary, si
 
 PEAK_TOLERANCE = 0.03
@@ -31,7 +31,7 @@ class Finding:
     """An error makes the spec unusable; a warning does not."""
     message: str
     """What is wrong, and what would be right."""
-    where: tuple[str, ...] = ()
+    where: tuple[str | int, ...] = ()
     """Path of keys in the file."""
 
 
@@ -49,7 +49,7 @@ def check(device: Device) -> list[Finding]:
     return sorted(findings, key=lambda finding: finding.level != "error")
 
 
-def _error(message: str, *path: str) -> Finding:
+def _error(message: str, *path: str | int) -> Finding:
     return Finding("error", message, path)
 
 
@@ -59,7 +59,7 @@ class _Peak:
 
     unit: Literal["matrix", "vector"]
     dtype: str
-    peak: Rate
+    peak: Quantity
     per_clock: int
     """FLOP of one unit in a clock."""
     clock: float
@@ -102,7 +102,7 @@ def _common_ratio(device: Device, peaks: list[_Peak]) -> float | None:
 def _unit_peaks(
     device: Device,
     name: Literal["matrix", "vector"],
-    peaks: Mapping[DType, Rate],
+    peaks: Mapping[DType, Quantity],
     structure: FlopPerClock | None,
     clock: float,
 ) -> Iterator[_Peak]:
@@ -184,7 +184,7 @@ def _measurements(device: Device) -> Iterator[Finding]:
     if device.measured is None:
         return
     measured, memory, compute = device.measured, device.memory, device.compute
-    pairs: list[tuple[str, Bandwidth | Rate, Bandwidth | Rate]] = [
+    pairs: list[tuple[str, Quantity, Quantity]] = [
         ("hbm_bandwidth", rate, memory.hbm.bandwidth) for rate in measured.hbm_bandwidth.values()
     ]
     for name, level, rate in (
@@ -221,7 +221,17 @@ def _special(device: Device) -> Iterator[Finding]:
         yield _error(message, "compute", "special_function")
 
 
+def unexplained(spec: Any) -> Iterator[Finding]:
+    """The first fact of a device or a system whose source it does not explain."""
+    for path, fact in walk(spec):
+        for key in fact.source:
+            if key not in spec.sources:
+                yield _error(f"source {key!r} is not explained under sources", *path)
+                return
+
+
 def _sources(device: Device) -> Iterator[Finding]:
+    yield from unexplained(device)
     keys = {key for _, fact in walk(device) for key in fact.source}
     for key in device.sources.keys() - keys:
         yield Finding("warning", f"source {key!r} is not used", ("sources", key))

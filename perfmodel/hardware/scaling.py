@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.hardware.block import Block
 from perfmodel.hardware.blocks import FlopPerClock
-from perfmodel.hardware.facts import Count, Quantity, Sourced, measured_in
+from perfmodel.hardware.facts import Count, Quantity, Sourced
 from perfmodel.hardware.levels import LINKS
-from perfmodel.units import DIMENSIONS, exact, parse
+from perfmodel.units import dimension_of, exact, parse
 
 if TYPE_CHECKING:
     from perfmodel.hardware.device import Device
@@ -58,7 +58,6 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "units": ("compute.units", *_PEAKS, "measured.special_function", "measured.shared_bandwidth"),
 }
 _MOST_COUNT, _MOST_FLOP = 10**9, 10**12  # as in a file
-_B = TypeVar("_B", bound=Block)
 
 
 def scaled(device: Device, factors: Mapping[str, float]) -> Device:
@@ -88,18 +87,18 @@ def _scale_once(device: Device, name: str, factor: float) -> Device:
         raise ProblemError(f"{device.slug} has no {name} to scale")
     slug = f"{device.slug}({name}×{factor:g})"
     sources = {**copy.sources, SOURCE: _TITLE}
-    clone = copy.model_copy(update={"slug": slug, "sources": sources})
+    clone = replace(copy, slug=slug, sources=sources)
     clone.__dict__["published"] = device.published
     return clone
 
 
-def _update(block: _B, path: list[str], change: Callable[[Any], Any]) -> _B:
+def _update(block: Any, path: list[str], change: Callable[[Any], Any]) -> Any:
     """`block` with the part at `path` changed; the same block if there is no such part."""
     child = getattr(block, path[0])
     if child is None or child == {}:
         return block
     update = change(child) if len(path) == 1 else _update(child, path[1:], change)
-    return block if update is child else block.model_copy(update={path[0]: update})
+    return block if update is child else replace(block, **{path[0]: update})
 
 
 def _times(part: Any, factor: float) -> Any:
@@ -108,25 +107,25 @@ def _times(part: Any, factor: float) -> Any:
         return {key: _times(item, factor) for key, item in part.items()}
     if isinstance(part, Sourced):
         return _fact_times(part, factor)
-    values = {name: getattr(part, name) for name in part.fields}
-    return part.model_copy(
-        update={name: _times(item, factor) for name, item in values.items() if item is not None}
+    values = {item.name: getattr(part, item.name) for item in fields(part)}
+    return replace(
+        part, **{name: _times(item, factor) for name, item in values.items() if item is not None}
     )
 
 
 def _fact_times(fact: Sourced, factor: float) -> Sourced:
     source = fact.source if SOURCE in fact.source else (*fact.source, SOURCE)
-    fields: dict[str, Any] = {"source": source, "status": "derived"}
+    changes: dict[str, Any] = {"source": source, "status": "derived"}
     if isinstance(fact, Quantity):
         symbol = _symbol(fact)
-        fields["value"] = exact(_stated_value(fact, symbol) * factor, symbol)
-        fields["note"] = f"{fact.text} × {factor:g}"
+        changes["value"] = exact(_stated_value(fact, symbol) * factor, symbol)
+        changes["note"] = f"{fact.text} × {factor:g}"
     elif isinstance(fact, Count):
-        fields["value"] = _count(fact.value * factor)
-        fields["note"] = f"{fact.text} × {factor:g}"
+        changes["value"] = _count(fact.value * factor)
+        changes["note"] = f"{fact.text} × {factor:g}"
     elif isinstance(fact, FlopPerClock):
-        fields["values"] = {key: _count(value * factor) for key, value in fact.values.items()}
-    product = fact.model_copy(fields)
+        changes["values"] = {key: _count(value * factor) for key, value in fact.values.items()}
+    product = replace(fact, **changes)
     if not _is_of_a_device(product):
         text = getattr(fact, "text", "a count")
         raise ProblemError(f"{text} × {factor:g} is beyond any device; change it by less")
@@ -134,13 +133,10 @@ def _fact_times(fact: Sourced, factor: float) -> Sourced:
 
 
 def _is_of_a_device(fact: Sourced) -> bool:
-    """Whether a scaled fact is within the range of real devices, as `checking` tests it for a file.
-
-    Scaling a checked fact can break nothing else, so pydantic need not be loaded.
-    """
+    """Whether a scaled fact is within the range of real devices, as in a file."""
     if isinstance(fact, Quantity):
-        name, number = measured_in(fact.value, fact.dimensions)
-        return DIMENSIONS[name].least <= number <= DIMENSIONS[name].most
+        dimension = dimension_of(fact.value)
+        return dimension.allows(parse(fact.value, dimension.name))
     if isinstance(fact, FlopPerClock):
         return all(value <= _MOST_FLOP for value in fact.values.values())
     return not isinstance(fact, Count) or fact.value <= _MOST_COUNT
@@ -157,5 +153,5 @@ def _stated_value(fact: Quantity, symbol: str) -> float:
 
 def _symbol(fact: Quantity) -> str:
     """The unit that `fact` is written in, without its prefix; the longest that fits."""
-    symbols = [symbol for name in fact.dimensions for symbol in DIMENSIONS[name].symbols]
+    symbols = dimension_of(fact.value).symbols
     return max((symbol for symbol in symbols if fact.text.endswith(symbol)), key=len)

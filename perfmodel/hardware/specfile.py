@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from perfmodel import yamltable
+from perfmodel.entries import Keys, Misfit, made
 from perfmodel.errors import SpecError
 from perfmodel.hardware import physics, sources, yamlfile
-from perfmodel.hardware.block import Block
 from perfmodel.hardware.device import Device
 from perfmodel.hardware.physics import Finding
+from perfmodel.hardware.system import System
 
-_B = TypeVar("_B", bound=Block)
+_B = TypeVar("_B", bound=Device | System)
 
 
 def loads(text: str, where: str = "<text>") -> Device:
@@ -46,7 +47,8 @@ def read(kind: type[_B], path: Path, check: Callable[[_B], list[Finding]]) -> _B
         _sound_block(kind, document, check)
         return sources.completed(document.data)
 
-    return kind.trusted(yamltable.kept(path, text + sources.text(), decoded))
+    block: _B = made(kind, yamltable.kept(path, text + sources.text(), decoded))
+    return block
 
 
 def validate_file(path: str | Path) -> list[str]:
@@ -72,42 +74,16 @@ def _examination(
     kind: type[_B], document: yamlfile.Document, check: Callable[[_B], list[Finding]]
 ) -> tuple[_B | None, list[str]]:
     """The block of a document (None if invalid), and its problems."""
-    from pydantic import ValidationError
-
     try:
-        block = kind.model_validate(sources.completed(document.data))
-    except ValidationError as error:
-        # By line, but a misspelt key comes before the missing key that it was meant to be.
-        errors = sorted(
-            error.errors(), key=lambda e: (e["type"] == "missing", document.line(e["loc"]))
-        )
-        return None, list(dict.fromkeys(_one_line(document, problem) for problem in errors))
+        block: _B = made(kind, sources.completed(document.data))
+    except Misfit as misfit:
+        return None, [document.error(path, _line(path, fault)) for path, fault in misfit.faults]
     findings = check(block)
     return block, [document.error(f.where, f.message) for f in findings if f.level == "error"]
 
 
-def _one_line(document: yamlfile.Document, problem: Any) -> str:
-    """A pydantic error in our words, with file and line."""
-    path = tuple(key for key in problem["loc"] if key != "[key]")
-    name = ".".join(str(key) for key in path)
-    kind, message = problem["type"], problem["msg"]
-    if kind == "value_error":
-        text = f"{name}: {problem['ctx']['error']}" if name else str(problem["ctx"]["error"])
-    elif kind == "extra_forbidden":
-        text = f"unknown key {path[-1]!r} in {'.'.join(map(str, path[:-1])) or 'the spec'}"
-        if "spars" in str(path[-1]).lower():
-            text += "; sparse figures are refused, peaks are dense"
-    elif kind == "missing":
-        text = f"{'.'.join(map(str, path[:-1])) or 'the spec'} needs {path[-1]!r}"
-    elif kind in ("model_type", "dict_type", "model_attributes_type"):
-        text = f"{name} must be a mapping, not {_excerpt(problem['input'])}"
-    elif kind == "tuple_type":
-        text = f"{name} must be a list, not {_excerpt(problem['input'])}"
-    else:
-        text = f"{name}: {message[0].lower()}{message[1:]}, not {_excerpt(problem['input'])}"
-    return document.error(path, text)
-
-
-def _excerpt(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _line(path: Keys, fault: str) -> str:
+    """A fault with its key."""
+    if path and "spars" in str(path[-1]).lower():
+        fault += "; sparse figures are refused, peaks are dense"
+    return f"{'.'.join(map(str, path))}: {fault}" if path else fault

@@ -11,18 +11,23 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from perfmodel.hardware.device import Device
-from perfmodel.hardware.physics import Finding
+from perfmodel.hardware.physics import Finding, unexplained
 from perfmodel.hardware.system import System
 from perfmodel.units import seconds, si
 
 
 def check(system: System, device: Device | None = None) -> list[Finding]:
     """Every fault in a system; each one makes it unusable."""
-    return [*_pairs(system), *_memory(system, device), *_groups(system)]
+    return [
+        *_pairs(system),
+        *_memory(system, device),
+        *_groups(system),
+        *unexplained(system),
+    ]
 
 
 def _error(i: int, key: str, message: str) -> Finding:
-    return Finding("error", message, ("levels", i, key))  # type: ignore[arg-type]
+    return Finding("error", message, ("levels", i, key))
 
 
 def _groups(system: System) -> Iterator[Finding]:

@@ -8,11 +8,13 @@ also a system: the one made of the links in its own spec (`of_device`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from perfmodel import plugins
+from perfmodel.entries import made
 from perfmodel.errors import ProblemError, SpecError, UnknownName, reason
 from perfmodel.hardware import catalogue, specfile, systemphysics, yamlfile
 from perfmodel.hardware.device import Device
@@ -142,7 +144,8 @@ def of_device(device: Device, topology: Topology | None = None) -> System:
             f"the spec of {device.slug} has no link with a bandwidth; name a system: "
             f"{', '.join(names())}"
         )
-    return System.trusted(
+    system: System = made(
+        System,
         {
             "schema_version": 1,
             "slug": device.slug,
@@ -151,8 +154,9 @@ def of_device(device: Device, topology: Topology | None = None) -> System:
             "levels": levels,
             "notes": [_OWN_LINKS],
             "sources": {"spec": f"the spec of {device.slug}", "assumed": _OWN_LINKS},
-        }
+        },
     )
+    return system
 
 
 def by_one_door(system: System) -> System:
@@ -163,7 +167,7 @@ def by_one_door(system: System) -> System:
 def without_gpudirect(system: System) -> System:
     """The system with adapters that do not reach the devices' memory: what leaves a node is written
     to the host's memory and read from there, over one link of the host for the whole node."""
-    staging = {"peer_access": Flag.of({"value": False, "source": (), "status": "derived"})}
+    staging = {"peer_access": Flag(value=False, source=(), status="derived")}
     lanes = _change_network(by_one_door(system), staging)
     rate = system.host.link.bandwidth_per_direction if system.host else None
     if rate is None:
@@ -174,12 +178,12 @@ def without_gpudirect(system: System) -> System:
 def _change_network(system: System, changes: Mapping[str, Any], *, least: float = 0.0) -> System:
     """The system with changes to its network levels of more than `least` bytes a second."""
     levels = tuple(
-        level.model_copy(changes)
+        replace(level, **changes)
         if level.medium == "network" and level.bandwidth_per_direction.si > least
         else level
         for level in system.levels
     )
-    return system.model_copy({"levels": levels})
+    return replace(system, levels=levels)
 
 
 def _level(level: Level, name: str, topology: Topology | None) -> dict[str, object]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfmodel.hardware.block import Block
 from perfmodel.hardware.facts import Sourced, items
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ def _entry(name: str, value: Any, indent: str) -> list[str]:
     key = f"{indent}{_scalar(name)}:"
     if name == "notes":
         return [key, *(f"{indent}  - {_scalar(note)}" for note in value)]
-    if isinstance(value, Sourced) or not isinstance(value, (Block, dict)):
+    if isinstance(value, Sourced) or not (is_dataclass(value) or isinstance(value, dict)):
         return [f"{key} {_flow(value)}"]
     inner = value.items() if isinstance(value, dict) else items(value)
     return [key, *(line for k, v in inner for line in _entry(k, v, indent + "  "))]
 
 
 def _flow(value: Any) -> str:
-    if isinstance(value, Block):
+    if is_dataclass(value):
         return f"{{{', '.join(f'{name}: {_flow(item)}' for name, item in items(value))}}}"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{_scalar(key)}: {_flow(item)}' for key, item in value.items())}}}"

@@ -27,7 +27,7 @@ from perfmodel.entries import Misfit, made, written
 from perfmodel.errors import SpecError, nearest
 from perfmodel.hardware import yamlfile
 from perfmodel.networks.network import Block, Network
-from perfmodel.plaintext import quoted, whole_number
+from perfmodel.plaintext import quoted
 
 SEVERAL = "networks"
 """The key of a file that holds several networks."""
@@ -147,15 +147,8 @@ def _entry(path: tuple[str, ...], entry: Any, name: str | None = None) -> Entry:
         parts = stacks if name is None else {"name": name, **stacks}
         return Entry(_valid_network(made(Network, rest, parts)), aliases)
     except Misfit as misfit:
-        keys = [_step(key) for key in misfit.key.split(".") if key]
         prefix = f"{name}: " if name is not None else ""
-        raise _Wrong((*path, *keys), f"{prefix}{misfit}") from None
-
-
-def _step(key: str) -> int | str:
-    """A key of a document, or the place in a list."""
-    place = whole_number(key)
-    return key if place is None else place
+        raise _Wrong((*path, *misfit.faults[0][0]), f"{prefix}{misfit}") from None
 
 
 def _valid_network(network: Network) -> Network:
@@ -165,7 +158,7 @@ def _valid_network(network: Network) -> Network:
             raise Misfit(key, "is one line of printable text; drop line ends and the like")
     for key in network.sizes:
         if key not in TOTALS:
-            raise Misfit(f"sizes.{key}", f"there is no such total; {nearest(key, TOTALS)}")
+            raise Misfit(("sizes", key), f"there is no such total; {nearest(key, TOTALS)}")
     return network
 
 
@@ -188,7 +181,7 @@ def _blocks(key: str, entries: Any) -> tuple[Block, ...]:
                 else [made(Block, item)]
             )
         except Misfit as misfit:
-            raise misfit.under(str(place)).under(key) from None
+            raise misfit.under(place).under(key) from None
         if len(blocks) > MOST_BLOCKS:
             raise Misfit(key, f"more than {MOST_BLOCKS:,} blocks; join equal ones by repeat")
     return tuple(blocks)

@@ -168,8 +168,7 @@ class Sweep:
                 "follows": dict(self.grid.follows),
             },
             "devices": [
-                {"slug": device.slug, "hash": _hash(device.model_dump_json())}
-                for device in self.devices
+                {"slug": device.slug, "hash": _hash(device.dump())} for device in self.devices
             ],
             "implementation": self.implementation,
             "harness": self.harness,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from perfmodel.entries import made, written
 from perfmodel.errors import PerfmodelError
 from perfmodel.evidence.measured.microbench import Readings
 from perfmodel.evidence.measured.plateaus import (
@@ -69,7 +70,7 @@ def _device(data: dict[str, Any]) -> Device:
     """The device, written as YAML text and read back, so that the file is known to be readable."""
     from perfmodel.hardware import writer
 
-    device = Device.model_validate({k: v for k, v in data.items() if v not in (None, {}, ())})
+    device: Device = made(Device, {k: v for k, v in data.items() if v not in (None, {}, ())})
     return loads(writer.dump(device), "the calibrated spec")
 
 
@@ -88,8 +89,7 @@ def _shipped_spec(slug: str) -> Device | None:
 
 def _spec_data(device: Device) -> dict[str, Any]:
     """A shipped spec as data; its latencies and rates that are not measured here are kept."""
-    data = device.model_dump(exclude_none=True)
-    return {name: value for name, value in data.items() if name != "measured"}
+    return written(device, without=("measured",))
 
 
 def _sources(readings: Readings) -> dict[str, str]:
