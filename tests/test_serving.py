@@ -113,8 +113,8 @@ def test_a_step_between_knots_is_what_it_is_there(batch, past):
     """Steps are interpolated between knots; the kernels themselves are asked here."""
     of = steps()
     exact = Steps(of.of)
-    exact._fill([batch], exact._layers, head=False)
-    exact._fill([batch], exact._heads, head=True)
+    exact._fill([batch], head=False)
+    exact._fill([batch], head=True)
     (attention,) = exact._attention(np.array([batch]), np.array([1]), np.array([past]))
     whole = total(exact._layers[batch]) + total(exact._heads[batch]) + total(attention)
     parts = (of.layers, of.head)
