@@ -13,7 +13,7 @@ from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.leftout import possible
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.collectives import OPS, Collective, predict_collective
-from perfmodel.collectives.predict import libraries
+from perfmodel.collectives.collectivetime import libraries
 from perfmodel.collectives.wall import Layer, wall
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import System, systems

@@ -12,7 +12,7 @@ from perfmodel.cli import completing, known, ranges, spellings
 from perfmodel.cli.arguments import Devices, NetworkName
 from perfmodel.cli.output import Format, Output, chosen_format, emit
 from perfmodel.compression import naming
-from perfmodel.compression.network import Compressed
+from perfmodel.compression.compressed import Compressed
 from perfmodel.compression.scheme import PLAIN, Scheme
 from perfmodel.hardware import Device
 from perfmodel.networks.network import Network

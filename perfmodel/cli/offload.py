@@ -12,7 +12,7 @@ from perfmodel.cli import completing, known, ranges, spellings
 from perfmodel.cli.arguments import Devices, NetworkName
 from perfmodel.cli.hold import Weights, stored_as
 from perfmodel.cli.output import Format, Output, chosen_format, emit
-from perfmodel.compression.network import Compressed
+from perfmodel.compression.compressed import Compressed
 from perfmodel.errors import ProblemError, UnknownName, needs
 from perfmodel.hardware import Device, load
 from perfmodel.networks.network import Network

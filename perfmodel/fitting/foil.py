@@ -24,11 +24,11 @@ from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.errors import TableError, exit_code, needs
 from perfmodel.evidence.tables.reading import read
 from perfmodel.fitting.engines import names_of
+from perfmodel.serving.cachememory import weight_bytes
 from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.memory import weight_bytes
-from perfmodel.serving.runs import MEMORY, SIZES, Answers, Asked
 from perfmodel.serving.served import METRICS, Served
-from perfmodel.serving.spread import Spread
+from perfmodel.serving.servingrows import MEMORY, SIZES, Answers, Asked
+from perfmodel.serving.servingspread import Spread
 from perfmodel.validation.serving import LAYOUT, asked_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from perfmodel.algorithms import Problem
-from perfmodel.collectives.dispatch import Router
+from perfmodel.collectives.router import Router
 from perfmodel.graph import Edge, Graph, Node, Tensor
 from perfmodel.networks.value import Value, Weight
 

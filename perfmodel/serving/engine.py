@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from perfmodel import plugins, yamltable
-from perfmodel.collectives.predict import libraries
+from perfmodel.collectives.collectivetime import libraries
 from perfmodel.entries import Misfit, made
 from perfmodel.errors import ProblemError, SpecError, UnknownName
 from perfmodel.hardware.catalogue import normalise

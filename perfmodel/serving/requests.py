@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from perfmodel.errors import ProblemError
+from perfmodel.serving.cachememory import check_weights, fitting_batch, more
 from perfmodel.serving.clients import STATISTICS, Round, window
-from perfmodel.serving.memory import check_weights, fitting_batch, more
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import Times
 

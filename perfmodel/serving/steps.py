@@ -18,10 +18,10 @@ from perfmodel.graph.asks import answers
 from perfmodel.networks import hosts
 from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.network import SelfAttention
-from perfmodel.networks.predict import sustained
+from perfmodel.networks.networktime import sustained
 from perfmodel.operators import operator_of
 from perfmodel.predict import predict_arrays
-from perfmodel.serving import exchange
+from perfmodel.serving import stepexchange
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine
 from perfmodel.serving.kernels import HEAD, absorbed, exchanges, kernels
@@ -116,7 +116,9 @@ class Steps:
         """Kernels with gaps, launches, sends between stages, and the engine's host time."""
         turns = self._turns(tokens)
         body = self._overlap(beside(parts), turns, FABRIC_UNITS if prompt else 0.0)
-        launches = sum(line.launches for line in body.lines if line.kind != exchange.KIND) * turns
+        launches = (
+            sum(line.launches for line in body.lines if line.kind != stepexchange.KIND) * turns
+        )
         gaps = launches * self.gap_seconds
         device = body.total + gaps
         host = hosts.load(self.of.engine.prefill if prompt else self.of.setting(1).stack.host)
@@ -126,7 +128,7 @@ class Steps:
             pieces.append(Times.exactly(Line("launches", HOST, HOST), waits))
         if self.of.pipeline > 1:
             volume = tokens * self.of.network.hidden * 2.0 / self.of.tensor
-            pieces.append(exchange.send(self.of, volume).times(self.of.pipeline - 1))
+            pieces.append(stepexchange.send(self.of, volume).times(self.of.pipeline - 1))
         engine = self.of.engine
         engine_s = engine.host_seconds(sequences, shared=self.of.tensor > 1)
         pieces.append(Times.exactly(Line("engine", HOST, HOST), engine_s))
@@ -250,7 +252,7 @@ class Steps:
         seconds = values[:, :, 0] * repeat
         low, high = (seconds * values[:, :, i] / values[:, :, 3] for i in (1, 2))
         times = Times(lines, seconds.T, low.T, high.T).merged()
-        crossing = None if head else exchange.times(
+        crossing = None if head else stepexchange.times(
             self.of, [list(exchanges(self.of, size)) for size in sizes]
         )  # fmt: skip
         times = times if crossing is None else times.beside(crossing)

@@ -19,13 +19,13 @@ from perfmodel.hardware import Device
 from perfmodel.hardware import load as load_device
 from perfmodel.networks.network import Network
 from perfmodel.serving import recipes
+from perfmodel.serving.cachememory import memory, sequence_bytes
 from perfmodel.serving.clients import STATISTICS
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine, released
-from perfmodel.serving.memory import memory, sequence_bytes
 from perfmodel.serving.recipes import Recipe
 from perfmodel.serving.served import METRICS, Served, Value, serve
-from perfmodel.serving.spread import Spread
+from perfmodel.serving.servingspread import Spread
 from perfmodel.serving.steps import Steps
 from perfmodel.training.cells import Cells
 from perfmodel.training.runnetwork import network_of

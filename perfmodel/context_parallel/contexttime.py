@@ -34,8 +34,8 @@ from perfmodel.algorithms.attention import Direction
 from perfmodel.context_parallel import calls
 from perfmodel.context_parallel.carrier import Carrier
 from perfmodel.context_parallel.clock import Clock
+from perfmodel.context_parallel.contexttraffic import exchanged
 from perfmodel.context_parallel.placement import Held, check_divides, placed
-from perfmodel.context_parallel.traffic import exchanged
 from perfmodel.count.exchanges import Exchange
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device

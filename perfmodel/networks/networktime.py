@@ -23,11 +23,11 @@ from functools import lru_cache
 
 from perfmodel.graph import Graph, Node, touches
 from perfmodel.graph.asks import Ask, answers, ask
-from perfmodel.graph.spread import Spread
+from perfmodel.graph.graphspread import Spread
 from perfmodel.hardware import Device
 from perfmodel.networks.expand import expand
 from perfmodel.networks.network import Network
-from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
+from perfmodel.networks.networkprediction import KernelTime, NetworkPrediction, PassTime
 from perfmodel.networks.setting import Setting
 from perfmodel.operators import operator_of
 from perfmodel.prediction import Prediction
