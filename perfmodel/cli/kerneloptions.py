@@ -39,6 +39,8 @@ Kernel = Annotated[
     ),
 ]
 
+Config = Annotated[list[str] | None, FieldOption(None, "KEY=VALUE", ("--config", "-c"))]
+
 
 def loaded(name: str) -> BundledKernel:
     """The kernel with that name, or in a file. Raises what `registry.kernel` raises."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from perfmodel.algorithms.matmul import matmul_format, types
 from perfmodel.elements import element
@@ -16,6 +16,9 @@ from perfmodel.networks.network import Network
 from perfmodel.networks.setting import Setting, Shards
 from perfmodel.serving.engine import Engine
 from perfmodel.serving.weights import FORMATS, WeightFormat, weight_format
+
+if TYPE_CHECKING:
+    from perfmodel.serving.served import Served
 
 _NARROW = ("fp8", "fp8_block", "nvfp4")
 """Product formats whose checkpoints come with an fp8 cache, under engines that support one."""
@@ -103,6 +106,17 @@ class Deployment:
         self.format.product  # noqa: B018  a name that is not known is said at once
         if self.devices > 1:
             self._check_system()
+
+    def predicted(
+        self, _machine: None = None, *, isl: int, osl: int, concurrency: float, **options: Any
+    ) -> Served:
+        """What clients see of prompts of `isl` and answers of `osl` tokens, as many at once as
+        `concurrency`; `options` as for `serve`. It has its own devices."""
+        from perfmodel.serving.served import serve
+        from perfmodel.serving.steps import Steps
+
+        (served,) = serve(Steps(self), "concurrency", [concurrency], isl, osl, **options)
+        return served
 
     def _check_system(self) -> None:
         limit = self.fabric.devices
