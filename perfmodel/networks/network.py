@@ -11,7 +11,7 @@ from perfmodel.errors import ProblemError, UnknownName
 
 if TYPE_CHECKING:
     from perfmodel.hardware import Device
-    from perfmodel.networks.prediction import NetworkPrediction
+    from perfmodel.networks.networkprediction import NetworkPrediction
 
 Norm = Literal["layernorm", "rmsnorm"]
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "silu")
@@ -235,7 +235,7 @@ class Network:
 
     def predicted(self, machine: Device, **options: Any) -> NetworkPrediction:
         """The time of a pass on a device; `options` are the fields of `Setting`."""
-        from perfmodel.networks.predict import predict_network
+        from perfmodel.networks.networktime import predict_network
         from perfmodel.networks.setting import Setting
 
         return predict_network(self, Setting(**options), machine)
