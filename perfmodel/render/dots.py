@@ -26,6 +26,9 @@ BAND = 0.2
 """Half the width of the band about the diagonal."""
 _MOST = 1e60  # what is larger is no number of a device, and too large for an axis
 _CROWDED = 400  # from this number of marks on they are small and let others shine through
+_APART = 0.16  # of the axis: names of limits that are closer stand above each other
+_LINE = {"alpha": 0.6, "linewidth": 0.8}
+_DASHES: Sequence[Any] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (8, 2, 1.5, 2)))
 _RASTER = 20_000  # from this number of marks on they are pixels in a vector file
 
 
@@ -54,13 +57,13 @@ class Dots:
     """Keys that rows can be coloured by; a file's chart takes the first."""
     ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Keys of the ends of a range, by the key of its value."""
-    limits: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    """Upper limits of values on x, by key."""
-    limit_name: str = "at most"
-    """Word before a limit's value."""
+    limits: Mapping[str, Sequence[tuple[str, float]]] = field(default_factory=dict)
+    """Names and values of limits on x, by key."""
     joined: Sequence[str] = ()
     """Keys of a line. It joins, from left to right, marks that agree in those keys that are not on
     x."""
+    marked: bool = True
+    """Whether rows have marks; else there are only lines, each with dashes of its own."""
     fits: str = ""
     """Key of a boolean: marks of rows with a false one are pale."""
     compared: bool = False
@@ -113,7 +116,8 @@ def dots_chart(
     """The chart of `rows` with the first keys of `dots`, or with the keys `x` and `y`.
 
     `names` are a legend's texts by group, where they are not the group itself. A grey line joins
-    the rows `front`. `sentence` and `caption` are the chart's in words.
+    the rows `front`, and lines go from point to point in Matplotlib's `drawstyle`. `sentence` and
+    `caption` are the chart's in words.
     """
     from matplotlib.figure import Figure
 
@@ -129,14 +133,14 @@ def dots_chart(
         size = (5.2, 5.2) if dots.compared else (7.0 if outside else 5.6, 3.7)
         figure = Figure(figsize=page.size(*size), layout="constrained")
         axes = figure.add_subplot()
-        marks = _Drawing(axes, rows, dots, x, y, palette, {})
+        marks = _Drawing(axes, rows, dots, x, y, palette, drawstyle, {})
         marks.axes_of(places)
         if front:
             points = [[float(rows[i][key]) for key in (x, y)] for i in front]
             axes.plot(*zip(*points, strict=True), color=palette.grey, linewidth=0.65 * palette.line,
                       drawstyle=drawstyle, zorder=1, gid="front")  # fmt: skip
         marks.lines(places, list(series))
-        for i, (group, members) in enumerate(series.items()):
+        for i, (group, members) in enumerate(series.items() if dots.marked else ()):
             marks.series(i, members, words[group], len(places))
         if legend and (len(series) > 1 or dots.compared):
             if outside:
@@ -162,6 +166,8 @@ class _Drawing:
     x: str
     y: str
     palette: Palette
+    drawstyle: str
+    """How lines go from point to point, as Matplotlib says it."""
     gids: dict[str, Sequence[int]]
     """Rows of each artist, by its id."""
 
@@ -182,26 +188,36 @@ class _Drawing:
         """Both axes, the limits of x, and the diagonal of a comparison."""
         dots, axes = self.dots, self.axes
         across, up = self.values(places, self.x), self.values(places, self.y)
-        limits = list(dots.limits.get(self.x, ()))
+        limits = dots.limits.get(self.x, ())
         for end in dots.ranges.get(self.y, ()):
             up = up + self.values(self.ranged(places), end)
         if dots.compared:
             across = up = [*across, *up]
         kept = [self.rows[i] for i in places]
-        scaled(axes.xaxis, [*across, *limits], dots.kind(kept, self.x), log="x" in dots.log)
+        values = [*across, *(value for _, value in limits)]
+        scaled(axes.xaxis, values, dots.kind(kept, self.x), log="x" in dots.log)
         scaled(axes.yaxis, up, dots.kind(kept, self.y), log="y" in dots.log)
         axes.set(xlabel=dots.header(self.x), ylabel=dots.header(self.y))
         axes.grid(visible=True)
         if dots.compared:
             self.diagonal()
-        for limit in limits:
-            text = f"{dots.limit_name} {shown(limit, dots.kind(kept, self.x))}"
-            axes.axvline(limit, color=self.palette.ink, linewidth=0.65 * self.palette.line,
+        kind = dots.kind(kept, self.x)
+        self.limits([(f"{name} {shown(value, kind)}", value) for name, value in limits])
+
+    def limits(self, limits: Sequence[tuple[str, float]]) -> None:
+        """A dashed line at each limit, named above the panel; close ones share the place."""
+        axes, low = self.axes, self.axes.get_ylim()[0]
+        taken, words = -1.0, ""
+        for name, value in sorted(limits, key=lambda limit: limit[1]):
+            axes.axvline(value, color=self.palette.ink, linewidth=0.65 * self.palette.line,
                          linestyle="--", zorder=1, gid="limit")  # fmt: skip
-            axes.annotate(
-                text, (limit, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3),
-                textcoords="offset points", ha="center", va="bottom", fontsize=self.palette.label,
-            )  # fmt: skip
+            place = axes.transAxes.inverted().transform(axes.transData.transform((value, low)))[0]
+            if place - taken < _APART:
+                axes.texts[-1].set_text(f"{words}\n{name}")
+            else:
+                taken, words = place, name
+                axes.text(place, 1.01, name, transform=axes.transAxes, ha="center", va="bottom",
+                          fontsize=self.palette.label)  # fmt: skip
 
     def diagonal(self) -> None:
         """The line of equal values, and a band about it."""
@@ -223,11 +239,14 @@ class _Drawing:
         by = self.dots.by[0] if self.dots.by else ""
         for number, members in enumerate(paths.values()):
             order = sorted(members, key=lambda i: float(self.rows[i][self.x]))
+            group = str(self.rows[order[0]].get(by, ""))
+            place = groups.index(group)
             gid = f"line-{number}"
             self.axes.plot(
-                self.values(order, self.x), self.values(order, self.y), alpha=0.6, zorder=2,
-                color=self.palette.look(groups.index(str(self.rows[order[0]].get(by, ""))))[0],
-                linewidth=0.8 * self.palette.line, gid=gid,
+                self.values(order, self.x), self.values(order, self.y), zorder=2,
+                color=self.palette.look(place)[0], drawstyle=self.drawstyle, gid=gid,
+                **(_LINE if self.dots.marked else {"linestyle": _DASHES[place % len(_DASHES)],
+                                                   "label": group}),
             )  # fmt: skip
             self.gids[gid] = [order[0]]
 
