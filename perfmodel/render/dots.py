@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,8 +63,9 @@ class Dots:
     joined: Sequence[str] = ()
     """Keys of a line. It joins, from left to right, marks that agree in those keys that are not on
     x."""
-    marked: bool = True
-    """Whether rows have marks; else there are only lines, each with dashes of its own."""
+    measured: str = ""
+    """Key of a boolean: rows with a true one are marks, the others lines with dashes of their own;
+    by default every row has a mark."""
     fits: str = ""
     """Key of a boolean: marks of rows with a false one are pale."""
     compared: bool = False
@@ -121,57 +123,82 @@ def dots_chart(
     """
     from matplotlib.figure import Figure
 
-    page, x, y = page or Page(), x or dots.x[0], y or dots.y[0]
-    places = [i for i, row in enumerate(rows) if dots.drawable(row, x, y)]
-    by = dots.by[0] if dots.by else ""
-    series: dict[str, list[int]] = {str(row.get(by, "")): [] for row in rows}
-    for i in places:
-        series[str(rows[i].get(by, ""))].append(i)
-    words = {group: (names or {}).get(group, group) for group in series}
-    outside = legend and len(series) > 1 and not dots.compared
+    page, title = page or Page(), title or dots.title
+    groups = {str(row.get(dots.by[0])) for row in rows} if dots.by else set()
+    outside = legend and len(groups) > 1 and not dots.compared
     with styled(page) as palette:
         size = (5.2, 5.2) if dots.compared else (7.0 if outside else 5.6, 3.7)
         figure = Figure(figsize=page.size(*size), layout="constrained")
-        axes = figure.add_subplot()
-        marks = _Drawing(axes, rows, dots, x, y, palette, drawstyle, {})
-        marks.axes_of(places)
-        if front:
-            points = [[float(rows[i][key]) for key in (x, y)] for i in front]
-            axes.plot(*zip(*points, strict=True), color=palette.grey, linewidth=0.65 * palette.line,
-                      drawstyle=drawstyle, zorder=1, gid="front")  # fmt: skip
-        marks.lines(places, list(series))
-        for i, (group, members) in enumerate(series.items() if dots.marked else ()):
-            marks.series(i, members, words[group], len(places))
-        if legend and (len(series) > 1 or dots.compared):
-            if outside:
-                axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-            else:
-                axes.legend(loc="upper left", handletextpad=0.2, borderaxespad=0.2)
-        dress(figure, page, palette, title or dots.title, caption)
-        if dots.labelled:
-            marks.labels(places)
-    return Chart(
-        figure, title or dots.title, sentence or f"{len(places)} marks.", list(rows), caption, page,
-        marks.gids,
-    )  # fmt: skip
+        drawing = Drawing(
+            figure.add_subplot(), rows, dots, palette, x or dots.x[0], y or dots.y[0], drawstyle
+        )
+        drawing.draw(names or {}, front)
+        if outside:
+            drawing.axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        elif legend and dots.compared:
+            drawing.axes.legend(loc="upper left", handletextpad=0.2, borderaxespad=0.2)
+        dress(figure, page, palette, title, caption)
+        drawing.labels()
+    sentence = sentence or f"{len(drawing.places)} marks."
+    return Chart(figure, title, sentence, list(rows), caption, page, drawing.gids)
 
 
 @dataclass(frozen=True)
-class _Drawing:
-    """A chart during drawing."""
+class Drawing:
+    """A panel of marks."""
 
     axes: Axes
+    """Where it is drawn."""
     rows: Sequence[Row]
+    """The rows of its marks."""
     dots: Dots
-    x: str
-    y: str
+    """What is drawn."""
     palette: Palette
-    drawstyle: str
+    """Its colours."""
+    x: str
+    """Key of the x axis."""
+    y: str
+    """Key of the y axis."""
+    drawstyle: str = "default"
     """How lines go from point to point, as Matplotlib says it."""
-    gids: dict[str, Sequence[int]]
+    gids: dict[str, Sequence[int]] = field(default_factory=dict)
     """Rows of each artist, by its id."""
 
+    @property
+    def places(self) -> list[int]:
+        """The rows that can be drawn."""
+        return [i for i, row in enumerate(self.rows) if self.dots.drawable(row, self.x, self.y)]
+
+    def group(self, i: int) -> str:
+        """The group of a row."""
+        return str(self.rows[i].get(self.dots.by[0], "")) if self.dots.by else ""
+
+    def draw(
+        self, names: Mapping[str, str] = MappingProxyType({}), front: Sequence[int] = ()
+    ) -> None:
+        """Draw axes, lines, ranges and marks; as in `dots_chart`."""
+        places = self.places
+        series: dict[str, list[int]] = {self.group(i): [] for i in range(len(self.rows))}
+        self.scale(places)
+        if front:
+            self.axes.plot(
+                self.values(front, self.x), self.values(front, self.y), color=self.palette.grey,
+                linewidth=0.65 * self.palette.line, drawstyle=self.drawstyle, zorder=1, gid="front",
+            )  # fmt: skip
+        lined = [i for i in places if not self.is_mark(i)]
+        self.lines(lined if self.dots.measured else places, list(series))
+        for i in places:
+            if self.is_mark(i):
+                series[self.group(i)].append(i)
+        for number, (group, members) in enumerate(series.items()):
+            self.series(number, members, names.get(group, group), len(places))
+
+    def is_mark(self, i: int) -> bool:
+        """Whether a row has a mark."""
+        return not self.dots.measured or bool(self.rows[i].get(self.dots.measured))
+
     def values(self, places: Sequence[int], key: str) -> list[float]:
+        """The numbers of rows under a key."""
         return [float(self.rows[i][key]) for i in places]
 
     def ranged(self, places: Sequence[int]) -> list[int]:
@@ -184,7 +211,7 @@ class _Drawing:
             if all(_is_number(self.rows[i].get(end)) and self.rows[i][end] > 0 for end in ends)
         ]  # fmt: skip
 
-    def axes_of(self, places: Sequence[int]) -> None:
+    def scale(self, places: Sequence[int]) -> None:
         """Both axes, the limits of x, and the diagonal of a comparison."""
         dots, axes = self.dots, self.axes
         across, up = self.values(places, self.x), self.values(places, self.y)
@@ -236,16 +263,15 @@ class _Drawing:
         paths: dict[tuple[str, ...], list[int]] = {}
         for i in places if self.dots.joined else ():
             paths.setdefault(tuple(str(self.rows[i].get(key)) for key in keys), []).append(i)
-        by = self.dots.by[0] if self.dots.by else ""
         for number, members in enumerate(paths.values()):
             order = sorted(members, key=lambda i: float(self.rows[i][self.x]))
-            group = str(self.rows[order[0]].get(by, ""))
+            group = self.group(order[0])
             place = groups.index(group)
             gid = f"line-{number}"
             self.axes.plot(
                 self.values(order, self.x), self.values(order, self.y), zorder=2,
                 color=self.palette.look(place)[0], drawstyle=self.drawstyle, gid=gid,
-                **(_LINE if self.dots.marked else {"linestyle": _DASHES[place % len(_DASHES)],
+                **(_LINE if not self.dots.measured else {"linestyle": _DASHES[place % len(_DASHES)],
                                                    "label": group}),
             )  # fmt: skip
             self.gids[gid] = [order[0]]
@@ -279,10 +305,10 @@ class _Drawing:
             )  # fmt: skip
             self.gids[gid] = ranged
 
-    def labels(self, places: Sequence[int]) -> None:
-        """The values of the key that labels marks, where they have room."""
+    def labels(self) -> None:
+        """The values of the key that labels marks, where they have room; the layout is complete."""
         key = self.dots.labelled
-        mine = [i for i in places if self.rows[i].get(key) not in (None, "")]
+        mine = [i for i in self.places if key and self.rows[i].get(key) not in (None, "")]
         named = [
             (float(row[self.x]), float(row[self.y]), shown(row[key], kind_of(key)))
             for row in (self.rows[i] for i in mine)

@@ -40,6 +40,7 @@ _SHOWN: Mapping[str, Callable[[float], str]] = {
     "bytes_per_s": lambda value: si(value, "B/s"),
     "watts": lambda value: si(value, "W"),
     "binary": binary,
+    "length": lambda value: f"{value / 1024:g}k" if value >= 1024 else f"{value:g}",
     "bytes": lambda value: si(value, "B"),
     "flops": lambda value: si(value, "FLOP"),
     "flops_per_s": lambda value: si(value, "FLOP/s"),

@@ -38,7 +38,7 @@ def figure(slopes: Slopes, *, title: str = "", page: Page | None = None) -> Char
         ["moved_bytes"],
         by=["curve"],
         joined=["curve"],
-        marked=False,
+        measured="measured",
         limits={"capacity_bytes": levels},
         headers={"capacity_bytes": "On-chip capacity", "moved_bytes": "Least bytes moved"},
     )
