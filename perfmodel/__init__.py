@@ -20,15 +20,32 @@ if TYPE_CHECKING:
     from perfmodel.analysis.sweep import Grid, Sweep
     from perfmodel.analysis.sweep import run as sweep
     from perfmodel.analysis.whatif import whatif
+    from perfmodel.collectives import Collective
     from perfmodel.count import Cost, count
-    from perfmodel.errors import PerfmodelError
+    from perfmodel.errors import (
+        MissingExtra,
+        OutputError,
+        PerfmodelError,
+        ProblemError,
+        SizeError,
+        SpecError,
+        TableError,
+        UnknownName,
+    )
     from perfmodel.graph import Edge, Graph, GraphPrediction, Node, Tensor, predict_graph
     from perfmodel.graph import load as load_graph
-    from perfmodel.hardware import Device, load, names
+    from perfmodel.hardware import Device, System, load, names
+    from perfmodel.hardware.systems import load as load_system
     from perfmodel.napkin.explain import explain
+    from perfmodel.networks.library import load as load_network
+    from perfmodel.networks.network import Network
     from perfmodel.predict import predict, predict_arrays
     from perfmodel.prediction import Prediction, Predictions
     from perfmodel.schedules import Kernel, Loop, Schedule
+    from perfmodel.serving.deployment import Deployment
+    from perfmodel.serving.engine import load as load_engine
+    from perfmodel.training.plan import Plan
+    from perfmodel.units import UnitError
     from perfmodel.validation.compare import predict_table as compare
 
 __version__ = "0.1.0"
@@ -36,7 +53,9 @@ __version__ = "0.1.0"
 # The module of each public name; after a colon the name there, where it differs.
 _MODULES = {
     "Attention": "algorithms",
+    "Collective": "collectives",
     "Cost": "count",
+    "Deployment": "serving.deployment",
     "Device": "hardware",
     "Edge": "graph",
     "Graph": "graph",
@@ -45,19 +64,33 @@ _MODULES = {
     "Kernel": "schedules",
     "Loop": "schedules",
     "Matmul": "algorithms",
+    "MissingExtra": "errors",
+    "Network": "networks.network",
     "Node": "graph",
+    "OutputError": "errors",
     "PerfmodelError": "errors",
+    "Plan": "training.plan",
     "Prediction": "prediction",
     "Predictions": "prediction",
+    "ProblemError": "errors",
     "Rowwise": "algorithms",
     "Schedule": "schedules",
+    "SizeError": "errors",
+    "SpecError": "errors",
     "Sweep": "analysis.sweep",
+    "System": "hardware",
+    "TableError": "errors",
     "Tensor": "graph",
+    "UnitError": "units",
+    "UnknownName": "errors",
     "compare": "validation.compare:predict_table",
     "count": "count",
     "explain": "napkin.explain",
     "load": "hardware",
+    "load_engine": "serving.engine:load",
     "load_graph": "graph:load",
+    "load_network": "networks.library:load",
+    "load_system": "hardware.systems:load",
     "names": "hardware",
     "predict": "predict",
     "predict_arrays": "predict",
@@ -68,7 +101,9 @@ _MODULES = {
 
 __all__ = [
     "Attention",
+    "Collective",
     "Cost",
+    "Deployment",
     "Device",
     "Edge",
     "Graph",
@@ -77,20 +112,34 @@ __all__ = [
     "Kernel",
     "Loop",
     "Matmul",
+    "MissingExtra",
+    "Network",
     "Node",
+    "OutputError",
     "PerfmodelError",
+    "Plan",
     "Prediction",
     "Predictions",
+    "ProblemError",
     "Rowwise",
     "Schedule",
+    "SizeError",
+    "SpecError",
     "Sweep",
+    "System",
+    "TableError",
     "Tensor",
+    "UnitError",
+    "UnknownName",
     "__version__",
     "compare",
     "count",
     "explain",
     "load",
+    "load_engine",
     "load_graph",
+    "load_network",
+    "load_system",
     "names",
     "predict",
     "predict_arrays",

@@ -110,19 +110,3 @@ def readable(files: Iterable[_A], read: Callable[[_A], _B]) -> Iterator[_B]:
 def left_out(error: PerfmodelError) -> None:
     """Warn that a file is left out; the error names it."""
     warnings.warn(f"left out: {error}", PluginWarning, stacklevel=2)
-
-
-def listed(kind: str, shipped: Path, variable: str = "") -> list[str]:
-    """Names of all files of a kind, sorted; opens none."""
-    places = [*folders(kind, variable), shipped, *packages(kind)]
-    return sorted({path.stem for path in files(places)})
-
-
-def located(kind: str, name: str, shipped: Path, variable: str = "") -> Path | None:
-    """The file with that name: a user's own, else the shipped one, else a package's."""
-    for places in ([*folders(kind, variable), shipped], packages(kind)):
-        for folder in places:
-            path = folder / f"{name}.yaml"
-            if path.is_file():
-                return path
-    return None

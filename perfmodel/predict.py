@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from perfmodel.timing.reuse import Reuses
 from perfmodel.timing.reuse import at as reuse_at
 
 SCHEMA_VERSION = 1
+_R = TypeVar("_R", covariant=True)
 
 # Name of a schedule that does not cut its axis: for products k, for attention the keys.
 _UNCUT = {"split-k": "tiled", "split-kv": "tiled"}
@@ -38,6 +39,14 @@ _UNCUT = {"split-k": "tiled", "split-kv": "tiled"}
 _WORKING_BYTES = 2**23
 
 
+class Predictable(Protocol[_R]):
+    """What can be predicted and is no `Problem`: a graph, a network, a plan, a collective ..."""
+
+    def predicted(self, machine: Any, **options: Any) -> _R:
+        """Its prediction on a device or a system."""
+
+
+@overload
 def predict(
     problem: Problem,
     device: Device,
@@ -52,8 +61,15 @@ def predict(
     stored: Mapping[str, str] | None = None,
     tile: Mapping[str, Any] | None = None,
     constants: Constants | None = None,
-) -> Prediction:
-    """Predict one problem on one device.
+) -> Prediction: ...
+
+
+@overload
+def predict(problem: Predictable[_R], device: Any = None, **options: Any) -> _R: ...
+
+
+def predict(problem: Any, device: Any = None, **options: Any) -> Any:
+    """Predict one problem on one device, or a `Predictable` on its machine.
 
     - `schedule`: a schedule of its operator (`perfmodel.operators`)
     - `implementation`: a kernel's name, in any spelling that the command line accepts (flash2,
@@ -73,23 +89,13 @@ def predict(
       of a library's menu
     - `constants`: the constants of the time model; by default the shipped ones
 
-    Raises `ProblemError` for input without meaning and `UnknownName` for unknown names, in one
-    line.
+    A graph, a network, a collective, a plan and a deployment have options of their own; see their
+    `predicted`. Raises `ProblemError` for input without meaning and `UnknownName` for unknown
+    names, in one line.
     """
-    return predict_arrays(
-        problem,
-        device,
-        schedule=schedule,
-        implementation=implementation,
-        harness=harness,
-        includes=includes,
-        place=place,
-        reuse=reuse,
-        mesh=mesh,
-        stored=stored,
-        tile=tile,
-        constants=constants,
-    ).one(0)
+    if isinstance(problem, Problem):
+        return predict_arrays(problem, device, **options).one(0)
+    return problem.predicted(device, **options)
 
 
 def predict_arrays(

@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfmodel.catalogue import normalise
 from perfmodel.entries import Misfit, made, written
 from perfmodel.errors import ProblemError, SpecError, UnknownName
 from perfmodel.hardware import (
@@ -162,9 +163,7 @@ def test_every_device_with_measured_runs_has_a_spec():
 
 def test_every_spelling_means_one_device():
     spellings = [
-        catalogue.normalise(spelling)
-        for device in specs()
-        for spelling in {device.slug, *device.aliases}
+        normalise(spelling) for device in specs() for spelling in {device.slug, *device.aliases}
     ]
     assert len(spellings) == len(set(spellings))
     assert not {spelling for spelling in aliases() if not spelling}
@@ -233,9 +232,8 @@ def test_a_slug_opens_one_file(monkeypatch):
     monkeypatch.setattr(
         catalogue.specfile, "read", lambda kind, path, check: opened.append(path) or path
     )
-    monkeypatch.setattr(catalogue, "_read_cached", catalogue._read_cached.__wrapped__)
-    monkeypatch.setattr(catalogue, "_device", catalogue._read)
-    load("b200")
+    monkeypatch.setattr(catalogue.DEVICES, "_cached", catalogue.DEVICES._cached.__wrapped__)
+    catalogue.DEVICES.load("b200")
     assert [path.name for path in opened] == ["b200.yaml"]
 
 

@@ -191,16 +191,16 @@ def test_what_means_nothing_is_refused():
     with pytest.raises(UnknownName, match="did you mean mixed"):
         precision.load("mixd")
     with pytest.raises(UnknownName, match="element type"):
-        precision.Precision("mine", "", "fp17", "fp32", None, "fp32")
+        precision.Precision("mine", "", "fp17", "fp32", "fp32")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         ("version: 1", "version: 2", "another version"),
-        ("    states: fp32\n", "", "no table of precisions"),
+        ("    states: fp32\n", "", "states: the key is missing; add it"),
         ("weights: bf16", "weights: bf15", "no element type named 'bf15'"),
-        ("weights: bf16", "wieghts: bf16", "no table of precisions"),
+        ("weights: bf16", "wieghts: bf16", "wieghts: there is no such key; did you mean weights"),
     ],
 )
 def test_a_damaged_table_is_one_line(tmp_path, old, new, said):
@@ -209,5 +209,5 @@ def test_a_damaged_table_is_one_line(tmp_path, old, new, said):
     path = tmp_path / "precisions.yaml"
     path.write_text(text.replace(old, new), encoding="utf-8")
     with pytest.raises(PerfmodelError, match=said) as caught:
-        precision.read(path)
+        precision.RECIPES.read(path)
     assert "\n" not in str(caught.value)

@@ -142,7 +142,7 @@ def test_of_two_of_one_name_the_users_own_is_meant(own):
 @pytest.mark.parametrize(
     ("kind", "works"),
     [
-        ("engines", lambda: engine.load("own-engine")),
+        ("engines", engine.engines),
         ("networks", lambda: networks.load("own-net")),
         ("systems", systems.every),
         ("hardware", specs),

@@ -15,6 +15,7 @@ import pytest
 
 import perfmodel
 import perfmodel.triton
+from perfmodel import errors
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -174,3 +175,24 @@ def test_every_field_of_an_exported_class_says_what_it_is(package):
                 silent += [] if said else [f"{kind.__name__}.{item.target.id}"]
     assert fields
     assert not silent
+
+
+def test_predict_takes_whatever_has_its_machine():
+    h100, llama = perfmodel.load("h100"), perfmodel.load_network("llama-3-8b")
+    node, engine = perfmodel.load_system("dgx-h100"), perfmodel.load_engine("vllm")
+    graph = perfmodel.load_graph("unfused-attention").at()
+    served = perfmodel.Deployment(llama, h100, engine)
+    pass_ = perfmodel.predict(llama, h100, batch=1, seq=512)
+    assert pass_.seconds > 0
+    assert perfmodel.predict(graph, h100) == perfmodel.predict_graph(graph, h100)
+    step = perfmodel.predict(perfmodel.Plan(seq=512), h100, network=llama)
+    assert step.seconds > pass_.seconds
+    assert perfmodel.predict(perfmodel.Collective("all-reduce", 2**20, 8), node).seconds[0] > 0
+    assert perfmodel.predict(served, isl=64, osl=8, concurrency=1).metric("tpot_ms").value > 0
+
+
+def test_every_error_is_exported():
+    kinds = {item for item in vars(errors).values() if inspect.isclass(item)}
+    tree = {item.__name__ for item in kinds if issubclass(item, errors.PerfmodelError)}
+    assert "SizeError" in tree
+    assert tree <= set(perfmodel.__all__)

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import perfmodel
-from perfmodel import usercache, yamltable
-from perfmodel.hardware import Device, catalogue, loads, names, physics, specfile, yamlfile
+from perfmodel import usercache, yamlfile, yamltable
+from perfmodel.hardware import Device, catalogue, loads, names, physics, specfile
 from perfmodel.hardware.facts import walk
 
 PACKAGE = Path(perfmodel.__file__).parent

@@ -60,7 +60,7 @@ def declare(**data: Any) -> Declaration:
 
 def read(path: str | Path) -> Declaration:
     """The declaration in a YAML file; raises `SpecError`, "file:line: message", in one line."""
-    from perfmodel.hardware import yamlfile
+    from perfmodel import yamlfile
 
     document = yamlfile.parse(yamlfile.read(Path(path)), str(path))
 

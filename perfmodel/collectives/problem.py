@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perfmodel.arithmetic import Number
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError, UnknownName
+
+if TYPE_CHECKING:
+    from perfmodel.collectives.prediction import CollectivePredictions
+    from perfmodel.hardware import System
 
 OPS = (
     "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce",
@@ -64,6 +69,12 @@ class Collective:
                 f"send-receive is between two ranks, not {np.max(self.ranks)}; write 2 ranks, or "
                 "all-to-all"
             )
+
+    def predicted(self, machine: System, **options: Any) -> CollectivePredictions:
+        """Its time on a system; `options` as for `predict_collective`."""
+        from perfmodel.collectives.predict import predict_collective
+
+        return predict_collective(self, machine, **options)
 
     def __len__(self) -> int:
         return max(np.size(value) for value in self._values())

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from perfmodel import yamltable
 from perfmodel.algorithms import Matmul, Rowwise
 from perfmodel.algorithms.matmul import matmul_format
+from perfmodel.catalogue import Table
 from perfmodel.compression.decoding import Decoding
 from perfmodel.compression.scheme import (
     PLAIN,
@@ -21,7 +18,7 @@ from perfmodel.compression.scheme import (
     weight_only,
 )
 from perfmodel.elements import element
-from perfmodel.errors import ProblemError, SpecError, UnknownName
+from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.predict import predict
 from perfmodel.prediction import Prediction
@@ -141,33 +138,6 @@ class Quantised(Scheme):
         return predict(cast, device), product
 
 
-def load(name: str) -> Format:
-    """The format with this name or alias. Raises `UnknownName` with the nearest names."""
-    spelling = name.lower().replace("_", "-")
-    for format_ in _table().values():
-        if spelling in (one.replace("_", "-") for one in (format_.name, *format_.aliases)):
-            return format_
-    raise UnknownName("weight format", name, _table())
-
-
-def names() -> tuple[str, ...]:
-    """Every format of the table."""
-    return tuple(_table())
-
-
-@lru_cache(maxsize=1)
-def _table() -> Mapping[str, Format]:
-    document = yamltable.read(Path(__file__).with_name("formats.yaml"))
-    return {name: _format(name, entry) for name, entry in document["formats"].items()}
-
-
-def _format(name: str, entry: Mapping[str, Any]) -> Format:
-    keys = {item.name for item in fields(Format)}
-    for key in entry:
-        if key not in keys:
-            raise SpecError(f"formats.yaml: {name}: {UnknownName('fact of a format', key, keys)}")
-    parts = {
-        "decode": Decoding(**entry.get("decode", {})),
-        "aliases": tuple(entry.get("aliases", ())),
-    }
-    return Format(**{"name": name, **entry, **parts})
+FORMATS = Table("weight format", Format, Path(__file__).with_name("formats.yaml"), "formats")
+"""The formats, in file order."""
+load, names = FORMATS.load, FORMATS.names

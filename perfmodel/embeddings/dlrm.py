@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-from perfmodel import yamltable
 from perfmodel.algorithms import Matmul
+from perfmodel.catalogue import Table
 from perfmodel.embeddings.bag import Bags, of_sizes
-from perfmodel.errors import UnknownName
 from perfmodel.hardware import Device
 from perfmodel.predict import predict
 
@@ -37,8 +33,17 @@ class Recommender:
     """Elements of a row."""
     dtype: str
     """Type of an element."""
-    dense: tuple[Layer, ...]
-    """Products of the bottom network, the interaction and the top network, in order."""
+    bottom: tuple[Layer, ...]
+    """Products of the network before the tables, in order."""
+    interaction: tuple[Layer, ...]
+    """Products of the interaction."""
+    top: tuple[Layer, ...]
+    """Products of the network after it."""
+
+    @property
+    def dense(self) -> tuple[Layer, ...]:
+        """Every product, in order."""
+        return self.bottom + self.interaction + self.top
 
     def bags(self, batch: int, exponent: float) -> Bags:
         """The look-ups of a batch."""
@@ -47,31 +52,10 @@ class Recommender:
 
     def dense_seconds(self, batch: int, device: Device, dtype: str = "fp16") -> float:
         """Seconds of all dense layers, one after another."""
-        return sum(predict(Matmul(batch, n, k, dtype=dtype), device).seconds for n, k in self.dense)
+        products = (Matmul(batch, n, k, dtype=dtype) for n, k in self.dense)
+        return sum(predict(product, device).seconds for product in products)
 
 
-def load(name: str) -> Recommender:
-    """The recommender with this name. Raises `UnknownName`."""
-    entry = _table().get(name)
-    if entry is None:
-        raise UnknownName("recommender", name, _table())
-    return entry
-
-
-def names() -> tuple[str, ...]:
-    """Every recommender."""
-    return tuple(_table())
-
-
-@lru_cache(maxsize=1)
-def _table() -> Mapping[str, Recommender]:
-    document = yamltable.read(Path(__file__).with_name("models.yaml"))
-    return {name: _recommender(name, entry) for name, entry in document["models"].items()}
-
-
-def _recommender(name: str, entry: Mapping[str, Any]) -> Recommender:
-    dense = (*entry["bottom"], *entry["interaction"], *entry["top"])
-    return Recommender(
-        name, entry["about"], entry["source"], tuple(entry["rows"]), tuple(entry["lookups"]),
-        entry["dim"], entry["dtype"], tuple((n, k) for n, k in dense),
-    )  # fmt: skip
+RECOMMENDERS = Table("recommender", Recommender, Path(__file__).with_name("models.yaml"), "models")
+"""The recommenders, in file order."""
+load, names = RECOMMENDERS.load, RECOMMENDERS.names

@@ -110,7 +110,7 @@ def format_of(path: Path) -> str:
 
     Raises `SpecError` for a file that cannot be read, or whose keys match no format.
     """
-    from perfmodel.hardware import yamlfile
+    from perfmodel import yamlfile
 
     known = {name: item.keys for name, item in FORMATS.items() if item.keys}
     top = set(_TOP.findall(yamlfile.read(path)))

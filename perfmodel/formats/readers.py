@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from perfmodel import yamlfile
 from perfmodel.errors import SpecError
-from perfmodel.hardware import load, validate_file, yamlfile
+from perfmodel.hardware import load, validate_file
 from perfmodel.timing.architectures import architecture_of
 from perfmodel.timing.libraries import files
 

@@ -94,7 +94,7 @@ def declare(**data: Any) -> DeclaredGraph:
 
 def read(path: str | Path) -> DeclaredGraph:
     """The graph in a YAML file; raises `SpecError`, "file:line: message", in one line."""
-    from perfmodel.hardware import yamlfile
+    from perfmodel import yamlfile
 
     document = yamlfile.parse(yamlfile.read(Path(path)), str(path))
 

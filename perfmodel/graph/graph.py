@@ -6,12 +6,16 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.graph.node import Edge, Node
 from perfmodel.graph.tensor import OWN, Tensor
 from perfmodel.units import binary
+
+if TYPE_CHECKING:
+    from perfmodel.graph.prediction import GraphPrediction
+    from perfmodel.hardware import Device
 
 _ROUNDING = 1e-9
 
@@ -55,6 +59,12 @@ class Graph:
         for node in self.nodes:
             for edge in node.edges:
                 self._check_size(node, edge)
+
+    def predicted(self, machine: Device, **options: Any) -> GraphPrediction:
+        """Its time on a device; `options` as for `predict_graph`."""
+        from perfmodel.graph.predict import predict_graph
+
+        return predict_graph(self, machine, **options)
 
     def _tensor(self, name: str, owner: str) -> Tensor:
         if name not in self.tensors:

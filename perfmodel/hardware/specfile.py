@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from perfmodel import yamltable
+from perfmodel import yamlfile, yamltable
 from perfmodel.entries import Keys, Misfit, made
 from perfmodel.errors import SpecError
-from perfmodel.hardware import physics, sources, yamlfile
+from perfmodel.hardware import physics, sources
 from perfmodel.hardware.device import Device
 from perfmodel.hardware.physics import Finding
 from perfmodel.hardware.system import System

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from perfmodel import plugins
+from perfmodel import plugins, yamlfile
+from perfmodel.catalogue import Catalogue, is_path
 from perfmodel.entries import made
-from perfmodel.errors import ProblemError, SpecError, UnknownName, reason
-from perfmodel.hardware import catalogue, specfile, systemphysics, yamlfile
+from perfmodel.errors import ProblemError, SpecError, UnknownName
+from perfmodel.hardware import catalogue, specfile, systemphysics
 from perfmodel.hardware.device import Device
 from perfmodel.hardware.levels import Level
 from perfmodel.hardware.physics import Finding
@@ -38,37 +38,6 @@ _LINKS: dict[str, tuple[Medium, Topology, int]] = {
 _OWN_LINKS = "links of the device's own spec; topology, devices and latency are assumed"
 
 
-def load(name_or_path: str | Path) -> System:
-    """The system with this slug, alias or file; else the system of a device with that name.
-
-    Raises `UnknownName`, with the nearest names, or `SpecError` for a file that cannot be used.
-    """
-    text = str(name_or_path)
-    if catalogue.is_path(text):
-        return _read(Path(text))
-    try:
-        path = _path(text)
-    except UnknownName as error:
-        device = _device(text)
-        if device is None:
-            raise error from None
-        return of_device(device)
-    system = _read(path)
-    if system.slug != path.stem:
-        raise SpecError(f"{path}:1: slug {system.slug!r} is not the file's name {path.stem!r}")
-    return system
-
-
-def names() -> list[str]:
-    """Every slug of a file, sorted; opens no file."""
-    return catalogue.listed([*folders(), *_package_folders()])
-
-
-def every() -> list[System]:
-    """Every system whose file can be used, sorted by slug."""
-    return list(plugins.readable(names(), load))
-
-
 def folders() -> list[Path]:
     """Folders of systems that are searched before those of other packages."""
     return [*plugins.folders(FOLDER), *(folder / FOLDER for folder in catalogue.folders())]
@@ -79,9 +48,34 @@ def _package_folders() -> list[Path]:
     return [*plugins.packages(FOLDER), *extra]
 
 
-def _path(name: str) -> Path:
-    """The file of a slug or an alias. Raises `UnknownName`."""
-    return catalogue.located("system", name, folders(), _package_folders)
+SYSTEMS = Catalogue(
+    "system",
+    lambda path: specfile.read(System, path, check),
+    folders,
+    _package_folders,
+    catalogue.SPELLINGS,
+)
+"""The systems that have a file."""
+names = SYSTEMS.names
+
+
+def load(name_or_path: str | Path) -> System:
+    """The system with this slug, alias or file; else the system of a device with that name.
+
+    Raises `UnknownName`, with the nearest names, or `SpecError` for a file that cannot be used.
+    """
+    try:
+        return SYSTEMS.load(name_or_path)
+    except UnknownName as error:
+        device = _device(str(name_or_path))
+        if device is None:
+            raise error from None
+        return of_device(device)
+
+
+def every() -> list[System]:
+    """Every system whose file can be used, sorted by slug."""
+    return list(SYSTEMS.every())
 
 
 def validate_file(path: str | Path) -> list[str]:
@@ -99,10 +93,10 @@ def is_system(path: str | Path) -> bool:
 
 def is_named(name: str) -> bool:
     """Whether a name is a system file, by path, slug or alias."""
-    if catalogue.is_path(name):
+    if is_path(name):
         return is_system(name)
     try:
-        _path(name)
+        SYSTEMS.located(name)
     except UnknownName:
         return False
     return True
@@ -221,19 +215,6 @@ def _device(name: str) -> Device | None:
         return catalogue.load(name)
     except UnknownName:
         return None
-
-
-def _read(path: Path) -> System:
-    try:
-        mtime = path.stat().st_mtime_ns
-    except (OSError, ValueError) as error:
-        raise SpecError(f"{path}: cannot be read: {reason(error)}; check the path") from None
-    return _read_cached(path, mtime)
-
-
-@lru_cache(maxsize=64)
-def _read_cached(path: Path, _mtime: int) -> System:
-    return specfile.read(System, path, check)
 
 
 __all__ = [

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
-from perfmodel import yamltable
-from perfmodel.errors import UnknownName
+from perfmodel.catalogue import Table
 
 
 @dataclass(frozen=True)
@@ -28,14 +25,6 @@ class Host:
     """Where the numbers come from."""
 
 
-@lru_cache(maxsize=1)
-def _table() -> Mapping[str, Host]:
-    document = yamltable.read(Path(__file__).with_name("hosts.yaml"))
-    return {name: Host(name=name, **entry) for name, entry in document["hosts"].items()}
-
-
-def load(name: str) -> Host:
-    """The host of a stack; raises `UnknownName`."""
-    if name not in _table():
-        raise UnknownName("host", name, _table())
-    return _table()[name]
+HOSTS = Table("host", Host, Path(__file__).with_name("hosts.yaml"), "hosts")
+"""The hosts of stacks."""
+load = HOSTS.load

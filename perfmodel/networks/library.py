@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfmodel import plugins
+from perfmodel.catalogue import normalise
 from perfmodel.errors import SpecError, UnknownName
-from perfmodel.hardware.catalogue import normalise
 from perfmodel.networks.network import Network
 from perfmodel.networks.reading import Entry, read
 

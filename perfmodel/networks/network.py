@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
+
+if TYPE_CHECKING:
+    from perfmodel.hardware import Device
+    from perfmodel.networks.prediction import NetworkPrediction
 
 Norm = Literal["layernorm", "rmsnorm"]
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "silu")
@@ -232,6 +236,13 @@ class Network:
             raise UnknownName("norm", self.norm, ("layernorm", "rmsnorm"))
         if self.weights:
             element(self.weights)
+
+    def predicted(self, machine: Device, **options: Any) -> NetworkPrediction:
+        """The time of a pass on a device; `options` are the fields of `Setting`."""
+        from perfmodel.networks.predict import predict_network
+        from perfmodel.networks.setting import Setting
+
+        return predict_network(self, Setting(**options), machine)
 
     @property
     def layers(self) -> int:

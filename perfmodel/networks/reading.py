@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfmodel import yamltable
+from perfmodel import yamlfile, yamltable
 from perfmodel.entries import Misfit, made, written
 from perfmodel.errors import SpecError, nearest
-from perfmodel.hardware import yamlfile
 from perfmodel.networks.network import Block, Network
 from perfmodel.plaintext import quoted
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from functools import lru_cache
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from perfmodel import yamltable
-from perfmodel.errors import SpecError, UnknownName
+from perfmodel.catalogue import Table
 
 
 @dataclass(frozen=True)
@@ -107,43 +103,17 @@ class Stack:
     """Entry of hosts.yaml with its launch times."""
 
 
-def load(name: str) -> Stack:
-    """The stack `name`. Raises `UnknownName` with the nearest names."""
-    stack = _table().get(name.lower())
-    if stack is None:
-        raise UnknownName("stack", name, names())
-    return stack
+STACKS = Table("stack", Stack, Path(__file__).with_name("stacks.yaml"), "stacks")
+"""The stacks, in file order."""
+load, names = STACKS.load, STACKS.names
 
 
 def of_program(software: str, stack: str = "") -> str:
     """The stack of the program that `software` names, if it is like `stack`; else `stack`."""
     programs = {
         word: entry.name
-        for entry in _table().values()
+        for entry in STACKS.values()
         for word in entry.software
         if word in software.lower() and stack in ("", entry.like)
     }
     return programs[max(programs, key=len)] if programs else stack
-
-
-def names() -> tuple[str, ...]:
-    """Every stack."""
-    return tuple(_table())
-
-
-@lru_cache(maxsize=1)
-def _table() -> Mapping[str, Stack]:
-    document = yamltable.read(Path(__file__).with_name("stacks.yaml"))
-    entries = document["stacks"]
-    return {
-        name: _stack(name, {**entries.get(entry.get("like"), {}), **entry})
-        for name, entry in entries.items()
-    }
-
-
-def _stack(name: str, entry: Mapping[str, Any]) -> Stack:
-    facts = {item.name for item in fields(Stack)}
-    for key in entry:
-        if key not in facts:
-            raise SpecError(f"stacks.yaml: {name}: {UnknownName('fact of a stack', key, facts)}")
-    return Stack(**{**entry, "name": name, "software": tuple(entry.get("software", ()))})

@@ -7,14 +7,10 @@ The port is exact: OPT-30B on a T4 at the policy 20, 80, 0, 100, 0, 100 with thr
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from functools import lru_cache
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from perfmodel import yamltable
-from perfmodel.errors import UnknownName
+from perfmodel.catalogue import Table
 from perfmodel.offload.layershape import LayerShape, Request
 from perfmodel.offload.layertimes import LayerTimes
 from perfmodel.offload.policy import Policy
@@ -48,6 +44,8 @@ class Small:
 class Fitted:
     """Fitted rates of one machine: bytes and operations a second."""
 
+    name: str
+    """Name of the machine."""
     device: str
     """The device's slug."""
     source: str
@@ -126,26 +124,11 @@ class Fitted:
         )
 
 
-def load(name: str) -> Fitted:
-    """The rates with this name. Raises `UnknownName`."""
-    entry = _table().get(name)
-    if entry is None:
-        raise UnknownName("machine that FlexGen's model was fitted to", name, _table())
-    return entry
-
-
-def names() -> tuple[str, ...]:
-    """Every machine."""
-    return tuple(_table())
-
-
-@lru_cache(maxsize=1)
-def _table() -> Mapping[str, Fitted]:
-    document = yamltable.read(Path(__file__).with_name("flexgen.yaml"))
-    return {name: _rates(entry) for name, entry in document["machines"].items()}
-
-
-def _rates(entry: Mapping[str, Any]) -> Fitted:
-    names = {item.name for item in fields(Fitted)}
-    values = {key: value for key, value in entry.items() if key in names}
-    return Fitted(**{**values, "small": Small(**entry["small"])})
+FITTED = Table(
+    "machine that FlexGen's model was fitted to",
+    Fitted,
+    Path(__file__).with_name("flexgen.yaml"),
+    "machines",
+)
+"""The machines, in file order."""
+load, names = FITTED.load, FITTED.names

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from perfmodel.algorithms.matmul import matmul_format, types
 from perfmodel.elements import element
@@ -14,8 +14,11 @@ from perfmodel.hardware import Device, System, systems
 from perfmodel.networks import stack
 from perfmodel.networks.network import Network
 from perfmodel.networks.setting import Setting, Shards
-from perfmodel.serving.engine import Engine
+from perfmodel.serving.engine import Engine, load, names
 from perfmodel.serving.weights import FORMATS, WeightFormat, weight_format
+
+if TYPE_CHECKING:
+    from perfmodel.serving.served import Served
 
 _NARROW = ("fp8", "fp8_block", "nvfp4")
 """Product formats whose checkpoints come with an fp8 cache, under engines that support one."""
@@ -29,7 +32,17 @@ class Deployment:
     """The network."""
     device: Device
     """The device; all devices are equal."""
-    engine: Engine
+    engine: Annotated[
+        Engine,
+        FieldOption(
+            PLAN,
+            "NAMES",
+            names=names,
+            read=load,
+            help="Inference engines, with commas: ideal, tensorrt-llm, vllm, sglang, llama.cpp "
+            "and others (perfmodel list engines).",
+        ),
+    ] = field(default_factory=lambda: load("ideal"))
     """The engine."""
     weights: Annotated[
         str,
@@ -103,6 +116,17 @@ class Deployment:
         self.format.product  # noqa: B018  a name that is not known is said at once
         if self.devices > 1:
             self._check_system()
+
+    def predicted(
+        self, _machine: None = None, *, isl: int, osl: int, concurrency: float, **options: Any
+    ) -> Served:
+        """What clients see of prompts of `isl` and answers of `osl` tokens, as many at once as
+        `concurrency`; `options` as for `serve`. It has its own devices."""
+        from perfmodel.serving.served import serve
+        from perfmodel.serving.steps import Steps
+
+        (served,) = serve(Steps(self), "concurrency", [concurrency], isl, osl, **options)
+        return served
 
     def _check_system(self) -> None:
         limit = self.fabric.devices

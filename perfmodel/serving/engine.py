@@ -8,17 +8,16 @@ the entry point `perfmodel.engines`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from perfmodel import plugins, yamltable
+from perfmodel import yamltable
+from perfmodel.catalogue import Catalogue, of_kind
 from perfmodel.collectives.predict import libraries
 from perfmodel.entries import Misfit, made
 from perfmodel.errors import ProblemError, SpecError, UnknownName
-from perfmodel.hardware.catalogue import normalise
 from perfmodel.networks import hosts, stack
 
 MOST_FITTED = 3
@@ -210,30 +209,6 @@ class Engine:
         return self.host.request_us * _MICRO
 
 
-def load(name: str) -> Engine:
-    """The engine with this name or alias: the user's own, else the shipped one, else a package's.
-
-    Raises `UnknownName` with the nearest names.
-    """
-    slug = normalise(name)
-    for engine in every():
-        if slug in _spellings(engine):
-            return engine
-    raise UnknownName("engine", name, names())
-
-
-def names() -> list[str]:
-    """Every engine that `load` knows, without aliases."""
-    return list(dict.fromkeys(engine.name for engine in every()))
-
-
-def every() -> Iterator[Engine]:
-    """Every engine in the order in which `load` searches; the first of a name is used."""
-    yield from _extra_engines(tuple(plugins.files(plugins.folders(GROUP))))
-    yield from engines().values()
-    yield from _extra_engines(tuple(plugins.files(plugins.packages(GROUP))))
-
-
 def released(name: str, version: str) -> Engine:
     """The engine of a release: versions before `until` use this entry, later ones `after`."""
     engine = load(name)
@@ -243,18 +218,6 @@ def released(name: str, version: str) -> Engine:
             break
         engine = older
     return engine
-
-
-@lru_cache(maxsize=1)
-def engines() -> Mapping[str, Engine]:
-    """The shipped engines, by name."""
-    return {engine.name: engine for engine in map(read, plugins.files([FOLDER]))}
-
-
-@lru_cache(maxsize=8)
-def _extra_engines(paths: tuple[Path, ...]) -> Sequence[Engine]:
-    """The engines of other files; a broken file is skipped with a warning."""
-    return tuple(plugins.readable(paths, read))
 
 
 def read(path: Path) -> Engine:
@@ -272,8 +235,14 @@ def read(path: Path) -> Engine:
     return engine
 
 
-def _spellings(engine: Engine) -> Iterator[str]:
-    return (normalise(name) for name in (engine.name, *engine.aliases))
+ENGINES = Catalogue("engine", read, *of_kind(GROUP, FOLDER), ("engine", "aliases"))
+"""The engines: the user's own, the shipped ones, those of packages (`perfmodel.engines`)."""
+load, names = ENGINES.load, ENGINES.names
+
+
+def engines() -> Mapping[str, Engine]:
+    """The engines whose files can be read, by name."""
+    return {engine.name: engine for engine in ENGINES.every()}
 
 
 def _order(version: str) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError, SizeError
@@ -16,6 +16,11 @@ from perfmodel.networks.stack import names as stack_names
 from perfmodel.training import optimisers, precision
 from perfmodel.training.pipeline.kinds import KINDS
 from perfmodel.training.precision import Precision
+
+if TYPE_CHECKING:
+    from perfmodel.hardware import Device
+    from perfmodel.networks.network import Network
+    from perfmodel.training.result import Step
 
 
 def _optimisers() -> tuple[str, ...]:
@@ -91,6 +96,12 @@ class Plan:
         load_stack(self.stack)
         if self.sequence and self.tensor == 1:
             raise ProblemError("sequence parallelism goes with tensor parallelism; give tensor 2")
+
+    def predicted(self, machine: Device, *, network: Network, **options: Any) -> Step:
+        """A training step of a network on a device; `options` as for `predict_step`."""
+        from perfmodel.training.step import predict_step
+
+        return predict_step(network, self, machine, **options)
 
     @property
     def splits_rows(self) -> bool:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from perfmodel import yamltable
+from perfmodel.catalogue import Table
 from perfmodel.elements import element
-from perfmodel.errors import PerfmodelError, UnknownName
 from perfmodel.training.update import Types
 
-VERSION = 1
 Life = Literal["step", "forward", "layer"]
 
 
@@ -44,10 +41,10 @@ class Precision:
     """Type of the weights that forward and backward read."""
     gradients: str
     """Type in which gradients are kept and accumulated."""
-    master: str | None
-    """Type of the master weights, which the optimiser updates; None where it updates `weights`."""
     states: str
     """Type of the optimiser's moments, unless the optimiser has a format of its own."""
+    master: str | None = None
+    """Type of the master weights, which the optimiser updates; None where it updates `weights`."""
     copies: tuple[Copy, ...] = ()
     """Further copies of the weights."""
     source: str = ""
@@ -85,38 +82,11 @@ class Precision:
         return Types(self.master, self.gradients, self.states, copy=self.weights)
 
 
-@lru_cache(maxsize=1)
-def recipes() -> Mapping[str, Precision]:
-    """All recipes by name, in file order."""
-    return read(Path(__file__).with_name("precisions.yaml"))
-
-
-def read(path: Path) -> Mapping[str, Precision]:
-    """The recipes of a file. Raises `PerfmodelError` with the fault."""
-    try:
-        table = yamltable.read(path)
-        if table["version"] != VERSION:
-            raise PerfmodelError(f"{path}: recipes of another version; this code reads {VERSION}")
-        return {name: _recipe(name, entry) for name, entry in table["precisions"].items()}
-    except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
-        line = " ".join(str(error).split())
-        raise PerfmodelError(
-            f"{path}: no table of precisions ({line}); reinstall perfmodel"
-        ) from None
-
-
-def _recipe(name: str, entry: Mapping[str, Any]) -> Precision:
-    copies = tuple(Copy(**copy) for copy in entry.get("copies", ()))
-    return Precision(**{"master": None, **entry, "name": name, "copies": copies})
-
-
-def names() -> tuple[str, ...]:
-    """Names of all recipes."""
-    return tuple(recipes())
-
-
-def load(name: str) -> Precision:
-    """The recipe of this name; raises `UnknownName` with the nearest ones."""
-    if name not in recipes():
-        raise UnknownName("recipe of mixed precision", name, recipes())
-    return recipes()[name]
+RECIPES = Table(
+    "recipe of mixed precision",
+    Precision,
+    Path(__file__).with_name("precisions.yaml"),
+    "precisions",
+)
+"""The recipes, in file order."""
+load, names = RECIPES.load, RECIPES.names

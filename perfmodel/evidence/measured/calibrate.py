@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from perfmodel.catalogue import normalise
 from perfmodel.entries import made, written
 from perfmodel.errors import PerfmodelError
 from perfmodel.evidence.measured.microbench import Readings
@@ -22,7 +23,7 @@ from perfmodel.evidence.measured.plateaus import (
     used,
 )
 from perfmodel.hardware import Device, loads
-from perfmodel.hardware.catalogue import load, normalise, shipped
+from perfmodel.hardware.catalogue import load, shipped
 from perfmodel.units import exact
 
 _CALIBRATED = "calibrate"  # the source of what was measured here

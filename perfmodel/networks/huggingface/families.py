@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from perfmodel.catalogue import normalise
 from perfmodel.errors import ProblemError, UnknownName, nearest
-from perfmodel.hardware.catalogue import normalise
 from perfmodel.networks.huggingface import gated, plain
 from perfmodel.networks.huggingface.config import (
     COMMON,

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from perfmodel.errors import SpecError
-from perfmodel.hardware.yamlfile import Document, KeyPath
 from perfmodel.plaintext import quoted
+from perfmodel.yamlfile import Document, KeyPath
 
 MAX_DEPTH = 16
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -60,13 +60,13 @@ def read(path: Path) -> str:
 
 def parse(text: str, where: str) -> Document:
     """The mapping in `text`; every problem is a `SpecError` of one line, "where:line: message"."""
-    from perfmodel.hardware.yamlreader import Reader
+    from perfmodel.yamlreader import Reader
 
     return Reader(text, where).document()
 
 
 def head(text: str, where: str, keys: frozenset[str]) -> dict[str, Any]:
     """The values of the top-level `keys`; reading stops once all of them are found."""
-    from perfmodel.hardware.yamlreader import Reader
+    from perfmodel.yamlreader import Reader
 
     return Reader(text, where).document(stop_after=keys).data
