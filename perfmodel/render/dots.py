@@ -234,15 +234,15 @@ class Drawing:
     def limits(self, limits: Sequence[tuple[str, float]]) -> None:
         """A dashed line at each limit, named above the panel; close ones share the place."""
         axes, low = self.axes, self.axes.get_ylim()[0]
-        taken, words = -1.0, ""
+        occupied, words = -1.0, ""
         for name, value in sorted(limits, key=lambda limit: limit[1]):
             axes.axvline(value, color=self.palette.ink, linewidth=0.65 * self.palette.line,
                          linestyle="--", zorder=1, gid="limit")  # fmt: skip
             place = axes.transAxes.inverted().transform(axes.transData.transform((value, low)))[0]
-            if place - taken < _APART:
+            if place - occupied < _APART:
                 axes.texts[-1].set_text(f"{words}\n{name}")
             else:
-                taken, words = place, name
+                occupied, words = place, name
                 axes.text(place, 1.01, name, transform=axes.transAxes, ha="center", va="bottom",
                           fontsize=self.palette.label)  # fmt: skip
 
