@@ -226,8 +226,15 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "systems": _systems,
 }
 """Kinds that can be listed."""
+
+
+def singular(kind: str) -> str:
+    """A kind of names as `perfmodel show` takes it: a single one."""
+    return "harness" if kind == "harnesses" else kind.removesuffix("s")
+
+
 _SPELLINGS = {
-    **{name.removesuffix("s"): name for name in KINDS},
+    **{singular(kind): kind for kind in KINDS},
     "gpu": "devices",
     "gpus": "devices",
     "hardware": "devices",
