@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from perfmodel.algorithms.matmul import matmul
 from perfmodel.collectives import OPS, Collective, custom, nccl, predict_collective, times
+from perfmodel.collectives.collectivetime import libraries
 from perfmodel.collectives.constants import default, priors, shipped
 from perfmodel.collectives.counts import counted
 from perfmodel.collectives.nccl import Method
-from perfmodel.collectives.predict import libraries
 from perfmodel.collectives.problem import bus_factor
 from perfmodel.collectives.route import route
 from perfmodel.collectives.times import Exchange, Machine
@@ -170,7 +170,7 @@ def scaled(system, **factors):
             fact = getattr(level, name)
             unit = "B/s" if name == "bandwidth_per_direction" else "s"
             value = f"{fact.si * factor:.9g} {unit}"
-            changes[name] = type(fact).of({"value": value, "source": (), "status": "derived"})
+            changes[name] = replace(fact, value=value, source=(), status="derived")
         levels.append(replace(level, **changes))
     return replace(system, levels=tuple(levels))
 

@@ -35,7 +35,7 @@ from perfmodel.evidence.measured.measure import (
     plan,
     record_lost,
 )
-from perfmodel.evidence.measured.pulse import Pulse, mark_lost
+from perfmodel.evidence.measured.pulse import Pulse
 from perfmodel.evidence.measured.rivals import Prepared
 from perfmodel.evidence.measured.timer import (
     DeviceEvents,
@@ -437,7 +437,7 @@ def test_what_a_lost_process_ran_becomes_a_row_once(tmp_path: Path) -> None:
 
     with pytest.raises(SystemExit):
         run(path, [Kills("a")], bench)
-    assert mark_lost(tmp_path, "its process was killed")
+    assert bench.pulse.mark_lost("its process was killed")
     lost = bench.pulse.claim()
     assert lost is not None
     with Journal(path, COLUMNS, KEY).open(resume=True) as journal:
@@ -519,6 +519,14 @@ def test_the_full_grid_covers_what_it_promises() -> None:
     streams = [c.compulsory_bytes for c in grid if c.op == "pointwise"]
     assert min(streams) < 2e6
     assert max(streams) > 8e9
+
+
+def test_a_table_of_ones_own_is_a_grid(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("op,dtype,m,n,k\ngemm,bf16,64,32,16\n")
+    assert grids.grid(str(path)) == (
+        cases.from_label("perfmodel|op=gemm|dtype=bf16|m=64|n=32|k=16"),
+    )
 
 
 def test_wrong_names_are_named() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from perfmodel.cli import completing, known
+import click
+
+from perfmodel.cli import completing, known, ranges
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device
 from perfmodel.operators import Operator
@@ -14,15 +16,6 @@ from perfmodel.operators import Operator
 KERNEL = "Kernel"
 """Heading of the options of a kernel."""
 
-NetworkName = Annotated[
-    str,
-    FieldOption(
-        metavar="NETWORK",
-        help="A network's name (perfmodel network list) or YAML file.",
-        argument=True,
-        complete=completing.networks,
-    ),
-]
 Devices = Annotated[
     list[str],
     FieldOption(
@@ -33,6 +26,24 @@ Devices = Annotated[
         complete=completing.devices,
     ),
 ]
+DeviceSpecs = Annotated[
+    Sequence[Device],
+    FieldOption(
+        metavar="NAMES",
+        spellings=("--device", "--gpu", "-d"),
+        help="Devices: slugs, aliases or spec files, as a100,h100 or repeated (perfmodel hardware"
+        " list).",
+        read=known.devices,
+        repeats=True,
+        complete=completing.devices,
+    ),
+]
+Size = Annotated[int, FieldOption(single=True)]
+Sizes = Annotated[ranges.Values, FieldOption(metavar="SIZES")]
+"""A size, list or range."""
+ONE = ranges.read("1", "")
+"""The size 1."""
+TypeName = Annotated[str, FieldOption(metavar="TYPE", complete=completing.types)]
 Harness = Annotated[
     str,
     FieldOption(
@@ -42,6 +53,26 @@ Harness = Annotated[
         "do_bench, cuda_graph, cuda_events_eager or wall_clock.",
         read=known.harness,
         complete=completing.harnesses,
+    ),
+]
+
+
+def _use_learned(path: str) -> str:
+    """Corrects all predictions of the command. Raises `PerfmodelError` for a file that is none."""
+    from perfmodel.learned.active import corrected_by
+
+    click.get_current_context().with_resource(corrected_by(path))
+    return path
+
+
+Learned = Annotated[
+    str | None,
+    FieldOption(
+        None,
+        "FILE",
+        ("--learned",),
+        help="Correct the model by what perfmodel learn wrote, where it learned of such runs.",
+        read=_use_learned,
     ),
 ]
 Chart = Annotated[str | None, FieldOption(None, "FILE", ("--chart",))]
@@ -70,6 +101,8 @@ class Kernels:
         Mapping[str, str], FieldOption(KERNEL, "TENSOR=AXIS", read=known.storing, repeats=True)
     ] = field(default_factory=dict)
     """With --mesh: the axis along which a tensor is sharded, or whole: C=n, kv=whole; repeats."""
+    learned: Learned = None
+    """File of corrections."""
 
     def devices(self) -> list[Device]:
         """The devices. Raises as `known.devices`."""
