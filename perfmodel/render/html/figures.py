@@ -12,11 +12,16 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from perfmodel.errors import ProblemError
 from perfmodel.render.bars import Bars, bars_chart
+from perfmodel.render.chart import Chart
 from perfmodel.render.dots import Dots, dots_chart
+from perfmodel.render.html import kinds as _kinds  # noqa: F401 (registers the kinds)
+from perfmodel.render.html.kinds.registry import KINDS, Document
 from perfmodel.render.html.markup import Markup, tag
 from perfmodel.render.html.sections import Row, Section
 from perfmodel.render.page import Page
+from perfmodel.render.report import Report
 from perfmodel.render.roofline import roofline_chart
 from perfmodel.render.roofs import Kernel, Roofs
 from perfmodel.render.svg import inline
@@ -62,6 +67,32 @@ class Figure:
         return {"title": self.title, "choices": choices, **self.script}
 
 
+def chart_of(report: Report, kind: type[Dots | Bars] = Dots, page: Page | None = None) -> Chart:
+    """The first chart of a kind that a page of these results has, as a picture of its own.
+
+    Raises `ProblemError` for results without one.
+    """
+    rows = list(report.rows)
+    names = [
+        ", ".join(dict.fromkeys(str(row[key]) for row in rows)) for key in ("network", "device")
+    ]
+    for section in KINDS[report.name].sections([Document("", rows, report.head)]) if rows else ():
+        for part in section.parts:
+            if isinstance(part, kind):
+                title = f"{' on '.join(names)}: {part.title[0].lower()}{part.title[1:]}"
+                sentence = " ".join(section.sentences)
+                if isinstance(part, Bars):
+                    return bars_chart(replace(part, title=title), sentence=sentence, page=page)
+                part = replace(part, title=title, headers=headers_of(section))
+                return dots_chart(section.rows, part, sentence=sentence, page=page)
+    raise ProblemError("these results have nothing to draw")
+
+
+def headers_of(section: Section) -> dict[str, str]:
+    """The headings of a section's columns by key."""
+    return {column.key: column.header for column in section.columns}
+
+
 def bars_figure(part: Bars, ident: str) -> Figure:
     """Bars, with a choice of their views."""
     drawings: dict[tuple[int, ...], str] = {
@@ -75,9 +106,8 @@ def bars_figure(part: Bars, ident: str) -> Figure:
 def dots_figure(part: Dots, section: Section, ident: str, table: str) -> Figure | None:
     """Marks of a section's rows, with choices of axes; None without a row that can be drawn."""
     rows = section.rows
-    headers = {column.key: column.header for column in section.columns}
     kinds = {column.key: column.kind for column in section.columns}
-    part = replace(part, headers={**headers, **part.headers}, kinds=kinds,
+    part = replace(part, headers={**headers_of(section), **part.headers}, kinds=kinds,
                    labelled=part.labelled if len(rows) <= _LABELS else "")  # fmt: skip
     xs, ys = _usable(part.x, rows), _usable(part.y, rows)
     apart = list(dict.fromkeys(str(row.get(part.apart)) for row in rows)) if part.apart else [""]
