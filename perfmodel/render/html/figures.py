@@ -16,6 +16,7 @@ from perfmodel.errors import ProblemError
 from perfmodel.render.bars import Bars, bars_chart
 from perfmodel.render.chart import Chart
 from perfmodel.render.dots import Dots, dots_chart
+from perfmodel.render.html import controls
 from perfmodel.render.html import kinds as _kinds  # noqa: F401 (registers the kinds)
 from perfmodel.render.html.kinds.registry import KINDS, Document
 from perfmodel.render.html.markup import Markup, tag
@@ -48,8 +49,8 @@ class Figure:
     captions: Sequence[str] = ()
     """A text below each drawing."""
 
-    def markup(self, heading: str = "h3") -> Markup:
-        """Its heading, and its drawings, of which the first is shown."""
+    def markup(self, section: Section) -> Markup:
+        """Its choices, what is told of the marks, and its drawings, of which the first is shown."""
         drawings = []
         for i, (indices, svg) in enumerate(self.drawings.items()):
             caption = tag("p", self.captions[i], class_="note") if self.captions else ""
@@ -58,13 +59,27 @@ class Figure:
                 tag("div", tag("div", Markup(svg), class_="wide"), caption, class_="drawing",
                     data_choice=chosen, hidden=any(indices))
             )  # fmt: skip
-        title = tag(heading, self.title) if heading and self.title else ""
-        return tag("figure", title, drawings, id=self.id, class_="chart")
-
-    def as_dict(self) -> dict[str, Any]:
-        """Its members in the page's data."""
-        choices = [[name, list(options)] for name, options in self.choices]
-        return {"title": self.title, "choices": choices, **self.script}
+        keys, colours = self.script.get("filters", ()), self.script.get("by", ())
+        headers = headers_of(section)
+        choices = [
+            *controls.filters(section, [key for key in keys if key != self.script.get("apart")]),
+            *(controls.select(name, enumerate(text or "(none)" for text in options),
+                              data_axis=i, data_choice=name)
+              for i, (name, options) in enumerate(self.choices) if len(options) > 1),
+            controls.select("colour by", [(key, headers.get(key, key)) for key in colours],
+                            data_by=True) if len(colours) > 1 else "",
+            controls.levels(self.script["levels"]) if "levels" in self.script else "",
+        ]  # fmt: skip
+        return tag(
+            "figure",
+            tag("h3", self.title) if self.title else "",
+            tag("div", choices, class_="controls"),
+            tag("p", class_="note", aria_live="polite"),
+            tag("p", class_="legend"),
+            drawings,
+            id=self.id,
+            class_="chart",
+        )
 
 
 def chart_of(report: Report, kind: type[Dots | Bars] = Dots, page: Page | None = None) -> Chart:
