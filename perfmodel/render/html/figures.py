@@ -179,7 +179,7 @@ def roofline_figure(
             gid: [int(str(chart.rows[place]["name"])) for place in places]
             for gid, places in chart.marks.items()
         }
-        svg = inline(replace(chart, marks=rows), f"roofline-{i}")
+        svg = inline(replace(chart, marks=rows), f"roofline-{i}", clipped=True)
         drawings[i,] = svg.replace("<svg ", f'<svg data-decades="{" ".join(decades)}" ', 1)
         captions.append(" ".join(chart.caption))
     names = [device.device for device in devices]

@@ -134,9 +134,9 @@ def _section(each: Section, ident: str, data: dict[str, Any]) -> Markup:
     for i, part in enumerate(each.parts):
         figure: Figure | None = None
         if isinstance(part, Bars):
-            figure = bars_figure(part, f"{ident}-chart-{i}")
+            figure = bars_figure(part, f"{ident}-{i}")
         elif isinstance(part, Dots):
-            figure = dots_figure(part, each, f"{ident}-chart-{i}", ident)
+            figure = dots_figure(part, each, f"{ident}-{i}", ident)
         elif each.rows:
             parts.append(tag("h3", part.title) if part.title else Markup())
             parts.append(controls.table(ident, each, part.title or each.title))
