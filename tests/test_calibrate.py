@@ -352,15 +352,12 @@ def test_every_core_has_a_place_of_its_own() -> None:
 def test_the_command_writes_spec_and_charts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import typer
-
     from perfmodel.cli.calibrate import app
 
     monkeypatch.chdir(tmp_path)
     Path("readings.json").write_text(cpu_readings().dump())
     arguments = ["--readings", "readings.json", "--output", "box.yaml", "--chart", "box"]
-    command = typer.main.get_command(app)
-    command.main(args=[*arguments, "--format", "json"], standalone_mode=False)
+    app.main(args=[*arguments, "--format", "json"], standalone_mode=False)
     out = capsys.readouterr()
     document = json.loads(out.out)
     assert document["device"] == "box"
@@ -370,19 +367,17 @@ def test_the_command_writes_spec_and_charts(
     ]  # fmt: skip
     assert validate_file("box.yaml") == []
     first = Path("box-bandwidth.svg").read_bytes()
-    command.main(args=arguments, standalone_mode=False)
+    app.main(args=arguments, standalone_mode=False)
     assert Path("box-bandwidth.svg").read_bytes() == first
     assert b"L3: 32.0 MiB" in first
     for name, said in (("box.json", r"written as \.yaml"), ("none/box.yaml", "no folder none")):
         with pytest.raises(OutputError, match=said):
-            command.main(args=["--output", name], standalone_mode=False)
+            app.main(args=["--output", name], standalone_mode=False)
 
 
 def test_readings_are_kept_whatever_becomes_of_the_spec(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import typer
-
     from perfmodel.cli.calibrate import app
     from perfmodel.evidence.measured import calibrate
 
@@ -392,15 +387,14 @@ def test_readings_are_kept_whatever_becomes_of_the_spec(
     def refuse(*_: object) -> None:
         raise OutputError("no spec today")
 
-    command = typer.main.get_command(app)
     arguments = ["--device", "cpu", "--save-readings", "kept.json"]
     with monkeypatch.context() as patch:
         patch.setattr(calibrate, "calibrated", refuse)
         with pytest.raises(OutputError, match="no spec today"):
-            command.main(args=arguments, standalone_mode=False)
+            app.main(args=arguments, standalone_mode=False)
     assert microbench.read("kept.json") == cpu_readings(busy="load average 9")
     capsys.readouterr()
-    command.main(args=arguments, standalone_mode=False)
+    app.main(args=arguments, standalone_mode=False)
     assert "calibrated on a busy machine: load average 9" in capsys.readouterr().err
 
 

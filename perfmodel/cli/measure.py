@@ -4,103 +4,62 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from perfmodel.cli import completing
+from perfmodel.cli.build import command
 from perfmodel.cli.output import say
 from perfmodel.cli.progress import progress, status
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.fieldoption import FieldOption
 
 if TYPE_CHECKING:
     from perfmodel.evidence.measured.measure import Tally
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 DEVICES = ("cpu", "cuda")
 _SHOWN = 5  # reasons printed in full
 
-DeviceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--device",
-        "-d",
-        metavar="cpu|cuda",
-        help="Device to measure; cuda includes ROCm [default: cuda if this machine has a GPU].",
-    ),
-]
+DeviceOption = Annotated[str | None, FieldOption(None, "cpu|cuda", ("--device", "-d"))]
+"""The device of a measurement; the docstring of its field is the help."""
 
 
-@app.command()
-def measure(
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Table to write (.csv).")
-    ] = "runs.csv",
-    device: DeviceOption = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Measure a small grid of cases with short samples.")
-    ] = False,
-    cases: Annotated[
-        str | None,
-        typer.Option(
-            "--cases",
-            metavar="GRID",
-            help="Grid of cases: cpu-quick, cpu-full, quick, proof or full.",
-        ),
-    ] = None,
-    ops: Annotated[
-        str,
-        typer.Option(
-            "--ops", metavar="LIST", help="Only these operations, with commas: attention,gemm."
-        ),
-    ] = "",
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an existing table.")] = False,
-    l2: Annotated[
-        str | None,
-        typer.Option(
-            "--l2",
-            metavar="cold|warm",
-            help="State of the caches at the start of a call: cold or warm [default: cold on"
-            " cuda].",
-        ),
-    ] = None,
-    timer: Annotated[
-        str | None,
-        typer.Option(
-            "--timer",
-            metavar="NAME",
-            help="Timer: graph or events (cuda), wall (cpu).",
-            autocompletion=completing.timers,
-        ),
-    ] = None,
-    samples: Annotated[
-        int | None, typer.Option("--samples", metavar="N", min=3, help="Maximum samples per case.")
-    ] = None,
-    limit_seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--limit-seconds", metavar="S", help="Start no further case after this many seconds."
-        ),
-    ] = None,
-    only: Annotated[
-        str,
-        typer.Option(
-            "--only", metavar="TEXT", help="Only implementations whose name contains this text."
-        ),
-    ] = "",
-    tune: Annotated[
-        bool, typer.Option("--tune", help="Try each kernel's configs and time the fastest.")
-    ] = False,
-    all_configs: Annotated[
-        str | None,
-        typer.Option(
-            "--all-configs",
-            metavar="FILE",
-            help="With --tune: a second table, with every config tried (.csv).",
-        ),
-    ] = None,
-) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """What `measure` is asked for."""
+
+    output: Annotated[str, FieldOption(None, "FILE", ("--output", "-o"))] = "runs.csv"
+    """Table to write (.csv)."""
+    device: DeviceOption = None
+    """Device to measure; cuda includes ROCm [default: cuda if this machine has a GPU]."""
+    quick: bool = False
+    """Measure a small grid of cases with short samples."""
+    cases: Annotated[str | None, FieldOption(None, "GRID")] = None
+    """Grid of cases: cpu-quick, cpu-full, quick, proof or full."""
+    ops: Annotated[str, FieldOption(None, "LIST")] = ""
+    """Only these operations, with commas: attention,gemm."""
+    resume: bool = False
+    """Continue an existing table."""
+    l2: Annotated[str | None, FieldOption(None, "cold|warm")] = None
+    """State of the caches at the start of a call: cold or warm [default: cold on cuda]."""
+    timer: Annotated[str | None, FieldOption(None, "NAME", complete=completing.timers)] = None
+    """Timer: graph or events (cuda), wall (cpu)."""
+    samples: Annotated[int | None, FieldOption(None, "N", least=3)] = None
+    """Maximum samples per case."""
+    limit_seconds: Annotated[float | None, FieldOption(None, "S", least=None)] = None
+    """Start no further case after this many seconds."""
+    only: Annotated[str, FieldOption(None, "TEXT")] = ""
+    """Only implementations whose name contains this text."""
+    tune: bool = False
+    """Try each kernel's configs and time the fastest."""
+    all_configs: Annotated[str | None, FieldOption(None, "FILE")] = None
+    """With --tune: a second table, with every config tried (.csv)."""
+
+
+def measure(asked: Asked) -> None:
     """Time bundled kernels and library kernels on this machine; results are checked first.
 
     Rows are appended and synced one by one; --resume continues an interrupted run. A case that
@@ -112,12 +71,12 @@ def measure(
         perfmodel measure --tune --all-configs configs.csv --output h200.csv
         perfmodel measure --resume --output h200.csv
     """
-    target = _choice("--device", device, DEVICES)
-    warmth: Any = _choice("--l2", l2, ("cold", "warm"))
-    if all_configs and not tune:
+    target = _choice("--device", asked.device, DEVICES)
+    warmth: Any = _choice("--l2", asked.l2, ("cold", "warm"))
+    if asked.all_configs and not asked.tune:
         raise ProblemError("--all-configs is the table of what --tune tries; add --tune")
-    if all_configs and Path(all_configs).resolve() == Path(output).resolve():
-        raise ProblemError(f"--output and --all-configs are both {output}; name two files")
+    if asked.all_configs and Path(asked.all_configs).resolve() == Path(asked.output).resolve():
+        raise ProblemError(f"--output and --all-configs are both {asked.output}; name two files")
     from perfmodel.evidence.measured import grids, hostload, session, tuning
     from perfmodel.evidence.measured.journal import Journal
     from perfmodel.evidence.measured.measure import COLUMNS, KEY, plan
@@ -126,41 +85,46 @@ def measure(
     with status("measuring") as stage:
         stage("loading torch")
         target = target or session.default_device()
-    small = quick or cases in ("quick", "cpu-quick")
-    name = cases or f"{'cpu-' if target == 'cpu' else ''}{'quick' if small else 'full'}"
-    names = tuple(part.strip() for part in ops.split(",") if part.strip())
+    small = asked.quick or asked.cases in ("quick", "cpu-quick")
+    name = asked.cases or f"{'cpu-' if target == 'cpu' else ''}{'quick' if small else 'full'}"
+    names = tuple(part.strip() for part in asked.ops.split(",") if part.strip())
     grid = grids.only(grids.grid(name), names)
     policy = session.QUICK if small else session.FULL
-    if samples is not None:
-        policy = _policy(policy, samples)
-    configs = Journal(all_configs, tuning.COLUMNS, tuning.KEY) if all_configs else None
+    if asked.samples is not None:
+        policy = _policy(policy, asked.samples)
+    configs = Journal(asked.all_configs, tuning.COLUMNS, tuning.KEY) if asked.all_configs else None
     with status("measuring") as stage:
         stage("loading the kernels")
-        bench = session.bench(target, policy, l2=warmth, timer=timer)
-        tuner = session.tuner(bench, configs) if tune else None
+        bench = session.bench(target, policy, l2=warmth, timer=asked.timer)
+        tuner = session.tuner(bench, configs) if asked.tune else None
         contenders, skipped = session.contenders(bench.environment, tuner=tuner)
         others = hostload.others(os.cpu_count() or 1)
-    selection = [each for each in contenders if only in each.implementation]
+    selection = [each for each in contenders if asked.only in each.implementation]
     if not selection:
-        raise ProblemError(f"--only {only!r} matches no implementation; leave it out to see all")
+        raise ProblemError(
+            f"--only {asked.only!r} matches no implementation; leave it out to see all"
+        )
     if others.busy and target == "cpu":
         say(f"{others.said}, rows that show it are flagged {hostload.BUSY!r}")
     for line in skipped:
         say(f"skipped {line}")
     with ExitStack() as tables:
-        journal = tables.enter_context(Journal(output, COLUMNS, KEY).open(resume=resume))
+        journal = tables.enter_context(
+            Journal(asked.output, COLUMNS, KEY).open(resume=asked.resume)
+        )
         if configs is not None:
-            tables.enter_context(configs.open(resume=resume))
+            tables.enter_context(configs.open(resume=asked.resume))
         for line in (*journal.said, *(configs.said if configs else ())):
             say(line)
         try:
             with progress("measuring") as report:
                 jobs = plan(grid, selection)
-                tally = run(jobs, bench, journal, report=report, limit_s=limit_seconds)
+                tally = run(jobs, bench, journal, report=report, limit_s=asked.limit_seconds)
         except KeyboardInterrupt:
-            say(f"interrupted; {len(journal)} rows are in {output}, --resume goes on from there")
-            raise typer.Exit(130) from None
-        _summary(tally, len(journal), output)
+            rows = f"{len(journal)} rows are in {asked.output}"
+            say(f"interrupted; {rows}, --resume goes on from there")
+            raise click.exceptions.Exit(130) from None
+        _summary(tally, len(journal), asked.output)
 
 
 def _choice(option: str, value: str | None, names: tuple[str, ...]) -> str | None:
@@ -185,3 +149,6 @@ def _summary(tally: Tally, rows: int, output: str) -> None:
         say(f"  and {len(tally.reasons) - _SHOWN} more reasons, in the column 'reason'")
     if tally.left:
         say(f"{tally.left} cases left when the time was up; --resume goes on from there")
+
+
+app = command(measure)
