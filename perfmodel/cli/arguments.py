@@ -53,7 +53,14 @@ Harness = Annotated[
         complete=completing.harnesses,
     ),
 ]
-Chart = Annotated[str | None, FieldOption(None, "FILE", ("--chart",))]
+_DEVICE = ("--device", "--gpu", "-d")
+OneDevice = Annotated[str, FieldOption(None, "NAME", _DEVICE, complete=completing.devices)]
+"""A device; the docstring of its field says of what."""
+SomeDevices = Annotated[
+    list[str] | None, FieldOption(None, "NAMES", _DEVICE, complete=completing.devices)
+]
+"""Devices, or none; the docstring of its field says of what."""
+Chart = Annotated[str | None, FieldOption("Chart", "FILE", ("--chart",))]
 """The file of a chart; the docstring of its field says of what."""
 
 
