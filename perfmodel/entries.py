@@ -88,6 +88,17 @@ def within(least: float, most: float) -> Rule:
     return Rule(check, {"minimum": least, "maximum": most})
 
 
+def _above_zero(value: float) -> None:
+    if not value > 0:
+        raise ValueError(f"{value:g} is not above zero; write a number that is")
+
+
+ABOVE_ZERO = Rule(_above_zero, {"exclusiveMinimum": 0})
+"""The rule of a number above zero."""
+Positive = Annotated[float, ABOVE_ZERO]
+"""A number above zero."""
+
+
 def like(pattern: str, example: str) -> Rule:
     """The rule of a text that a regular expression matches."""
     matches = re.compile(pattern).search
@@ -120,6 +131,13 @@ def made(
         return kind(**values, **given)
     except (PerfmodelError, ValueError) as error:
         raise Misfit("", str(error)) from None
+
+
+def stated(kind: Any, entry: Mapping[str, Any], without: Iterable[str] = ()) -> dict[str, Any]:
+    """The fields of a dataclass that an entry states, but those in `without`. Raises `Misfit`."""
+    readers = {key: value for key, value in _readers(kind, None)[0].items() if key not in without}
+    items = ((key, readers.get(key) or _unknown(key, readers), entry[key]) for key in entry)
+    return dict(zip(entry, _read_each(items), strict=True))
 
 
 def _read_each(items: Iterable[tuple[str | int, Reader, Any]]) -> list[Any]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
@@ -59,13 +58,6 @@ def _unit(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return ", ".join(map(str, get_args(hint)))
     return "yes or no" if hint is bool else ""
-
-
-def document(kind: Any, **head: Any) -> str:
-    """The text of the JSON Schema of files that each hold one such dataclass; `head` is added."""
-    parts: dict[str, Any] = {}
-    schema = {"$schema": DRAFT, **head, **object_of(kind, parts=parts), "$defs": parts}
-    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
 def object_of(

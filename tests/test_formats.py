@@ -13,10 +13,10 @@ from jsonschema import Draft7Validator, Draft202012Validator
 from perfmodel import formats
 from perfmodel.algorithms import declaration as algorithms
 from perfmodel.evidence.records import records
+from perfmodel.formats import generated
 from perfmodel.formats.catalogue import PACKAGE
 from perfmodel.formats.draft07 import as_draft07
 from perfmodel.graph import declaration as graphs
-from perfmodel.serving import schema as engines
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = {
@@ -100,8 +100,10 @@ def test_what_draft_07_has_by_another_name():
         ), document
 
 
-def test_the_committed_schema_of_engines_is_that_of_their_fields():
-    assert engines.PATH.read_text(encoding="utf-8") == engines.text()
+@pytest.mark.parametrize("name", generated.SCHEMAS)
+def test_committed_schemas_are_those_of_the_classes(name):
+    path = PACKAGE / formats.FORMATS[name].schema
+    assert path.read_text(encoding="utf-8") == generated.text(name)
 
 
 def keys(schema, *path):

@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfmodel import formats
 from perfmodel.algorithms.attention import Attention
 from perfmodel.entries import Misfit, made, written
 from perfmodel.entryschema import about
@@ -28,7 +29,6 @@ from perfmodel.timing.libraries import (
     kernels,
     naming,
     resolve,
-    schema,
 )
 from perfmodel.timing.libraries.facts import GIVEN, KINDS, Caller, KernelFacts
 from perfmodel.timing.machine import machine
@@ -182,13 +182,9 @@ def test_no_fact_is_the_name_of_a_constant():
         assert not names & set(re.findall(r"\w+", json.dumps(stated))), name
 
 
-def test_the_schema_is_that_of_the_dataclasses():
-    assert schema.PATH.read_text(encoding="utf-8") == schema.text()
-
-
 def validator():
     jsonschema = pytest.importorskip("jsonschema")
-    committed = json.loads(schema.PATH.read_text(encoding="utf-8"))
+    committed = formats.schema("library")
     jsonschema.Draft202012Validator.check_schema(committed)
     return jsonschema.Draft202012Validator(committed)
 

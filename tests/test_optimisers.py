@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import load as device
 from perfmodel.predict import predict
-from perfmodel.training import optimiserfile, optimisers, precision
+from perfmodel.training import optimisers, precision
 from perfmodel.training.parameter import KINDS, Parameter
 from perfmodel.training.update import Style
 
@@ -408,18 +408,18 @@ def test_no_parameters_are_no_work():
     ("old", "new", "said"),
     [
         ("version: 1", "version: 9", "another version"),
-        ("      - {as: sgd}", "", "last rule of k-fac"),
-        ("cut: block", "cutt: block", "unknown key 'cutt'"),
-        ("  - {name: gram, gemm:", "  - {name: gram, product:", "unknown key 'product'"),
-        ("styles:", "style:", "no table of optimisers"),
-        ("optimisers:", "optimisers: [", "no table of optimisers"),
+        ("      - {like: sgd}", "", "last rule of k-fac"),
+        ("cut: block", "cutt: block", "cutt: there is no such key; did you mean cut"),
+        ("  - {name: gram, gemm:", "  - {name: gram, product:", "product: there is no such key"),
+        ("optimisers:", "optimiser:", "no mapping optimisers"),
+        ("optimisers:", "optimisers: [", "optimisers.yaml: "),
     ],
 )
 def test_a_damaged_table_is_one_line(tmp_path, old, new, said):
-    text = Path(optimiserfile.__file__).with_name("optimisers.yaml").read_text(encoding="utf-8")
+    text = Path(optimisers.__file__).with_name("optimisers.yaml").read_text(encoding="utf-8")
     assert old in text
     path = tmp_path / "optimisers.yaml"
     path.write_text(text.replace(old, new), encoding="utf-8")
     with pytest.raises(PerfmodelError, match=said) as caught:
-        optimiserfile.read(path)
+        optimisers.OPTIMISERS.read(path)
     assert "\n" not in str(caught.value)

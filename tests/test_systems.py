@@ -8,9 +8,10 @@ import jsonschema
 import pytest
 import yaml
 
+from perfmodel import formats
 from perfmodel.entries import made
 from perfmodel.errors import SpecError, UnknownName
-from perfmodel.hardware import System, catalogue, load, schema, sources, systems
+from perfmodel.hardware import System, catalogue, load, sources, systems
 from perfmodel.hardware.system import SystemLevel
 
 NAMES = systems.names()
@@ -32,7 +33,7 @@ def test_a_shipped_system_is_sound_and_what_its_file_says(name):
     text = path.read_text(encoding="utf-8")
     assert systems.load(name) == made(System, sources.completed(yaml.safe_load(text)))
     assert all(isinstance(level, SystemLevel) for level in systems.load(name).levels)
-    jsonschema.validate(yaml.safe_load(text), json.loads(schema.text(System)))
+    jsonschema.validate(yaml.safe_load(text), formats.schema("system"))
 
 
 @pytest.mark.parametrize("name", NAMES)

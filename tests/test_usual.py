@@ -9,7 +9,7 @@ from perfmodel.algorithms import Attention, Matmul
 from perfmodel.analysis.usual import families, usual
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load, names
-from perfmodel.timing.architectures import architectures
+from perfmodel.timing.architectures import ARCHITECTURES
 from perfmodel.timing.libraries import kernels
 
 
@@ -21,12 +21,12 @@ def found():
 def test_every_device_is_of_one_family(found):
     slugs = [device.slug for devices in found.values() for device in devices]
     assert sorted(slugs) == sorted({load(name).slug for name in names()})
-    described = architectures().keys() - {"other"}
+    described = ARCHITECTURES.keys() - {"other"}
     assert found.keys() - {"cpu", "gpu", "accelerator"} <= described
 
 
 def test_devices_of_a_family_take_the_same_kernels(found):
-    for name in architectures().keys() & found.keys():
+    for name in ARCHITECTURES.keys() & found.keys():
         first, last = (usual(found[name][place]) for place in (0, -1))
         for case, kernel in first.items():
             assert last[case] in (kernel, ""), (name, case)
@@ -54,7 +54,7 @@ def test_lists_say_library_architectures_and_names(cli):
     assert of["flash3"]["runs_on"] == ["hopper"]
     assert "fa3" in of["flash3"]["goes_by"]
     for name, kernel in kernels().items():
-        allowed = [one.name for one in architectures().values() if kernel.runs_on.allows(one)]
+        allowed = [one.name for one in ARCHITECTURES.values() if kernel.runs_on.allows(one)]
         assert of[name]["runs_on"] == allowed
     assert "cutlass-fp8-sm89" in cli("list", "architectures")[1]
     header = cli("list", "implementations", "--operator", "gemm")[1].splitlines()[0]

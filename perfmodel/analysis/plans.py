@@ -58,3 +58,19 @@ def _outcomes(place: Place, plans: Sequence[Plan]) -> list[Step | PerfmodelError
         else:
             outcomes.append(step if len(plans) == 1 else replace(step, timeline=None))
     return outcomes
+
+
+def fastest(steps: Sequence[Step]) -> list[Step]:
+    """For each number of each device the fastest plan that fits; if none fits, the one that lacks
+    the least memory."""
+    best: dict[tuple[str, int], Step] = {}
+    for step in steps:
+        key = step.device, step.plan.devices
+        best[key] = min(best.get(key, step), step, key=_rank)
+    order = list(dict.fromkeys(step.device for step in steps))
+    return sorted(best.values(), key=lambda step: (order.index(step.device), step.plan.devices))
+
+
+def _rank(step: Step) -> tuple[bool, float, float]:
+    """Sort key, less is better: plans that fit, then least memory lacking, then least time."""
+    return not step.memory.fits, step.memory.lacking_bytes, 1 / step.tokens_per_second

@@ -247,6 +247,6 @@ def schema(
     perfmodel hardware schema > hardware_spec.schema.json
     perfmodel hardware schema --system > system_spec.schema.json
     """
-    from perfmodel.hardware import schema as definition
+    from perfmodel.formats.generated import text
 
-    to_stdout(iter([definition.text(System if system else Device)]))
+    to_stdout(iter([text("system" if system else "hardware")]))

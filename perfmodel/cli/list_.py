@@ -19,7 +19,7 @@ from perfmodel.plaintext import opening
 from perfmodel.render import Column, Report
 from perfmodel.render.report import listed, text
 from perfmodel.timing import stated
-from perfmodel.timing.architectures import architectures
+from perfmodel.timing.architectures import ARCHITECTURES
 from perfmodel.timing.libraries import kernels
 from perfmodel.timing.runs import table
 
@@ -114,7 +114,7 @@ def _implementations() -> Iterator[Row]:
     rowwise = [name for name in BUILT_IN if name not in ("attention", "gemm")]
     for name, kernel in kernels().items():
         operators = rowwise if kernel.operator == "rowwise" else [kernel.operator]
-        allowed = [a.name for a in architectures().values() if kernel.runs_on.allows(a)]
+        allowed = [a.name for a in ARCHITECTURES.values() if kernel.runs_on.allows(a)]
         yield {
             **_row(name, kernel.source, *operators),
             "library": stated.library_of(kernel),
@@ -226,8 +226,15 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "systems": _systems,
 }
 """Kinds that can be listed."""
+
+
+def singular(kind: str) -> str:
+    """A kind of names as `perfmodel show` takes it: a single one."""
+    return "harness" if kind == "harnesses" else kind.removesuffix("s")
+
+
 _SPELLINGS = {
-    **{name.removesuffix("s"): name for name in KINDS},
+    **{singular(kind): kind for kind in KINDS},
     "gpu": "devices",
     "gpus": "devices",
     "hardware": "devices",
@@ -268,7 +275,7 @@ _OPERATORS = Column(
 def _runs_on(row: Mapping[str, Any]) -> str:
     """Architectures that a kernel exists for, shortened to the column."""
     names = row["runs_on"]
-    return "all" if len(names) == len(architectures()) else listed(names, 22)
+    return "all" if len(names) == len(ARCHITECTURES) else listed(names, 22)
 
 
 def _source(row: Mapping[str, Any]) -> str:

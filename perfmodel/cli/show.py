@@ -14,10 +14,10 @@ from perfmodel import operators
 from perfmodel.cli import completing
 from perfmodel.cli.build import command
 from perfmodel.cli.list_ import KINDS as LISTED
+from perfmodel.cli.list_ import singular
 from perfmodel.cli.output import Shown
 from perfmodel.errors import UnknownName
 from perfmodel.fieldoption import FieldOption
-from perfmodel.operators.options import Flag
 from perfmodel.render import Column, Report
 from perfmodel.render.facts import shown
 from perfmodel.render.report import Row, text
@@ -34,7 +34,7 @@ _WIDE = 96  # limit on the characters of a note in a table
 
 def _names_of_kind(ctx: click.Context, incomplete: str) -> list[str]:
     """Shell completion of a name of the given kind."""
-    rows = LISTED.get(f"{ctx.params.get('kind')}s".replace("harnesss", "harnesses"))
+    rows = {singular(kind): rows for kind, rows in LISTED.items()}.get(ctx.params.get("kind", ""))
     return completing.of_list(lambda: (row["name"] for row in rows()) if rows else ())(incomplete)
 
 
@@ -130,15 +130,8 @@ def _operator(name: str) -> Found:
     """The options of an operator and its schedules; also of an operator in a file."""
     operator = operators.load(name)
     facts = [
-        Fact(
-            item.flags[-1],
-            None if isinstance(item, Flag) else item.default,
-            "",
-            item.help,
-            name,
-            None,
-        )
-        for item in operator.options
+        Fact(each.flags[-1], getattr(each, "default", None), "", each.help, name, None)
+        for each in operator.options
     ]
     return {"name": operator.name, "about": operator.about}, facts
 
@@ -189,27 +182,13 @@ def _lookup(kind: str, rows: str) -> Callable[[str], Found]:
 
 
 KINDS: Mapping[str, Callable[[str], Found]] = {
+    **{singular(kind): _lookup(singular(kind), kind) for kind in LISTED},
     "implementation": _implementation,
     "harness": _harness,
     "architecture": _architecture,
     "operator": _operator,
     "optimiser": _optimiser,
     "precision": _precision,
-    **{
-        kind: _lookup(kind, rows)
-        for kind, rows in (
-            ("schedule", "schedules"),
-            ("type", "types"),
-            ("variant", "variants"),
-            ("algorithm", "algorithms"),
-            ("graph", "graphs"),
-            ("network", "networks"),
-            ("engine", "engines"),
-            ("level", "levels"),
-            ("device", "devices"),
-            ("system", "systems"),
-        )
-    },
 }
 """Kinds that can be shown, each for a single name."""
 _COLUMNS = (

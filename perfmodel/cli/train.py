@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import click
 
+from perfmodel.analysis import plans
 from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.arguments import ONE, SomeDevices
 from perfmodel.cli.build import Values, asking_for, command
@@ -134,7 +135,7 @@ def train(asked: Asked, values: Values, shown: Shown) -> None:
         _draw(steps, asked.chart, several=several)
     fits = any(step.memory.fits for step in steps)
     if several and asked.fastest:
-        steps = _fastest(steps)
+        steps = plans.fastest(steps)
     if shown.form == "json":
         shown.emit(render.data(steps, refused))
     elif several:
@@ -151,15 +152,13 @@ def train(asked: Asked, values: Values, shown: Shown) -> None:
 
 def _steps(asked: Asked, grid: Grid) -> tuple[list[Step], list[tuple[str, str]]]:
     """Steps of the plans; for each impossible plan, its label and the reason."""
-    from perfmodel.analysis.plans import steps as predicted
-
     steps: list[Step] = []
     refused: list[tuple[str, str]] = []
     for place, group in groupby(grid, key=itemgetter("device")):
         candidates = [(sizes, _candidate(sizes)) for sizes in group]
-        plans = [plan for _, plan in candidates if isinstance(plan, Plan)]
+        ready = [plan for _, plan in candidates if isinstance(plan, Plan)]
         model = (asked.network, place.device, place.system)
-        answers = iter(predicted(model, plans, dask=asked.dask))
+        answers = iter(plans.steps(model, ready, dask=asked.dask))
         for sizes, plan in candidates:
             answer: Any = next(answers) if isinstance(plan, Plan) else plan
             if isinstance(answer, SizeError):
@@ -171,46 +170,16 @@ def _steps(asked: Asked, grid: Grid) -> tuple[list[Step], list[tuple[str, str]]]
     return steps, refused
 
 
+def _plan(sizes: Mapping[str, Any]) -> Plan:
+    return Plan.over(**{name: value for name, value in sizes.items() if name != "device"})
+
+
 def _candidate(sizes: Mapping[str, Any]) -> Plan | PerfmodelError:
     """A plan, or the error of an impossible one."""
     try:
         return _plan(sizes)
     except PerfmodelError as error:
         return error
-
-
-def _plan(sizes: Mapping[str, Any]) -> Plan:
-    """The plan with these sizes. Raises `SizeError` for those that are no multiples."""
-    fields = dict(sizes)
-    del fields["device"]
-    devices, batch = fields.pop("devices"), fields.pop("global_batch")
-    shared = fields["tensor"] * fields["pipeline"] * fields["context"]
-    if devices % shared:
-        raise SizeError(
-            f"{devices:,} devices are no multiple of tensor x pipeline x context = {shared}",
-            {"devices": _multiples(shared, devices)}
-            | {name: _divisors(devices) for name in ("tensor", "pipeline", "context")},
-        )
-    data = devices // shared
-    step = fields["micro_batch"] * data
-    batch = batch or step
-    if batch % step:
-        raise SizeError(
-            f"global batch {batch:,} does not divide by micro-batch {fields['micro_batch']} x "
-            f"data {data}",
-            {"global_batch": _multiples(step, batch), "micro_batch": _divisors(batch)},
-        )
-    return Plan(**fields, data=data, accumulation=batch // step)
-
-
-def _multiples(size: int, near: int) -> list[int]:
-    """The multiples of a size below and above a number."""
-    lower = near // size * size
-    return [n for n in (lower, lower + size) if n]
-
-
-def _divisors(number: int) -> list[int]:
-    return [n for n in range(1, number + 1) if number % n == 0]
 
 
 def _check(network: Network, sizes: dict[str, Any], name: str, size: int) -> None:
@@ -238,22 +207,6 @@ def _draw(steps: list[Step], path: str, *, several: bool) -> None:
             "--pipeline 2"
         )
     say(f"wrote {path}")
-
-
-def _fastest(steps: list[Step]) -> list[Step]:
-    """For each number of each device the fastest plan that fits; if none fits, the one that lacks
-    the least memory."""
-    best: dict[tuple[str, int], Step] = {}
-    for step in steps:
-        key = step.device, step.plan.devices
-        best[key] = min(best.get(key, step), step, key=_rank)
-    order = list(dict.fromkeys(step.device for step in steps))
-    return sorted(best.values(), key=lambda step: (order.index(step.device), step.plan.devices))
-
-
-def _rank(step: Step) -> tuple[bool, float, float]:
-    """Sort key, less is better: plans that fit, then least memory lacking, then least time."""
-    return not step.memory.fits, step.memory.lacking_bytes, 1 / step.tokens_per_second
 
 
 app = command(train)

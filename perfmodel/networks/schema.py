@@ -1,25 +1,16 @@
-"""The JSON Schema of a network file, generated from the dataclasses and committed beside them.
-
-Editors complete and check such files with it. After a change of a field, write it again:
-
-    python -c "from perfmodel.networks import schema; schema.write()"
-"""
+"""The JSON Schema of a network file, from the dataclasses (`perfmodel.formats.generated`)."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 from perfmodel.entryschema import array_of, object_of
 from perfmodel.networks.network import ACTIVATIONS, Block, Network
 from perfmodel.networks.reading import MOST_BLOCKS, SEVERAL, TOTALS
 
-PATH = Path(__file__).with_name("network.schema.json")
 
-
-def text() -> str:
-    """The schema, as in the committed file."""
+def schema() -> dict[str, Any]:
+    """The schema of a file."""
     network = _network()
     entry = {**network, "properties": dict(network["properties"])}
     entry["properties"]["aliases"] = array_of({"type": "string"}, "Further names of the network.")
@@ -38,20 +29,13 @@ def text() -> str:
         "required": [SEVERAL],
         "additionalProperties": False,
     }
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+    return {
         "title": "A network, or several",
         "if": {"required": [SEVERAL]},
         "then": networks,
         "else": network,
         "$defs": {"block": _block(), "blocks": _blocks()},
     }
-    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
-
-
-def write() -> None:
-    """Replace the committed file."""
-    PATH.write_text(text(), encoding="utf-8")
 
 
 def _network() -> dict[str, Any]:

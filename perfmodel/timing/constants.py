@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
+from math import isnan, nan
 from pathlib import Path
-from typing import Any
 
-from perfmodel import yamltable
-from perfmodel.errors import PerfmodelError
+from perfmodel.catalogue import Table
+from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.timing.runs import Run, run_of, table
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -35,12 +33,23 @@ class Constant:
     """Where it comes from."""
     fitted: bool
     """Whether its value comes from a fit to measured runs."""
-    prior: float
-    """The source's value: where a fit starts, and the centre of its prior."""
+    prior: float = nan
+    """The source's value: where a fit starts, and the centre of its prior; by default the
+    value."""
     interval: tuple[float, float] | None = None
     """95 % interval of a fitted constant; None for others."""
     identified: bool = True
     """Whether the interval is narrow enough to say that the data determine the constant."""
+
+    def __post_init__(self) -> None:
+        if isnan(self.prior):
+            object.__setattr__(self, "prior", self.value)
+        for name, value in (("value", self.value), ("prior", self.prior)):
+            if not self.low <= value <= self.high:
+                raise ProblemError(
+                    f"{name} {value:g} lies outside the physical bounds, {self.low:g} to "
+                    f"{self.high:g}"
+                )
 
 
 class Constants(dict[str, float]):
@@ -92,66 +101,8 @@ class Constants(dict[str, float]):
 
 
 def read(path: Path) -> tuple[Constant, ...]:
-    """Constants of a file, checked. Raises `PerfmodelError` in one line with the fault."""
-    try:
-        document = yamltable.read(path)
-    except FileNotFoundError:
-        raise PerfmodelError(f"no constants file {path}; reinstall perfmodel or name one") from None
-    except (OSError, ValueError) as error:
-        line = " ".join(str(error).split())
-        raise PerfmodelError(f"{path}: cannot be read as constants: {line}") from None
-    if not isinstance(document, dict) or document.get("version") != VERSION:
-        raise PerfmodelError(f"{path}: constants of another version; this code reads {VERSION}")
-    entries = document.get("constants")
-    if not isinstance(entries, dict):
-        raise PerfmodelError(f"{path}: no mapping called constants; see the shipped constants.yaml")
-    return tuple(_constant(path, name, entry) for name, entry in entries.items())
-
-
-_KEYS = frozenset(item.name for item in fields(Constant)) - {"name"}
-
-
-def _constant(path: Path, name: str, entry: Mapping[str, Any]) -> Constant:
-    try:
-        constant = Constant(
-            name=name,
-            value=float(entry["value"]),
-            unit=str(entry["unit"]),
-            low=float(entry["low"]),
-            high=float(entry["high"]),
-            meaning=str(entry["meaning"]),
-            source=str(entry["source"]),
-            fitted=bool(entry["fitted"]),
-            prior=float(entry.get("prior", entry["value"])),
-            interval=_interval(entry.get("interval")),
-            identified=bool(entry.get("identified", True)),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise PerfmodelError(f"{path}: constant {name}: {error!r} is missing or wrong") from None
-    for key in entry:
-        # An unquoted comma in a text of YAML starts another key.
-        if key not in _KEYS:
-            raise PerfmodelError(
-                f"{path}: constant {name} has no {key!r}; put a text with a comma in quotes"
-            )
-    if not constant.low <= constant.value <= constant.high:
-        raise PerfmodelError(
-            f"{path}: constant {name} = {constant.value:g} lies outside its physical bounds "
-            f"[{constant.low:g}, {constant.high:g}]"
-        )
-    if not constant.low <= constant.prior <= constant.high:
-        raise PerfmodelError(
-            f"{path}: constant {name}: its prior {constant.prior:g} lies outside its physical "
-            f"bounds [{constant.low:g}, {constant.high:g}]"
-        )
-    return constant
-
-
-def _interval(ends: Any) -> tuple[float, float] | None:
-    if ends is None:
-        return None
-    low, high = ends
-    return float(low), float(high)
+    """Constants of a file, checked. Raises `SpecError` in one line with the fault."""
+    return tuple(Table("constant", Constant, path, "constants").values())
 
 
 @lru_cache(maxsize=1)

@@ -78,7 +78,7 @@ def kernels(rule: Rule, stage: Stage, types: Types, style: Style) -> tuple[Kerne
     if types.copy is not None and stage.weights_to is not None:
         steps[COPY] = {"map": stage.weights_to, "to": COPY, "vector": 1}
         separate = style.copy == "apart"
-    if style.passes == "each" and not stage.fused:
+    if style.passes == "each" and stage.passes == "style":
         groups = [[name] for name in _order(steps)]
     else:
         groups = _groups(steps)
@@ -176,7 +176,7 @@ def _span(names: Sequence[str]) -> str:
 
 def _outputs(rule: Rule, steps: Steps, group: Steps) -> list[str]:
     """What a kernel with steps `group` leaves in memory."""
-    places = {state.name for state in rule.states} | {WEIGHTS, GRADIENTS, COPY}
+    places = {*rule.states} | {WEIGHTS, GRADIENTS, COPY}
     final: dict[str, str] = {}
     for name in _makers(steps):
         final[place(name)] = max(final.get(place(name), ""), name, key=len)

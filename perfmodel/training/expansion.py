@@ -99,7 +99,7 @@ class Expansion:
 
     def _live_bytes(self, stage: Stage) -> float:
         """Peak bytes an element of the temporaries between kernels."""
-        places = {WEIGHTS, GRADIENTS, COPY, *(state.name for state in self.rule.states)}
+        places = {WEIGHTS, GRADIENTS, COPY, *self.rule.states}
         cut = cut_stage(self.rule, stage, self.types, self.style)
         life: dict[str, tuple[int, int]] = {}
         for i, kernel in enumerate(cut):
@@ -149,8 +149,8 @@ class Expansion:
         """Matrix products of each tensor."""
         for values, repeat, share in self._tensors(stage):
             m, n, k = (evaluate(text, values) for text in stage.gemm)
-            problem = Matmul(m, n, k, dtype=stage.dtype)
-            yield (m, n, k, stage.dtype), Work(stage.name, problem, repeat, share)
+            problem = Matmul(m, n, k, dtype=stage.type)
+            yield (m, n, k, stage.type), Work(stage.name, problem, repeat, share)
 
     def _tensors(self, stage: Stage) -> Iterator[tuple[Mapping[str, Any], int, Fraction]]:
         """For each tensor and side: its sizes, runs of the stage over all equal ones, and share of

@@ -6,9 +6,8 @@
         one = predict(work.problem, device, schedule=work.schedule)
         one.seconds * work.repeat * work.share_of_steps  # averaged over steps
 
-optimisers.yaml declares each optimiser as stages of steps and products (update.py);
-optimiserfile.py reads it. cutting.py makes kernels of the steps, expansion.py problems of the
-kernels. The counting rule gives the bytes.
+optimisers.yaml declares each optimiser as stages of steps and products (update.py). cutting.py
+makes kernels of the steps, expansion.py problems of the kernels. The counting rule gives the bytes.
 """
 
 from __future__ import annotations
@@ -16,19 +15,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from perfmodel.algorithms.case import is_whole
 from perfmodel.algorithms.expressions import evaluate
 from perfmodel.algorithms.expressions import names as named
+from perfmodel.catalogue import Table
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.plaintext import quoted
 from perfmodel.training.expansion import Expansion, Work, sizes, together
-from perfmodel.training.optimiserfile import Entry, Setting, document
-from perfmodel.training.parameter import Parameter
+from perfmodel.training.parameter import KINDS, Parameter
 from perfmodel.training.precision import Precision
-from perfmodel.training.update import Rule, Style
+from perfmodel.training.update import Rule, Stage, Style
 
 __all__ = ["Optimiser", "Work", "clippings", "load", "names", "styles"]
 
@@ -38,6 +38,62 @@ UNCLIPPED = "none"
 """No clipping."""
 TOKENS = "tokens"
 """Size in expressions: the tokens of a step, which statistics are taken over."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A whole number that an optimiser's expressions use by name."""
+
+    value: int
+    """Default value."""
+    meaning: str
+    """Meaning, in one line."""
+    source: str
+    """Source."""
+    least: int = 1
+    """Smallest allowed value."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The declaration of an optimiser."""
+
+    name: str
+    """Name in a plan."""
+    about: str
+    """One-line description."""
+    source: str
+    """Paper and code."""
+    rules: tuple[Rule, ...]
+    """Updates. Each tensor takes the first rule that applies to it; the last rule applies to
+    any."""
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    """Whole numbers that a user may change, by name."""
+
+    def __post_init__(self) -> None:
+        if set(self.rules[-1].kinds) != set(KINDS) or self.rules[-1].fewest != 1:
+            raise ProblemError(f"the last rule of {self.name} does not take every tensor")
+
+    @cached_property
+    def updates(self) -> tuple[Rule, ...]:
+        """The rules, with those of other optimisers in place of the ones that are `like` them."""
+        return tuple(
+            replace(update, kinds=tuple(kind for kind in update.kinds if kind in rule.kinds))
+            if rule.like
+            else update
+            for rule in self.rules
+            for update in (OPTIMISERS[rule.like].updates if rule.like else (rule,))
+        )
+
+
+_FILE = Path(__file__).with_name("optimisers.yaml")
+OPTIMISERS = Table("optimiser", Entry, _FILE, "optimisers")
+"""The optimisers, in file order."""
+STYLES = Table("style of an optimiser", Style, _FILE, "styles")
+"""Implementations."""
+CLIPPING = Table("clipping by the global norm", Stage, _FILE, "clipping")
+"""Ways of clipping by the global norm."""
+names = OPTIMISERS.names
 
 
 @dataclass(frozen=True)
@@ -67,12 +123,17 @@ class Optimiser:
     @cached_property
     def settings(self) -> Mapping[str, int]:
         """Every setting with its value."""
-        return {**{s.name: s.value for s in self.entry.settings}, **self.given}
+        return {
+            **{name: setting.value for name, setting in self.entry.settings.items()},
+            **self.given,
+        }
 
     @cached_property
     def needs_tokens(self) -> bool:
         """Whether its work depends on the tokens of a step."""
-        return any(TOKENS in named(text) for rule in self.entry.rules for text in rule.expressions)
+        return any(
+            TOKENS in named(text) for rule in self.entry.updates for text in rule.expressions
+        )
 
     def state_bytes(self, parameters: Iterable[Parameter], precision: Precision) -> float:
         """Bytes of all states of the parameters; moments have the precision's type."""
@@ -82,7 +143,7 @@ class Optimiser:
             * piece.count
             for rule, pieces in self._rule_parameters(parameters)
             for piece in pieces
-            for state in rule.states
+            for state in rule.states.values()
         )
         return total
 
@@ -107,8 +168,8 @@ class Optimiser:
             raise UnknownName("clipping by the global norm", clip, clippings())
         if clip != UNCLIPPED and tensors:
             types = replace(precision.updated, copy=None)
-            rule = document().clipping[clip]
-            expansions.insert(0, Expansion(rule, tensors, types, styles()[style], {}))
+            rule = Rule((replace(CLIPPING[clip], name=""),))
+            expansions.insert(0, Expansion(rule, tensors, types, STYLES.load(style), {}))
         return together(self.name, (launch for e in expansions for launch in e.launches()))
 
     def traffic_bytes(
@@ -136,11 +197,9 @@ class Optimiser:
             raise ProblemError(
                 f"{self.name} takes statistics over the tokens of a step; give their number"
             )
-        if style not in styles():
-            raise UnknownName("style of an optimiser", style, styles())
         values = {**self.settings, TOKENS: tokens}
         return [
-            Expansion(rule, pieces, precision.updated, styles()[style], values)
+            Expansion(rule, pieces, precision.updated, STYLES.load(style), values)
             for rule, pieces in self._rule_parameters(parameters)
         ]
 
@@ -150,7 +209,7 @@ class Optimiser:
         """Every rule that applies to some of the tensors, with these tensors, cut as the rule
         says."""
         pairs = [(self._rule_of(parameter), parameter) for parameter in parameters]
-        for i, rule in enumerate(self.entry.rules):
+        for i, rule in enumerate(self.entry.updates):
             pieces = tuple(
                 piece
                 for taker, parameter in pairs
@@ -162,7 +221,7 @@ class Optimiser:
 
     def _rule_of(self, parameter: Parameter) -> int:
         """Index of the rule for a tensor; the last rule applies to any."""
-        for i, rule in enumerate(self.entry.rules):
+        for i, rule in enumerate(self.entry.updates):
             fewest = evaluate(rule.fewest, self.settings)
             if parameter.kind in rule.kinds and parameter.elements >= fewest:
                 return i
@@ -174,19 +233,14 @@ class Optimiser:
         return parameter.blocks(evaluate(rule.cut, self.settings))
 
 
-def names() -> tuple[str, ...]:
-    """Names of all optimisers."""
-    return tuple(document().optimisers)
-
-
 def styles() -> Mapping[str, Style]:
     """Implementation styles by name."""
-    return document().styles
+    return STYLES
 
 
 def clippings() -> tuple[str, ...]:
     """Ways of clipping by the global norm: none, a scaling kernel, or folded into the update."""
-    return (UNCLIPPED, *document().clipping)
+    return (UNCLIPPED, *CLIPPING)
 
 
 def load(name: str, **settings: int) -> Optimiser:
@@ -195,21 +249,17 @@ def load(name: str, **settings: int) -> Optimiser:
     Raises `UnknownName` for another name or setting, and `ProblemError` for a setting that is not a
     whole number, or is below its least value.
     """
-    slug = "-".join(name.lower().replace("_", " ").split())
-    if slug not in document().optimisers:
-        raise UnknownName("optimiser", name, names())
-    entry = document().optimisers[slug]
-    options = {each.name: each for each in entry.settings}
+    entry = OPTIMISERS.load(name)
     for key, value in settings.items():
-        if key not in options:
-            raise UnknownName(f"setting of {entry.name}", key, options)
-        _check(entry.name, options[key], value)
+        if key not in entry.settings:
+            raise UnknownName(f"setting of {entry.name}", key, entry.settings)
+        _check(f"{key} of {entry.name}", entry.settings[key], value)
     return Optimiser(entry, settings)
 
 
 def _check(owner: str, setting: Setting, value: Any) -> None:
     if not is_whole(value) or value < setting.least:
         raise ProblemError(
-            f"{setting.name} of {owner} is {quoted(str(value))}; write a whole number of at least "
+            f"{owner} is {quoted(str(value))}; write a whole number of at least "
             f"{setting.least} ({setting.meaning})"
         )

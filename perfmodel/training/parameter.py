@@ -11,7 +11,7 @@ from perfmodel.algorithms.sizes import check_positive
 from perfmodel.errors import ProblemError, UnknownName
 
 Kind = Literal["matrix", "embedding", "vector"]
-KINDS: tuple[str, ...] = get_args(Kind)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 """Kinds of parameters: weights of a product; tables whose rows are looked up, or a head; biases and
 the weights of norms."""
 

@@ -29,9 +29,9 @@ def of_optimiser(optimiser: Optimiser) -> tuple[Fact, ...]:
 
 
 def _settings(optimiser: Optimiser) -> Iterator[Fact]:
-    for setting in optimiser.entry.settings:
-        value = optimiser.settings[setting.name]
-        yield Fact(setting.name, value, "", setting.meaning, optimiser.name, setting.source)
+    for name, setting in optimiser.entry.settings.items():
+        value = optimiser.settings[name]
+        yield Fact(name, value, "", setting.meaning, optimiser.name, setting.source)
 
 
 def _optimiser_facts(optimiser: Optimiser) -> Iterator[Fact]:

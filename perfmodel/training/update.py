@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from perfmodel.arithmetic import ceil_div
+from perfmodel.errors import ProblemError
+from perfmodel.training.parameter import KINDS, Kind
 
+Expression = Any
+"""A size: a number, or an expression of other sizes (`perfmodel.algorithms.expressions`)."""
 TICK = "'"
 """M' is the new value of M, in the same memory."""
 WEIGHTS, GRADIENTS, COPY = "W", "G", "copy"
@@ -32,11 +36,9 @@ class Types:
 class State:
     """A state that an optimiser keeps of a tensor from step to step."""
 
-    name: str
-    """Name in the steps."""
-    elements: str
+    elements: Expression = "p"
     """Number of elements, an expression of the tensor's sizes."""
-    type: str | None
+    type: str | None = None
     """Its type; None where the precision decides."""
 
 
@@ -44,29 +46,35 @@ class State:
 class Stage:
     """A part of an update: steps, or a matrix product."""
 
-    name: str
+    name: str = ""
     """Name of a product; empty for steps, which have names of their own."""
-    steps: Mapping[str, Mapping[str, Any]]
+    steps: Mapping[str, Any] = field(default_factory=dict)
     """Steps by name, in the language of declared algorithms; empty for a product."""
-    axes: Mapping[str, str] | None = None
+    axes: Mapping[str, Expression] | None = None
     """Extents of the axes of one tensor; None where the steps run over all tensors at once."""
     along: Mapping[str, str] = field(default_factory=dict)
     """The one axis of tensors that do not have all of them."""
-    gemm: tuple[str, ...] = ()
+    gemm: tuple[Expression, ...] = ()
     """Rows, columns and depth of a product."""
-    dtype: str = ""
+    type: str = ""
     """The format of a product's operands."""
-    sides: tuple[str, ...] = ()
+    sides: tuple[Expression, ...] = ()
     """Values of the size x; the stage runs once for each."""
-    repeat: str = "1"
+    repeat: Expression = 1
     """Runs for one tensor."""
-    every: str = "1"
+    every: Expression = 1
     """Number of training steps between its runs."""
-    fused: bool = False
-    """Whether the library runs its steps in the fewest kernels, whatever the style."""
+    passes: Literal["style", "fewest"] = "style"
+    """`fewest` where the library runs its steps in the fewest kernels, whatever the style."""
+    source: str = ""
+    """Source, where it is not the optimiser's."""
+
+    def __post_init__(self) -> None:
+        if bool(self.steps) == bool(self.gemm):
+            raise ProblemError("a stage has either steps or gemm, not both")
 
     @property
-    def expressions(self) -> tuple[str, ...]:
+    def expressions(self) -> tuple[Expression, ...]:
         """All size expressions in it."""
         axes = (self.axes or {}).values()
         return (*axes, *self.gemm, *self.sides, self.repeat, self.every)
@@ -82,29 +90,31 @@ class Stage:
 class Rule:
     """An update of some tensors."""
 
-    states: tuple[State, ...]
-    """States."""
-    work: tuple[Stage, ...]
+    work: tuple[Stage, ...] = ()
     """Stages, in order."""
-    kinds: tuple[str, ...]
+    like: str = ""
+    """Optimiser whose rules hold for these kinds; empty: this rule is not another one's."""
+    states: Mapping[str, State] = field(default_factory=dict)
+    """States by their names in the steps."""
+    kinds: tuple[Kind, ...] = KINDS
     """Kinds of parameters that it applies to."""
-    fewest: str = "1"
+    fewest: Expression = 1
     """Elements of the smallest tensor that it applies to."""
-    cut: str | None = None
+    cut: Expression | None = None
     """Rows and columns of the blocks that tensors are cut into; None: tensors stay whole."""
     types: Mapping[str, str] = field(default_factory=dict)
     """Types of temporaries that differ from the weights' type."""
 
     @property
-    def expressions(self) -> tuple[str, ...]:
+    def expressions(self) -> tuple[Expression, ...]:
         """All size expressions in it."""
-        sizes = (*(state.elements for state in self.states), self.fewest, self.cut or "1")
+        sizes = (*(state.elements for state in self.states.values()), self.fewest, self.cut or 1)
         return (*sizes, *(text for stage in self.work for text in stage.expressions))
 
     def type_of(self, name: str, types: Types) -> str:
         """The type of a tensor of its steps: the type of the memory that it is stored in."""
-        states = {state.name: state.type or types.states for state in self.states}
-        products = {stage.name: stage.dtype for stage in self.work if stage.gemm}
+        states = {name: state.type or types.states for name, state in self.states.items()}
+        products = {stage.name: stage.type for stage in self.work if stage.gemm}
         sums = {
             place(result): "fp32"
             for stage in self.work

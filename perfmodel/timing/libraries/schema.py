@@ -1,30 +1,21 @@
-"""The JSON Schema of a file of facts, generated from the dataclasses and committed beside them.
-
-Editors use it to complete and check such files. After a change of a fact, write it again:
-
-    python -c "from perfmodel.timing.libraries import schema; schema.write()"
+"""The JSON Schema of a file of facts, from the dataclasses (`perfmodel.formats.generated`).
 
 `soundness` checks what a schema of single keys cannot: a missing fallback, an empty menu.
 """
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 from perfmodel.entryschema import array_of, object_of
 from perfmodel.timing.libraries.facts import GIVEN, KINDS, Caller
 from perfmodel.timing.libraries.naming import Called, Named
 
-PATH = Path(__file__).with_name("library.schema.json")
 
-
-def text() -> str:
-    """The schema, as the committed file has it."""
+def schema() -> dict[str, Any]:
+    """The schema of a file."""
     kinds = {kind.__name__: _kernel(kind) for kind in dict.fromkeys(KINDS.values())}
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+    return {
         "title": "What a library's kernels do",
         "type": "object",
         "properties": {
@@ -42,12 +33,6 @@ def text() -> str:
         "additionalProperties": False,
         "$defs": kinds,
     }
-    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
-
-
-def write() -> None:
-    """Replace the committed file."""
-    PATH.write_text(text(), encoding="utf-8")
 
 
 def _kernel(kind: Any) -> dict[str, Any]:

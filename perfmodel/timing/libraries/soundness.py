@@ -8,7 +8,7 @@ from perfmodel.algorithms.matmul import FORMATS
 from perfmodel.elements import ELEMENTS
 from perfmodel.entries import Misfit
 from perfmodel.errors import nearest
-from perfmodel.timing.architectures import architectures
+from perfmodel.timing.architectures import ARCHITECTURES
 from perfmodel.timing.libraries.facts import (
     AttentionFacts,
     GemmFacts,
@@ -38,8 +38,8 @@ def check(kernel: KernelFacts) -> None:
 
 def _faults(kernel: KernelFacts) -> Iterator[tuple[str, str]]:
     for name in kernel.runs_on.architecture:
-        if name not in architectures():
-            hint = nearest(name, architectures())
+        if name not in ARCHITECTURES:
+            hint = nearest(name, ARCHITECTURES)
             yield "runs_on.architecture", f"there is no architecture {name!r}; {hint}"
     if kernel.runs_on != type(kernel.runs_on)() and kernel.fallback is None:
         yield "fallback", "the kernel runs on some architectures only; name what runs elsewhere"
