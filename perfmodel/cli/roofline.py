@@ -142,19 +142,12 @@ class _Words:
 
     def kernel(self, prediction: Prediction) -> Kernel:
         """A mark at the predicted time."""
-        special = prediction.flops["special"]
-        return Kernel(
-            label=self._label(prediction),
-            device=prediction.device,
-            flops_per_s=prediction.flops_per_second,
-            intensity=prediction.intensity,
-            matrix=prediction.flops["matrix"] > 0,
+        return Kernel.of_prediction(
+            prediction,
+            self._label(prediction),
             dtype=self.dtype,
             at=self._size(prediction),
             of=self._axis_name,
-            low_flops_per_s=prediction.work / prediction.high_seconds,
-            high_flops_per_s=prediction.work / prediction.low_seconds,
-            flops_per_special=prediction.work / special if special else None,
         )
 
     @property
