@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class Asked(Kernels):
     """What `roofline` is asked for."""
 
-    output: Annotated[str, FieldOption(None, "FILE", ("--output", "-o", "--chart"))] = field(
+    output: Annotated[str, FieldOption("Chart", "FILE", ("--output", "-o", "--chart"))] = field(
         kw_only=True
     )
     """Chart to write (.svg, .pdf, .png)."""
@@ -48,7 +48,7 @@ class Asked(Kernels):
     roof: Annotated[str | None, FieldOption(None, "TYPES", complete=completing.types)] = None
     """Types whose matrix peaks are drawn as roofs, with commas [default: the types of the
     cases]."""
-    size: Annotated[str | None, FieldOption(None, "WxH")] = None
+    size: Annotated[str | None, FieldOption("Chart", "WxH")] = None
     """Inches, such as 6x4.5."""
 
 
