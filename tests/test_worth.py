@@ -39,9 +39,8 @@ NEEDED = {
 # Prices that pay together: without their fit, decode on architectures left out is off by .094 and
 # .125 in the median (16 bits, fp8), with it by .090 and .118.
 TOGETHER = ("chained_block_price", "specialised_block_price", "combine_price")
-# Terms that change no line's median: physics of a device, or a law, needs them.
+# Terms that change no line: devices need their physics.
 NEEDED_TERMS = {
-    "lanes": "law: two warps leave half of a unit's lanes idle (test_timing_pipeline)",
     "llc": "MI300X and its kind have a memory-side cache (test_llc)",
 }
 
