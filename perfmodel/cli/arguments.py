@@ -45,6 +45,13 @@ Harness = Annotated[
         complete=completing.harnesses,
     ),
 ]
+_DEVICE = ("--device", "--gpu", "-d")
+OneDevice = Annotated[str, FieldOption(None, "NAME", _DEVICE, complete=completing.devices)]
+"""A device; the docstring of its field says of what."""
+SomeDevices = Annotated[
+    list[str] | None, FieldOption(None, "NAMES", _DEVICE, complete=completing.devices)
+]
+"""Devices, or none; the docstring of its field says of what."""
 
 
 def _use_learned(path: str) -> str:
@@ -65,7 +72,7 @@ Learned = Annotated[
         read=_use_learned,
     ),
 ]
-Chart = Annotated[str | None, FieldOption(None, "FILE", ("--chart",))]
+Chart = Annotated[str | None, FieldOption("Chart", "FILE", ("--chart",))]
 """The file of a chart; the docstring of its field says of what."""
 
 
