@@ -204,7 +204,7 @@ KERNELS = (
         menu_of=menu_of,
         forms=FORMS,
         targets=("sm_90",),
-        style_like="flash3",
+        style_like="attention-gluon",
         interpreted=False,
     ),
 )

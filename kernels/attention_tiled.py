@@ -195,6 +195,7 @@ KERNELS = (
         reference_of=_reference,
         overlaps=lambda config: config.specialise,
         menu_of=menu_of,
+        style_like="attention-tiled",
         forms=FORMS,
     ),
 )

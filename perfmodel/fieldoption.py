@@ -12,25 +12,34 @@ PLAN, STEP = "Plan", "Step"
 
 @dataclass(frozen=True)
 class FieldOption:
-    """The option of a field, where it is `Annotated`. The docstring's first sentence is the help.
+    """The option of a field, where it is `Annotated`.
 
+    The docstring of the field is the help, or in a grid its first sentence.
     Functions are given by name: a lambda in an annotation does not see the names of its module.
     """
 
     panel: str | None = None
     """Heading in the help; None: the usual one."""
-    metavar: str = "N"
+    metavar: str | None = "N"
     """What stands for the value in the help."""
     spellings: tuple[str, ...] = ()
     """Spellings; empty: the name of the field."""
-    least: int = 1
-    """Least value of a number."""
+    least: int | None = 1
+    """Least value of a number; None: any."""
+    most: int | None = None
+    """Largest value of a number; None: any."""
     single: bool = False
     """Whether the option takes one value, not a list or range."""
     names: tuple[str, ...] | Callable[[], Iterable[str]] = ()
     """Known values, to complete; a tuple stands in the help too."""
-    read: Callable[[str], Any] | None = None
+    read: Callable[[Any], Any] | None = None
     """What reads a name, and raises `PerfmodelError` for an unknown one; None: any text. A text
     field keeps the name of what was read."""
     help: str = ""
-    """Help; empty: the first sentence of the docstring."""
+    """Help; empty: the docstring."""
+    argument: bool = False
+    """Whether it is an argument, without a flag before it."""
+    repeats: bool = False
+    """Whether it may be given several times, as a list field's may; `read` gets all texts."""
+    complete: Callable[..., list[str]] | None = None
+    """Completion of a value where `names` is not enough."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import Any
+from functools import cache
+from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -31,8 +31,96 @@ def counted_work(useful_flops: float | None, flops: Mapping[str, float]) -> floa
     return useful_flops or flops.get("matrix") or rest
 
 
+Number = TypeVar("Number")
+Name = TypeVar("Name")
+
+
 @dataclass(frozen=True)
-class Prediction:
+class Output:
+    """How a field of predictions is written as JSON, CSV and in the files of sweeps."""
+
+    key: str = ""
+    """Its name there, with the unit; empty: the field's."""
+    scale: float = 1.0
+    """What numbers are multiplied by."""
+    stored: tuple[str, ...] = ()
+    """Members that a sweep has columns of, where the field is a mapping."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers(Generic[Number, Name]):
+    """What is predicted: plain numbers of one problem, arrays of many.
+
+    Each field is a member of the JSON form, a column of CSV and, but for mappings, of the files of
+    sweeps, in this order.
+    """
+
+    seconds: Annotated[Number, Output("time_us", 1e6)]
+    """Predicted time of a call."""
+    low_seconds: Annotated[Number, Output("low_us", 1e6)]
+    """Lower end of the 80 % range."""
+    high_seconds: Annotated[Number, Output("high_us", 1e6)]
+    """Upper end of the 80 % range."""
+    limiter: Annotated[Name, Output()]
+    """The resource with the largest term; power only where it binds (`rank`)."""
+    runner_up: Annotated[Name, Output()]
+    """The resource with the next largest term."""
+    terms: Annotated[Mapping[str, Number], Output("terms_us", 1e6)]
+    """Seconds that each resource needs alone. They overlap, so their sum is not the total."""
+    flops: Annotated[Mapping[str, Number], Output(stored=("matrix", "vector", "special"))]
+    """Executed operations, by unit: matrix, vector, special. A multiply-add is two on the matrix
+    unit."""
+    useful_flops: Annotated[Number, Output()]
+    """Operations that the mask leaves, by the papers' convention."""
+    bytes: Annotated[Mapping[str, Number], Output(stored=("hbm", "llc", "l2", "shared"))]
+    """Bytes that cross into each level: shared, l2, hbm, links."""
+    footprint_bytes: Annotated[Number, Output()]
+    """Bytes of all tensors in the device's own memory."""
+    footprints: Annotated[Mapping[str, Number], Output()]
+    """Bytes of all tensors in each level that has some."""
+    fits: Annotated[Any, Output()]
+    """Whether the tensors fit in every level with known capacity."""
+    fits_at: Annotated[Mapping[str, Any], Output()]
+    """The same for each level with known capacity."""
+    levels: Annotated[Mapping[str, str], Output()]
+    """Names on this device of the levels whose bytes are counted: HBM3, GDDR6X, L3."""
+    tile: Annotated[Mapping[str, Number], Output()]
+    """Extents of the chosen tile, by name; of many problems NaN where a schedule has no such
+    dimension."""
+    waves: Annotated[Number, Output()]
+    """Waves of thread blocks on the whole device."""
+    occupancy: Annotated[Number, Output()]
+    """Resident thread blocks a unit."""
+    dispatch: Mapping[str, Number]
+    """Host seconds (`perfmodel.timing.floors.Dispatch`)."""
+
+
+_NUMBERS = tuple(item.name for item in fields(Numbers))
+
+
+@cache
+def outputs() -> Mapping[str, Output]:
+    """How each field is written, its key filled in; a field that is not written is missing."""
+    hints = get_type_hints(Numbers, include_extras=True)
+    marks = {name: getattr(hints[name], "__metadata__", ()) for name in _NUMBERS}
+    return {
+        name: replace(mark, key=mark.key or name) for name, found in marks.items() for mark in found
+    }
+
+
+@cache
+def columns() -> Mapping[str, tuple[str, str, float]]:
+    """The columns of a flat table: field, member of a mapping (else ""), and scale of each."""
+    hints = get_type_hints(Numbers)
+    return {
+        f"{output.key}_{member}" if member else output.key: (name, member, output.scale)
+        for name, output in outputs().items()
+        for member in (("",) if hints[name] is Number else output.stored)
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction(Numbers[float, str]):
     """One case on one device. Times in seconds, traffic in bytes, intensity in FLOP per byte.
 
     Where the problem is split over devices, all counts are those of one device.
@@ -48,45 +136,8 @@ class Prediction:
     """The library kernel that is assumed to run."""
     problem: Mapping[str, Any]
     """Sizes and types of the problem."""
-    seconds: float
-    """Predicted time of a call."""
-    low_seconds: float
-    """Lower end of the 80 % range."""
-    high_seconds: float
-    """Upper end of the 80 % range."""
-    limiter: str
-    """The resource with the largest term; power only where it binds (`rank`)."""
-    runner_up: str
-    """The resource with the next largest term."""
-    terms: Mapping[str, float]
-    """Seconds that each resource needs alone. They overlap, so their sum is not the total."""
-    flops: Mapping[str, float]
-    """Executed operations, by unit: matrix, vector, special. A multiply-add is two on the matrix
-    unit."""
-    useful_flops: float
-    """Operations that the mask leaves, by the papers' convention."""
-    bytes: Mapping[str, float]
-    """Bytes that cross into each level: shared, l2, hbm, links."""
-    footprint_bytes: float
-    """Bytes of all tensors in the device's own memory."""
-    footprints: Mapping[str, float]
-    """Bytes of all tensors in each level that has some."""
-    fits: bool
-    """Whether the tensors fit in every level with known capacity."""
-    fits_at: Mapping[str, bool]
-    """The same for each level with known capacity."""
-    levels: Mapping[str, str]
-    """Names of the levels on this device: HBM3, GDDR6X, L3."""
-    tile: Mapping[str, float]
-    """Extents of the chosen tile, by name."""
-    waves: float
-    """Waves of thread blocks on the whole device."""
-    occupancy: float
-    """Resident thread blocks a unit."""
     assumptions: tuple[str, ...]
     """Assumptions where nothing is stated, a sentence each."""
-    dispatch: Mapping[str, float]
-    """Host seconds (`perfmodel.timing.floors.Dispatch`)."""
     known: Known
     """How much is known of device, implementation and harness; the range depends on it."""
     exchanges: tuple[Exchanged, ...] = ()
@@ -134,39 +185,33 @@ class Prediction:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: microseconds and bytes, the unit in every name that needs one."""
-        micro = 1e6
+        numbers: dict[str, Any] = {}
+        for name, output in outputs().items():
+            numbers[output.key] = _scaled(getattr(self, name), output.scale)
+            if name == "bytes":  # the intensity follows from them
+                numbers["arithmetic_intensity"] = self.intensity
         return {
             "device": self.device,
             "algorithm": self.algorithm,
             "schedule": self.schedule,
             "implementation": self.implementation,
             "problem": dict(self.problem),
-            "time_us": self.seconds * micro,
-            "low_us": self.low_seconds * micro,
-            "high_us": self.high_seconds * micro,
-            "limiter": self.limiter,
-            "runner_up": self.runner_up,
-            "terms_us": {name: value * micro for name, value in self.terms.items()},
-            "flops": dict(self.flops),
-            "useful_flops": self.useful_flops,
-            "bytes": dict(self.bytes),
-            "arithmetic_intensity": self.intensity,
-            "footprint_bytes": self.footprint_bytes,
-            "footprints": dict(self.footprints),
-            "fits": self.fits,
-            "fits_at": dict(self.fits_at),
-            "levels": dict(self.levels),
-            "tile": dict(self.tile),
-            "waves": self.waves,
-            "occupancy": self.occupancy,
+            **numbers,
             "exchanges": [item.as_dict() for item in self.exchanges],
             "known": self.known.as_dict(),
             "assumptions": list(self.assumptions),
         }
 
 
-@dataclass(frozen=True)
-class Predictions:
+def _scaled(value: Any, scale: float) -> Any:
+    """A number, or each of a mapping, times `scale`."""
+    if isinstance(value, dict):
+        return dict(value) if scale == 1.0 else {key: each * scale for key, each in value.items()}
+    return value if scale == 1.0 else value * scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictions(Numbers[np.ndarray, np.ndarray]):
     """Predictions of n problems of one kind on one device, as arrays of length n.
 
     Problems of several `kinds` may be mixed: decode and prefill, batched and plain products.
@@ -182,39 +227,8 @@ class Predictions:
     """Labels of all kernels that occur, joined."""
     problem: Problem
     """The problems: sizes are arrays of length n or one number."""
-    seconds: np.ndarray
-    """Predicted time of a call."""
-    low_seconds: np.ndarray
-    """Lower end of the 80 % range."""
-    high_seconds: np.ndarray
-    """Upper end of the 80 % range."""
-    limiter: np.ndarray
-    """The resource with the largest term; power only where it binds (`rank`)."""
-    runner_up: np.ndarray
-    """The resource with the next largest term."""
-    terms: Mapping[str, np.ndarray]
-    """Seconds that each resource needs alone. They overlap, so their sum is not the total."""
-    flops: Mapping[str, np.ndarray]
-    """Executed operations, by unit: matrix, vector, special. A multiply-add is two on the matrix
-    unit."""
-    useful_flops: np.ndarray
-    """Operations that the mask leaves, by the papers' convention."""
-    bytes: Mapping[str, np.ndarray]
-    """Bytes that cross into each level: shared, l2, hbm, links."""
-    footprint_bytes: np.ndarray
-    """Bytes of all tensors in the device's own memory."""
-    footprints: Mapping[str, np.ndarray]
-    """Bytes of all tensors in each level that has some."""
-    tile: Mapping[str, np.ndarray]
-    """Extents of the chosen tiles; NaN where a schedule has no such dimension."""
-    waves: np.ndarray
-    """Waves of thread blocks on the whole device."""
-    occupancy: np.ndarray
-    """Resident thread blocks a unit."""
     assumptions: tuple[str, ...]
     """Assumptions on any of the problems where nothing is stated."""
-    dispatch: Mapping[str, np.ndarray]
-    """Host seconds (`perfmodel.timing.floors.Dispatch`)."""
     kind: np.ndarray
     """Index into `kinds` for each problem."""
     kinds: tuple[Kind, ...]
@@ -224,12 +238,6 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self.seconds)
-
-    @cached_property
-    def levels(self) -> Mapping[str, str]:
-        """Names on this device of the levels whose bytes are counted."""
-        names = {level.name: level.short for level in self.device.levels()}
-        return {name: names.get(name, name) for name in self.bytes}
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a line a problem, the first twenty."""
@@ -262,7 +270,7 @@ class Predictions:
 
         def select(value: Any) -> Any:
             if isinstance(value, Mapping):
-                return {name: each[which] for name, each in value.items()}
+                return {name: select(each) for name, each in value.items()}
             return value[which] if isinstance(value, np.ndarray) else value
 
         values = {item.name: select(getattr(self, item.name)) for item in fields(self)}
@@ -271,41 +279,26 @@ class Predictions:
     def one(self, i: int) -> Prediction:
         """The i-th prediction."""
         schedule, implementation, assumptions, basis = self.kinds[self.kind[i]]
-
-        def row(table: Mapping[str, np.ndarray]) -> dict[str, float]:
-            return {name: float(values[i]) for name, values in table.items()}
-
-        footprints = row(self.footprints)
-        rooms = capacity.rooms(self.device, footprints)
-        fits = {name: footprints[name] <= room for name, room in rooms.items()}
+        numbers = {name: _at(getattr(self, name), i) for name in _NUMBERS}
+        numbers["tile"] = {name: n for name, n in numbers["tile"].items() if not math.isnan(n)}
         return Prediction(
+            **numbers,
             device=self.device.slug,
             algorithm=self.algorithm,
             schedule=schedule,
             implementation=implementation,
             problem=describe(self.problem, i),
-            seconds=float(self.seconds[i]),
-            low_seconds=float(self.low_seconds[i]),
-            high_seconds=float(self.high_seconds[i]),
-            limiter=str(self.limiter[i]),
-            runner_up=str(self.runner_up[i]),
-            terms=row(self.terms),
-            flops=row(self.flops),
-            useful_flops=float(self.useful_flops[i]),
-            bytes=row(self.bytes),
-            footprint_bytes=float(self.footprint_bytes[i]),
-            footprints=footprints,
-            fits=all(fits.values()),
-            fits_at=fits,
-            levels=self.levels,
-            tile={name: size for name, size in row(self.tile).items() if not math.isnan(size)},
-            waves=float(self.waves[i]),
-            occupancy=float(self.occupancy[i]),
             assumptions=assumptions,
-            dispatch=row(self.dispatch),
             known=basis,
             exchanges=tuple(item.at(i) for item in self.exchanges),
         )
+
+
+def _at(value: Any, i: int) -> Any:
+    """The i-th number of an array, or of each of a mapping."""
+    if isinstance(value, dict):
+        return {name: _at(each, i) for name, each in value.items()}
+    return value.item(i) if isinstance(value, np.ndarray) else value
 
 
 class Filled:
@@ -349,29 +342,28 @@ class Filled:
 
     def predictions(self, problem: Problem, device: Device) -> Predictions:
         """The filled arrays as predictions of `problem`."""
-        kinds, arrays = self.kinds, self.arrays
+        kinds = self.kinds
+        footprints, moved = self.table("footprints."), self.table("bytes.")
+        rooms = capacity.rooms(device, footprints)
+        names = {level.name: level.short for level in device.levels()}
+        fits = {name: footprints[name] <= room for name, room in rooms.items()}
+        numbers: dict[str, Any] = {
+            "fits": np.all([np.ones(self.n, dtype=bool), *fits.values()], axis=0),
+            "fits_at": fits,
+            "levels": {name: names.get(name, name) for name in moved},
+        }
+        for name in _NUMBERS:
+            if name not in numbers:
+                own = self.arrays.get(name)
+                numbers[name] = self.table(f"{name}.") if own is None else own
         return Predictions(
+            **numbers,
             device=device,
             algorithm=problem.operator,
             schedule=" / ".join(dict.fromkeys(kind[0] for kind in kinds)),
             implementation=" / ".join(dict.fromkeys(kind[1] for kind in kinds)),
             problem=problem,
-            seconds=arrays["seconds"],
-            low_seconds=arrays["low_seconds"],
-            high_seconds=arrays["high_seconds"],
-            limiter=arrays["limiter"],
-            runner_up=arrays["runner_up"],
-            terms=self.table("terms."),
-            flops=self.table("flops."),
-            useful_flops=arrays["useful_flops"],
-            bytes=self.table("bytes."),
-            footprint_bytes=arrays["footprint_bytes"],
-            footprints=self.table("footprints."),
-            tile=self.table("tile."),
-            waves=arrays["waves"],
-            occupancy=arrays["occupancy"],
-            assumptions=tuple(dict.fromkeys(said for kind in kinds for said in kind[2])),
-            dispatch=self.table("dispatch."),
+            assumptions=tuple(dict.fromkeys(line for kind in kinds for line in kind[2])),
             kind=self.kind,
             kinds=tuple(kinds),
             exchanges=tuple(self.exchanged),

@@ -39,7 +39,7 @@ ROOMS: dict[str, tuple[int, tuple[str, ...]]] = {
     "search": (2_000, ("perfmodel/napkin",)),
     "ask": (1_800, ("perfmodel/analysis",)),
     "table": (1_200, ("perfmodel/evidence/tables", "perfmodel/evidence/records")),
-    "profile": (1_500, ("perfmodel/evidence/importers", "perfmodel/evidence/profiled")),
+    "profile": (1_500, ("perfmodel/evidence/profiled",)),
     "proof": (
         2_800,
         ("perfmodel/evidence/*.py", "perfmodel/evidence/replay", "perfmodel/evidence/compiled"),

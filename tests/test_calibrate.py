@@ -352,14 +352,13 @@ def test_every_core_has_a_place_of_its_own() -> None:
 def test_the_command_writes_spec_and_charts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import typer
 
     from perfmodel.cli.calibrate import app
 
     monkeypatch.chdir(tmp_path)
     Path("readings.json").write_text(cpu_readings().dump())
     arguments = ["--readings", "readings.json", "--output", "box.yaml", "--chart", "box"]
-    command = typer.main.get_command(app)
+    command = app
     command.main(args=[*arguments, "--format", "json"], standalone_mode=False)
     out = capsys.readouterr()
     document = json.loads(out.out)
@@ -381,7 +380,6 @@ def test_the_command_writes_spec_and_charts(
 def test_readings_are_kept_whatever_becomes_of_the_spec(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import typer
 
     from perfmodel.cli.calibrate import app
     from perfmodel.evidence.measured import calibrate
@@ -392,7 +390,7 @@ def test_readings_are_kept_whatever_becomes_of_the_spec(
     def refuse(*_: object) -> None:
         raise OutputError("no spec today")
 
-    command = typer.main.get_command(app)
+    command = app
     arguments = ["--device", "cpu", "--save-readings", "kept.json"]
     with monkeypatch.context() as patch:
         patch.setattr(calibrate, "calibrated", refuse)

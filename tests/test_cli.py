@@ -335,7 +335,7 @@ def test_a_second_prediction_of_a_shipped_device_loads_no_validator(tmp_path):
     code = """import sys
 from perfmodel.cli import run
 assert run(["predict", "gemm", "-d", "h100", "--m", "64", "--terms"]) == 0
-print(sorted({"typer._adapters", "pydantic", "yaml"} & set(sys.modules)))"""
+print(sorted({"typer", "pydantic", "yaml"} & set(sys.modules)))"""
     environment = {**os.environ, "PERFMODEL_CACHE": str(tmp_path)}
     last = [
         subprocess.check_output(
@@ -346,7 +346,7 @@ print(sorted({"typer._adapters", "pydantic", "yaml"} & set(sys.modules)))"""
     assert last == ["['pydantic', 'yaml']", "[]"]
 
 
-@pytest.mark.parametrize(("given", "said"), [("x", "valid integer"), ("0", "greater than")])
+@pytest.mark.parametrize(("given", "said"), [("x", "valid integer"), ("0", "not in the range")])
 def test_options_of_other_types_are_validated_when_given(given, said, cli, tmp_path):
     call = ("sweep", "gemm", "-d", "h100-sxm", "--m", 64, "--output", tmp_path / "s")
     error = refused(cli(*call, "--chunk", given))

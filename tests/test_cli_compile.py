@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-import typer
 
 pytest.importorskip("triton")
 
@@ -23,7 +22,7 @@ def cache(tmp_path_factory):
 
 
 def run(*arguments: str) -> None:
-    made = typer.main.get_command(app)
+    made = app
     made.main(args=list(arguments), prog_name="perfmodel compile", standalone_mode=False)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from perfmodel.cli.arguments import NetworkName
 from perfmodel.networks import library
 from perfmodel.networks.expand import active_count, parameter_count
 
@@ -114,28 +115,21 @@ def test_import_of_an_unknown_family_writes_nothing(cli, tmp_path):
 
 
 def test_a_name_in_place_of_a_command_goes_to_predict_where_it_is(cli, monkeypatch):
-    import typer
-
     from perfmodel.cli import network
 
     seen = []
-    own = typer.Typer(cls=network.Networks)
-
-    @own.callback()
-    def group() -> None:
-        """A group."""
+    own = network.Networks()
 
     @own.command("list")
     def list_() -> None:
         seen.append("list")
 
-    @own.command(network.PREDICT, hidden=True)
-    def predict(name: str, batch: int = 1) -> None:
+    @own.command(network.PREDICT)
+    def predict(name: NetworkName, batch: int = 1) -> None:
         seen.append((name, batch))
 
-    command = typer.main.get_command(own)
     for words in (["list"], ["llama-3-8b", "--batch", "8"], [network.PREDICT, "gpt2"]):
-        command.main(words, standalone_mode=False)
+        own.main(words, standalone_mode=False)
     assert seen == ["list", ("llama-3-8b", 8), ("gpt2", 1)]
 
 

@@ -9,11 +9,10 @@ import subprocess
 import sys
 import time
 
+import click
 import pytest
-import typer
 
 from perfmodel.cli import COMMANDS, app, run
-from perfmodel.cli.plainoptions import built
 
 
 def _pages():
@@ -23,11 +22,10 @@ def _pages():
     def walk(command, context):
         for name in getattr(command, "list_commands", lambda _: ())(context):
             below = command.get_command(context, name)
-            walk(below, typer.Context(below, parent=context, info_name=name))
+            walk(below, click.Context(below, parent=context, info_name=name))
         found.append(tuple(context.command_path.split()[1:]))
 
-    command = built(app)
-    walk(command, typer.Context(command, info_name="perfmodel"))
+    walk(app, click.Context(app, info_name="perfmodel"))
     return found
 
 
@@ -230,11 +228,11 @@ def _interrupted(seconds, *arguments):
         text=True,
         env={**os.environ, "NO_COLOR": "1"},
     )
-    if seconds == 0:  # typer is being imported: the command line has not started yet
+    if seconds == 0:  # click is being imported: the command line has not started yet
         lines = []
         for line in process.stderr:
             lines.append(line)
-            if "typer." in line:
+            if "click." in line:
                 break
     else:
         time.sleep(seconds)

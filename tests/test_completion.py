@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import click
 import pytest
-import typer
 
 from perfmodel import operators
 from perfmodel.cli import app
@@ -26,7 +26,7 @@ def options():
     def walk(command, context):
         for name in getattr(command, "list_commands", lambda _: ())(context):
             below = command.get_command(context, name)
-            walk(below, typer.Context(below, parent=context, info_name=name))
+            walk(below, click.Context(below, parent=context, info_name=name))
         words = context.command_path.removeprefix("perfmodel").strip()
         for param in command.get_params(context):
             shown = getattr(param, "metavar", None)
@@ -34,8 +34,7 @@ def options():
             if shown in NAMES and label not in FREE:
                 found.append(pytest.param(param, context, id=label))
 
-    command = typer.main.get_command(app)
-    walk(command, typer.Context(command, info_name="perfmodel"))
+    walk(app, click.Context(app, info_name="perfmodel"))
     return found
 
 

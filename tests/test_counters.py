@@ -13,8 +13,8 @@ from profilersamples import GEMM, SOFTMAX, span, trace
 
 from perfmodel.errors import TableError
 from perfmodel.evidence.cases import rowwise
-from perfmodel.evidence.profiled import formats
-from perfmodel.evidence.profiled.counters import NCU_METRICS, import_counters, write
+from perfmodel.evidence.profiled import formats, ncu
+from perfmodel.evidence.profiled.counters import import_counters, write
 from perfmodel.evidence.profiled.profiletable import cells, number
 from perfmodel.evidence.records.records import read_table
 from perfmodel.validation.kinds.operator import traffic_report
@@ -461,5 +461,5 @@ def test_traffic_errors_by_level_and_group() -> None:
 
 def test_the_documented_line_asks_for_what_is_read() -> None:
     text = (Path(__file__).parent.parent / "docs" / "counters.md").read_text()
-    for metric in NCU_METRICS:
+    for metric in ncu.METRICS:
         assert metric in text

@@ -296,7 +296,7 @@ def test_a_shell_completes_values(monkeypatch, capsys, typed, offered):
     from perfmodel.cli import main
 
     words = f"perfmodel {typed}"
-    monkeypatch.setenv("_PERFMODEL_COMPLETE", "complete_bash")
+    monkeypatch.setenv("_PERFMODEL_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
     with pytest.raises(SystemExit):

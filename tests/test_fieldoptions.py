@@ -8,11 +8,10 @@ from typing import Annotated
 
 import click
 import pytest
-import typer
 
+from perfmodel.cli import build
+from perfmodel.cli.build import Values, asking_for
 from perfmodel.cli.combining import combined
-from perfmodel.cli.fieldoptions import Values, asking_for
-from perfmodel.cli.plainoptions import built
 from perfmodel.errors import PerfmodelError, UnknownName
 from perfmodel.fieldoption import FieldOption
 from perfmodel.training.plan import Plan
@@ -67,16 +66,16 @@ class Sweetened(Coffee):
 
 def command(noun, **rules):
     """A command that prints every combination of its options' values."""
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-    @app.command()
     @asking_for(noun, **rules)
-    def brew(pot: str, *, values: Values, pairs: bool = False) -> None:
+    def brew(
+        pot: Annotated[str, FieldOption(argument=True)], *, values: Values, pairs: bool = False
+    ) -> None:
         """Brew."""
         rows = combined(values(), pairs=pairs)
         print(json.dumps([{"pot": pot, **row} for row in rows], default=lambda x: x.name))
 
-    return built(app)
+    return build.command(brew)
 
 
 @pytest.fixture
@@ -130,7 +129,7 @@ def test_names_are_completed_and_a_tuple_is_in_the_help():
     for name, choices in (("roast", ROASTS), ("blend", blends())):
         completed = [item.value for item in declared[name].shell_complete(context, "")]
         assert completed == list(choices)
-    assert declared["roast"].rich_help_panel == "Taste"
+    assert declared["roast"].panel == "Taste"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 pytest.importorskip("sklearn", reason="a learned residual needs scikit-learn (extra [fit])")
 pd = pytest.importorskip("pandas", reason="fitting reads tables")
 
-from perfmodel.evidence.records.runtable import read_runs  # noqa: E402
+from perfmodel.evidence.tables.reading import read  # noqa: E402
 from perfmodel.fitting.foil import (  # noqa: E402
     FOILS,
     HARDWARE,
@@ -64,7 +64,7 @@ def measured(tmp_path_factory):
     wanted = requests() + [
         row | {"tensor": 2} for row in requests(DEVICES[:2], ENGINES[:1])
     ]  # fmt: skip
-    table = read_runs(written(tmp_path_factory.mktemp("foil"), wanted), LAYOUT)
+    table = read(written(tmp_path_factory.mktemp("foil"), wanted), LAYOUT).strict()
     exact = predict_table(table)["predicted"]
     assert exact.notna().all()
     noise = np.random.default_rng(0).normal(0.0, 0.03, len(exact))
@@ -150,7 +150,7 @@ def test_flagged_rows_and_rows_without_a_prediction_take_no_part(tmp_path):
     wanted[1]["flag"] = "suspect"
     wanted[2]["device"] = "h1000"
     wanted[3]["metric"] = "memory_gb"
-    assert list(rows_of(read_runs(written(tmp_path, wanted), LAYOUT)).index) == [0]
+    assert list(rows_of(read(written(tmp_path, wanted), LAYOUT).strict()).index) == [0]
 
 
 @pytest.mark.parametrize(

@@ -24,14 +24,15 @@ from perfmodel.timing.knowledge import LEVELS
 
 PACKAGE = ROOT / "perfmodel"
 PAGE = ROOT / "docs" / "glossary.md"
-_ENTRY = re.compile(r"^### (.+)\n\n((?:.+\n?)+)(?:\nAlso: (.+)\n)?", re.MULTILINE)
+_NAMES = r"\*\*(.+?)\*\*((?:\s\(`.+?`\))?)"
+_ENTRY = re.compile(rf"^- {_NAMES}:\s((?:.+\n(?! *- |#|\n))*.+)", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
 def entries():
     """Each entry's text by its heading, and the other names in it."""
     found = _ENTRY.findall(PAGE.read_text(encoding="utf-8"))
-    return {head: (text, re.findall(r"`([^`]+)`", also)) for head, text, also in found}
+    return {head: (text, re.findall(r"`([^`]+)`", also)) for head, also, text in found}
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +118,7 @@ def test_every_key_of_a_prediction_has_an_entry(words):
 def test_entries_are_sorted_and_short(entries):
     heads = list(entries)
     assert heads == sorted(heads, key=lambda head: re.sub(r"[^a-z0-9]", "", head.casefold()))
-    assert len(heads) == PAGE.read_text(encoding="utf-8").count("\n### ")
+    assert len(heads) == PAGE.read_text(encoding="utf-8").count("\n- ")
     for head, (text, _) in entries.items():
         assert len(re.sub(r"\(\S+\)", "", text).split()) <= 90, head
 

@@ -182,14 +182,13 @@ def test_measuring_says_at_the_start_that_the_machine_is_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch")
-    import typer
 
     from perfmodel.cli.measure import app
 
     monkeypatch.setattr(hostload, "others", lambda cores: hostload.Others(1.5, 3.0, 2))
     arguments = ["--device", "cpu", "--quick", "--samples", "3"]
     arguments += ["--ops", "pointwise", "--limit-seconds", "0", "--output", str(tmp_path / "r.csv")]
-    typer.main.get_command(app).main(args=arguments, standalone_mode=False)
+    app.main(args=arguments, standalone_mode=False)
     said = capsys.readouterr().err
     assert "busy (other programs use 1.5 of 2 cores, load average 3.0)" in said
     assert "flagged 'busy'" in said

@@ -720,9 +720,8 @@ def test_bad_input_is_one_line(
     from perfmodel.errors import PerfmodelError
 
     monkeypatch.chdir(tmp_path)
-    import typer
 
     with pytest.raises(PerfmodelError) as caught:
-        typer.main.get_command(app).main(args=arguments, standalone_mode=False)
+        app.main(args=arguments, standalone_mode=False)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -278,14 +278,14 @@ def predicted(measured, vectors):
     """Figures, their rows and what is predicted of each, by vector."""
     import pandas as pd
 
-    from perfmodel.evidence.records.runtable import read_runs
+    from perfmodel.evidence.tables.reading import read
     from perfmodel.validation.kinds import load
 
     path = measured / "training_runs_dev.csv.gz"
     if not path.is_file():
         pytest.skip(f"no training runs at {path}")
     kind = load("training")
-    table = read_runs([str(path)], kind.layout)
+    table = read([str(path)], kind.layout).strict()
     asked = []
     for key in (key for key in vectors if key.startswith("e2e.") and key not in LEFT_OUT):
         like = LIKE.get(key, key)

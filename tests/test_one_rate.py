@@ -16,17 +16,17 @@ H100 = load("h100-sxm")
 
 
 def told(*found):
-    """The data of the page of some predictions."""
+    """What the page of some predictions shows."""
     results = Results()
     readers.add({"predictions": [one.as_dict() for one in found]}, results, "x.json")
-    return page.data(results, "", "", None)
+    return page.contents(results)
 
 
 @settings(max_examples=15)
 @given(st.integers(64, 3000), st.booleans())
 def test_a_prediction_has_one_rate_and_one_intensity(tokens, causal):
     made = predict(Attention(1, 32, 8, tokens, tokens, 128, causal=causal), H100)
-    (case,) = told(made)["cases"]
+    (case,) = told(made).cases
     assert case["work"] == made.work == made.useful_flops
     assert made.flops_per_second == pytest.approx(made.useful_flops / made.seconds)
     for level, moved in made.bytes.items():
@@ -43,14 +43,14 @@ def test_half_masked_tiles_are_no_useful_work():
 
 def test_the_page_says_what_was_predicted():
     found = told(predict(Attention(1, 32, 8, 512, 512, 128, causal=True), H100))
-    said = " ".join(found["sentences"])
+    said = " ".join(found.sentences)
     for words in ("batch 1", "heads q 32", "heads kv 8", "head dim 128", "causal yes", "bf16"):
         assert words in said
     assert "blocks (fill and drain) 1" in said
 
 
 def test_problems_that_differ_are_not_said_to_be_shared():
-    said = " ".join(told(*(predict(Matmul(m, 64, 64), H100) for m in (64, 128)))["sentences"])
+    said = " ".join(told(*(predict(Matmul(m, 64, 64), H100) for m in (64, 128))).sentences)
     assert "n 64, k 64" in said
     assert "m 64" not in said
 
@@ -84,9 +84,9 @@ def test_all_systems_of_a_summary_are_told_or_counted(tmp_path):
     assert run([*command.split(), "-o", str(out)]) == 0
     results = Results()
     readers.read(str(out), results)
-    found = page.data(results, "", "", None)
-    said = " ".join(found["sentences"])
+    found = page.contents(results)
+    said = " ".join(found.sentences)
     for row in json.loads(out.read_text())["loads"]:
         assert f"{row['devices']} x {row['device']}" in said
     assert "And 2 more systems" in said
-    assert len(found["sections"][1]["rows"]) == 8
+    assert len(found.early[1].rows) == 8

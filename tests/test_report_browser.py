@@ -72,7 +72,7 @@ def opened(opening, written):
 
     def open_(width=1280, scheme="light"):
         page = opening(written, width, scheme)
-        page.wait_for_selector("#scatter-dots .dot")
+        page.wait_for_selector("#scatter .dots use[tabindex]")
         page.wait_for_selector("#explorer-chart svg")
         return page
 
@@ -86,21 +86,23 @@ def texts(page, selector):
 def test_dots_are_rows(opened, results):
     page = opened()
     for device in ("h100-sxm", "a100-sxm4-80gb"):
-        page.select_option("#roofline-device", device)
+        page.select_option("#roofline [data-choice=device]", label=device)
         mine = [case for case in results.cases if case["device"] == device]
         for level in ("hbm", "l2", "shared"):
-            assert page.locator(f'#roofline-dots [data-at="{level}"]').count() == len(mine)
+            there = f'#roofline .predicted[data-of="{level}"] [data-row]'
+            assert page.locator(f"{there} >> visible=true").count() == len(mine)
     runs = [run for run in results.runs if run["predicted_us"]]
-    assert page.locator("#scatter-dots .dot").count() == len(runs)
+    assert page.locator("#scatter .dots use").count() == len(runs)
     assert page.locator("#cases tbody tr").count() == len(results.cases)
 
 
-def test_hovering_a_dot_says_its_numbers_and_choosing_it_shows_its_terms(opened, results):
+def test_hovering_a_mark_says_its_numbers_and_choosing_it_shows_its_terms(opened, results):
     page = opened()
-    dot = page.locator('#roofline-dots [data-case="5"][data-at="hbm"]')
+    dot = page.locator('#roofline .predicted[data-of="hbm"] [data-row="5"]')
     dot.hover(force=True)
     said = page.locator("#tip").inner_text()
-    for words in ("time", "range", "rate", "of HBM3", "joined", "FLOP/byte at HBM3", "limiter"):
+    for words in ("time", " to ", "rate", "share of its roof", "joined", "FLOP/byte at HBM3",
+                  "limiter"):  # fmt: skip
         assert words in said
     dot.click(force=True)
     assert page.locator("#case").input_value() == "5"
@@ -119,31 +121,31 @@ def test_the_waterfall_adds_up(opened, results):
             "() => [...document.querySelectorAll('#terms tbody tr')].map(row => {"
             " const bar = row.querySelector('rect');"
             " return [row.cells[0].textContent, +bar.getAttribute('x'), +bar.getAttribute('width'),"
-            " bar.getAttribute('class')]; })"
+            " bar.getAttribute('fill')]; })"
         )
         *_, total = bars
         assert total[0] == "= time"
-        added = [bar for bar in bars if bar[3] in ("fill-ochre", "fill-grey", "fill-vermilion")]
+        added = [bar for bar in bars if bar[3][6:-1] in ("ochre", "grey", "vermilion")]
         # Each added bar begins where the one before it ends, and the last where the time ends.
         ends = sorted(x + width for _, x, width, _ in added)
         assert ends[-1] == pytest.approx(total[2], rel=0.02), case["schedule"]
 
 
-def test_levels_types_and_roofs_can_be_switched(opened):
+def test_levels_can_be_hidden_and_cases_filtered(opened):
     page = opened()
+    marks = page.locator("#roofline .predicted [data-row] >> visible=true")
+    before = marks.count()
     level = page.locator('#roofline input[value="l2"]')
     level.uncheck()
-    assert page.locator('#roofline-dots [data-at="l2"]').count() == 0
-    assert page.locator('#roofline-dots [data-at="hbm"]').count() > 0
+    assert marks.count() == before * 2 // 3
+    assert page.locator('#roofline [data-of="l2"] >> visible=true').count() == 0
     level.check()
-    before = page.locator("#roofline-dots .dot").count()
-    page.locator('#roofline input[value="fp8"]').uncheck()
-    assert page.locator("#roofline-dots .dot").count() == before - 3
-    page.locator('#roofline input[value="fp8"]').check()
-    page.select_option("#roofline-device", "a100-sxm4-80gb")
-    assert any("1.77 TB/s" in text for text in texts(page, "#roofs text"))
-    page.locator('#roofline input[value="peak"]').check()
-    assert any("2.04 TB/s" in text for text in texts(page, "#roofs text"))
+    page.locator('#roofline [data-filter="schedule"]').select_option("standard")
+    assert marks.count() == 3 * 3
+    assert "3 of 15 rows" in page.locator("#roofline").inner_text()
+    page.select_option("#roofline [data-choice=device]", label="a100-sxm4-80gb")
+    assert "1.77 T" in page.locator("#roofline .drawing:not([hidden])").inner_text()
+    assert page.locator('#roofline .peak[data-of="hbm"] >> visible=true').count() == 1
 
 
 def test_tables_sort_and_filter_and_are_saved_as_csv(opened, results):
@@ -168,7 +170,7 @@ def test_tables_sort_and_filter_and_are_saved_as_csv(opened, results):
     with page.expect_download() as download:
         page.locator("#download-json").click()
     saved = json.loads(Path(download.value.path()).read_text())
-    assert len(saved["cases"]) == len(results.cases)
+    assert len(saved["tables"]["cases"]["rows"]) == len(results.cases)
 
 
 def test_sliders_tell_what_the_model_says_for_half_and_twice(opened, results):
@@ -188,12 +190,23 @@ def test_sliders_tell_what_the_model_says_for_half_and_twice(opened, results):
     assert slider.input_value() == "0"
 
 
+def test_sliders_move_roofs_and_marks(opened):
+    page = opened()
+    mark = page.locator('#roofline .predicted[data-of="hbm"] [data-row="3"]')
+    roof = page.locator("#roofline .level[data-of=hbm] >> visible=true")
+    before = mark.bounding_box(), roof.bounding_box()
+    page.locator('#whatif input[data-quantity="hbm_bandwidth"]').fill("1")
+    after = mark.bounding_box(), roof.bounding_box()
+    assert after[0]["y"] < before[0]["y"]  # faster
+    assert after[1]["x"] < before[1]["x"]  # the ridge point is further left
+
+
 def test_runs_are_filtered(opened, results):
     page = opened()
-    page.locator('[data-filter="device"]').select_option("h100-sxm")
+    page.locator('#scatter [data-filter="device"]').select_option("h100-sxm")
     mine = [run for run in results.runs if run["device"] == "h100-sxm" and run["predicted_us"]]
-    assert page.locator("#scatter-dots .dot").count() == len(mine)
-    assert page.locator("#scatter-result").inner_text().startswith(f"{len(mine)} of ")
+    assert page.locator("#scatter .dots use:not([hidden])").count() == len(mine)
+    assert f"{len(mine)} of {len(results.runs)} runs" in page.locator("#scatter").inner_text()
 
 
 def test_provenance_stands_at_each_number_by_mouse_and_by_key(opened):
@@ -209,17 +222,19 @@ def test_provenance_stands_at_each_number_by_mouse_and_by_key(opened):
     assert fact.get_attribute("aria-describedby") == "tip"
 
 
-def test_dots_are_walked_with_the_keyboard(opened):
+def test_marks_are_walked_with_the_keyboard(opened):
     page = opened()
-    page.locator('#roofline-dots [tabindex="0"]').focus()
+    marks = page.locator("#roofline .drawing:not([hidden]) [data-row]")
+    page.locator('#roofline .drawing:not([hidden]) [tabindex="0"]').focus()
     first = page.evaluate("document.activeElement.getAttribute('aria-label')")
     page.keyboard.press("ArrowRight")
     second = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert marks.count() > 10
     assert first
     assert second
     assert page.locator("#tip").is_visible()
-    assert page.locator('#roofline-dots [tabindex="0"]').count() == 1
-    case = page.evaluate("document.activeElement.getAttribute('data-case')")
+    assert page.locator('#roofline .drawing:not([hidden]) [tabindex="0"]').count() == 1
+    case = page.evaluate("document.activeElement.dataset.row")
     page.keyboard.press("Enter")
     assert page.locator("#case").input_value() == case
 
@@ -227,7 +242,8 @@ def test_dots_are_walked_with_the_keyboard(opened):
 def test_everything_has_a_name_for_a_screen_reader(opened):
     page = opened()
     nameless = page.evaluate(
-        "() => [...document.querySelectorAll('button, input, select, svg[role], .dot')].filter(e =>"
+        "() => [...document.querySelectorAll('button, input, select, [role=group], [role=img]')]"
+        ".concat([...document.querySelectorAll('[role=button]')]).filter(e =>"
         " !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length"
         " || e.closest('label'))).map(e => e.outerHTML)"
     )
@@ -268,12 +284,13 @@ def test_no_labels_overlap_and_nothing_is_wider_than_the_page(opened, width, sch
         folder = Path(os.environ["PERFMODEL_SCREENSHOTS"])
         page.screenshot(path=folder / f"report-{width}-{scheme}.png", full_page=True)
     for device in ("h100-sxm", "a100-sxm4-80gb"):
-        page.select_option("#roofline-device", device)
-        count, overlapped = overlapping(page, "#roofline-chart text[data-label]")
+        page.select_option("#roofline [data-choice=device]", label=device)
+        names = "#roofline .drawing:not([hidden]) :is(.name, .foot) text"
+        count, overlapped = overlapping(page, names)
         assert count >= 5
         assert overlapped == []
-    for chart in ("#roofline-chart .axis", "#scatter .axis"):
-        assert overlapping(page, f"{chart} text")[1] == []
+    for chart in ("#roofline", "#scatter"):
+        assert overlapping(page, f"{chart} .drawing:not([hidden]) .axis text")[1] == []
     wide, inner = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert wide <= inner
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -294,5 +311,5 @@ def test_two_thousand_rows_are_usable_at_once(browser, tmp_path):
     assert page.locator("#cases tbody tr").count() == 200
     page.locator("#cases .more").click()
     assert page.locator("#cases tbody tr").count() == 2000
-    assert page.locator("#roofline-dots .dot").count() == 6000
+    assert page.locator("#roofline .predicted [data-row]").count() == 6000
     page.context.close()

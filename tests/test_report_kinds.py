@@ -9,10 +9,11 @@ from reportresults import COMMANDS, EVIL, RUNS, document, evil, rows
 
 from perfmodel.errors import PerfmodelError, TableError
 from perfmodel.render.html import page, readers
-from perfmodel.render.html.columns import columns, header_of, kind_of, telling
+from perfmodel.render.html.columns import columns, telling
 from perfmodel.render.html.kinds.registry import KINDS, kind
 from perfmodel.render.html.results import Results
 from perfmodel.render.html.sections import Bars, Dots, Rows, Section
+from perfmodel.render.quantities import header_of, kind_of
 
 
 def found(*paths):
@@ -69,9 +70,9 @@ def test_classes_of_a_network_stand_on_the_roofline_with_all_its_work(report_res
         assert sum(case["flops"].get(unit, 0) for case in cases) == pytest.approx(count)
     for level, moved in one["bytes"].items():
         assert sum(case["bytes"][level] for case in cases) == pytest.approx(moved)
-    data = page.data(found(report_results / "networks.json"), "", "", None)
-    assert len(data["cases"]) == len(cases)
-    assert not any("prediction" in said for said in data["sentences"])
+    shown = page.contents(found(report_results / "networks.json"))
+    assert len(shown.cases) == len(cases)
+    assert not any("prediction" in said for said in shown.sentences)
 
 
 def test_several_networks_stand_beside_each_other(report_results):
@@ -91,7 +92,7 @@ def test_a_plan_says_by_how_much_it_does_not_fit(report_results):
         assert ("does not fit by" in bar.note) == beyond
     assert [row["fits"] for row in section.rows] == [step["fits"] for step in steps]
     (dots,) = (part for part in section.parts if isinstance(part, Dots))
-    assert dots.limits == {"memory_total_bytes": steps[0]["capacity_bytes"]}
+    assert dots.limits == {"memory_total_bytes": [steps[0]["capacity_bytes"]]}
     assert f"{len(steps)} plans" in section.sentences[0]
 
 
@@ -202,7 +203,7 @@ def places(value, path=()):
 def test_any_damage_is_shown_or_refused_in_one_line(report_results):
     dice = random.Random(0)
     outcomes, said = Counter(), set()
-    for _ in range(200):
+    for _ in range(60):
         damaged = document(report_results, dice.choice(list(COMMANDS)))
         *outer, last = dice.choice(list(places(damaged)))
         member = damaged
@@ -217,7 +218,7 @@ def test_any_damage_is_shown_or_refused_in_one_line(report_results):
         except PerfmodelError as error:
             outcomes["refused"] += 1
             said.add(str(error))
-    assert min(outcomes["shown"], outcomes["refused"]) > 20
+    assert min(outcomes["shown"], outcomes["refused"]) > 6
     assert not any("\n" in one for one in said)
 
 

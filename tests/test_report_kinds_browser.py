@@ -38,8 +38,7 @@ def written(report_results, tmp_path_factory):
 def opened(opening, written):
     def open_(width=1280, scheme="light"):
         page = opening(written, width, scheme)
-        page.wait_for_selector("#scatter-collective-dots .dot")
-        page.wait_for_selector(".bars svg")
+        page.wait_for_selector("#scatter-collective .dots use[tabindex]")
         return page
 
     return open_
@@ -53,25 +52,27 @@ def test_dots_are_rows_and_lengths_are_classes(opened, report_results):
     page = opened()
     for name in RUNS:
         count = len(rows(report_results / f"rows-{name}.csv"))
-        assert page.locator(f"#scatter-{name}-dots .dot").count() == count
+        assert page.locator(f"#scatter-{name} .dots use").count() == count
         assert page.locator(f"#scatter-{name} tbody tr").count() == count
     for title, name in (("Training steps", "steps"), ("Served networks", "loads")):
         there = section(page, title)
         count = len(document(report_results, name)[name])
-        assert there.locator("svg > g[id$=-dots]").first.locator(".dot").count() == count
+        drawing = there.locator(".drawing:has(.axis ~ .dots), .drawing:has(.dots)").first
+        assert drawing.locator(":is(.dots, .pale) use").count() == count
         assert there.locator("tbody tr").count() == count
     (one,) = document(report_results, "networks")["networks"]
     networks = section(page, "Networks")
-    assert networks.locator(".length").count() == 2 * len(one["by_class_us"])
+    drawing = networks.locator(".drawing:not([hidden])")
+    assert drawing.locator(".piece path").count() == 2 * len(one["by_class_us"])
     assert networks.locator("tbody tr").count() == min(2 * len(one["kernels"]), 200)
 
 
 def test_a_length_says_its_time_and_share_by_mouse_and_by_key(opened):
     page = opened()
-    lengths = section(page, "Networks").locator(".length")
+    lengths = section(page, "Networks").locator(".drawing:not([hidden]) .piece path")
     lengths.first.hover()
     said = page.locator("#tip").inner_text()
-    for words in ("gpt2", "of it", "share", "range"):
+    for words in ("gpt2", "length", "share", "range"):
         assert words in said
     page.mouse.move(0, 0)
     assert page.locator("#tip").is_hidden()
@@ -80,7 +81,8 @@ def test_a_length_says_its_time_and_share_by_mouse_and_by_key(opened):
     walked = page.evaluate("document.activeElement.getAttribute('aria-label')")
     assert walked == lengths.nth(1).get_attribute("aria-label")
     assert page.locator("#tip").is_visible()
-    assert section(page, "Networks").locator('.length[tabindex="0"]').count() == 1
+    drawing = section(page, "Networks").locator(".drawing:not([hidden])")
+    assert drawing.locator('[tabindex="0"][data-row]').count() == 1
 
 
 def test_a_network_s_bars_change_their_view(opened):
@@ -89,9 +91,10 @@ def test_a_network_s_bars_change_their_view(opened):
     found = {}
     for view in ("layer", "kernel", "pass", "class"):
         networks.locator("select").first.select_option(label=view)
-        found[view] = networks.locator(".lengths").evaluate(
-            "group => { const bars = {}; for (const length of group.children) {"
-            " const box = length.querySelector('rect').getBBox();"
+        found[view] = networks.locator(".drawing:not([hidden])").evaluate(
+            "drawing => { const bars = {};"
+            " for (const piece of drawing.querySelectorAll('.piece path')) {"
+            " const box = piece.getBBox();"
             " bars[box.y] = Math.max(bars[box.y] ?? 0, box.x + box.width); }"
             " return Object.values(bars); }"
         )
@@ -104,25 +107,25 @@ def test_a_network_s_bars_change_their_view(opened):
 def test_hovering_a_plan_and_a_load_says_their_numbers(opened):
     page = opened()
     for title, words in (
-        ("Training steps", ("time of a step", "range", "memory of the fullest device", "MFU")),
+        ("Training steps", ("time of a step", " to ", "memory of the fullest device", "MFU")),
         ("Served networks", ("tokens/s/user", "output tokens/s/device", "TTFT", "limiter")),
-        ("Predicted against measured: collectives", ("measured", "predicted", "(×", "range")),
+        ("Predicted against measured: collectives", ("measured", "predicted / measured", " to ")),
     ):
-        section(page, title).locator(".dot").first.hover(force=True)
+        mark = section(page, title).locator(":is(.dots, .pale) use >> visible=true").first
+        mark.hover(force=True)
         said = page.locator("#tip").inner_text()
         for word in words:
             assert word in said, title
 
 
-def test_what_does_not_fit_is_an_empty_mark_beyond_the_capacity(opened, report_results):
+def test_what_does_not_fit_is_pale_and_beyond_the_capacity(opened, report_results):
     page = opened()
     steps = document(report_results, "steps")["steps"]
-    dots = section(page, "Training steps").locator("svg > g[id$=-dots] .dot")
-    edge = section(page, "Training steps").locator("path.limit.ink").last.bounding_box()
+    plans = section(page, "Training steps").locator(".drawing:not([hidden]):has(.dots)")
+    edge = plans.locator(".limit path").bounding_box()
     for i, step in enumerate(steps):
-        dot = dots.nth(i)
-        assert ("fill-ground" in dot.get_attribute("class")) != step["fits"]
-        box = dot.bounding_box()
+        mark = plans.locator(f'{".dots" if step["fits"] else ".pale"} [data-row="{i}"]')
+        box = mark.bounding_box()
         middle = box["x"] + box["width"] / 2
         assert (middle < edge["x"] + edge["width"] / 2) == step["fits"]
 
@@ -130,18 +133,19 @@ def test_what_does_not_fit_is_an_empty_mark_beyond_the_capacity(opened, report_r
 def test_axes_can_be_chosen_and_rows_filtered(opened):
     page = opened()
     loads = section(page, "Served networks")
-    up = loads.locator("select[id$=-y]").last
-    before = loads.locator("svg .axis").last.text_content()
-    up.select_option(label="TTFT")
-    assert loads.locator("svg .axis").last.text_content() != before
+    over = loads.locator("figure", has_text="Over the load")
+    before = over.locator(".drawing:not([hidden])").inner_text()
+    over.locator("[data-choice=up]").select_option(label="TTFT")
+    assert over.locator(".drawing:not([hidden])").inner_text() != before
     runs = page.locator("#scatter-serving")
     runs.locator('[data-filter="device"]').select_option("h100-sxm")
-    assert page.locator("#scatter-serving-dots .dot").count() == 3
-    assert "3 of 6 runs" in page.locator("#scatter-serving-result").inner_text()
+    assert "of 6 runs" in runs.inner_text()
+    assert runs.locator(".dots use:not([hidden])").count() == 3
     metric = page.locator("#scatter-training")
-    assert " ms" not in metric.locator(".axis").text_content()
-    metric.locator('[data-filter="metric"]').select_option("step_ms")
-    assert " ms" in metric.locator(".axis").text_content()
+    shown = metric.locator(".drawing:not([hidden]) .axis").first
+    assert " ms" in shown.text_content()
+    metric.locator('[data-choice="metric"]').select_option(label="tokens_per_s_per_device")
+    assert " ms" not in metric.locator(".drawing:not([hidden]) .axis").first.text_content()
 
 
 def test_tables_sort_and_say_units_and_are_saved_whole(opened):
@@ -165,21 +169,20 @@ def test_tables_sort_and_say_units_and_are_saved_whole(opened):
 
 def test_classes_of_a_network_are_on_the_roofline(opened):
     page = opened()
-    page.select_option("#roofline-device", "a100-sxm4-80gb")
-    dot = page.locator('#roofline-dots [data-at="hbm"]').last
+    dot = page.locator('#roofline .predicted[data-of="hbm"] [data-row] >> visible=true').last
     dot.hover(force=True)
     said = page.locator("#tip").inner_text()
     assert "gpt2: " in said
     assert "FLOP/byte at" in said
     assert page.locator("#cases tbody tr").count() == page.evaluate(
-        "JSON.parse(document.getElementById('data').textContent).cases.length"
+        "JSON.parse(document.getElementById('data').textContent).tables.cases.rows.length"
     )
 
 
 def test_everything_has_a_name_for_a_screen_reader(opened):
     page = opened()
     nameless = page.evaluate(
-        "() => [...document.querySelectorAll('button, input, select, svg[role], .dot, .length')]"
+        "() => [...document.querySelectorAll('button, input, select, svg[role], [role=img]')]"
         ".filter(e => !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length"
         " || e.closest('label'))).map(e => e.outerHTML)"
     )
@@ -197,13 +200,12 @@ def test_no_labels_overlap_and_nothing_is_wider_than_the_page(opened, width, sch
         folder = Path(os.environ["PERFMODEL_SCREENSHOTS"])
         page.screenshot(path=folder / f"kinds-{width}-{scheme}.png", full_page=True)
     charts = page.evaluate(
-        "() => { const all = document.querySelectorAll('.chart');"
+        "() => { const all = document.querySelectorAll('.drawing:not([hidden])');"
         " all.forEach((chart, i) => { chart.dataset.number = i; }); return all.length; }"
     )
     assert charts > 15
     for i in range(charts):
-        texts_of = f'.chart[data-number="{i}"] svg :is([data-label], .axis text, .inside)'
-        count, covered = overlapping(page, texts_of)
+        count, covered = overlapping(page, f'.drawing[data-number="{i}"] svg text')
         assert count > 0
         assert covered == [], i
     wide, inner = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
@@ -217,10 +219,10 @@ def test_markup_in_names_of_networks_and_engines_stays_text(opening, report_resu
     path = tmp_path / "evil.html"
     path.write_text(pages.render(found, title=EVIL, command=EVIL), encoding="utf-8")
     page = opening(path)
-    page.wait_for_selector(".bars svg")
-    page.locator(".length").first.hover()
+    page.wait_for_selector(".piece path[tabindex]")
+    page.locator(".piece path >> visible=true").first.hover()
     assert EVIL in page.locator("#tip").inner_text()
-    page.locator(".dot").first.hover(force=True)
+    page.locator(".dots use >> visible=true").first.hover(force=True)
     assert EVIL in page.locator("#tip").inner_text()
     assert page.evaluate("window.hit") is None
     assert page.locator("img").count() == 0

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from perfmodel.cli import run
-from perfmodel.evidence.records.runtable import read_runs
+from perfmodel.evidence.tables.reading import read
 from perfmodel.fitting.engines import fitted, fitting_rows
 from perfmodel.fitting.servingranges import inside, widths
 from perfmodel.hardware import load as load_device
@@ -42,7 +42,7 @@ ROW = {
 def table(tmp_path, *changes):
     path = tmp_path / "runs.csv"
     pd.DataFrame([ROW | change for change in changes]).to_csv(path, index=False)
-    return read_runs([str(path)], LAYOUT)
+    return read([str(path)], LAYOUT).strict()
 
 
 def test_rows_are_predicted_or_say_why(tmp_path):
@@ -285,7 +285,7 @@ MISSED = {
 
 @published
 def test_every_vector_is_answered_or_named(vectors):
-    rows = read_runs([str(TABLE)], LAYOUT)
+    rows = read([str(TABLE)], LAYOUT).strict()
     found = rows["notes"].str.extract(r"vector ([\w.\-]+)")[0].str.rstrip(".")
     known = found.isin(list(vectors))
     predicted = predict_table(rows[known])
@@ -313,7 +313,7 @@ def test_every_vector_is_answered_or_named(vectors):
 @published
 def test_times_come_within_the_targets():
     """A few rows of each kind, so that the test stays short; the whole stands in accuracy.md."""
-    rows = read_runs([str(TABLE)], LAYOUT)
+    rows = read([str(TABLE)], LAYOUT).strict()
     rows = rows[rows["flag"] == ""]
     of = {
         "tensorrt-llm": (rows["source"].str.startswith("argonne"), 0.08),

@@ -3,21 +3,15 @@
 import json
 
 import pytest
-import typer
 
 import perfmodel.cli
-from perfmodel.cli.lazy import lazy_group
 
 GEMM = ["gemm", "-d", "h100-sxm,b200", "-m", "512:2k:512", "-n", "4k", "-k", "4k"]
 
 
 @pytest.fixture
-def cli(capsys, monkeypatch):
+def cli(capsys):
     """Runs `perfmodel sweep ...` in this process: (exit code, stdout, stderr)."""
-    commands = {"sweep": ("perfmodel.cli.sweep:app", "")}
-    monkeypatch.setattr(perfmodel.cli, "app", typer.Typer(cls=lazy_group(commands)))
-    monkeypatch.setattr(perfmodel.cli.app.info, "no_args_is_help", True)
-    perfmodel.cli.app.callback()(lambda: None)
 
     def call(*arguments):
         code = perfmodel.cli.run(["sweep", *map(str, arguments)])

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from perfmodel.errors import PerfmodelError, TableError, UnknownName
 from perfmodel.evidence.records.operatorlayout import OPERATORS
-from perfmodel.evidence.records.runtable import Layout
 from perfmodel.evidence.records.template import template
 from perfmodel.evidence.tables import delimited, files
 from perfmodel.evidence.tables.headings import measure
+from perfmodel.evidence.tables.layout import Layout
 from perfmodel.evidence.tables.numerals import decimal_comma, number
 from perfmodel.evidence.tables.reading import Hints, of_sheet, read
 from perfmodel.evidence.tables.vocabulary import normal, vocabulary

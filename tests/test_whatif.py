@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +15,6 @@ import perfmodel.cli
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.analysis.quantities import QUANTITIES, SPELLINGS, Setting, launching
 from perfmodel.analysis.whatif import TOGETHER, elasticities, parse_change, parse_changes, whatif
-from perfmodel.cli.lazy import lazy_group
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import load
 from perfmodel.predict import predict
@@ -306,11 +304,8 @@ def test_latencies_scale_in_their_own_unit():
 
 
 @pytest.fixture
-def cli(capsys, monkeypatch):
+def cli(capsys):
     """Runs `perfmodel whatif ...` in this process: (exit code, stdout, stderr)."""
-    commands = {"whatif": ("perfmodel.cli.whatif:app", "")}
-    monkeypatch.setattr(perfmodel.cli, "app", typer.Typer(cls=lazy_group(commands)))
-    perfmodel.cli.app.callback()(lambda: None)
 
     def call(*arguments):
         code = perfmodel.cli.run(["whatif", *map(str, arguments)])

@@ -10,14 +10,14 @@ from __future__ import annotations
 import gc
 import sys
 import warnings
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
-import typer
+import click
 
-from perfmodel.cli import streams
-from perfmodel.cli.lazy import lazy_group
-from perfmodel.cli.plainoptions import built
+from perfmodel.cli import shellcompletion, streams
+from perfmodel.cli.build import Group
+from perfmodel.cli.helppages import Option, folded
 from perfmodel.errors import BAD_INPUT, report, say, unpredicted
 from perfmodel.plaintext import printable
 
@@ -71,22 +71,8 @@ INTERRUPTED = 130
 # Module names must hide neither a built-in nor a name imported here.
 _MODULES = {"map": "map_", "list": "list_", "report": "report_"}
 
-app = typer.Typer(
-    cls=lazy_group(
-        {
-            name: (f"perfmodel.cli.{_MODULES.get(name, name)}:app", text)
-            for name, text in COMMANDS.items()
-        },
-        _GROUPS,
-    ),
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-
-def _print_version(flag: bool) -> None:
+def _print_version(context: click.Context, _option: Any, flag: bool) -> None:
     if flag:
         from importlib.metadata import PackageNotFoundError, version
 
@@ -97,26 +83,59 @@ def _print_version(flag: bool) -> None:
         except PackageNotFoundError:  # without installation, from a checkout on the path
             release = "(not installed)"
         to_stdout(iter([f"perfmodel {release}\n"]))
-        raise typer.Exit
+        context.exit()
 
 
-@app.callback()
-def perfmodel(
-    _version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
+def _flag(name: str, help: str, callback: Callable[[Any, Any, bool], None]) -> Option:
+    """A flag that does something, and ends the program."""
+    settings: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
+    return Option([name], lambda: help, callback=callback, **settings)
+
+
+class _Commands(Group):
+    """All commands."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; click itself would tell of an interrupt and of a closed pipe otherwise."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+        except BrokenPipeError:
+            streams.mute()
+            ctx.exit(streams.PIPE_CLOSED)
+
+
+app = _Commands(
+    commands={name: f"perfmodel.cli.{_MODULES.get(name, name)}:app" for name in COMMANDS},
+    summaries=lambda: COMMANDS,
+    headings=_GROUPS,
+    name="perfmodel",
+    params=[
+        _flag("--version", "Print the version.", _print_version),
+        _flag(
+            "--install-completion",
+            "Install completion for the current shell.",
+            shellcompletion.install,
         ),
-    ] = False,
-) -> None:
-    """Predict GPU kernels over the memory hierarchy, compare with real runs, draw rooflines.
+        _flag(
+            "--show-completion",
+            "Show completion for the current shell, to copy it or customize the installation.",
+            shellcompletion.show,
+        ),
+    ],
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help=folded(
+        """Predict GPU kernels over the memory hierarchy, compare with real runs, draw rooflines.
 
-    \b
-    perfmodel predict attention --device h100-sxm --heads 32 --seq 512:16k:x2 --causal
-    perfmodel compare runs.csv --by op,device
-    perfmodel roofline attention --device a100-sxm4-80gb --output roofline.svg
-    perfmodel hardware list
-    """
+\b
+perfmodel predict attention --device h100-sxm --heads 32 --seq 512:16k:x2 --causal
+perfmodel compare runs.csv --by op,device
+perfmodel roofline attention --device a100-sxm4-80gb --output roofline.svg
+perfmodel hardware list
+"""
+    ),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -141,36 +160,47 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     with streams.lenient():
         try:
-            code = built(app).main(args=arguments, prog_name="perfmodel", standalone_mode=False)
+            code = app.main(args=arguments, prog_name="perfmodel", standalone_mode=False)
             streams.flush()
-        except (KeyboardInterrupt, typer.Abort):
+        except (KeyboardInterrupt, click.Abort):
             code = INTERRUPTED
         except BrokenPipeError:
             streams.mute()
             return streams.PIPE_CLOSED
+        except click.UsageError as error:
+            return _usage(error)
         except Exception as error:  # the guard: every error becomes one line and an exit code
             if isinstance(error, OSError):
                 streams.mute()
-            # Typer's usage errors. Their class depends on the version, so check for their
-            # interface.
-            return _usage(error) if hasattr(error, "format_message") else report("perfmodel", error)
-    if code == INTERRUPTED:  # raised by us, or returned by Typer, which turns an interrupt into it
+            if hasattr(error, "exit_code"):  # a command that is declared with Typer ended early
+                return int(error.exit_code)
+            return report("perfmodel", error)
+    if code == INTERRUPTED:
         say("perfmodel: interrupted")
     return code if isinstance(code, int) else 0
 
 
-def _usage(error: Any) -> int:
-    message = error.format_message()
-    if type(error).__name__ == "NoArgsIsHelpError":  # a bare `perfmodel predict`: show its help
-        print(message, file=sys.stderr)
+def _usage(error: click.UsageError) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # a bare `perfmodel predict`
+        print(error.format_message(), file=sys.stderr)
         return BAD_INPUT
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "perfmodel"
+    message = error.format_message()
     sentence = message[:1].lower() + message[1:].rstrip(".")
     if sentence.startswith("got unexpected extra argument"):
         sentence += "; sizes and names are options, as in -m 4096"
-    option = getattr(error, "option_name", "")
-    if hint := unpredicted(option) if option else "":
-        sentence = f"no such option: {option}; {hint}"
+    if isinstance(error, click.NoSuchOption):
+        sentence = f"no such option: {error.option_name}{_hint(error)}"
+    path = error.ctx.command_path if error.ctx is not None else "perfmodel"
     say(f"perfmodel: {sentence}; see '{path} --help'")
     return BAD_INPUT
+
+
+def _hint(error: click.NoSuchOption) -> str:
+    """What to write in place of an option that does not exist."""
+    from difflib import get_close_matches
+
+    if answer := unpredicted(error.option_name):
+        return f"; {answer}"
+    flags = [flag for param in error.ctx.command.params for flag in param.opts] if error.ctx else []
+    matches = get_close_matches(error.option_name, flags, cutoff=0.7)
+    return f"; did you mean {' or '.join(matches)}?" if matches else ""

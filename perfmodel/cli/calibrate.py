@@ -2,53 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from perfmodel.cli.measure import DEVICES, DeviceOption
+from perfmodel.cli.build import command
+from perfmodel.cli.measure import DEVICES, Device
 from perfmodel.cli.output import Format, chosen_format, emit, say
 from perfmodel.cli.progress import status
 from perfmodel.errors import OutputError, UnknownName
+from perfmodel.fieldoption import FieldOption
 from perfmodel.render import Report
 from perfmodel.render.report import text
 
 if TYPE_CHECKING:
+    from perfmodel import hardware
     from perfmodel.evidence.measured.microbench import Readings
-    from perfmodel.hardware import Device
-
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
-@app.command()
-def calibrate(
-    output: Annotated[
-        str,
-        typer.Option("--output", "-o", metavar="FILE", help="Spec file to write (.yaml)."),
-    ] = "my-machine.yaml",
-    device: DeviceOption = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Measure fewer points with shorter loops.")
-    ] = False,
-    chart: Annotated[
-        str | None,
-        typer.Option(
-            "--chart", metavar="PREFIX", help="Draw PREFIX-bandwidth.svg and PREFIX-latency.svg."
-        ),
-    ] = None,
-    readings: Annotated[
-        str | None,
-        typer.Option(
-            "--readings", metavar="FILE", help="Use saved readings (.json) in place of measuring."
-        ),
-    ] = None,
-    save_readings: Annotated[
-        str | None,
-        typer.Option("--save-readings", metavar="FILE", help="Save all readings (.json)."),
-    ] = None,
-    format: Format = None,
-) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """What `calibrate` is asked for."""
+
+    output: Annotated[str, FieldOption(None, "FILE", ("--output", "-o"))] = "my-machine.yaml"
+    """Spec file to write (.yaml)."""
+    device: Device = None
+    """Device to measure; cuda includes ROCm [default: cuda if this machine has a GPU]."""
+    quick: bool = False
+    """Measure fewer points with shorter loops."""
+    chart: Annotated[str | None, FieldOption(None, "PREFIX")] = None
+    """Draw PREFIX-bandwidth.svg and PREFIX-latency.svg."""
+    readings: Annotated[str | None, FieldOption(None, "FILE")] = None
+    """Use saved readings (.json) in place of measuring."""
+    save_readings: Annotated[str | None, FieldOption(None, "FILE")] = None
+    """Save all readings (.json)."""
+    format: Format = None
+    """Output format."""
+
+
+def calibrate(asked: Asked) -> None:
     """Measure this machine's rates and write them as a hardware spec.
 
     The spec is called after its file, with the machine's own name as an alias, so that
@@ -58,21 +50,24 @@ def calibrate(
         perfmodel calibrate --device cpu --quick --output my-machine.yaml --chart my-machine
         perfmodel predict gemm --device ./my-machine.yaml -m 1024 -n 1024 -k 1024 --dtype fp32
     """
-    if device is not None and device not in DEVICES:
-        raise UnknownName("choice for --device", device, DEVICES)
-    chosen_format(format, None)
-    _check_names(output, save_readings, chart)
+    if asked.device is not None and asked.device not in DEVICES:
+        raise UnknownName("choice for --device", asked.device, DEVICES)
+    chosen_format(asked.format, None)
+    _check_names(asked)
     from perfmodel.evidence.measured import microbench
     from perfmodel.evidence.measured.calibrate import calibrated
 
-    measurements = _measure(device, quick) if readings is None else microbench.read(readings)
-    if save_readings is not None:  # first: judging readings may fail, and they took a minute
-        say(f"wrote {_write(save_readings, measurements.dump())}")
-    spec = calibrated(measurements, Path(output).stem)
-    paths = [_write(output, spec.dump())]
-    if chart is not None:
-        paths += _draw(measurements, chart)
-    emit(_report(measurements, spec), format, None)
+    if asked.readings is None:
+        measurements = _measure(asked.device, asked.quick)
+    else:
+        measurements = microbench.read(asked.readings)
+    if asked.save_readings is not None:  # first: judging readings may fail; they took a minute
+        say(f"wrote {_write(asked.save_readings, measurements.dump())}")
+    spec = calibrated(measurements, Path(asked.output).stem)
+    paths = [_write(asked.output, spec.dump())]
+    if asked.chart is not None:
+        paths += _draw(measurements, asked.chart)
+    emit(_report(measurements, spec), asked.format, None)
     for line in spec.notes:
         say(line)
     for path in paths:
@@ -89,13 +84,14 @@ def _measure(device: str | None, quick: bool) -> Readings:
         return microbench.take(device or default_device(), quick=quick, report=report, say=say)
 
 
-def _check_names(output: str, save_readings: str | None, chart: str | None) -> None:
+def _check_names(asked: Asked) -> None:
     """Check names and folders of outputs before anything is measured."""
+    output, saved = asked.output, asked.save_readings
     if Path(output).suffix not in (".yaml", ".yml"):
         raise OutputError(f"{output}: a spec is written as .yaml; change the name")
-    if save_readings is not None and Path(save_readings).suffix != ".json":
-        raise OutputError(f"{save_readings}: readings are written as .json; change the name")
-    for path in filter(None, (output, save_readings, chart)):
+    if saved is not None and Path(saved).suffix != ".json":
+        raise OutputError(f"{saved}: readings are written as .json; change the name")
+    for path in filter(None, (output, saved, asked.chart)):
         if not Path(path).parent.is_dir():
             raise OutputError(f"cannot write {path}: no folder {Path(path).parent}; make it first")
 
@@ -130,7 +126,7 @@ def _draw(readings: Readings, prefix: str) -> list[str]:
     return paths
 
 
-def _report(readings: Readings, spec: Device) -> Report:
+def _report(readings: Readings, spec: hardware.Device) -> Report:
     """The measured quantities, one a row."""
     rows: list[dict[str, Any]] = []
     for path, fact in _measured_facts(spec):
@@ -148,7 +144,7 @@ def _report(readings: Readings, spec: Device) -> Report:
     )
 
 
-def _measured_facts(spec: Device) -> list[tuple[str, Any]]:
+def _measured_facts(spec: hardware.Device) -> list[tuple[str, Any]]:
     from perfmodel.hardware.facts import walk
 
     return [
@@ -156,3 +152,6 @@ def _measured_facts(spec: Device) -> list[tuple[str, Any]]:
         for path, fact in walk(spec)
         if fact.status == "measured" and "calibrate" in fact.source
     ]
+
+
+app = command(calibrate)

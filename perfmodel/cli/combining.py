@@ -6,18 +6,16 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Annotated, Any
 
-import typer
-
 from perfmodel.errors import ProblemError
-from perfmodel.fieldoption import PLAN
+from perfmodel.fieldoption import PLAN, FieldOption
 
 Zip = Annotated[
     bool,
-    typer.Option(
-        "--zip",
+    FieldOption(
+        PLAN,
+        spellings=("--zip",),
         help="Pair the lists element by element (-d h100,b200 --tensor 4,2), not each with each; "
         "a list of one value repeats.",
-        rich_help_panel=PLAN,
     ),
 ]
 

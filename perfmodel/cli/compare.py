@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from perfmodel.cli import completing, known, tablehints
-from perfmodel.cli.drawing import Drawing, with_drawing
-from perfmodel.cli.output import chosen_format, emit, say, write
+from perfmodel.cli.arguments import Chart
+from perfmodel.cli.build import command
+from perfmodel.cli.drawing import Drawing
+from perfmodel.cli.output import PANEL, chosen_format, emit, say, write
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import ProblemError, TableError
+from perfmodel.fieldoption import FieldOption
 from perfmodel.render import Report, gates, markdown, runrows
 from perfmodel.render.report import fixed, integer, percent, text
 from perfmodel.validation.kinds import KINDS, Kind, load
@@ -26,142 +29,64 @@ if TYPE_CHECKING:
     from perfmodel.render.chart import Chart as Drawn
     from perfmodel.validation.judging import Verdict
 
-Explain = Annotated[
-    bool,
-    typer.Option("--explain", help="Describe in words which groups of rows have similar errors."),
-]
-
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 _SHOWN = 5  # reasons printed in full; the rest are only counted
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)(%?)")
 
 
-Tables = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="TABLE...",
-        help="Tables of measured runs: CSV (comma, semicolon or tab), JSON lines, Parquet or"
-        " Excel, also as .gz; - reads standard input.",
-    ),
-]
-By = Annotated[
-    str,
-    typer.Option(
-        "--by", metavar="COLUMNS", help="Columns to group the report by, with commas: op,device."
-    ),
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--where",
-        metavar="COLUMN=VALUE",
-        help="Only rows with this value; repeat for several conditions, all of which must hold.",
-    ),
-]
-IncludeFlags = Annotated[
-    bool,
-    typer.Option(
-        "--include-flags", help="Also score rows flagged timer_floor, noisy, busy or suspect."
-    ),
-]
-MaxError = Annotated[
-    str | None,
-    typer.Option(
-        "--max-error",
-        rich_help_panel="Gate",
-        metavar="PERCENT",
-        help="Exit code 1 if the MAPE (mean absolute percentage error) of any line is above "
-        "this: 20% or 0.2.",
-    ),
-]
-Baseline = Annotated[
-    str | None,
-    typer.Option(
-        "--baseline",
-        rich_help_panel="Gate",
-        metavar="FILE",
-        help="An earlier --output: exit code 1 if the MAPE of any line is above its value there.",
-    ),
-]
-Worse = Annotated[
-    str,
-    typer.Option(
-        "--worse",
-        rich_help_panel="Gate",
-        metavar="PERCENT",
-        help="With --baseline: allowed increase of the MAPE, in percentage points: 1%.",
-    ),
-]
-GateFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        "-f",
-        rich_help_panel="Output",
-        metavar="FORMAT",
-        help="table, json, csv, markdown, junit or github.",
-        autocompletion=completing.gates,
-    ),
-]
-Chart = Annotated[
-    str | None,
-    typer.Option(
-        "--chart",
-        metavar="FILE",
-        help="Chart of predicted against measured time (.svg, .pdf, .png).",
-    ),
-]
-Rows = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        rich_help_panel="Output",
-        metavar="FILE",
-        help="Write every row with its prediction (.csv, .csv.gz, .parquet).",
-    ),
-]
-RunRows = Annotated[
-    bool,
-    typer.Option("--rows", help="Also show the rows: measured, predicted, ratio, range, verdict."),
-]
-
-Which = Annotated[
-    str,
-    typer.Option(
-        "--kind",
-        metavar="KIND",
-        help=f"Kind of the tables' rows: {', '.join(KINDS)}.",
-        autocompletion=completing.of_list(lambda: KINDS),
-    ),
-]
+_GATE = "Gate"
+"""Heading of the options that make the exit code depend on errors."""
 
 
-@app.command()
-@with_drawing
-def compare(
-    tables: Tables = None,
-    kind: Which = "operator",
-    mapping: tablehints.Mapping = None,
-    stated: tablehints.Stated = None,
-    unit: tablehints.Unit = None,
-    flops: tablehints.Flops = "causal",
-    template: tablehints.Template = None,
-    meanings: tablehints.Reference = None,
-    by: By = "",
-    where: Where = None,
-    include_flags: IncludeFlags = False,
-    max_error: MaxError = None,
-    baseline: Baseline = None,
-    worse: Worse = "0%",
-    explain: Explain = False,
-    rows: RunRows = False,
-    chart: Chart = None,
-    format: GateFormat = None,
-    output: Rows = None,
-    *,
-    drawing: Drawing,
-) -> None:
+@dataclass(frozen=True)
+class Tables:
+    """What `compare` compares: tables of runs, or nothing where only columns are asked for."""
+
+    tables: Annotated[list[str] | None, FieldOption(None, "TABLE...", argument=True)] = None
+    """Tables of measured runs: CSV (comma, semicolon or tab), JSON lines, Parquet or Excel, also as
+    .gz; - reads standard input."""
+    kind: Annotated[str, FieldOption(None, "KIND", single=True, names=tuple(KINDS))] = "operator"
+    """Kind of the tables' rows."""
+    template: Annotated[str | None, FieldOption(None, "NAME", complete=completing.templates)] = None
+    """Print an empty table to fill in, and stop: for an operator, training, collective or
+    serving."""
+    columns: Annotated[str | None, FieldOption(None, "KIND", single=True, names=tuple(KINDS))] = (
+        None
+    )
+    """Print what each column of a kind of table means, and stop."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `compare` is asked for."""
+
+    by: Annotated[str, FieldOption(None, "COLUMNS")] = ""
+    """Columns to group the report by, with commas: op,device."""
+    where: Annotated[list[str] | None, FieldOption(None, "COLUMN=VALUE")] = None
+    """Only rows with this value; repeat for several conditions, all of which must hold."""
+    include_flags: bool = False
+    """Also score rows flagged timer_floor, noisy, busy or suspect."""
+    max_error: Annotated[str | None, FieldOption(_GATE, "PERCENT")] = None
+    """Exit code 1 if the MAPE (mean absolute percentage error) of any line is above this: 20% or
+    0.2."""
+    baseline: Annotated[str | None, FieldOption(_GATE, "FILE")] = None
+    """An earlier --output: exit code 1 if the MAPE of any line is above its value there."""
+    worse: Annotated[str, FieldOption(_GATE, "PERCENT")] = "0%"
+    """With --baseline: allowed increase of the MAPE, in percentage points: 1%."""
+    explain: bool = False
+    """Describe in words which groups of rows have similar errors."""
+    rows: bool = False
+    """Also show the rows: measured, predicted, ratio, range, verdict."""
+    chart: Chart = None
+    """Chart of predicted against measured time (.svg, .pdf, .png)."""
+    format: Annotated[
+        str | None, FieldOption(PANEL, "FORMAT", ("--format", "-f"), complete=completing.gates)
+    ] = None
+    """Output format: table, json, csv, markdown, junit or github."""
+    output: Annotated[str | None, FieldOption(PANEL, "FILE", ("--output", "-o"))] = None
+    """Write every row with its prediction (.csv, .csv.gz, .parquet)."""
+
+
+def compare(tables: Tables, hints: tablehints.TableHints, asked: Asked, drawing: Drawing) -> None:
     """Predict every row of tables of measured runs and report the errors.
 
     Columns may have other names and units (docs/tables.md); notes under the report list how they
@@ -176,63 +101,110 @@ def compare(
         perfmodel compare runs.csv --output predicted.csv --chart scatter.svg
         perfmodel compare runs.csv --by device --baseline predicted.csv --format github
     """
-    if template is not None:
-        tablehints.print_template(template)
+    if tables.template is not None:
+        tablehints.print_template(tables.template)
         return
-    if meanings is not None:
-        emit(tablehints.reference(meanings), format, output)
+    if tables.columns is not None:
+        emit(tablehints.reference(tables.columns), asked.format, asked.output)
         return
-    limit, allowed = _fraction("--max-error", max_error), _fraction("--worse", worse)
-    columns = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
-    drawing.check(chart)
-    _check_outputs(format, output)
-    chosen = load(known.one("--kind", kind))
-    _check_kind(chosen, kind, explain=explain, chart=chart)
-    from perfmodel.evidence.records.records import write_table
-    from perfmodel.evidence.tables.reading import read
-    from perfmodel.validation.judging import report, verdicts
-    from perfmodel.validation.noise import judged as held_beside_noise
-    from perfmodel.validation.noise import remark
-
-    hints = tablehints.hints(mapping, stated, unit, flops)
-    with waiting("reading tables"):
-        reading = read(tablehints.named(tables), chosen.layout, hints)
-    columns = [reading.column(name) for name in columns]
-    grouped = partial(report, by=columns, include_flags=include_flags, fields=chosen.fields)
-    selection = _matching_rows(reading, where or [])
-    with waiting(f"predicting {len(selection):,} rows"):
-        predicted = chosen.predicted(selection, reading.faults)
-        predicted = held_beside_noise(predicted, chosen.fields, reading.case)
-        summary = grouped(predicted)
-    base = None if baseline is None else grouped(_baseline(chosen, baseline, where or []))
-    gated = limit is not None or base is not None
-    outcomes = verdicts(summary, limit, base, allowed or 0.0) if gated else []
+    limit, allowed = _fraction("--max-error", asked.max_error), _fraction("--worse", asked.worse)
+    drawing.check(asked.chart)
+    _check_outputs(asked.format, asked.output)
+    kind = _kind(tables.kind, asked)
+    run = _compared(kind, tables, hints, asked)
+    base = None if asked.baseline is None else run.grouped(_baseline(kind, asked))
+    outcomes: list[Verdict] = []
+    if limit is not None or base is not None:
+        outcomes = run.verdicts(limit, base, allowed or 0.0)
     misses = [f"{item.group}: {item.miss}" for item in outcomes if item.miss]
-    messages: list[str] = []
-    figure = _chart(chosen, predicted, columns, include_flags, drawing) if chart else None
-    if output is not None:
-        write_table(predicted, output)
-        messages.append(f"wrote {output}")
-    if figure is not None:
-        messages += drawing.write(figure, str(chart))
-    gate = {"max_error": limit, "baseline": baseline, "passed": not misses, "misses": misses}
-    view = _report(chosen, summary, predicted, columns, gate if gated else None)
-    noise = remark(predicted, chosen.fields, include_flags=include_flags)
-    view = replace(view, notes=[*filter(None, [noise]), *view.notes])
-    view = _add_reading(view, reading, selection.index)
-    view = _add_residuals(chosen, view, predicted) if explain else view
-    if format in gates.FORMATS:
-        source = tablehints.named(tables)[0]
-        _write_for_ci(str(format), view, outcomes or verdicts(summary), source)
+    messages = _write_files(run, asked, drawing)
+    gate = {"max_error": limit, "baseline": asked.baseline, "passed": not misses, "misses": misses}
+    view = run.report(gate if limit is not None or base is not None else None)
+    if asked.format in gates.FORMATS:
+        source = tablehints.named(tables.tables)[0]
+        _write_for_ci(str(asked.format), view, outcomes or run.verdicts(), source)
     else:
-        runs = partial(runrows.report, predicted, chosen.fields, reading.case)
-        _emit(view, runs(micro=chosen.micros) if rows else None, format)
-    for line in messages:
+        runs = partial(runrows.report, run.table, kind.fields, run.reading.case)
+        _emit(view, runs(micro=kind.micros) if asked.rows else None, asked.format)
+    for line in (*messages, *(f"gate failed: {miss}" for miss in misses)):
         say(line)
-    for miss in misses:
-        say(f"gate failed: {miss}")
     if misses:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """Predicted rows of tables."""
+
+    kind: Kind
+    """Kind of the tables."""
+    reading: Reading
+    """What was read."""
+    table: pd.DataFrame
+    """The selected rows with their predictions."""
+    asked: Asked
+    """The options."""
+    by: list[str]
+    """Columns of the table that its lines are grouped by."""
+
+    def grouped(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The errors of a table, a line a group."""
+        from perfmodel.validation.judging import report
+
+        flags = self.asked.include_flags
+        return report(table, by=self.by, include_flags=flags, fields=self.kind.fields)
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """The errors of these rows."""
+        return self.grouped(self.table)
+
+    def verdicts(self, *limits: Any) -> list[Verdict]:
+        """Whether each line passes."""
+        from perfmodel.validation.judging import verdicts
+
+        return verdicts(self.summary, *limits)
+
+    def report(self, gate: dict[str, Any] | None) -> Report:
+        """The report with all notes."""
+        from perfmodel.validation.noise import remark
+
+        view = _report(self.kind, self.summary, self.table, self.by, gate)
+        flags = self.asked.include_flags
+        noise = remark(self.table, self.kind.fields, include_flags=flags)
+        view = replace(view, notes=[*filter(None, [noise]), *view.notes])
+        view = _add_reading(view, self.reading, self.table.index)
+        return _add_residuals(self.kind, view, self.table) if self.asked.explain else view
+
+
+def _compared(kind: Kind, tables: Tables, hints: tablehints.TableHints, asked: Asked) -> _Compared:
+    """The rows that are asked for, read and predicted."""
+    from perfmodel.evidence.tables.reading import read
+    from perfmodel.validation.noise import judged
+
+    with waiting("reading tables"):
+        reading = read(tablehints.named(tables.tables), kind.layout, hints.hints())
+    names = dict.fromkeys(name.strip() for name in asked.by.split(",") if name.strip())
+    by = [reading.column(name) for name in names]
+    selection = _matching_rows(reading, asked.where or [])
+    with waiting(f"predicting {len(selection):,} rows"):
+        predicted = kind.predicted(selection, reading.faults)
+        predicted = judged(predicted, kind.fields, reading.case)
+        run = _Compared(kind, reading, predicted, asked, by)
+        _ = run.summary
+    return run
+
+
+def _write_files(run: _Compared, asked: Asked, drawing: Drawing) -> list[str]:
+    """Write the rows and the chart that are asked for; returns messages."""
+    from perfmodel.evidence.records.records import write_table
+
+    figure = _chart(run, drawing) if asked.chart else None
+    messages = []
+    if asked.output is not None:
+        write_table(run.table, asked.output)
+        messages.append(f"wrote {asked.output}")
+    return messages if figure is None else messages + drawing.write(figure, str(asked.chart))
 
 
 def _emit(report: Report, runs: Report | None, format: str | None) -> None:
@@ -248,16 +220,18 @@ def _emit(report: Report, runs: Report | None, format: str | None) -> None:
         emit(runs, format, None, report)
 
 
-def _check_kind(kind: Kind, name: str, *, explain: bool, chart: str | None) -> None:
-    """Raise errors for options that a kind of table does not support."""
-    if explain and kind.explain is None:
+def _kind(name: str, asked: Asked) -> Kind:
+    """The kind of tables. Raises errors for options that it does not support."""
+    kind = load(known.one("--kind", name))
+    if asked.explain and kind.explain is None:
         raise ProblemError(
             f"--explain does not work for {name} tables; drop it, or group with --by"
         )
-    if chart is not None and not kind.micros:
+    if asked.chart is not None and not kind.micros:
         raise ProblemError(
             f"--chart draws microseconds, and {name} tables have other units too; drop it"
         )
+    return kind
 
 
 def _check_outputs(format: str | None, output: str | None) -> None:
@@ -282,11 +256,12 @@ def _write_for_ci(format: str, report: Report, outcomes: list[Verdict], source: 
     write(gates.FORMATS[format](report, outcomes, source), None)
 
 
-def _baseline(kind: Kind, path: str, conditions: list[str]) -> pd.DataFrame:
+def _baseline(kind: Kind, asked: Asked) -> pd.DataFrame:
     """The rows of an earlier `--output`; raises `TableError` for a table without predictions."""
     from perfmodel.evidence.tables.reading import read
     from perfmodel.validation.judging import NOISE
 
+    path = str(asked.baseline)
     reading = read(path, kind.layout)
     table = reading.strict()
     missing = [name for name in (kind.fields.predicted, kind.fields.low) if name not in table]
@@ -300,7 +275,7 @@ def _baseline(kind: Kind, path: str, conditions: list[str]) -> pd.DataFrame:
     except ValueError:
         raise TableError(f"{path}: {', '.join(numbers)} are no numbers; write it anew") from None
     table = table.drop(columns=NOISE, errors="ignore")
-    return _matching_rows(replace(reading, table=table), conditions)
+    return _matching_rows(replace(reading, table=table), asked.where or [])
 
 
 def _fraction(option: str, text: str | None) -> float | None:
@@ -331,18 +306,16 @@ def _matching_rows(reading: Reading, conditions: list[str]) -> pd.DataFrame:
     return table
 
 
-def _chart(
-    kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool, drawing: Drawing
-) -> Drawn:
+def _chart(run: _Compared, drawing: Drawing) -> Drawn:
     """The chart, drawn before anything is written. Raises `TableError` where no row is left."""
     from perfmodel.render.scatter import scatter_chart
     from perfmodel.validation.judging import scored
 
-    rows = scored(table, include_flags=include_flags, fields=kind.fields)
+    fields = run.kind.fields
+    rows = scored(run.table, include_flags=run.asked.include_flags, fields=fields)
     if rows.empty:
         raise TableError("no row is left to draw; none could be predicted and scored")
-    fields = kind.fields
-    group = by[0] if by else kind.group
+    group = run.by[0] if run.by else run.kind.group
     return scatter_chart(rows, group, fields.measured, fields.predicted, drawing.page)
 
 
@@ -408,3 +381,5 @@ COLUMNS = (
     fixed("Spearman", "spearman", rank=3),
     percent("in range", "coverage"),
 )
+
+app = command(compare)

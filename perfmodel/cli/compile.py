@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from perfmodel.cli import completing, known
-from perfmodel.cli.kerneloptions import Kernel, configured, loaded, problems
-from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli.build import PASS_ON, command
+from perfmodel.cli.kerneloptions import Config, Kernel, configured, loaded, problems
+from perfmodel.cli.output import Shown
 from perfmodel.cli.progress import counted
 from perfmodel.errors import ProblemError
+from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device, load
 from perfmodel.render.report import Column, Report, binary, percent, ratio, text
 
@@ -22,48 +24,28 @@ if TYPE_CHECKING:
     from perfmodel.evidence.compiled.targets import Target
     from perfmodel.evidence.kernel import BundledKernel
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
+@dataclass(frozen=True)
+class Asked:
+    """What `compile` is asked for."""
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def compile(
-    context: typer.Context,
-    kernel: Kernel,
+    kernel: Kernel
+    """A bundled kernel, or a file's."""
     target: Annotated[
         list[str] | None,
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="NAMES",
-            help="Compile for these: sm_80, sm_89, sm_90, sm_100, sm_120, gfx942, "
-            "with commas or repeated.",
-            autocompletion=completing.targets,
-        ),
-    ] = None,
+        FieldOption(None, "NAMES", ("--target", "-t"), complete=completing.targets),
+    ] = None
+    """Compile for these: sm_80, sm_89, sm_90, sm_100, sm_120, gfx942, with commas or repeated."""
     device: Annotated[
         list[str] | None,
-        typer.Option(
-            "--device",
-            "--gpu",
-            "-d",
-            metavar="NAMES",
-            help="Devices to compute occupancy for: a100,h100 or repeated (perfmodel "
-            "hardware list).",
-            autocompletion=completing.devices,
-        ),
-    ] = None,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--config",
-            "-c",
-            metavar="KEY=VALUE",
-            help="Set a field of the config: bm=128; repeats.",
-        ),
-    ] = None,
-    format: Format = None,
-    output: Output = None,
-) -> None:
+        FieldOption(None, "NAMES", ("--device", "--gpu", "-d"), complete=completing.devices),
+    ] = None
+    """Devices to compute occupancy for: a100,h100 or repeated (perfmodel hardware list)."""
+    config: Config = None
+    """Set a field of the config: bm=128; repeats."""
+
+
+def compile(context: click.Context, asked: Asked, shown: Shown) -> None:
     """Compile a kernel without a GPU: registers, spills, occupancy, instructions, limiter.
 
     The problem's sizes are options as in predict (--seq 8k --head-dim 64, -m 4096, --dtype fp16).
@@ -76,21 +58,20 @@ def compile(
         perfmodel compile attention-tiled --device h100-sxm --seq 4096 --causal
         perfmodel compile matmul --target sm_89 --config bm=256 --config stages=2 --format json
     """
-    chosen_format(format, output)
     from perfmodel.evidence.compiled.targets import target as named
 
-    targets = [named(name) for text in target or () for name in known.names(text)]
-    program = loaded(kernel)
-    by_target = dict(_devices(program, targets, known.devices(device or ())))
+    targets = [named(name) for text in asked.target or () for name in known.names(text)]
+    program = loaded(asked.kernel)
+    by_target = dict(_devices(program, targets, known.devices(asked.device or ())))
     with counted("compiling") as tell:
         rows = [
             row
             for problem in problems(program, context.args)
-            for build in _builds(program, problem, config or [], [*by_target], tell)
+            for build in _builds(program, problem, asked.config or [], [*by_target], tell)
             for row in _rows(build, by_target[build.target])
         ]
     title = f"{program.name}: {program.summary}"
-    emit(Report("compiled", rows, _columns(rows), title=title), format, output)
+    shown.emit(Report("compiled", rows, _columns(rows), title=title))
 
 
 def _devices(
@@ -233,3 +214,6 @@ def _config(row: Mapping[str, Any]) -> str:
     """The config's fields that are set, in the order of its definition."""
     settings = ((k, v) for k, v in row["config"].items() if v not in (None, False))
     return " ".join(f"{name}={value}" for name, value in settings)
+
+
+app = command(compile, settings=PASS_ON)

@@ -3,54 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-import typer
-
 from perfmodel.cli import completing, known
+from perfmodel.cli.build import Group
 from perfmodel.cli.output import Format, chosen_format, emit, say
+from perfmodel.fieldoption import FieldOption
 from perfmodel.render import Report
 from perfmodel.render.report import Column, binary, micros, text
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
+app = Group(help="Read hardware counters of real runs and compare them with the model.")
 
 
-@app.callback()
-def _counters() -> None:
-    """Read hardware counters of real runs and compare them with the model."""
+@dataclass(frozen=True)
+class Asked:
+    """What `counters import` is asked for."""
+
+    files: Annotated[list[str], FieldOption(None, "FILE...", argument=True)]
+    """CSV of ncu, nsys stats or rocprofv3, SQLite of nsys or rocprofv3, or a trace of
+    torch.profiler. Several files are passes of one program."""
+    device: Annotated[
+        str, FieldOption(None, "NAME", ("--device", "--gpu", "-d"), complete=completing.devices)
+    ]
+    """The device that the kernels ran on (perfmodel hardware list)."""
+    cases: Annotated[str | None, FieldOption(None, "FILE")] = None
+    """Table of the cases in launch order (.csv)."""
+    format: Format = None
+    """Output format."""
+    output: Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o"))] = None
+    """Measured-run table to write (.csv)."""
 
 
 @app.command("import")
-def import_(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE...",
-            help="CSV of ncu, nsys stats or rocprofv3, SQLite of nsys or rocprofv3, or a trace of "
-            "torch.profiler. Several files are passes of one program.",
-        ),
-    ],
-    device: Annotated[
-        str,
-        typer.Option(
-            "--device",
-            "--gpu",
-            "-d",
-            metavar="NAME",
-            help="The device that the kernels ran on (perfmodel hardware list).",
-            autocompletion=completing.devices,
-        ),
-    ],
-    cases: Annotated[
-        str | None,
-        typer.Option("--cases", metavar="FILE", help="Table of the cases in launch order (.csv)."),
-    ] = None,
-    format: Format = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Measured-run table to write (.csv)."),
-    ] = None,
-) -> None:
+def import_(asked: Asked) -> None:
     """Turn profiled launches into measured runs with the bytes of every memory level.
 
     Launches are named by a range (NVTX, roctx or record_function, see docs/counters.md) or by
@@ -62,20 +48,20 @@ def import_(
         perfmodel counters import pmc_1/x.csv pmc_2/x.csv --device mi300x --output counted.csv
         perfmodel counters import trace.json --device h200-sxm
     """
-    chosen_format(format, None)
-    device = known.one("--device", device)
-    if output is not None:
+    chosen_format(asked.format, None)
+    device = known.one("--device", asked.device)
+    if asked.output is not None:
         from perfmodel.evidence.records.records import table_suffix
 
-        table_suffix(output)
+        table_suffix(asked.output)
     from perfmodel.evidence.profiled.counters import import_counters, write
 
-    rows, lines = import_counters(files, device=device, cases=cases)
+    rows, lines = import_counters(asked.files, device=device, cases=asked.cases)
     for line in lines:
         say(line)
-    if output is not None:
-        write(rows, output)
-        say(f"wrote {output}: {len(rows)} rows")
+    if asked.output is not None:
+        write(rows, asked.output)
+        say(f"wrote {asked.output}: {len(rows)} rows")
         return
     columns = [
         text("op", "op"),
@@ -89,7 +75,7 @@ def import_(
         _number("XU", "xu_pipe_pct", lambda value: f"{value:.1f}%"),
         _number("FMA", "fma_pipe_pct", lambda value: f"{value:.1f}%"),
     ]
-    emit(Report("counters", rows, columns, title=f"{len(rows)} counted cases"), format, None)
+    emit(Report("counters", rows, columns, title=f"{len(rows)} counted cases"), asked.format, None)
 
 
 def _number(header: str, key: str, show: Callable[[Any], str]) -> Column:

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-import typer
-
 from perfmodel.algorithms.declaration import Case, Declaration
-from perfmodel.cli import completing, ranges
+from perfmodel.cli import completing, ranges, spellings
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.fieldoption import FieldOption
 from perfmodel.plaintext import quoted
 
-Algorithm = Annotated[
-    str | None,
-    typer.Argument(
-        help="An algorithm's name or YAML declaration. Without it, all algorithms are listed.",
-        autocompletion=completing.algorithms,
-    ),
-]
-Dtype = Annotated[
-    str,
-    typer.Option(
-        "--dtype",
-        metavar="TYPE",
-        help="Type of the data: bf16, fp16, fp8, fp32 (perfmodel list types).",
-        autocompletion=completing.types,
-    ),
-]
-# Parameters of an algorithm are options, so Typer must pass on options that it does not know.
-PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+@dataclass(frozen=True)
+class Asked:
+    """An algorithm that `explain` and `map` are asked for; its parameters are options too."""
+
+    algorithm: Annotated[
+        str | None, FieldOption(None, "ALGORITHM", argument=True, complete=completing.algorithms)
+    ] = None
+    """An algorithm's name or YAML declaration. Without it, all algorithms are listed."""
+    dtype: Annotated[str, FieldOption(None, "TYPE", complete=completing.types)] = "bf16"
+    """Type of the data: bf16, fp16, fp8, fp32 (perfmodel list types)."""
+
+    def declaration(self) -> Declaration:
+        """The algorithm. Raises `UnknownName`."""
+        from perfmodel.algorithms import library
+
+        return library.load(spellings.operator(str(self.algorithm), library.names()))
 
 
 def case(declaration: Declaration, arguments: Sequence[str], dtype: str) -> Case:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 
 from perfmodel.algorithms import Attention
+from perfmodel.cli.build import command
 from perfmodel.cli.output import emit, say
 from perfmodel.errors import OutputError
+from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device, load
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Predictions
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from perfmodel.render.roofs import Kernel
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 DEVICES = ("a100-sxm4-80gb", "h100-sxm", "b200")
 LENGTHS = 2 ** np.arange(9, 17)  # 512 to 64k
@@ -34,10 +34,9 @@ TOKENS, HEADS, HEAD_DIM = 16384, 16, 128
 _TYPE = "fp16"
 
 
-@app.command()
 def demo(
     output_dir: Annotated[
-        str, typer.Option("--output-dir", metavar="FOLDER", help="Folder for the charts.")
+        str, FieldOption(metavar="FOLDER", help="Folder for the charts.")
     ] = "build/demo",
 ) -> None:
     """Predict standard against tiled attention on A100, H100 and B200 over sequence lengths.
@@ -240,3 +239,6 @@ def _sweep(run: _Run, compared: pd.DataFrame) -> Any:
         run.device.memory_bytes,
         tuple(measured),
     )
+
+
+app = command(demo)

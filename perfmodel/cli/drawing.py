@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
-
-from perfmodel.cli import completing
 from perfmodel.cli.output import say
 from perfmodel.errors import OutputError, ProblemError, UnknownName
 from perfmodel.evidence.records.replacing import replacing
+from perfmodel.fieldoption import FieldOption
 from perfmodel.plaintext import quoted
 from perfmodel.render import RENDERERS, Report
 from perfmodel.render.chart import Chart, chart_suffix, save
 from perfmodel.render.page import STYLES, Page
 
+_CHART = "Chart"
 _INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4}
 _DATA = {".csv": "csv", ".json": "json"}
 
@@ -27,22 +25,46 @@ _DATA = {".csv": "csv", ".json": "json"}
 class Drawing:
     """Layout of a chart, and the file of its numbers."""
 
-    page: Page
-    """Layout."""
-    data: str | None
-    """File of the chart's numbers; None: none."""
-    given: tuple[str, ...]
-    """The options that were given."""
+    style: Annotated[str, FieldOption(_CHART, "NAME", single=True, names=tuple(STYLES))] = "default"
+    """Style of the chart."""
+    title: Annotated[str | None, FieldOption(_CHART, "TEXT")] = None
+    """Title of the chart in place of its own; "" for none."""
+    # An operator may have a size of this name; then only the longer spelling is available.
+    width: Annotated[str | None, FieldOption(_CHART, "INCHES", ("--width", "--chart-width"))] = None
+    """Width of the chart, in inches (3.3 or 3.3in) or millimetres (84mm)."""
+    no_caption: Annotated[bool, FieldOption(_CHART)] = False
+    """Draw no text below the chart."""
+    dpi: Annotated[int, FieldOption(_CHART, "DOTS", least=None)] = 200
+    """Resolution of a .png, in dots an inch."""
+    transparent: Annotated[bool, FieldOption(_CHART)] = False
+    """Draw the chart on a transparent background."""
+    data: Annotated[str | None, FieldOption(_CHART, "FILE")] = None
+    """Write the numbers of the chart (.csv or .json)."""
+
+    @cached_property
+    def page(self) -> Page:
+        """The layout. Raises `UnknownName` for a style, `ProblemError` for a width."""
+        if self.style not in STYLES:
+            raise UnknownName("style", self.style, STYLES)
+        return Page(
+            style=self.style,
+            title=self.title,
+            width=None if self.width is None else _inches(self.width),
+            captioned=False if self.no_caption else None,
+            dpi=self.dpi,
+            transparent=self.transparent,
+        )
 
     def check(self, path: str | None, *, wants: str = "--chart FILE") -> None:
         """Check file names before any work is done. Options without a chart are an error."""
         if path is None:
-            if self.given:
-                raise ProblemError(
-                    f"{self.given[0]} is an option of charts; add {wants}, or drop it"
-                )
+            given = [each.name for each in fields(self) if getattr(self, each.name) != each.default]
+            if given:
+                option = given[0].replace("_", "-")
+                raise ProblemError(f"--{option} is an option of charts; add {wants}, or drop it")
             return
         chart_suffix(path)
+        _ = self.page
         if self.data is not None and Path(self.data).suffix not in _DATA:
             raise OutputError(f"{self.data}: data are written as .csv or .json; change the name")
 
@@ -66,100 +88,6 @@ class Drawing:
         if not self.page.caption and chart.caption:
             messages.append(f"caption: {' '.join(chart.caption)}")
         return messages
-
-
-def _option(*names: str, **settings: Any) -> Any:
-    return typer.Option(*names, rich_help_panel="Chart", **settings)
-
-
-_OPTIONS: dict[str, tuple[Any, Any, Any]] = {
-    "style": (
-        str,
-        "default",
-        _option(
-            "--style",
-            metavar="NAME",
-            help=f"Style of the chart: {', '.join(STYLES)}.",
-            autocompletion=completing.of_list(lambda: STYLES),
-        ),
-    ),
-    "title": (
-        str | None,
-        None,
-        _option(
-            "--title", metavar="TEXT", help='Title of the chart in place of its own; "" for none.'
-        ),
-    ),
-    "width": (
-        str | None,
-        None,
-        # An operator may have a size of this name; then only the longer spelling is available.
-        _option(
-            "--width",
-            "--chart-width",
-            metavar="INCHES",
-            help="Width of the chart, in inches (3.3 or 3.3in) or millimetres (84mm).",
-        ),
-    ),
-    "no_caption": (bool, False, _option("--no-caption", help="Draw no text below the chart.")),
-    "dpi": (
-        int,
-        200,
-        _option("--dpi", metavar="DOTS", help="Resolution of a .png, in dots an inch."),
-    ),
-    "transparent": (
-        bool,
-        False,
-        _option("--transparent", help="Draw the chart on a transparent background."),
-    ),
-    "data": (
-        str | None,
-        None,
-        _option("--data", metavar="FILE", help="Write the numbers of the chart (.csv or .json)."),
-    ),
-}
-
-
-def with_drawing(command: Callable[..., None]) -> Callable[..., None]:
-    """`command` with the options of a chart; they become its parameter `drawing`."""
-    signature = inspect.signature(command, eval_str=True)
-    parameters = [item for item in signature.parameters.values() if item.name != "drawing"]
-    options = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=default,
-            annotation=Annotated[kind, option],
-        )
-        for name, (kind, default, option) in _OPTIONS.items()
-    ]
-
-    def run(*args: Any, **values: Any) -> None:
-        command(*args, drawing=_drawing({name: values.pop(name) for name in _OPTIONS}), **values)
-
-    run.__signature__ = inspect.Signature([*parameters, *options])  # type: ignore[attr-defined]
-    run.__annotations__ = {item.name: item.annotation for item in (*parameters, *options)}
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    return run
-
-
-def _drawing(values: dict[str, Any]) -> Drawing:
-    options = tuple(
-        f"--{name.replace('_', '-')}"
-        for name, (_, default, _) in _OPTIONS.items()
-        if values[name] != default
-    )
-    if values["style"] not in STYLES:
-        raise UnknownName("style", values["style"], STYLES)
-    page = Page(
-        style=values["style"],
-        title=values["title"],
-        width=None if values["width"] is None else _inches(values["width"]),
-        captioned=False if values["no_caption"] else None,
-        dpi=values["dpi"],
-        transparent=values["transparent"],
-    )
-    return Drawing(page, values["data"], options)
 
 
 def _inches(text: str) -> float:

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.cli import completing, known, ranges
+from perfmodel.cli.arguments import Devices
 from perfmodel.cli.output import Format, Output, chosen_format, emit
-from perfmodel.cli.predict import Devices
 from perfmodel.embeddings import dlrm
 from perfmodel.embeddings.bag import Bags, equal_tables
 from perfmodel.embeddings.dlrm import Recommender

@@ -3,89 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
-from perfmodel.cli import completing, declared, known, spellings
+from perfmodel.cli import completing, declared, known
+from perfmodel.cli.build import PASS_ON, command
 from perfmodel.cli.output import to_stdout, write
 from perfmodel.errors import OutputError, UnknownName, needs
+from perfmodel.fieldoption import FieldOption
 
 FORMATS = ("text", "markdown", "latex", "json")
 _SUFFIXES = {".txt": "text", ".md": "markdown", ".tex": "latex", ".json": "json"}
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
+@dataclass(frozen=True)
+class Asked(declared.Asked):
+    """What `explain` is asked for."""
 
-@app.command(context_settings=declared.PASS_ON)
-def explain(
-    context: typer.Context,
-    algorithm: declared.Algorithm = None,
-    schedule: Annotated[
-        str,
-        typer.Option(
-            "--schedule",
-            metavar="NAME",
-            help="Schedule: auto, tiled, tiled-1 or standard.",
-            autocompletion=completing.explained,
-        ),
-    ] = "tiled",
+    schedule: Annotated[str, FieldOption(None, "NAME", complete=completing.explained)] = "tiled"
+    """Schedule: auto, tiled, tiled-1 or standard."""
     device: Annotated[
         str | None,
-        typer.Option(
-            "--device",
-            "--gpu",
-            "-d",
-            metavar="NAME",
-            help="Add the numbers of this device (perfmodel hardware list).",
-            autocompletion=completing.devices,
-        ),
-    ] = None,
-    dtype: declared.Dtype = "bf16",
-    fuse: Annotated[
-        str | None,
-        typer.Option(
-            "--fuse",
-            metavar="STEPS",
-            help="Fusion of steps into kernels: + joins steps, commas separate kernels: "
-            "scores+softmax,values.",
-        ),
-    ] = None,
-    grid: Annotated[
-        str | None,
-        typer.Option(
-            "--grid", metavar="AXES", help="Axes that are split over thread blocks, with commas."
-        ),
-    ] = None,
-    stream: Annotated[
-        str | None,
-        typer.Option(
-            "--stream",
-            metavar="AXES",
-            help="Axes that each block streams over, with commas, outermost first.",
-        ),
-    ] = None,
+        FieldOption(None, "NAME", ("--device", "--gpu", "-d"), complete=completing.devices),
+    ] = None
+    """Add the numbers of this device (perfmodel hardware list)."""
+    fuse: Annotated[str | None, FieldOption(None, "STEPS")] = None
+    """Fusion of steps into kernels: + joins steps, commas separate kernels:
+    scores+softmax,values."""
+    grid: Annotated[str | None, FieldOption(None, "AXES")] = None
+    """Axes that are split over thread blocks, with commas."""
+    stream: Annotated[str | None, FieldOption(None, "AXES")] = None
+    """Axes that each block streams over, with commas, outermost first."""
     format: Annotated[
         str | None,
-        typer.Option(
-            "--format",
-            "-f",
-            metavar="FORMAT",
-            help="Output format: text (or table), markdown, latex or json.",
-            autocompletion=completing.of_list(lambda: FORMATS),
+        FieldOption(
+            None,
+            "FORMAT",
+            ("--format", "-f"),
+            complete=completing.of_list("perfmodel.cli.explain:FORMATS"),
         ),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write to FILE; its suffix sets the format: .txt, .md, .tex or .json.",
-        ),
-    ] = None,
-) -> None:
+    ] = None
+    """Output format: text (or table), markdown, latex or json."""
+    output: Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o"))] = None
+    """Write to FILE; its suffix sets the format: .txt, .md, .tex or .json."""
+
+
+def explain(context: click.Context, asked: Asked) -> None:
     """Derive traffic, memory, best tiles and bounds of an algorithm from its axes.
 
     The algorithm's own parameters are options too; run explain without an algorithm to list them.
@@ -95,29 +61,27 @@ def explain(
     perfmodel explain mlp --fuse up+activate,down --format latex --output mlp.tex
     perfmodel explain mine.yaml --grid i --stream j
     """
-    if algorithm is None:
+    if asked.algorithm is None:
         to_stdout(iter([declared.listing()]))
         return
-    form = _format(format, output)
+    form = _format(asked.format, asked.output)
     needs("sympy", "explain")
-    from perfmodel.algorithms import library
     from perfmodel.hardware import load
     from perfmodel.napkin import explain as derivation
 
-    declaration = library.load(spellings.operator(algorithm, library.names()))
-    case = declared.case(declaration, context.args, dtype)
+    declaration = asked.declaration()
     answer = derivation.explain(
-        case,
-        schedule=schedule,
-        device=load(known.one("--device", device)) if device else None,
+        declared.case(declaration, context.args, asked.dtype),
+        schedule=asked.schedule,
+        device=load(known.one("--device", asked.device)) if asked.device else None,
         about=declaration.about,
         source=declaration.source,
         extents=declaration.extents,
-        fuse=declared.groups(fuse),
-        grid=declared.axes(grid),
-        stream=declared.axes(stream),
+        fuse=declared.groups(asked.fuse),
+        grid=declared.axes(asked.grid),
+        stream=declared.axes(asked.stream),
     )
-    write(_renderer(form)(answer), output)
+    write(_renderer(form)(answer), asked.output)
 
 
 def _format(name: str | None, output: str | None) -> str:
@@ -145,3 +109,6 @@ def _renderer(name: str) -> Callable[[Any], Iterator[str]]:
         "latex": explain_latex.render,
         "json": explain_text.json_text,
     }[name]
+
+
+app = command(explain, settings=PASS_ON)

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from perfmodel.cli import completing, known, ranges
+from perfmodel.cli.arguments import Devices, Harness
 from perfmodel.cli.output import Format, Output, chosen_format, emit
-from perfmodel.cli.predict import Devices, Harness
 from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
 

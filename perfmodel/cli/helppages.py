@@ -1,15 +1,16 @@
 """Help pages: examples folded to 80 columns, options and commands under headings, whole summaries.
 
-Typer without rich markup shows an option's `rich_help_panel` nowhere, writes examples as they are
-and cuts the summaries of commands. Each function here takes a command that Typer built.
+Click shows options in one list, writes examples as they are and cuts the summaries of commands.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from functools import partial
 from typing import Any
+
+import click
 
 COLUMNS = 80
 _MARGIN = 2  # columns that a help page is indented by
@@ -17,11 +18,96 @@ _EXAMPLE = re.compile(r"^ *perfmodel ", re.MULTILINE)
 _SPLIT = re.compile(r' (?=--?[A-Za-z][\w-]*(?: (?!-)(?:"[^"]*"|[^ ]+))?)')
 
 
-def shape(command: Any) -> None:
-    """Fold the examples of a command, and show its options and commands under headings."""
-    if command.help:
-        command.help = "\n".join(map(_fold, command.help.split("\n")))
-    command.format_options = partial(_format_options, command)
+class Option(click.Option):
+    """An option with a heading and a help that is asked for when it is shown."""
+
+    def __init__(
+        self,
+        flags: list[str],
+        help: Callable[[], str],
+        panel: str | None = None,
+        **settings: Any,
+    ) -> None:
+        self.panel, self._text = panel, help
+        super().__init__(flags, show_default=settings.get("default") != "", **settings)
+
+    @property
+    def help(self) -> str | None:
+        """The help."""
+        return self._text()
+
+    @help.setter
+    def help(self, text: str | None) -> None:
+        """Click sets its own."""
+
+
+class Argument(click.Argument):
+    """An argument with a help that is asked for when it is shown."""
+
+    def __init__(self, names: list[str], help: Callable[[], str], **settings: Any) -> None:
+        super().__init__(names, **settings)
+        self._text = help
+
+    def make_metavar(self, ctx: click.Context) -> str:
+        """What stands for the argument, in brackets where it may be left out."""
+        text = super().make_metavar(ctx)
+        return text if self.required or text.startswith("[") else f"[{text}]"
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """The argument and its help."""
+        return self.make_metavar(ctx), self._text() + "  [required]" * self.required
+
+
+class Headed(click.Command):
+    """A command whose help has its options under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write arguments, then options under the heading of their panel, outputs last."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        params = self.get_params(ctx)
+        nouns = _nouns({param.name for param in params})
+        for param in params:
+            record = param.get_help_record(ctx)
+            if record is not None:
+                default = "Arguments" if isinstance(param, Argument) else "Options"
+                panel = getattr(param, "panel", None) or nouns.get(param.name.rstrip("_"), default)
+                sections.setdefault(panel, []).append(record)
+        for heading in sorted(sections, key=lambda name: name == "Output"):
+            with formatter.section(heading):
+                formatter.write_dl(sections[heading])
+
+
+class HeadedGroup(Headed, click.Group):
+    """Commands with whole summaries, under headings."""
+
+    def __init__(
+        self,
+        summaries: Callable[[], Mapping[str, str]] | None = None,
+        headings: Mapping[str, Iterable[str]] | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(no_args_is_help=True, **settings)
+        self.summaries, self.headings = summaries or self._summaries, headings
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, then the commands."""
+        super().format_options(ctx, formatter)
+        texts = self.summaries()
+        for heading, names in (self.headings or {"Commands": tuple(texts)}).items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, texts[name]) for name in names])
+
+    def _summaries(self) -> dict[str, str]:
+        """The first paragraph of each command's help."""
+        return {
+            name: " ".join((command.help or "").split("\n\n")[0].split())
+            for name, command in self.commands.items()
+        }
+
+
+def folded(text: str) -> str:
+    """A help text whose examples are folded."""
+    return "\n".join(map(_fold, text.split("\n")))
 
 
 def _fold(line: str) -> str:
@@ -37,26 +123,6 @@ def _fold(line: str) -> str:
         else:
             lines.append(indent + part)
     return " \\\n".join(lines)
-
-
-def _format_options(command: Any, ctx: Any, formatter: Any) -> None:
-    """Arguments, then options under the heading of their panel, then the commands of a group."""
-    sections: dict[str, list[tuple[str, str]]] = {}
-    params = command.get_params(ctx)
-    nouns = _nouns({param.name for param in params})
-    for param in params:
-        record = param.get_help_record(ctx)
-        if record is not None:
-            default = "Arguments" if param.param_type_name == "argument" else "Options"
-            heading = getattr(param, "rich_help_panel", None) or nouns.get(
-                param.name.rstrip("_"), default
-            )
-            sections.setdefault(heading, []).append(record)
-    for heading in sorted(sections, key=lambda name: name == "Output"):
-        with formatter.section(heading):
-            formatter.write_dl(sections[heading])
-    if hasattr(command, "list_commands"):
-        _format_commands(command, ctx, formatter)
 
 
 def _nouns(names: set[str]) -> dict[str, str]:
@@ -79,18 +145,3 @@ def _nouns(names: set[str]) -> dict[str, str]:
         if needed in names
         for field in fields(noun)
     }
-
-
-def _format_commands(group: Any, ctx: Any, formatter: Any) -> None:
-    """The commands of a group with whole summaries, under the headings that the group names."""
-    getter = getattr(group, "summaries", None)
-    texts = getter() if getter else {name: _summary(item) for name, item in group.commands.items()}
-    headings = getattr(group, "headings", None) or {"Commands": tuple(texts)}
-    for heading, names in headings.items():
-        with formatter.section(heading):
-            formatter.write_dl([(name, texts[name]) for name in names])
-
-
-def _summary(command: Any) -> str:
-    """The first paragraph of a command's help."""
-    return " ".join((command.help or "").split("\n\n")[0].split())

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.cli import completing, known, ranges, spellings
-from perfmodel.cli.arguments import NetworkName
+from perfmodel.cli.arguments import Devices, NetworkName
 from perfmodel.cli.output import Format, Output, chosen_format, emit
-from perfmodel.cli.predict import Devices
 from perfmodel.compression import naming
 from perfmodel.compression.network import Compressed
 from perfmodel.compression.scheme import PLAIN, Scheme

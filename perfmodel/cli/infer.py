@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perfmodel.cli import completing, known, ranges, spellings
-from perfmodel.cli.arguments import NetworkName
+from perfmodel.cli.arguments import Devices, NetworkName
+from perfmodel.cli.build import Values, asking_for
 from perfmodel.cli.combining import Zip
 from perfmodel.cli.deployments import Deployments
-from perfmodel.cli.fieldoptions import Values, asking_for
 from perfmodel.cli.leftout import Asked
 from perfmodel.cli.output import PANEL, Format, Output, chosen_format, emit, say
-from perfmodel.cli.predict import Devices
 from perfmodel.cli.progress import waiting
 from perfmodel.cli.requests import (
     Batch,

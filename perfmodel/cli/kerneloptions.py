@@ -7,10 +7,9 @@ from dataclasses import fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from perfmodel.cli import completing, ranges
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.fieldoption import FieldOption
 
 if TYPE_CHECKING:
     from perfmodel.evidence.kernel import BundledKernel
@@ -31,13 +30,16 @@ _SPELLINGS = {"heads": ("heads_q",), "kv_heads": ("heads_kv",), "seq": ("seq_q",
 
 Kernel = Annotated[
     str,
-    typer.Argument(
+    FieldOption(
         metavar="KERNEL",
         help="A bundled kernel (matmul, attention-tiled, softmax, ...), or your own: "
         "file.py:KERNEL.",
-        autocompletion=completing.kernels,
+        argument=True,
+        complete=completing.kernels,
     ),
 ]
+
+Config = Annotated[list[str] | None, FieldOption(None, "KEY=VALUE", ("--config", "-c"))]
 
 
 def loaded(name: str) -> BundledKernel:

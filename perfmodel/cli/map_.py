@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
-from perfmodel.cli import completing, declared, known, spellings
-from perfmodel.cli.drawing import Drawing, with_drawing
-from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli import completing, declared, known
+from perfmodel.cli.arguments import Chart
+from perfmodel.cli.build import PASS_ON, command
+from perfmodel.cli.drawing import Drawing
+from perfmodel.cli.output import Shown, to_stdout
 from perfmodel.cli.progress import status
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.fieldoption import FieldOption
 
 if TYPE_CHECKING:
     from perfmodel.algorithms.declaration import Case
@@ -22,69 +26,33 @@ if TYPE_CHECKING:
 OBJECTIVES = ("time", "bytes")
 LEVELS = ("shared", "L2")
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
+@dataclass(frozen=True)
+class Asked(declared.Asked):
+    """What `map` is asked for."""
 
-@app.command("map", context_settings=declared.PASS_ON)
-@with_drawing
-def map_(
-    context: typer.Context,
-    algorithm: declared.Algorithm = None,
     device: Annotated[
         list[str] | None,
-        typer.Option(
-            "--device",
-            "--gpu",
-            "-d",
-            metavar="NAMES",
-            help="Devices: a100,h100 or repeated (perfmodel hardware list).",
-            autocompletion=completing.devices,
-        ),
-    ] = None,
+        FieldOption(None, "NAMES", ("--device", "--gpu", "-d"), complete=completing.devices),
+    ] = None
+    """Devices: a100,h100 or repeated (perfmodel hardware list)."""
     objective: Annotated[
-        str,
-        typer.Option(
-            "--objective",
-            metavar="NAME",
-            help="What to minimise: time, or bytes into a memory level.",
-            autocompletion=completing.of_list(lambda: OBJECTIVES),
-        ),
-    ] = "time",
+        str, FieldOption(None, "NAME", complete=completing.of_list("perfmodel.cli.map_:OBJECTIVES"))
+    ] = "time"
+    """What to minimise: time, or bytes into a memory level."""
     level: Annotated[
-        str,
-        typer.Option(
-            "--level",
-            metavar="NAME",
-            help="With --objective bytes, the level: shared or L2.",
-            autocompletion=completing.of_list(lambda: LEVELS),
-        ),
-    ] = "shared",
-    capacity: Annotated[
-        str | None,
-        typer.Option(
-            "--capacity",
-            metavar="SIZE",
-            help='With --objective bytes, a capacity in place of a level: "25 MiB".',
-        ),
-    ] = None,
-    dtype: declared.Dtype = "bf16",
-    trace: Annotated[
-        bool,
-        typer.Option("--trace", help="Show the candidates that each kernel's search considered."),
-    ] = False,
-    chart: Annotated[
-        str | None,
-        typer.Option(
-            "--chart",
-            metavar="FILE",
-            help="Chart of least traffic against capacity (.svg, .pdf, .png); for one device.",
-        ),
-    ] = None,
-    format: Format = None,
-    output: Output = None,
-    *,
-    drawing: Drawing,
-) -> None:
+        str, FieldOption(None, "NAME", complete=completing.of_list("perfmodel.cli.map_:LEVELS"))
+    ] = "shared"
+    """With --objective bytes, the level: shared or L2."""
+    capacity: Annotated[str | None, FieldOption(None, "SIZE")] = None
+    """With --objective bytes, a capacity in place of a level: "25 MiB"."""
+    trace: bool = False
+    """Show the candidates that each kernel's search considered."""
+    chart: Chart = None
+    """Chart of least traffic against capacity (.svg, .pdf, .png); for one device."""
+
+
+def map_(context: click.Context, asked: Asked, shown: Shown, drawing: Drawing) -> None:
     """Search fusions, loop nests and tiles of an algorithm for the best on a device.
 
     \b
@@ -92,31 +60,26 @@ def map_(
     perfmodel map mlp --objective bytes --capacity "25 MiB"
     perfmodel map attention --device h100-sxm --chart slope.svg
     """
-    from perfmodel.cli.output import to_stdout
-
-    if algorithm is None:
+    if asked.algorithm is None:
         to_stdout(iter([declared.listing()]))
         return
-    form = chosen_format(format, output)
-    drawing.check(chart)
-    if objective not in OBJECTIVES:
-        raise UnknownName("objective", objective, OBJECTIVES)
-    from perfmodel.algorithms import library
-
-    case = declared.case(
-        library.load(spellings.operator(algorithm, library.names())), context.args, dtype
-    )
-    targets: list[Device | None] = list(known.devices(device)) if device else [None]
-    if len(targets) > 1 and (form in ("json", "csv") or chart is not None):
+    drawing.check(asked.chart)
+    if asked.objective not in OBJECTIVES:
+        raise UnknownName("objective", asked.objective, OBJECTIVES)
+    case = declared.case(asked.declaration(), context.args, asked.dtype)
+    targets: list[Device | None] = list(known.devices(asked.device)) if asked.device else [None]
+    if len(targets) > 1 and (shown.form in ("json", "csv") or asked.chart is not None):
         raise ProblemError("a chart, JSON and CSV take one device; run the command for each")
-    if chart is not None:
-        _draw(case, targets[0], chart, drawing)
-    if objective == "time":
+    if asked.chart is not None:
+        _draw(case, targets[0], asked.chart, drawing)
+    if asked.objective == "time":
         with status("searching schedules"):
-            reports = [_fastest(case, _require_device(target), full=trace) for target in targets]
+            shown.emit(
+                *(_fastest(case, _require_device(each), full=asked.trace) for each in targets)
+            )
     else:
-        reports = [_least(case, _capacity(target, level, capacity)) for target in targets]
-    emit(reports[0], format, output, *reports[1:])
+        sizes = [_capacity(target, asked.level, asked.capacity) for target in targets]
+        shown.emit(*(_least(case, size) for size in sizes))
 
 
 def _require_device(device: Device | None) -> Device:
@@ -227,3 +190,6 @@ def _draw(case: Case, device: Device | None, path: str, drawing: Drawing) -> Non
 
     title = spoken(case.algorithm.name, {"dtype": case.dtype, **case.parameters})
     drawing.save(figure(ski_slopes(case, device), title=title, page=drawing.page), path)
+
+
+app = command(map_, settings=PASS_ON)

@@ -3,104 +3,66 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from perfmodel.cli import completing
+from perfmodel.cli.build import command
 from perfmodel.cli.output import say
 from perfmodel.cli.progress import progress, status
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.fieldoption import FieldOption
 
 if TYPE_CHECKING:
+    from perfmodel.evidence.cases import Case
+    from perfmodel.evidence.measured.journal import Journal
     from perfmodel.evidence.measured.measure import Tally
+    from perfmodel.evidence.measured.timer import Policy
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 DEVICES = ("cpu", "cuda")
 _SHOWN = 5  # reasons printed in full
 
-DeviceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--device",
-        "-d",
-        metavar="cpu|cuda",
-        help="Device to measure; cuda includes ROCm [default: cuda if this machine has a GPU].",
-    ),
-]
+Device = Annotated[str | None, FieldOption(None, "cpu|cuda", ("--device", "-d"))]
 
 
-@app.command()
-def measure(
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Table to write (.csv).")
-    ] = "runs.csv",
-    device: DeviceOption = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Measure a small grid of cases with short samples.")
-    ] = False,
-    cases: Annotated[
-        str | None,
-        typer.Option(
-            "--cases",
-            metavar="GRID",
-            help="Grid of cases: cpu-quick, cpu-full, quick, proof or full.",
-        ),
-    ] = None,
-    ops: Annotated[
-        str,
-        typer.Option(
-            "--ops", metavar="LIST", help="Only these operations, with commas: attention,gemm."
-        ),
-    ] = "",
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an existing table.")] = False,
-    l2: Annotated[
-        str | None,
-        typer.Option(
-            "--l2",
-            metavar="cold|warm",
-            help="State of the caches at the start of a call: cold or warm [default: cold on"
-            " cuda].",
-        ),
-    ] = None,
-    timer: Annotated[
-        str | None,
-        typer.Option(
-            "--timer",
-            metavar="NAME",
-            help="Timer: graph or events (cuda), wall (cpu).",
-            autocompletion=completing.timers,
-        ),
-    ] = None,
-    samples: Annotated[
-        int | None, typer.Option("--samples", metavar="N", min=3, help="Maximum samples per case.")
-    ] = None,
-    limit_seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--limit-seconds", metavar="S", help="Start no further case after this many seconds."
-        ),
-    ] = None,
-    only: Annotated[
-        str,
-        typer.Option(
-            "--only", metavar="TEXT", help="Only implementations whose name contains this text."
-        ),
-    ] = "",
-    tune: Annotated[
-        bool, typer.Option("--tune", help="Try each kernel's configs and time the fastest.")
-    ] = False,
-    all_configs: Annotated[
-        str | None,
-        typer.Option(
-            "--all-configs",
-            metavar="FILE",
-            help="With --tune: a second table, with every config tried (.csv).",
-        ),
-    ] = None,
-) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """What `measure` is asked for."""
+
+    output: Annotated[str, FieldOption(None, "FILE", ("--output", "-o"))] = "runs.csv"
+    """Table to write (.csv)."""
+    device: Device = None
+    """Device to measure; cuda includes ROCm [default: cuda if this machine has a GPU]."""
+    quick: bool = False
+    """Measure a small grid of cases with short samples."""
+    cases: Annotated[str | None, FieldOption(None, "GRID")] = None
+    """Grid of cases: cpu-quick, cpu-full, quick, proof or full."""
+    ops: Annotated[str, FieldOption(None, "LIST")] = ""
+    """Only these operations, with commas: attention,gemm."""
+    resume: bool = False
+    """Continue an existing table."""
+    l2: Annotated[str | None, FieldOption(None, "cold|warm")] = None
+    """State of the caches at the start of a call: cold or warm [default: cold on cuda]."""
+    timer: Annotated[str | None, FieldOption(None, "NAME", complete=completing.timers)] = None
+    """Timer: graph or events (cuda), wall (cpu)."""
+    samples: Annotated[int | None, FieldOption(least=3)] = None
+    """Maximum samples per case."""
+    limit_seconds: Annotated[float | None, FieldOption(None, "S", least=None)] = None
+    """Start no further case after this many seconds."""
+    only: Annotated[str, FieldOption(None, "TEXT")] = ""
+    """Only implementations whose name contains this text."""
+    tune: bool = False
+    """Try each kernel's configs and time the fastest."""
+    all_configs: Annotated[str | None, FieldOption(None, "FILE")] = None
+    """With --tune: a second table, with every config tried (.csv)."""
+
+
+def measure(asked: Asked) -> None:
     """Time bundled kernels and library kernels on this machine; results are checked first.
 
     Rows are appended and synced one by one; --resume continues an interrupted run. A case that
@@ -112,13 +74,9 @@ def measure(
         perfmodel measure --tune --all-configs configs.csv --output h200.csv
         perfmodel measure --resume --output h200.csv
     """
-    target = _choice("--device", device, DEVICES)
-    warmth: Any = _choice("--l2", l2, ("cold", "warm"))
-    if all_configs and not tune:
-        raise ProblemError("--all-configs is the table of what --tune tries; add --tune")
-    if all_configs and Path(all_configs).resolve() == Path(output).resolve():
-        raise ProblemError(f"--output and --all-configs are both {output}; name two files")
-    from perfmodel.evidence.measured import grids, hostload, session, tuning
+    target = _choice("--device", asked.device, DEVICES)
+    _check(asked)
+    from perfmodel.evidence.measured import hostload, session
     from perfmodel.evidence.measured.journal import Journal
     from perfmodel.evidence.measured.measure import COLUMNS, KEY, plan
     from perfmodel.evidence.measured.measure import measure as run
@@ -126,53 +84,78 @@ def measure(
     with status("measuring") as stage:
         stage("loading torch")
         target = target or session.default_device()
-    small = quick or cases in ("quick", "cpu-quick")
-    name = cases or f"{'cpu-' if target == 'cpu' else ''}{'quick' if small else 'full'}"
-    names = tuple(part.strip() for part in ops.split(",") if part.strip())
-    grid = grids.only(grids.grid(name), names)
-    policy = session.QUICK if small else session.FULL
-    if samples is not None:
-        policy = _policy(policy, samples)
-    configs = Journal(all_configs, tuning.COLUMNS, tuning.KEY) if all_configs else None
-    with status("measuring") as stage:
-        stage("loading the kernels")
-        bench = session.bench(target, policy, l2=warmth, timer=timer)
-        tuner = session.tuner(bench, configs) if tune else None
-        contenders, skipped = session.contenders(bench.environment, tuner=tuner)
-        others = hostload.others(os.cpu_count() or 1)
-    selection = [each for each in contenders if only in each.implementation]
-    if not selection:
-        raise ProblemError(f"--only {only!r} matches no implementation; leave it out to see all")
-    if others.busy and target == "cpu":
-        say(f"{others.said}, rows that show it are flagged {hostload.BUSY!r}")
-    for line in skipped:
-        say(f"skipped {line}")
+    grid, policy = _grid(asked, target)
     with ExitStack() as tables:
-        journal = tables.enter_context(Journal(output, COLUMNS, KEY).open(resume=resume))
-        if configs is not None:
-            tables.enter_context(configs.open(resume=resume))
-        for line in (*journal.said, *(configs.said if configs else ())):
+        with status("measuring") as stage:
+            stage("loading the kernels")
+            bench = session.bench(target, policy, l2=asked.l2, timer=asked.timer)  # type: ignore[arg-type]
+            configs = _configs(asked)
+            tuner = session.tuner(bench, configs) if asked.tune else None
+            contenders, skipped = session.contenders(bench.environment, tuner=tuner)
+            others = hostload.others(os.cpu_count() or 1)
+        selection = [each for each in contenders if asked.only in each.implementation]
+        if not selection:
+            raise ProblemError(
+                f"--only {asked.only!r} matches no implementation; leave it out to see all"
+            )
+        if others.busy and target == "cpu":
+            say(f"{others.said}, rows that show it are flagged {hostload.BUSY!r}")
+        for line in skipped:
+            say(f"skipped {line}")
+        journals = [Journal(asked.output, COLUMNS, KEY), *([] if configs is None else [configs])]
+        for journal in journals:
+            tables.enter_context(journal.open(resume=asked.resume))
+        for line in (line for journal in journals for line in journal.said):
             say(line)
+        rows = journals[0]
         try:
             with progress("measuring") as report:
                 jobs = plan(grid, selection)
-                tally = run(jobs, bench, journal, report=report, limit_s=limit_seconds)
+                tally = run(jobs, bench, rows, report=report, limit_s=asked.limit_seconds)
         except KeyboardInterrupt:
-            say(f"interrupted; {len(journal)} rows are in {output}, --resume goes on from there")
-            raise typer.Exit(130) from None
-        _summary(tally, len(journal), output)
+            say(f"interrupted; {len(rows)} rows are in {asked.output}, --resume goes on from there")
+            raise click.exceptions.Exit(130) from None
+        _summary(tally, len(rows), asked.output)
+
+
+def _check(asked: Asked) -> None:
+    """Raise for options that do not go together."""
+    _choice("--l2", asked.l2, ("cold", "warm"))
+    if asked.all_configs and not asked.tune:
+        raise ProblemError("--all-configs is the table of what --tune tries; add --tune")
+    if asked.all_configs and Path(asked.all_configs).resolve() == Path(asked.output).resolve():
+        raise ProblemError(f"--output and --all-configs are both {asked.output}; name two files")
+
+
+def _grid(asked: Asked, target: str) -> tuple[Sequence[Case], Policy]:
+    """The cases, and how long and how often each is timed."""
+    from perfmodel.evidence.measured import grids, session
+
+    small = asked.quick or asked.cases in ("quick", "cpu-quick")
+    name = asked.cases or f"{'cpu-' if target == 'cpu' else ''}{'quick' if small else 'full'}"
+    ops = tuple(part.strip() for part in asked.ops.split(",") if part.strip())
+    grid = grids.only(grids.grid(name), ops)
+    policy = session.QUICK if small else session.FULL
+    if asked.samples is not None:
+        least = min(asked.samples, policy.least_samples)
+        policy = replace(policy, samples=asked.samples, least_samples=least)
+    return grid, policy
+
+
+def _configs(asked: Asked) -> Journal | None:
+    """The table of configs, where one is asked for."""
+    if asked.all_configs is None:
+        return None
+    from perfmodel.evidence.measured import tuning
+    from perfmodel.evidence.measured.journal import Journal
+
+    return Journal(asked.all_configs, tuning.COLUMNS, tuning.KEY)
 
 
 def _choice(option: str, value: str | None, names: tuple[str, ...]) -> str | None:
     if value is not None and value not in names:
         raise UnknownName(f"choice for {option}", value, names, f"({' or '.join(names)})")
     return value
-
-
-def _policy(policy: Any, samples: int) -> Any:
-    from dataclasses import replace
-
-    return replace(policy, samples=samples, least_samples=min(samples, policy.least_samples))
 
 
 def _summary(tally: Tally, rows: int, output: str) -> None:
@@ -185,3 +168,6 @@ def _summary(tally: Tally, rows: int, output: str) -> None:
         say(f"  and {len(tally.reasons) - _SHOWN} more reasons, in the column 'reason'")
     if tally.left:
         say(f"{tally.left} cases left when the time was up; --resume goes on from there")
+
+
+app = command(measure)

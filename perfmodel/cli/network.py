@@ -6,13 +6,13 @@ Any other first word is the name of a network: `perfmodel network llama-3-8b ...
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
-from typer.core import TyperGroup
 
 from perfmodel.cli import completing, known, networkpredict, ranges, spellings
 from perfmodel.cli.arguments import NetworkName
+from perfmodel.cli.build import Group
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say, write
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.networks import huggingface, library, reading
@@ -27,7 +27,7 @@ def _families() -> list[str]:
     return [entry.network.family for entry in library.entries()]
 
 
-class Networks(TyperGroup):
+class Networks(Group):
     """A group that takes a network's name in place of a command."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -41,7 +41,9 @@ class Networks(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-app = typer.Typer(cls=Networks, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+app = typer.Typer(
+    cls=cast(Any, Networks), no_args_is_help=True, rich_markup_mode=None, add_completion=False
+)
 
 
 @app.callback()

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from perfmodel.cli import known, ranges, spellings
-from perfmodel.cli.arguments import NetworkName
-from perfmodel.cli.fieldoptions import Values, asking_for
+from perfmodel.cli.arguments import Devices, NetworkName
+from perfmodel.cli.build import Values, asking_for
 from perfmodel.cli.leftout import possible
 from perfmodel.cli.output import Format, Output, chosen_format, emit, say
-from perfmodel.cli.predict import Devices
 from perfmodel.cli.progress import waiting
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError

@@ -9,10 +9,9 @@ from typing import Annotated
 import typer
 
 from perfmodel.cli import completing, known, ranges, spellings
-from perfmodel.cli.arguments import NetworkName
+from perfmodel.cli.arguments import Devices, NetworkName
 from perfmodel.cli.hold import Weights, stored_as
 from perfmodel.cli.output import Format, Output, chosen_format, emit
-from perfmodel.cli.predict import Devices
 from perfmodel.compression.network import Compressed
 from perfmodel.errors import ProblemError, UnknownName, needs
 from perfmodel.hardware import Device, load

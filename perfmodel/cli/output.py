@@ -5,45 +5,67 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from perfmodel.cli import completing
 from perfmodel.cli.streams import PIPE_CLOSED, mute
 from perfmodel.errors import OutputError, UnknownName, reason, say
 from perfmodel.evidence.records.replacing import check_target, replacing
+from perfmodel.fieldoption import FieldOption
 from perfmodel.plaintext import LOOKALIKES
 from perfmodel.render import RENDERERS, SUFFIXES, Renderer, Report
 
-__all__ = ["Format", "Output", "chosen_format", "emit", "say", "to_stdout", "write"]
+__all__ = ["Format", "Output", "Shown", "chosen_format", "emit", "say", "to_stdout", "write"]
 
 PANEL = "Output"
 """Heading of the options on what is shown, and where."""
 
 Format = Annotated[
     str | None,
-    typer.Option(
-        "--format",
-        "-f",
-        metavar="FORMAT",
+    FieldOption(
+        PANEL,
+        "FORMAT",
+        ("--format", "-f"),
         help="Output format: table, json, csv, markdown or latex.",
-        autocompletion=completing.formats,
-        rich_help_panel=PANEL,
+        complete=completing.formats,
     ),
 ]
 Output = Annotated[
     str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
+    FieldOption(
+        PANEL,
+        "FILE",
+        ("--output", "-o"),
         help="Write to FILE; its suffix sets the format: .json, .csv, .md, .tex or .txt.",
-        rich_help_panel=PANEL,
     ),
 ]
 _IN_MEMORY = 2**26  # bytes of output held in memory before a temporary file is used
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Where results are written, and how: checked before any work is done."""
+
+    format: Format = None
+    """Output format."""
+    output: Output = None
+    """File to write."""
+
+    def __post_init__(self) -> None:
+        chosen_format(self.format, self.output)
+
+    @property
+    def form(self) -> str:
+        """The name of the format."""
+        return chosen_format(self.format, self.output)
+
+    def emit(self, report: Report, *more: Report) -> None:
+        """Render reports and write them, as `emit`."""
+        emit(report, self.format, self.output, *more)
 
 
 def chosen_format(wanted: str | None, output: str | None) -> str:
@@ -133,7 +155,7 @@ def to_stdout(pieces: Iterator[str]) -> None:
             sys.stdout.flush()
         except BrokenPipeError:
             mute()
-            raise typer.Exit(PIPE_CLOSED) from None
+            raise click.exceptions.Exit(PIPE_CLOSED) from None
         except OSError as error:
             mute()
             raise OutputError(f"cannot write to standard output: {reason(error)}") from None

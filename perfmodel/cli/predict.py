@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-import typer
-
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.cli import completing, known
+from perfmodel.cli import known
+from perfmodel.cli.arguments import KERNEL, TimedKernels
 from perfmodel.cli.cases import CHUNK, Cases
 from perfmodel.cli.leftout import tell
-from perfmodel.cli.operatorgroup import operator_group
-from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli.operatorgroup import OperatorGroup
+from perfmodel.cli.output import Shown
 from perfmodel.cli.predicted import Predicted, Way, one_by_one, predicted
 from perfmodel.cli.progress import counted, waiting
 from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.fieldoption import FieldOption
 from perfmodel.operators import Operator
 from perfmodel.render import PEOPLE, Report, predictions
 from perfmodel.render.refused import Refused
@@ -26,144 +26,48 @@ MOST = 200_000
 EXPLAINED = 64
 """Limit on the cases that the sentences under a table describe."""
 
-Devices = Annotated[
-    list[str],
-    typer.Option(
-        "--device",
-        "--gpu",
-        "-d",
-        metavar="NAMES",
-        help="Devices: slugs, aliases or spec files, as a100,h100 or repeated "
-        "(perfmodel hardware list).",
-        autocompletion=completing.devices,
-    ),
-]
-Schedule = Annotated[
-    str,
-    typer.Option(
-        "--schedule",
-        metavar="NAMES",
-        help="Schedules, with commas: {schedules} (perfmodel list schedules).",
-        autocompletion=completing.schedules,
-    ),
-]
-Implementation = Annotated[
-    str | None,
-    typer.Option(
-        "--implementation",
-        metavar="NAME",
-        help="Library kernel: {implementations} (perfmodel list implementations).",
-        autocompletion=completing.implementations,
-    ),
-]
-Implementations = Annotated[
-    str | None,
-    typer.Option(
-        "--implementation",
-        metavar="NAMES",
-        help="Library kernels, with commas: {implementations} (perfmodel list implementations).",
-        autocompletion=completing.implementations,
-    ),
-]
-Harness = Annotated[
-    str,
-    typer.Option(
-        "--harness",
-        metavar="NAME",
-        help="Benchmark harness whose overhead is included: kernel (none), paper, profiler, "
-        "do_bench, cuda_graph, cuda_events_eager or wall_clock.",
-        autocompletion=completing.harnesses,
-    ),
-]
-Place = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--place",
-        metavar="OPERAND=LEVEL",
-        help="Memory that holds an operand: kv=host, weights=peer; levels are host, peer and"
-        " network; repeats.",
-    ),
-]
-Mesh = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--mesh",
-        metavar="AXIS=RANKS@LINK",
-        help="Split an axis over devices joined by a link: k=2@nvlink, heads=8@peer; "
-        "repeats, outermost first.",
-    ),
-]
-Stored = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--stored",
-        metavar="TENSOR=AXIS",
-        help="With --mesh: the axis along which a tensor is sharded, or whole: C=n, "
-        "kv=whole; repeats.",
-    ),
-]
-Tile = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tile",
-        metavar="DIM=SIZE,...",
-        help="Use this tile in place of the library's: m=128,n=256,k=64,warps=8,stages=3 for"
-        " gemm, rows=128,keys=64 for attention; repeats.",
-    ),
-]
+
+@dataclass(frozen=True)
+class Asked(TimedKernels):
+    """What `predict` is asked for."""
+
+    tile: Annotated[list[str] | None, FieldOption(KERNEL, "DIM=SIZE,...")] = None
+    """Use this tile in place of the library's: m=128,n=256,k=64,warps=8,stages=3 for gemm,
+    rows=128,keys=64 for attention; repeats."""
+    terms: bool = False
+    """Show every term, tile and wave (JSON and CSV always have them)."""
+    compiled: bool = False
+    """Take registers and shared memory from the bundled kernel's compiled binary."""
+
+    def ways(self, operator: Operator) -> list[Way]:
+        """The ways to predict. Raises `ProblemError` for options that do not combine."""
+        for option, given in (("--mesh", self.mesh), ("--tile", self.tile)):
+            if self.compiled and given:
+                raise ProblemError(
+                    f"--compiled works for one device; drop it, or {option}"
+                    if option == "--mesh"
+                    else f"--compiled uses the bundled kernels' tiles; drop it, or {option}"
+                )
+        rest, schedules = self.request(), self.schedules(operator)
+        return [
+            Way(
+                spec,
+                {"schedule": name, "implementation": kernel, "tile": dims, **rest},
+                self.compiled,
+            )
+            for spec in self.devices()
+            for kernel in self.implementations(operator)
+            for name in schedules
+            for dims in known.tiles(operator, self.tile) or [{}]
+        ]
 
 
-def predict(
-    cases: Cases,
-    device: Devices,
-    schedule: Schedule = "auto",
-    implementation: Implementations = None,
-    harness: Harness = "kernel",
-    place: Place = None,
-    mesh: Mesh = None,
-    stored: Stored = None,
-    tile: Tile = None,
-    terms: Annotated[
-        bool,
-        typer.Option(
-            "--terms", help="Show every term, tile and wave (JSON and CSV always have them)."
-        ),
-    ] = False,
-    compiled: Annotated[
-        bool,
-        typer.Option(
-            "--compiled",
-            help="Take registers and shared memory from the bundled kernel's compiled binary.",
-        ),
-    ] = False,
-    format: Format = None,
-    output: Output = None,
-) -> None:
+def predict(cases: Cases, asked: Asked, shown: Shown) -> None:
     """Predict all cases on all devices and show them."""
-    form = chosen_format(format, output)  # check before any work is done
-    schedules = known.schedules(cases.operator, schedule)
-    kernels = known.named_implementations(cases.operator, implementation)
-    rest = {
-        "harness": known.harness(harness),
-        "place": known.placing(place),
-        "mesh": known.mesh(mesh),
-        "stored": known.storing(stored),
-    }
-    if compiled and mesh:
-        raise ProblemError("--compiled works for one device; drop it, or --mesh")
-    if compiled and tile:
-        raise ProblemError("--compiled uses the bundled kernels' tiles; drop it, or --tile")
-    ways = [
-        Way(spec, {"schedule": name, "implementation": kernel, "tile": dims, **rest}, compiled)
-        for spec in known.devices(device)
-        for kernel in kernels
-        for name in schedules
-        for dims in known.tiles(cases.operator, tile) or [{}]
-    ]
+    ways = asked.ways(cases.operator)
     total = cases.count * len(ways)
     check_cases(total, MOST, "narrow a range, or write files with perfmodel sweep")
-    reports = _reports(cases, ways, people=form in PEOPLE, terms=terms)
-    emit(reports[0], format, output, *reports[1:])
+    shown.emit(*_reports(cases, ways, people=shown.form in PEOPLE, terms=asked.terms))
 
 
 def _reports(cases: Cases, ways: Sequence[Way], *, people: bool, terms: bool) -> list[Report]:
@@ -244,30 +148,19 @@ _EXAMPLES = {
     perfmodel predict pointwise -d h100-sxm --variant silu_mul --inputs 2 --rows 1k:16k:x2
     perfmodel predict pointwise -d a100,h100,mi300x --variant add,gelu --cols 8k
     """,
-}
-_ROWS = """\b
+    "rows": """\b
     perfmodel predict {name} --device h100-sxm --rows 4096 --cols 1k:16k:x2
     perfmodel predict {name} -d a100,h100,mi300x --rows 4k --cols 8k --terms
-    """
-_DECLARED = """\b
+    """,
+    "declared": """\b
     perfmodel predict {name} --device h100-sxm --schedule auto,unfused
     perfmodel predict {name} -d a100,h100,mi300x --dtype bf16,fp8 --format csv
-    """
+    """,
+}
 
 
-def _examples(operator: Operator) -> str:
-    template = _ROWS if "rows" in operator.needed else _DECLARED
-    return _EXAMPLES.get(operator.name, template.format(name=operator.name))
-
-
-app = typer.Typer(
-    cls=operator_group(predict, _examples),
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
+app = OperatorGroup(
+    predict,
+    _EXAMPLES,
+    "Predict the time of an operator on a device, with every resource's share of it.",
 )
-
-
-@app.callback()
-def _predict() -> None:
-    """Predict the time of an operator on a device, with every resource's share of it."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from perfmodel.cli import completing
+from perfmodel.cli.build import command
 from perfmodel.cli.output import Format, chosen_format, emit, say
+from perfmodel.fieldoption import FieldOption
 from perfmodel.render import Report
 from perfmodel.render.report import Column, integer, micros, text
 
@@ -16,75 +17,38 @@ if TYPE_CHECKING:
     from perfmodel.evidence.profiled.operations import Row
     from perfmodel.validation.profile import Judged, Line
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 _MOST = 12  # lines of a table; the rest are only counted
 _ADVISED = 3
 
 
-@app.command()
-def profile(
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="A trace of torch.profiler, SQLite of nsys or rocprofv3, or CSV of nsys stats, "
-            "ncu or rocprofv3.",
-        ),
-    ],
+@dataclass(frozen=True)
+class Asked:
+    """What `profile` is asked for."""
+
+    file: Annotated[str, FieldOption(None, "FILE", argument=True)]
+    """A trace of torch.profiler, SQLite of nsys or rocprofv3, or CSV of nsys stats, ncu or
+    rocprofv3."""
     device: Annotated[
-        str,
-        typer.Option(
-            "--device",
-            "--gpu",
-            "-d",
-            metavar="NAME",
-            help="Device that the kernels ran on (perfmodel hardware list).",
-            autocompletion=completing.devices,
-        ),
-    ],
-    graph: Annotated[
-        str | None,
-        typer.Option(
-            "--graph",
-            metavar="GRAPH",
-            help="Graph that ran, for kernels without recorded shapes (perfmodel list graphs).",
-            autocompletion=completing.graphs,
-        ),
-    ] = None,
-    size: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--size",
-            "-s",
-            metavar="NAME=SIZE",
-            help="Sizes of the graph, with commas or repeated: batch=1,seq=4k.",
-        ),
-    ] = None,
-    dtype: Annotated[
-        str | None,
-        typer.Option(
-            "--dtype",
-            metavar="TYPE",
-            help="Type of the data where the profile has none.",
-            autocompletion=completing.types,
-        ),
-    ] = None,
-    system: Annotated[
-        str | None,
-        typer.Option(
-            "--system",
-            metavar="NAME",
-            help="System whose links collectives crossed (perfmodel list systems).",
-            autocompletion=completing.systems,
-        ),
-    ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Show every line of the table.")] = False,
-    format: Format = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Measured-run table to write (.csv)."),
-    ] = None,
-) -> None:
+        str, FieldOption(None, "NAME", ("--device", "--gpu", "-d"), complete=completing.devices)
+    ]
+    """Device that the kernels ran on (perfmodel hardware list)."""
+    graph: Annotated[str | None, FieldOption(None, "GRAPH", complete=completing.graphs)] = None
+    """Graph that ran, for kernels without recorded shapes (perfmodel list graphs)."""
+    size: Annotated[list[str] | None, FieldOption(None, "NAME=SIZE", ("--size", "-s"))] = None
+    """Sizes of the graph, with commas or repeated: batch=1,seq=4k."""
+    dtype: Annotated[str | None, FieldOption(None, "TYPE", complete=completing.types)] = None
+    """Type of the data where the profile has none."""
+    system: Annotated[str | None, FieldOption(None, "NAME", complete=completing.systems)] = None
+    """System whose links collectives crossed (perfmodel list systems)."""
+    all: bool = False
+    """Show every line of the table."""
+    format: Format = None
+    """Output format."""
+    output: Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o"))] = None
+    """Measured-run table to write (.csv)."""
+
+
+def profile(asked: Asked) -> None:
     """Compare every kernel of a profile with the model: coverage, then where time is lost.
 
     A kernel's problem comes from the shapes that the profiler recorded, or from the order of a
@@ -96,30 +60,30 @@ def profile(
         perfmodel profile kernel_trace.csv -d mi300x --all --output kernels.csv
         perfmodel profile trace.json -d h100-sxm --system dgx-h100
     """
-    form = chosen_format(format, None)
-    if output is not None:
+    form = chosen_format(asked.format, None)
+    if asked.output is not None:
         from perfmodel.evidence.records.records import table_suffix
 
-        table_suffix(output)
+        table_suffix(asked.output)
     from perfmodel.elements import element
     from perfmodel.evidence.profiled import formats, matching
     from perfmodel.evidence.profiled.timeline import check_host
     from perfmodel.hardware import load, systems
     from perfmodel.validation.profile import judge
 
-    machine = load(device)
-    links = systems.load(system) if system is not None else None
-    if dtype is not None:
-        element(dtype)
-    nodes = _nodes(graph, size, dtype) if graph is not None else []
-    timeline = formats.read(file)
+    machine = load(asked.device)
+    links = systems.load(asked.system) if asked.system is not None else None
+    if asked.dtype is not None:
+        element(asked.dtype)
+    nodes = _nodes(asked.graph, asked.size, asked.dtype) if asked.graph is not None else []
+    timeline = formats.read(asked.file)
     if timeline.on_host:
-        check_host(file, machine)
-    groups = matching.grouped(timeline, nodes, dtype or "")
+        check_host(asked.file, machine)
+    groups = matching.grouped(timeline, nodes, asked.dtype or "")
     comparison = judge(timeline, groups, machine, links)
-    if output is not None:
-        _write(comparison, output)
-    emit(_report(comparison, full=all_ or form != "table"), format, None)
+    if asked.output is not None:
+        _write(comparison, asked.output)
+    emit(_report(comparison, full=asked.all or form != "table"), asked.format, None)
 
 
 def _nodes(graph: str, size: list[str] | None, dtype: str | None) -> list[Row]:
@@ -231,3 +195,6 @@ COLUMNS = (
     text("limiter", "limiter", rank=3),
     text("by", "known_by", rank=4),
 )
+
+
+app = command(profile)

@@ -94,7 +94,7 @@ def one(text: str, name: str, least: int = 1) -> int:
     """The single value of `text`; raises as `read`, and for a list or a range."""
     values = read(text, name, least)
     if len(values) != 1:
-        raise ProblemError(f"{name} takes one size, not {len(values):,}; run the command for each")
+        raise ProblemError(f"{name} takes one size, not {quoted(text)}; choose one")
     return int(values.array[0])
 
 

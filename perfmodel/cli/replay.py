@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from perfmodel.cli import completing, known
-from perfmodel.cli.kerneloptions import Kernel, configured, loaded, problems
-from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli.build import PASS_ON, command
+from perfmodel.cli.kerneloptions import Config, Kernel, configured, loaded, problems
+from perfmodel.cli.output import Shown
 from perfmodel.cli.progress import counted
+from perfmodel.fieldoption import FieldOption
 from perfmodel.render.report import Column, Report
 from perfmodel.units import binary
 
@@ -23,39 +26,25 @@ if TYPE_CHECKING:
 # Triton's interpreter multiplies bf16 matrices wrongly; their bytes are still right.
 _TYPES = ("fp16", "fp32")
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
+@dataclass(frozen=True)
+class Asked:
+    """What `replay` is asked for."""
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def replay(
-    context: typer.Context,
-    kernel: Kernel,
+    kernel: Kernel
+    """A bundled kernel, or a file's."""
     device: Annotated[
         list[str] | None,
-        typer.Option(
-            "--device",
-            "--gpu",
-            "-d",
-            metavar="NAMES",
-            help="Also simulate the L2 cache of these devices: a100,h100 or repeated.",
-            autocompletion=completing.devices,
-        ),
-    ] = None,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--config",
-            "-c",
-            metavar="KEY=VALUE",
-            help="Set a field of the config: bm=128; repeats.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Seed of the random inputs.")
-    ] = 0,
-    format: Format = None,
-    output: Output = None,
-) -> None:
+        FieldOption(None, "NAMES", ("--device", "--gpu", "-d"), complete=completing.devices),
+    ] = None
+    """Also simulate the L2 cache of these devices: a100,h100 or repeated."""
+    config: Config = None
+    """Set a field of the config: bm=128; repeats."""
+    seed: Annotated[int, FieldOption(least=None)] = 0
+    """Seed of the random inputs."""
+
+
+def replay(context: click.Context, asked: Asked, shown: Shown) -> None:
     """Run a kernel in Triton's interpreter and compare its bytes with the counting rule.
 
     Exit code 1 where a byte differs, where the kernel reads other elements than it has to, and
@@ -70,22 +59,21 @@ def replay(
         perfmodel replay softmax --rows 64 --cols 1000 --dtype fp16 --format json
         perfmodel replay ./double.py:KERNEL --rows 3 --cols 1001
     """
-    chosen_format(format, output)
     # Triton decides on its first import whether kernels are interpreted.
     os.environ.setdefault("TRITON_INTERPRET", "1")
-    program = loaded(kernel)
-    devices: list[Any] = list(known.devices(device)) if device else [None]
+    program = loaded(asked.kernel)
+    devices: list[Any] = list(known.devices(asked.device)) if asked.device else [None]
     cases: list[Any] = problems(program, context.args, _TYPES) if context.args else [None]
-    settings = configured(program.configs[0], config or ()) if config or context.args else None
-    replays = _replays(kernel, product(cases, devices), settings, seed)
+    settings = None
+    if asked.config or context.args:
+        settings = configured(program.configs[0], asked.config or ())
+    replays = _replays(asked.kernel, product(cases, devices), settings, asked.seed)
     rows = [row for item in replays for row in _rows(item)]
     notes = [note for item in replays for note in _notes(item)]
-    report = Report(
-        "replayed", rows, _COLUMNS, title=f"{program.name}: {program.summary}", notes=notes
-    )
-    emit(report, format, output)
+    title = f"{program.name}: {program.summary}"
+    shown.emit(Report("replayed", rows, _COLUMNS, title=title, notes=notes))
     if any(item.wrong or item.misread or not item.equal for item in replays):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _replays(kernel: str, pairs: Iterable[tuple[Any, Any]], config: Any, seed: int) -> list[Replay]:
@@ -113,8 +101,6 @@ def _replays(kernel: str, pairs: Iterable[tuple[Any, Any]], config: Any, seed: i
 def _rows(run: Replay) -> Iterator[dict[str, Any]]:
     """One row per tensor and launch; the cache's figures are repeated for every tensor of a
     launch."""
-    from dataclasses import fields
-
     problem = {item.name: getattr(run.problem, item.name) for item in fields(run.problem)}
     config = {item.name: getattr(run.config, item.name) for item in fields(run.config)}
     cache = {item.kernel: item for item in run.cache}
@@ -184,3 +170,6 @@ _COLUMNS = [
         style=lambda row: "" if row["equal"] else "bold red",
     ),
 ]
+
+
+app = command(replay, settings=PASS_ON)

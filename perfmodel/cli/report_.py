@@ -3,53 +3,41 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from perfmodel.cli.build import command
 from perfmodel.cli.output import write
 from perfmodel.errors import OutputError, ProblemError
+from perfmodel.fieldoption import FieldOption
 
 if TYPE_CHECKING:
     from perfmodel.render.html.results import Results
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 _NAMED = 3  # limit on files named in a title
 _MOST_ASKED = 400  # limit on predictions that are repeated for the sliders: a few seconds
 
 
-@app.command("report")
-def report(
-    results: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[RESULTS]...",
-            help="JSON or CSV files of commands that predict or compare: predict, network, "
-            "train, infer, collective, profile, compare --output and others.",
-        ),
-    ] = None,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Page to write (.html).")
-    ] = "report.html",
-    title: Annotated[
-        str | None,
-        typer.Option(
-            "--title", metavar="TEXT", help="Title of the page [default: what was predicted]."
-        ),
-    ] = None,
-    explorer: Annotated[
-        bool, typer.Option("--explorer", help="Add all GPUs over a grid of sizes, with sliders.")
-    ] = False,
-    no_sliders: Annotated[
-        bool,
-        typer.Option(
-            "--no-sliders",
-            help="Leave out what-ifs of predictions; --explorer has its own sliders.",
-        ),
-    ] = False,
-) -> None:
+@dataclass(frozen=True)
+class Page:
+    """What `report` writes."""
+
+    results: Annotated[list[str] | None, FieldOption(None, "RESULTS...", argument=True)] = None
+    """JSON or CSV files of commands that predict or compare: predict, network, train, infer,
+    collective, profile, compare --output and others."""
+    output: Annotated[str, FieldOption(None, "FILE", ("--output", "-o"))] = "report.html"
+    """Page to write (.html)."""
+    title: Annotated[str | None, FieldOption(None, "TEXT")] = None
+    """Title of the page [default: what was predicted]."""
+    explorer: bool = False
+    """Add all GPUs over a grid of sizes, with sliders."""
+    no_sliders: bool = False
+    """Leave out what-ifs of predictions; --explorer has its own sliders."""
+
+
+def report(asked: Page) -> None:
     """Write results as one HTML page that works offline: charts, terms, tables, what-ifs.
 
     \b
@@ -59,11 +47,11 @@ def report(
     perfmodel report network.json -o network.html
     perfmodel report --explorer -o explorer.html
     """
-    files = results or []
-    if not files and not explorer:
+    files = asked.results or []
+    if not files and not asked.explorer:
         raise ProblemError("nothing to show: name files of results, or add --explorer")
-    if output != "-" and not output.lower().endswith((".html", ".htm")):
-        raise OutputError(f"{output}: a page is written as .html; change the name")
+    if asked.output != "-" and not asked.output.lower().endswith((".html", ".htm")):
+        raise OutputError(f"{asked.output}: a page is written as .html; change the name")
     from perfmodel.render.html import page, readers
     from perfmodel.render.html.results import Results
     from perfmodel.render.html.summary import headline
@@ -71,18 +59,16 @@ def report(
     contents = Results()
     for path in files:
         readers.read(path, contents)
-    if not no_sliders:
+    if not asked.no_sliders:
         _ask_again(contents)
     grid = None
-    if explorer:
+    if asked.explorer:
         from perfmodel.analysis.explorer import explored
 
         grid = explored()
-    heading = title or headline(contents) or _title(files)
-    html = page.render(
-        contents, title=heading, command=_command(files, output, title, explorer), explorer=grid
-    )
-    write(iter([html]), output)
+    heading = asked.title or headline(contents) or _title(files)
+    html = page.render(contents, title=heading, command=_command(files, asked), explorer=grid)
+    write(iter([html]), asked.output)
 
 
 def _title(files: list[str]) -> str:
@@ -109,7 +95,11 @@ def _ask_again(page: Results) -> None:
             page.quantities.setdefault(row["quantity"], row["what_if"].removesuffix(" x2"))
 
 
-def _command(files: list[str], output: str, title: str | None, explorer: bool) -> str:
+def _command(files: list[str], asked: Page) -> str:
     """The command that generates this page."""
-    flags = [*(["--title", title] if title else []), *(["--explorer"] if explorer else [])]
-    return shlex.join(["perfmodel", "report", *files, *flags, "-o", output])
+    flags = ["--title", asked.title] if asked.title else []
+    flags += ["--explorer"] if asked.explorer else []
+    return shlex.join(["perfmodel", "report", *files, *flags, "-o", asked.output])
+
+
+app = command(report)

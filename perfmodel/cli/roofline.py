@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import describe, length, pick
 from perfmodel.algorithms.sizes import check_cases
 from perfmodel.cli import completing, known, spellings
+from perfmodel.cli.arguments import Kernels
 from perfmodel.cli.cases import Cases
-from perfmodel.cli.drawing import Drawing, with_drawing
-from perfmodel.cli.operatorgroup import operator_group
+from perfmodel.cli.drawing import Drawing
+from perfmodel.cli.operatorgroup import OperatorGroup
 from perfmodel.cli.output import say
-from perfmodel.cli.predict import Devices, Implementations, Mesh, Schedule, Stored
 from perfmodel.cli.progress import status
 from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device, load
-from perfmodel.operators import Operator
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Prediction
 from perfmodel.render.problem import spoken
@@ -33,90 +32,55 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Picture = Annotated[
-    str,
-    typer.Option(
-        "--output", "-o", "--chart", metavar="FILE", help="Chart to write (.svg, .pdf, .png)."
-    ),
-]
-Measured = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--measured",
-        metavar="TABLE",
-        help="Table of measured runs of these cases, drawn as filled marks; repeats.",
-    ),
-]
-Level = Annotated[
-    str | None,
-    typer.Option(
-        "--level",
-        metavar="LEVELS",
-        help="Memory levels, with commas: hbm,llc,l2,shared [default: all, and the links "
-        "that are crossed].",
-    ),
-]
-RoofTypes = Annotated[
-    str | None,
-    typer.Option(
-        "--roof",
-        metavar="TYPES",
-        help="Types whose matrix peaks are drawn as roofs, with commas [default: the types "
-        "of the cases].",
-        autocompletion=completing.types,
-    ),
-]
-Size = Annotated[str | None, typer.Option("--size", metavar="WxH", help="Inches, such as 6x4.5.")]
+@dataclass(frozen=True)
+class Asked(Kernels):
+    """What `roofline` is asked for."""
+
+    output: Annotated[str, FieldOption(None, "FILE", ("--output", "-o", "--chart"))] = field(
+        kw_only=True
+    )
+    """Chart to write (.svg, .pdf, .png)."""
+    measured: Annotated[list[str] | None, FieldOption(None, "TABLE")] = None
+    """Table of measured runs of these cases, drawn as filled marks; repeats."""
+    level: Annotated[str | None, FieldOption(None, "LEVELS")] = None
+    """Memory levels, with commas: hbm,llc,l2,shared [default: all, and the links that are
+    crossed]."""
+    roof: Annotated[str | None, FieldOption(None, "TYPES", complete=completing.types)] = None
+    """Types whose matrix peaks are drawn as roofs, with commas [default: the types of the
+    cases]."""
+    size: Annotated[str | None, FieldOption(None, "WxH")] = None
+    """Inches, such as 6x4.5."""
 
 
-@with_drawing
-def roofline(
-    cases: Cases,
-    device: Devices,
-    output: Picture,
-    schedule: Schedule = "auto",
-    implementation: Implementations = None,
-    mesh: Mesh = None,
-    stored: Stored = None,
-    measured: Measured = None,
-    level: Level = None,
-    roof: RoofTypes = None,
-    size: Size = None,
-    *,
-    drawing: Drawing,
-) -> None:
+def roofline(cases: Cases, asked: Asked, drawing: Drawing) -> None:
     """Draw the devices' rooflines with every case in every schedule."""
-    drawing.check(output)
-    width, height = _inches(size)
+    drawing.check(asked.output)
+    width, height = _inches(asked.size)
     page = replace(drawing.page, width=drawing.page.width or width, height=height)
-    schedules = known.schedules(cases.operator, schedule)
-    kernels = known.named_implementations(cases.operator, implementation)
+    schedules = asked.schedules(cases.operator)
+    kernels = asked.implementations(cases.operator)
     marks = cases.count * len(schedules) * len(kernels)
     check_cases(marks, MOST, "the marks of a chart; draw several")
-    options = {
-        "mesh": known.mesh(mesh),
-        "stored": known.storing(stored),
-    }
-    if measured and mesh:
+    if asked.measured and asked.mesh:
         raise ProblemError("--measured works for one device; drop it, or --mesh")
-    devices = known.devices(device)
-    types = known.names(roof) or _types(cases)
+    devices = asked.devices()
+    types = known.names(asked.roof) or _types(cases)
     note = ""
     with status("predicting") as report:
         points = []
         for item, name, kernel in product(devices, schedules, kernels):
             report(item.slug)
-            ways = {**options, "schedule": name, "implementation": kernel}
+            ways = {**asked.request(), "schedule": name, "implementation": kernel}
             prefix = _prefix(name, kernel, len(schedules), len(kernels))
             points += _predictions(cases, item, ways, prefix)
-        if measured:
-            runs, note = _measured(measured, cases, devices, schedules, kernels)
+        if asked.measured:
+            runs, note = _measured(asked.measured, cases, devices, schedules, kernels)
             points += runs
         report("drawing")
-        levels = tuple(map(spellings.level, known.names(level))) or (*LEVELS, *_links(points))
+        levels = tuple(map(spellings.level, known.names(asked.level))) or (*LEVELS, *_links(points))
         lines = [roofs(item, types, levels) for item in devices]
         chart = roofline_chart(lines, points, title=_title(cases), note=note, page=page)
-    drawing.save(chart, output)
+    drawing.save(chart, asked.output)
     if note:
         say(note)
 
@@ -321,29 +285,24 @@ def _measured_kernels(
     return marks
 
 
-_EXAMPLE = """\b
-    perfmodel roofline {name} --device a100-sxm4-80gb,h100-sxm {more}-o roofline.svg
-    perfmodel roofline {name} -d mi300x --level hbm,l2 --size 7x4.5 --chart roofline.pdf
-"""
-_MORE = {"attention": "\\\n        --schedule standard,tiled --seq 1k,8k --dtype fp16 "}
+_EXAMPLES = {
+    name: f"""\b
+    perfmodel roofline {{name}} --device a100-sxm4-80gb,h100-sxm {more}-o roofline.svg
+    perfmodel roofline {{name}} -d mi300x --level hbm,l2 --size 7x4.5 --chart roofline.pdf
+    """
+    for name, more in (
+        ("attention", "\\\n        --schedule standard,tiled --seq 1k,8k --dtype fp16 "),
+        ("rows", ""),
+        ("declared", ""),
+    )
+}
 
 
-def _examples(operator: Operator) -> str:
-    return _EXAMPLE.format(name=operator.name, more=_MORE.get(operator.name, ""))
-
-
-app = typer.Typer(
-    cls=operator_group(roofline, _examples),
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
-
-
-@app.callback()
-def _roofline() -> None:
+app = OperatorGroup(
+    roofline,
+    _EXAMPLES,
     """Draw hierarchical rooflines: predicted kernels hollow, measured ones filled.
 
-    Colour, line and shape show the memory level. Every kernel has one mark per level, at its
-    intensity there, with its share of the lowest roof above it.
-    """
+Colour, line and shape show the memory level. Every kernel has one mark per level, at its
+intensity there, with its share of the lowest roof above it.""",
+)

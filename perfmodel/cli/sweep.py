@@ -9,8 +9,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from perfmodel.algorithms.sizes import check_cases
 from perfmodel.analysis.sweep import (
     CHUNK,
@@ -29,108 +27,61 @@ from perfmodel.analysis.sweep.manifest import stored_kinds
 from perfmodel.analysis.sweep.runner import Meter, Progress, Written, run, tables
 from perfmodel.analysis.sweep.sample import Sample
 from perfmodel.cli import known
+from perfmodel.cli.arguments import Chart, TimedKernel
+from perfmodel.cli.build import command
 from perfmodel.cli.cases import Cases
-from perfmodel.cli.drawing import Drawing, with_drawing
-from perfmodel.cli.operatorgroup import operator_group
-from perfmodel.cli.output import Format, Output, chosen_format, emit, say
-from perfmodel.cli.predict import Devices, Harness, Implementation, Mesh, Place, Schedule, Stored
+from perfmodel.cli.drawing import Drawing
+from perfmodel.cli.operatorgroup import OperatorGroup
+from perfmodel.cli.output import Format, Shown, chosen_format, emit, say
 from perfmodel.errors import OutputError, ProblemError, UnknownName, needs
-from perfmodel.operators import Operator
+from perfmodel.fieldoption import FieldOption
 from perfmodel.render import SUFFIXES
 from perfmodel.render.sweeps import report
 
-Best = Annotated[
-    bool,
-    typer.Option("--best", help="Show the row with the least --by, for each combination of --per."),
-]
-By = Annotated[
-    str,
-    typer.Option(
-        "--by",
-        metavar="QUANTITY",
-        help='Quantity that --best minimises: a column or an expression, such as "time_us / '
-        'batch".',
-    ),
-]
-Pareto = Annotated[
-    str | None,
-    typer.Option(
-        "--pareto",
-        metavar="X,Y",
-        help="Pareto front: rows that no other row beats in all of these: time,bytes.",
-    ),
-]
-Per = Annotated[
-    str | None,
-    typer.Option(
-        "--per",
-        metavar="COLUMNS",
-        help="Columns, with commas: one answer for each combination of their values.",
-    ),
-]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        "--where", metavar="CONDITION", help='Only these rows: "time_us < 100 and batch > 8".'
-    ),
-]
-Limit = Annotated[
-    int,
-    typer.Option(
-        "--limit", metavar="N", min=0, help="Maximum rows shown for --where alone; 0 shows all."
-    ),
-]
-Folder = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="PATH",
-        help="Folder for the Parquet files; or, with --best, --pareto or --where, a file for"
-        " the answer (.json, .csv, .md, .txt).",
-    ),
-]
-Dask = Annotated[
-    str | None,
-    typer.Option("--dask", metavar="ADDRESS", help="Run on this Dask scheduler: tcp://host:8786."),
-]
-Chunk = Annotated[int, typer.Option("--chunk", metavar="N", min=1, help="Cases in one file.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Allow more than 50 million cases.")]
-Chart = Annotated[
-    str | None,
-    typer.Option(
-        "--chart",
-        metavar="FILE",
-        help="Chart of a --pareto front of two quantities (.svg, .pdf, .png).",
-    ),
-]
+_QUESTION = "Question"
+"""Heading of the options of a query."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A query on a sweep; fields are the options of the same names."""
+    """A query on a sweep."""
 
-    best: bool
-    """`--best`."""
-    by: str
-    """`--by`."""
-    pareto: str | None
-    """`--pareto`."""
-    per: str | None
-    """`--per`."""
-    where: str | None
-    """`--where`."""
-    limit: int
-    """`--limit`."""
-    chart: str | None
-    """`--chart`."""
-    drawing: Drawing
-    """Layout of the chart."""
+    best: Annotated[bool, FieldOption(_QUESTION)] = False
+    """Show the row with the least --by, for each combination of --per."""
+    by: Annotated[str, FieldOption(_QUESTION, "QUANTITY")] = "time_us"
+    """Quantity that --best minimises: a column or an expression, such as "time_us / batch"."""
+    pareto: Annotated[str | None, FieldOption(_QUESTION, "X,Y")] = None
+    """Pareto front: rows that no other row beats in all of these: time,bytes."""
+    per: Annotated[str | None, FieldOption(_QUESTION, "COLUMNS")] = None
+    """Columns, with commas: one answer for each combination of their values."""
+    where: Annotated[str | None, FieldOption(_QUESTION, "CONDITION")] = None
+    """Only these rows: "time_us < 100 and batch > 8"."""
+    limit: Annotated[int, FieldOption(_QUESTION, "N", least=0)] = 50
+    """Maximum rows shown for --where alone; 0 shows all."""
+    chart: Chart = None
+    """Chart of a --pareto front of two quantities (.svg, .pdf, .png)."""
 
     @property
     def asked(self) -> bool:
         """Whether there is any query."""
         return self.best or self.pareto is not None or self.where is not None
+
+
+@dataclass(frozen=True)
+class Asked(TimedKernel):
+    """What `sweep` is asked for."""
+
+    output: Annotated[str | None, FieldOption("Output", "PATH", ("--output", "-o"))] = None
+    """Folder for the Parquet files; or, with --best, --pareto or --where, a file for the answer
+    (.json, .csv, .md, .txt)."""
+    format: Format = None
+    """Output format."""
+    dask: Annotated[str | None, FieldOption(None, "ADDRESS")] = None
+    """Run on this Dask scheduler: tcp://host:8786."""
+    chunk: int = CHUNK
+    """Cases in one file."""
+    yes: bool = False
+    """Allow more than 50 million cases."""
 
 
 @dataclass(frozen=True)
@@ -147,70 +98,41 @@ class Told:
     """`--output`."""
 
 
-@with_drawing
-def sweep(
-    cases: Cases,
-    device: Devices,
-    schedule: Schedule = "auto",
-    implementation: Implementation = None,
-    harness: Harness = "kernel",
-    place: Place = None,
-    mesh: Mesh = None,
-    stored: Stored = None,
-    output: Folder = None,
-    best: Best = False,
-    by: By = "time_us",
-    pareto: Pareto = None,
-    per: Per = None,
-    where: Where = None,
-    limit: Limit = 50,
-    chart: Chart = None,
-    dask: Dask = None,
-    chunk: Chunk = CHUNK,
-    yes: Yes = False,
-    format: Format = None,
-    *,
-    drawing: Drawing,
-) -> None:
+def sweep(cases: Cases, asked: Asked, question: Question, drawing: Drawing) -> None:
     """Predict all cases on all devices, into a folder or in answer to a question."""
-    question = Question(best, by, pareto, per, where, limit, chart, drawing)
-    answer = output if question.asked and output and Path(output).suffix in SUFFIXES else None
+    output, query = asked.output, question.asked
+    answer = output if query and output and Path(output).suffix in SUFFIXES else None
     output = None if answer else output
-    chosen_format(format, answer)
-    if output is None and not question.asked:
+    chosen_format(asked.format, answer)
+    if output is None and not query:
         raise ProblemError(
             "nothing to do: name a folder with --output, or add --best, --pareto or --where"
         )
-    if output is None and dask is not None:
+    if output is None and asked.dask is not None:
         raise ProblemError("--dask writes files: name a folder that its workers see with --output")
-    schedules = known.schedules(cases.operator, schedule)
-    devices = known.devices(device)
-    if not yes:
+    plan = _plan(cases, asked)
+    identity = _identity(plan.grid.varying, plan)
+    answered, sample = _question(question, _kinds(plan), drawing)
+    if output is not None:
+        _say_written(run(plan, output, dask=asked.dask, progress=_progress()), output)
+    if query:
+        reply = answered(parts(output) if output is not None else tables(plan, _progress()))
+        layout = Told(plan.grid.operator.name, identity, asked.format, answer)
+        _show(reply, question, layout, sample, drawing)
+
+
+def _plan(cases: Cases, asked: Asked) -> Sweep:
+    """The sweep. Raises `ProblemError` for one of too many cases."""
+    schedules, devices = asked.schedules(cases.operator), asked.devices()
+    if not asked.yes:
         total = cases.count * len(devices) * len(schedules)
         check_cases(total, instead="narrow a range, or add --yes")
-    implementation = known.implementation(cases.operator, implementation)
-    harness = known.harness(harness)
+    kernel = asked.named(cases.operator)
     needs("pyarrow", "sweep")
     grid = Grid(cases.operator, cases.sizes, cases.kinds, cases.follows, schedules)
-    plan = Sweep(
-        grid,
-        tuple(devices),
-        implementation,
-        harness,
-        chunk,
-        place=known.placing(place),
-        mesh=known.mesh(mesh),
-        stored=known.storing(stored),
-    )
-    plan.check(yes=yes)
-    identity = _identity(grid.varying, plan)
-    query, sample = _question(question, _kinds(plan))
-    if output is not None:
-        _say_written(run(plan, output, dask=dask, progress=_progress()), output)
-    if question.asked:
-        reply = query(parts(output) if output is not None else tables(plan, _progress()))
-        layout = Told(grid.operator.name, identity, format, answer)
-        _show(reply, question, layout, sample)
+    plan = Sweep(grid, tuple(devices), implementation=kernel, chunk=asked.chunk, **asked.request())
+    plan.check(yes=asked.yes)
+    return plan
 
 
 def _kinds(plan: Sweep) -> dict[str, str]:
@@ -248,7 +170,7 @@ def _say_written(written: Written, output: str) -> None:
 
 
 def _question(
-    question: Question, kinds: dict[str, str]
+    question: Question, kinds: dict[str, str], drawing: Drawing
 ) -> tuple[Callable[[Any], Answer], Sample | None]:
     """The query as a function of the tables, and for a chart a sample of the rows that it has seen.
 
@@ -256,7 +178,7 @@ def _question(
     """
     if question.best and question.pareto is not None:
         raise ProblemError("--best and --pareto are two questions; ask one at a time")
-    question.drawing.check(question.chart)
+    drawing.check(question.chart)
     if question.chart is not None:
         _check_chart(question, kinds)
     test = condition(question.where, kinds) if question.where is not None else None
@@ -287,7 +209,9 @@ def _check_chart(question: Question, kinds: dict[str, str]) -> None:
             )
 
 
-def _show(answer: Answer, question: Question, layout: Told, sample: Sample | None) -> None:
+def _show(
+    answer: Answer, question: Question, layout: Told, sample: Sample | None, drawing: Drawing
+) -> None:
     texts = [question.by] if question.best else (question.pareto or "").split(",")
     view = report(answer, layout.operator, layout.identity, [text for text in texts if text])
     emit(view, layout.format, layout.output)
@@ -296,7 +220,6 @@ def _show(answer: Answer, question: Question, layout: Told, sample: Sample | Non
 
         x, y = (full_name(name.strip()) for name in texts)
         front = Front(layout.operator, x, y, answer.rows, sample.rows, answer.matched)
-        drawing = question.drawing
         drawing.save(pareto_chart(front, layout.identity, drawing.page), question.chart)
 
 
@@ -310,37 +233,24 @@ _EXAMPLES = {
     perfmodel sweep gemm -d h100-sxm -m 1:256 -n 1k:16k:x2 -k 4096 --dtype bf16,fp8 -o sweep
     perfmodel sweep gemm -d h100-sxm -m 1k:8k:1k --pareto time,bytes --where "time_us < 100"
     """,
-}
-_ROWS = """\b
+    "rows": """\b
     perfmodel sweep {name} -d h100-sxm,b200 --rows 1k:64k:x2 --cols 256:8k:256 --output sweep
     perfmodel sweep {name} -d h100-sxm,b200 --cols 256:8k:256 --best --per device -o best.csv
-    """
-_DECLARED = """\b
+    """,
+    "declared": """\b
     perfmodel sweep {name} -d h100-sxm,b200 --output sweep
     perfmodel sweep {name} -d h100-sxm,b200 --schedule auto,unfused --best --per device
-    """
+    """,
+}
 
 
-def _examples(operator: Operator) -> str:
-    template = _ROWS if "rows" in operator.needed else _DECLARED
-    return _EXAMPLES.get(operator.name, template.format(name=operator.name))
-
-
-@with_drawing
 def ask(
     folder: Annotated[
-        str, typer.Argument(metavar="FOLDER", help="Folder that a sweep has written.")
+        str,
+        FieldOption(metavar="FOLDER", help="Folder that a sweep has written.", argument=True),
     ],
-    best: Best = False,
-    by: By = "time_us",
-    pareto: Pareto = None,
-    per: Per = None,
-    where: Where = None,
-    limit: Limit = 50,
-    chart: Chart = None,
-    format: Format = None,
-    output: Output = None,
-    *,
+    question: Question,
+    shown: Shown,
     drawing: Drawing,
 ) -> None:
     """Query a finished sweep: --best, --pareto or --where.
@@ -349,18 +259,16 @@ def ask(
     perfmodel sweep ask sweep --best --per device,seq_q
     perfmodel sweep ask sweep --pareto time,memory --where "device == h100-sxm"
     """
-    chosen_format(format, output)
-    question = Question(best, by, pareto, per, where, limit, chart, drawing)
     if not question.asked:
         raise ProblemError("no question is given; add --best, --pareto or --where")
     needs("pyarrow", "sweep")
     manifest = read_manifest(folder)
     tables = parts(folder)
     first = next(tables)
-    query, sample = _question(question, stored_kinds(first.schema))
+    query, sample = _question(question, stored_kinds(first.schema), drawing)
     answer = query(chain([first], tables))
-    layout = Told(manifest["operator"], _stored_identity(manifest), format, output)
-    _show(answer, question, layout, sample)
+    layout = Told(manifest["operator"], _stored_identity(manifest), shown.format, shown.output)
+    _show(answer, question, layout, sample, drawing)
 
 
 def _stored_identity(manifest: dict[str, Any]) -> list[str]:
@@ -369,23 +277,13 @@ def _stored_identity(manifest: dict[str, Any]) -> list[str]:
     return ["device", *(name for name, values in varying.items() if len(values) > 1)]
 
 
-_ask = typer.Typer(rich_markup_mode=None, add_completion=False)
-_ask.command("ask")(ask)
-app = typer.Typer(
-    cls=operator_group(
-        sweep, _examples, {"ask": (_ask, "Query a finished sweep: --best, --pareto or --where.")}
-    ),
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
-
-
-@app.callback()
-def _sweep() -> None:
+app = OperatorGroup(
+    sweep,
+    _EXAMPLES,
     """Predict a whole grid of cases into Parquet files, and query it.
 
-    Sizes take lists (8,16,32) and ranges (1:64, 256:65536:256, 512:16k:x2; 1k = 1024), devices and
-    types take lists; the grid is their product. Run an interrupted sweep again with the same
-    options to continue it.
-    """
+Sizes take lists (8,16,32) and ranges (1:64, 256:65536:256, 512:16k:x2; 1k = 1024), devices and
+types take lists; the grid is their product. Run an interrupted sweep again with the same
+options to continue it.""",
+    {"ask": (command(ask, "ask"), "Query a finished sweep: --best, --pareto or --where.")},
+)

@@ -1,16 +1,14 @@
-"""Options that describe tables: --map, --set, --unit, --flops."""
+"""How tables are read, empty ones to fill in, and what their columns mean."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from perfmodel.cli import completing
 from perfmodel.cli.known import named as known_name
 from perfmodel.errors import ProblemError
+from perfmodel.fieldoption import FieldOption
 from perfmodel.plaintext import quoted
 from perfmodel.validation.kinds import KINDS, load
 
@@ -18,69 +16,34 @@ if TYPE_CHECKING:
     from perfmodel.evidence.tables.reading import Hints
     from perfmodel.render import Report
 
-Mapping = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--map",
-        metavar="THEIRS=OURS",
-        help="Read the column THEIRS as OURS, with commas or repeated: Runtime=measured_us.",
-    ),
-]
-Stated = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="COLUMN=VALUE",
-        help="Value for rows whose cell is empty, with commas or repeated: device=h100-sxm.",
-    ),
-]
-Unit = Annotated[
-    str | None,
-    typer.Option("--unit", metavar="UNIT", help="Unit of the measured times: s, ms, us or ns."),
-]
-Flops = Annotated[
-    str,
-    typer.Option(
-        "--flops",
-        metavar="HOW",
-        help="How given FLOP/s count a causal mask: causal (visible pairs only) or full (all"
-        " pairs).",
-    ),
-]
-Template = Annotated[
-    str | None,
-    typer.Option(
-        "--template",
-        metavar="NAME",
-        help="Print an empty table to fill in, and stop: for an operator, training, "
-        "collective or serving.",
-        autocompletion=completing.templates,
-    ),
-]
-Reference = Annotated[
-    str | None,
-    typer.Option(
-        "--columns",
-        metavar="KIND",
-        help=f"Print what each column of a kind of table means, and stop: {', '.join(KINDS)}.",
-        autocompletion=completing.of_list(lambda: KINDS),
-    ),
-]
+_COLUMNS = "Columns"
+"""Heading of the options that say how tables are read."""
 
 
-def hints(
-    mapping: list[str] | None, stated: list[str] | None, unit: str | None, flops: str
-) -> Hints:
-    """The options as hints. Raises `ProblemError` or `UnknownName` for invalid ones."""
-    from perfmodel.evidence.tables.reading import FLOPS, Hints
-    from perfmodel.evidence.tables.vocabulary import vocabulary
+@dataclass(frozen=True)
+class TableHints:
+    """How tables are read whose columns have other names."""
 
-    return Hints(
-        _pairs("--map", mapping, "Runtime=measured_us"),
-        _pairs("--set", stated, "device=h100-sxm"),
-        vocabulary().time(unit).name if unit is not None else "",
-        known_name("way of counting", flops.strip(), FLOPS),
-    )
+    mapping: Annotated[list[str] | None, FieldOption(_COLUMNS, "THEIRS=OURS", ("--map",))] = None
+    """Read the column THEIRS as OURS, with commas or repeated: Runtime=measured_us."""
+    stated: Annotated[list[str] | None, FieldOption(_COLUMNS, "COLUMN=VALUE", ("--set",))] = None
+    """Value for rows whose cell is empty, with commas or repeated: device=h100-sxm."""
+    unit: Annotated[str | None, FieldOption(_COLUMNS, "UNIT")] = None
+    """Unit of the measured times: s, ms, us or ns."""
+    flops: Annotated[str, FieldOption(_COLUMNS, "HOW")] = "causal"
+    """How given FLOP/s count a causal mask: causal (visible pairs only) or full (all pairs)."""
+
+    def hints(self) -> Hints:
+        """The options as hints. Raises `ProblemError` or `UnknownName` for invalid ones."""
+        from perfmodel.evidence.tables.reading import FLOPS, Hints
+        from perfmodel.evidence.tables.vocabulary import vocabulary
+
+        return Hints(
+            _pairs("--map", self.mapping, "Runtime=measured_us"),
+            _pairs("--set", self.stated, "device=h100-sxm"),
+            vocabulary().time(self.unit).name if self.unit is not None else "",
+            known_name("way of counting", self.flops.strip(), FLOPS),
+        )
 
 
 def _pairs(option: str, texts: Iterable[str] | None, example: str) -> dict[str, str]:

@@ -2,72 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
-import typer
+import click
 
 from perfmodel.cli import completing, known
-from perfmodel.cli.output import Format, Output, chosen_format, emit, say
-from perfmodel.cli.predict import Devices, Harness
+from perfmodel.cli.arguments import Devices, Harness
+from perfmodel.cli.build import command
+from perfmodel.cli.output import Shown, say
+from perfmodel.fieldoption import FieldOption
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+@dataclass(frozen=True)
+class Asked:
+    """What `trace` is asked for."""
+
+    module: Annotated[str, FieldOption(None, "FILE.py:NAME", argument=True)]
+    """FILE.py:NAME of a module, a function that returns one, or a class without arguments."""
+    device: Devices
+    """Devices of the predictions."""
+    input: Annotated[list[str] | None, FieldOption(None, "NAME:TYPE[SIZES]", ("--input", "-i"))] = (
+        None
+    )
+    """Name, type and shape of an input: ids:int64[1,2048]; repeats."""
+    dtype: Annotated[str, FieldOption(None, "TYPE", complete=completing.types)] = "bf16"
+    """Type of parameters."""
+    fuse: Annotated[str, FieldOption(None, "HOW")] = "none"
+    """Fusion of operations into kernels: none (eager), pointwise (as a compiler does), engine (as
+    an inference engine does)."""
+    backward: bool = False
+    """Add the backward pass, with gradients of all parameters."""
+    by: Annotated[str, FieldOption(None, "WHAT")] = "module"
+    """One line for each module, kind, operator or node."""
+    harness: Harness = "kernel"
+    """Harness whose overhead is included."""
+    strict: bool = False
+    """Exit code 1 if an operator is unknown."""
 
 
-@app.command()
-def trace(
-    module: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE.py:NAME",
-            help="FILE.py:NAME of a module, a function that returns one, or a class without "
-            "arguments.",
-        ),
-    ],
-    device: Devices,
-    input: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input",
-            "-i",
-            metavar="NAME:TYPE[SIZES]",
-            help="Name, type and shape of an input: ids:int64[1,2048]; repeats.",
-        ),
-    ] = None,
-    dtype: Annotated[
-        str,
-        typer.Option(
-            "--dtype",
-            metavar="TYPE",
-            help="Type of parameters.",
-            autocompletion=completing.types,
-        ),
-    ] = "bf16",
-    fuse: Annotated[
-        str,
-        typer.Option(
-            "--fuse",
-            metavar="HOW",
-            help="Fusion of operations into kernels: none (eager), pointwise (as a compiler "
-            "does), engine (as an inference engine does).",
-        ),
-    ] = "none",
-    backward: Annotated[
-        bool,
-        typer.Option("--backward", help="Add the backward pass, with gradients of all parameters."),
-    ] = False,
-    by: Annotated[
-        str,
-        typer.Option(
-            "--by", metavar="WHAT", help="One line for each module, kind, operator or node."
-        ),
-    ] = "module",
-    harness: Harness = "kernel",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit code 1 if an operator is unknown.")
-    ] = False,
-    format: Format = None,
-    output: Output = None,
-) -> None:
+def trace(asked: Asked, shown: Shown) -> None:
     """Trace a PyTorch module on the meta device and predict its kernels.
 
     Runs the code of FILE.py, so trace only files you trust. None of the module's arithmetic is run:
@@ -78,23 +52,24 @@ def trace(
     perfmodel trace llama.py:Model -i "int64[1,2048]" -d a100 -d b200 --fuse engine --by kind
     perfmodel trace llama.py:Model -i "int64[8,2048]" -d h100-sxm --backward -o step.csv
     """
-    chosen_format(format, output)
     from perfmodel.graph import predict_graph
     from perfmodel.render import traces
     from perfmodel.tracing import FUSIONS
     from perfmodel.tracing import module as modules
     from perfmodel.tracing import trace as traced
 
-    known.named("line of a trace", by, traces.BY)
-    known.named("fusion", fuse, FUSIONS)
-    harness = known.harness(harness)
-    devices = known.devices(device)
-    args, kwargs = modules.inputs(input or [])
-    model = modules.load(module, dtype)
-    name = module.rpartition(":")[2]
-    record = traced(model, args, kwargs, fuse=fuse, backward=backward, name=name)
-    predicted = [predict_graph(record.graph, each, harness=harness) for each in devices]
-    emit(traces.report(record, predicted, by), format, output)
-    if strict and record.unknown:
+    known.named("line of a trace", asked.by, traces.BY)
+    known.named("fusion", asked.fuse, FUSIONS)
+    devices = known.devices(asked.device)
+    args, kwargs = modules.inputs(asked.input or [])
+    model = modules.load(asked.module, asked.dtype)
+    name = asked.module.rpartition(":")[2]
+    record = traced(model, args, kwargs, fuse=asked.fuse, backward=asked.backward, name=name)
+    predicted = [predict_graph(record.graph, each, harness=asked.harness) for each in devices]
+    shown.emit(traces.report(record, predicted, asked.by))
+    if asked.strict and record.unknown:
         say(f"not known: {', '.join(record.unknown)}")
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
+
+
+app = command(trace)

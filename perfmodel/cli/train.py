@@ -11,8 +11,8 @@ import typer
 
 from perfmodel.cli import completing, known, ranges, spellings
 from perfmodel.cli.arguments import NetworkName
+from perfmodel.cli.build import Values, asking_for
 from perfmodel.cli.combining import Zip, combined, count
-from perfmodel.cli.fieldoptions import Values, asking_for, size
 from perfmodel.cli.output import PANEL, Format, Output, chosen_format, emit, say
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import PerfmodelError, ProblemError, SizeError
@@ -136,7 +136,7 @@ def train(
     known.named("MFU convention", convention, CONVENTIONS)
     places = _places(device or [], system or [], repeats=pairs)
     axes = {"devices": ranges.parse(gpus, "--gpus").tolist(), **values()}
-    batch = None if global_batch is None else size(global_batch, "--global-batch")
+    batch = None if global_batch is None else ranges.one(global_batch, "--global-batch")
     grid = _Grid({**axes, "global_batch": [batch]}, pairs)
     net = spellings.network(network)
     with waiting("predicting plans"):

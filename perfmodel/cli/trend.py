@@ -4,41 +4,33 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from perfmodel.analysis.trend import device_points
 from perfmodel.cli import completing, known
-from perfmodel.cli.drawing import Drawing, with_drawing
+from perfmodel.cli.build import command
+from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.output import Format, chosen_format, emit
+from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import specs
 from perfmodel.render.chart import SUFFIXES
 from perfmodel.render.trend import report, trend_chart
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command("trend")
-@with_drawing
 def trend(
     device: Annotated[
         list[str] | None,
-        typer.Option(
-            "--device",
-            "--gpu",
-            "-d",
+        FieldOption(
             metavar="NAMES",
+            spellings=("--device", "--gpu", "-d"),
             help="Only these devices, with commas or repeated: a100,h100 [default: all].",
-            autocompletion=completing.devices,
+            complete=completing.devices,
         ),
     ] = None,
     format: Format = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            "--chart",
+        FieldOption(
             metavar="FILE",
+            spellings=("--output", "-o", "--chart"),
             help="Write the chart (.svg, .pdf, .png) or the table (.json, .csv, .md, .txt).",
         ),
     ] = None,
@@ -59,3 +51,6 @@ def trend(
     emit(report(points), format, None if drawn else output)
     if drawn:
         drawing.save(trend_chart(points, drawing.page), str(output))
+
+
+app = command(trend)

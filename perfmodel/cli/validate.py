@@ -5,25 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from perfmodel.cli import completing
+from perfmodel.cli.build import command
 from perfmodel.cli.output import say, to_stdout
+from perfmodel.fieldoption import FieldOption
 from perfmodel.formats import check
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def validate(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="YAML files.")],
+    files: Annotated[list[str], FieldOption(metavar="FILE...", help="YAML files.", argument=True)],
     format: Annotated[
         str | None,
-        typer.Option(
-            "--as",
+        FieldOption(
             metavar="FORMAT",
+            spellings=("--as",),
             help="Format of the files [default: by their keys].",
-            autocompletion=completing.schemas,
+            complete=completing.schemas,
         ),
     ] = None,
 ) -> None:
@@ -44,5 +43,8 @@ def validate(
     if bad:
         if len(files) > 1:
             say(f"{bad} of {len(files)} files cannot be used")
-        raise typer.Exit(2)
+        raise click.exceptions.Exit(2)
     to_stdout(iter([f"{len(files)} {'file is' if len(files) == 1 else 'files are'} valid\n"]))
+
+
+app = command(validate)

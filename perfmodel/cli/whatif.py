@@ -3,95 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
-
-import typer
 
 from perfmodel.algorithms.sizes import check_cases
 from perfmodel.analysis.whatif import parse_changes, whatif
 from perfmodel.cli import completing, known
+from perfmodel.cli.arguments import KERNEL, Chart, TimedKernel
 from perfmodel.cli.cases import Cases
-from perfmodel.cli.drawing import Drawing, with_drawing
+from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.leftout import possible
-from perfmodel.cli.operatorgroup import operator_group
-from perfmodel.cli.output import Format, Output, chosen_format, emit
-from perfmodel.cli.predict import Devices, Harness, Implementation, Mesh, Place, Stored
+from perfmodel.cli.operatorgroup import OperatorGroup
+from perfmodel.cli.output import Shown
 from perfmodel.cli.progress import waiting
-from perfmodel.operators import Operator
+from perfmodel.fieldoption import FieldOption
 from perfmodel.render import tornado
 
 MOST = 10_000
 """Limit on cases over all devices; each has a line for each hardware number."""
 
 
-Changes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--change",
-        "-c",
-        metavar="CHANGE",
-        help='A change of the hardware or type: "HBM x2", "SRAM +50%", "SM 160", "clock 2 '
-        'GHz", fp8; repeats.',
-    ),
-]
-Chart = Annotated[
-    str | None,
-    typer.Option(
-        "--chart", metavar="FILE", help="Tornado chart (.svg, .pdf, .png); for one device."
-    ),
-]
+@dataclass(frozen=True)
+class Asked(TimedKernel):
+    """What `whatif` is asked for."""
+
+    change: Annotated[list[str] | None, FieldOption(None, "CHANGE", ("--change", "-c"))] = None
+    """A change of the hardware or type: "HBM x2", "SRAM +50%", "SM 160", "clock 2 GHz", fp8;
+    repeats."""
+    schedule: Annotated[str, FieldOption(KERNEL, "NAME", complete=completing.schedules)] = "auto"
+    """Schedule: {schedules}."""
+    chart: Chart = None
+    """Tornado chart (.svg, .pdf, .png); for one device."""
 
 
-@with_drawing
-def what_if(
-    cases: Cases,
-    device: Devices,
-    change: Changes = None,
-    schedule: Annotated[
-        str,
-        typer.Option(
-            "--schedule",
-            metavar="NAME",
-            help="Schedule: {schedules}.",
-            autocompletion=completing.schedules,
-        ),
-    ] = "auto",
-    implementation: Implementation = None,
-    harness: Harness = "kernel",
-    place: Place = None,
-    mesh: Mesh = None,
-    stored: Stored = None,
-    chart: Chart = None,
-    format: Format = None,
-    output: Output = None,
-    *,
-    drawing: Drawing,
-) -> None:
+def what_if(cases: Cases, asked: Asked, shown: Shown, drawing: Drawing) -> None:
     """Elasticities of all cases, and what the changes would do."""
-    chosen_format(format, output)
-    drawing.check(chart)
-    check_cases(cases.count * len(device), MOST, "narrow a range, or use perfmodel sweep")
-    changes = parse_changes(change or [])
-    (schedule,) = known.schedules(cases.operator, known.one("--schedule", schedule))
-    options: dict[str, Any] = {
+    drawing.check(asked.chart)
+    check_cases(cases.count * len(asked.device), MOST, "narrow a range, or use perfmodel sweep")
+    changes = parse_changes(asked.change or [])
+    (schedule,) = known.schedules(cases.operator, known.one("--schedule", asked.schedule))
+    options = {
         "schedule": schedule,
-        "implementation": known.implementation(cases.operator, implementation),
-        "harness": known.harness(harness),
-        "place": known.placing(place),
-        "mesh": known.mesh(mesh),
-        "stored": known.storing(stored),
+        "implementation": asked.named(cases.operator),
+        **asked.request(),
     }
-    devices = known.devices(device)
+    devices = asked.devices()
     with waiting("predicting changes"):
         answers = possible(
             (item.slug, partial(whatif, problem, item, changes, **options))
             for item in devices
             for problem in _problems(cases)
         )
-    emit(tornado.report(answers, cases.varying(), cases.follows), format, output)
-    if chart is not None:
-        drawing.save(tornado.tornado_chart(answers, drawing.page), chart)
+    shown.emit(tornado.report(answers, cases.varying(), cases.follows))
+    if asked.chart is not None:
+        drawing.save(tornado.tornado_chart(answers, drawing.page), asked.chart)
 
 
 def _problems(cases: Cases) -> Iterator[Any]:
@@ -110,34 +76,22 @@ _EXAMPLES = {
     perfmodel whatif gemm -d h100-sxm -m 16 -c "L2 +50%" -c "clock -10%" -c "SM 160"
     perfmodel whatif gemm -d h100-sxm -m 1,64,4k --chart tornado.svg
     """,
-}
-_ROWS = """\b
+    "rows": """\b
     perfmodel whatif {name} -d h100-sxm --rows 4096 --cols 4096 --change "HBM 4.8 TB/s"
     perfmodel whatif {name} -d a100,h100 --cols 1k,16k -c "launch /2"
-    """
-_DECLARED = """\b
+    """,
+    "declared": """\b
     perfmodel whatif {name} -d h100-sxm --change "HBM x2"
     perfmodel whatif {name} -d a100,h100 -c "L2 +50%" -c "clock -10%"
-    """
+    """,
+}
 
 
-def _examples(operator: Operator) -> str:
-    template = _ROWS if "rows" in operator.needed else _DECLARED
-    return _EXAMPLES.get(operator.name, template.format(name=operator.name))
-
-
-app = typer.Typer(
-    cls=operator_group(what_if, _examples),
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
-
-
-@app.callback()
-def _whatif() -> None:
+app = OperatorGroup(
+    what_if,
+    _EXAMPLES,
     """Show elasticities: per cent of time for a per cent of each hardware number, and of changes.
 
-    A change multiplies a number ("HBM x2", "L2 /2", "SRAM +50%"), sets it ("SM 160", "clock 2 GHz")
-    or changes the type (fp8). Changes are predicted one by one, and all together.
-    """
+A change multiplies a number ("HBM x2", "L2 /2", "SRAM +50%"), sets it ("SM 160", "clock 2 GHz")
+or changes the type (fp8). Changes are predicted one by one, and all together.""",
+)

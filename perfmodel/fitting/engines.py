@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfmodel.errors import exit_code, needs
-from perfmodel.evidence.records.runtable import read_runs
+from perfmodel.evidence.tables.reading import read
 from perfmodel.serving.engine import Engine, engines
 from perfmodel.serving.runs import Answers, Asked
 from perfmodel.validation.serving import LAYOUT, asked_of
@@ -123,7 +123,7 @@ def _line(label: str, errors: np.ndarray) -> str:
 
 
 def _main() -> None:
-    table = read_runs(sys.argv[1:], LAYOUT)
+    table = read(sys.argv[1:], LAYOUT).strict()
     for engine in engines().values():
         if not names_of(engine):
             continue

@@ -22,7 +22,7 @@ import numpy as np
 
 from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.errors import TableError, exit_code, needs
-from perfmodel.evidence.records.runtable import read_runs
+from perfmodel.evidence.tables.reading import read
 from perfmodel.fitting.engines import names_of
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.memory import weight_bytes
@@ -270,7 +270,7 @@ def main(paths: Sequence[str]) -> int:
 
 def _compare(paths: Sequence[str]) -> None:
     needs("sklearn", "a learned residual")
-    rows = rows_of(read_runs(paths, LAYOUT))
+    rows = rows_of(read(paths, LAYOUT).strict())
     for column in HELD_OUT:
         print(f"{len(rows):,} rows, left out: each of {rows[column].nunique()} {column}s")
         print(scores(rows, column).to_string(index=False, float_format="%.3f"))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfmodel.errors import exit_code
-from perfmodel.evidence.records.runtable import read_runs
+from perfmodel.evidence.tables.reading import read
 from perfmodel.fitting.engines import fitting_rows, left_out, names_of
 from perfmodel.serving.engine import engines
 from perfmodel.serving.spread import Spread, group_of
@@ -93,7 +93,7 @@ def _lines(table: pd.DataFrame) -> Iterator[str]:
 
 
 def _main() -> None:
-    for line in _lines(errors(read_runs(sys.argv[1:], LAYOUT))):
+    for line in _lines(errors(read(sys.argv[1:], LAYOUT).strict())):
         print(line)
 
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.render.chart import Chart, dress
-from perfmodel.render.labels import text_inches, wrapped
+from perfmodel.render.labels import shortened, text_inches
 from perfmodel.render.page import Page, Palette, styled
 from perfmodel.render.quantities import shown, tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_MOST = 1e60  # what is larger is no time or size, and too large for an axis
 _COLOURED = 6  # number of pieces with a colour
 _HEIGHT = 0.34  # of a bar, where the distance of two bars is 1
 _ROW = 0.5  # inches of that distance
@@ -41,10 +42,12 @@ class Bar:
     """Text after the sum."""
 
     def __post_init__(self) -> None:
-        """Raise `TypeError` for a length that is no number."""
-        for name, value in self.lengths.items():
-            if not isinstance(value, int | float):
-                raise TypeError(f"{name} is {value!r}, not a number")
+        """Raise `TypeError` for a length that is no number, or too large for an axis."""
+        ends = {"low": self.low, "high": self.high, "limit": self.limit}
+        for name, value in (ends | dict(self.lengths)).items():
+            missing = value is None and name in ends
+            if not missing and not (isinstance(value, int | float) and abs(value) < _MOST):
+                raise TypeError(f"{name} is {value!r}, not a number that can be drawn")
 
     @property
     def total(self) -> float:
@@ -146,11 +149,9 @@ class _Drawing:
         """One bar with its label, its sum, its range and its limit."""
         kind, palette, axes = self.bars.kind, self.palette, self.axes
         note = ", ".join(filter(None, [shown(bar.total, kind), bar.note]))
-        room = self.width - 0.2 - text_inches(note, palette.label)
-        label = bar.label
-        while len(label) > 1 and text_inches(f"{label}…", palette.label) > max(room, 1.0):
-            label = label[:-1]
-        words = label if label == bar.label else f"{label}…"
+        note = shortened(note, palette.label, 0.6 * self.width)
+        room = self.width - 0.3 - text_inches(note, palette.label)
+        words = shortened(bar.label, palette.label, room)
         axes.text(0, place - 0.25, words, fontsize=palette.label, va="bottom")
         axes.text(1.0, place - 0.25, note, fontsize=palette.label, va="bottom", ha="right",
                   color=palette.grey, transform=axes.get_yaxis_transform())  # fmt: skip
@@ -177,7 +178,7 @@ class _Drawing:
         kind, palette, axes = self.bars.kind, self.palette, self.axes
         gid = f"piece-{len(self.rows)}"
         axes.barh(place, value, left=left, height=_HEIGHT, color=colour, zorder=3, gid=gid,
-                  edgecolor=palette.ground, linewidth=0.5)  # fmt: skip
+                  edgecolor=palette.ground, linewidth=0.5, clip_on=False)  # fmt: skip
         inches = value / self.most * (self.width - 0.3)
         if text_inches(name, palette.small) + 0.1 < inches:
             axes.annotate(
@@ -186,7 +187,7 @@ class _Drawing:
             )  # fmt: skip
         self.gids[gid] = [len(self.rows)]
         self.rows.append({
-            "bar": bar.label, "piece": name, "length": shown(value, kind),
+            "title": f"{bar.label}: {name}", "length": shown(value, kind),
             "share": value / bar.total,
             "sum": ", ".join(filter(None, [shown(bar.total, kind), bar.note])),
             **({"range": f"{shown(bar.low, kind)} to {shown(bar.high, kind)}"}
@@ -200,8 +201,10 @@ class _Drawing:
         from matplotlib.patches import Patch
 
         own = names if len(names) <= _COLOURED + 1 else names[:_COLOURED]
+        columns = max(int(self.width / (1.3 * self.palette.scale)), 1)
+        room = self.width / columns - 0.45 * self.palette.scale
         handles: list[Any] = [
-            Patch(color=self.colour(names, name), label="\n".join(wrapped(name, 8, 2.5)))
+            Patch(color=self.colour(names, name), label=shortened(name, self.palette.body, room))
             for name in own
         ]
         if len(own) < len(names):
@@ -214,5 +217,5 @@ class _Drawing:
                 Line2D([], [], color=self.palette.ink, linestyle="none", marker="|", markersize=9,
                        markeredgewidth=2, label=f"{self.bars.limit_name}{value}")
             )  # fmt: skip
-        self.axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=4,
+        self.axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns,
                          borderaxespad=0.3, columnspacing=1.2)  # fmt: skip

@@ -24,8 +24,14 @@ if TYPE_CHECKING:
 
 BAND = 0.2
 """Half the width of the band about the diagonal."""
+_MOST = 1e60  # what is larger is no number of a device, and too large for an axis
 _CROWDED = 400  # from this number of marks on they are small and let others shine through
 _RASTER = 20_000  # from this number of marks on they are pixels in a vector file
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number that an axis can hold."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST
 
 
 @dataclass(frozen=True)
@@ -61,10 +67,14 @@ class Dots:
     """Whether y is the prediction of the measured x: the diagonal is drawn with a band."""
     unit: str = ""
     """Key of the kind of a row's numbers, where it differs between rows."""
+    apart: str = ""
+    """Key whose values have charts of their own on a page."""
     labelled: str = ""
     """Key whose value is written beside each mark that has one."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Names of axes that do not follow from the key."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """Kinds of numbers that do not follow from the key."""
 
     def header(self, key: str) -> str:
         """The name of a key's values."""
@@ -72,16 +82,16 @@ class Dots:
 
     def drawable(self, row: Row, x: str, y: str) -> bool:
         """Whether a row has both numbers, above zero on a log axis."""
-        values = (row.get(x), row.get(y))
+        values: Any = zip("xy", (row.get(x), row.get(y)), strict=True)
         return all(
-            isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
-            and (value > 0 or axis not in self.log)
-            for axis, value in zip("xy", values, strict=True)
-        )  # fmt: skip
+            _is_number(value) and (value > 1 / _MOST or axis not in self.log)
+            for axis, value in values
+        )
 
     def kind(self, rows: Sequence[Row], key: str) -> str:
         """The kind of a key's numbers; that of the rows where they name one and agree."""
-        kinds = {str(row[self.unit]) for row in rows} if self.unit else {kind_of(key)}
+        own = self.kinds.get(key) or kind_of(key)
+        kinds = {str(row[self.unit]) for row in rows} if self.unit else {own}
         return kinds.pop() if len(kinds) == 1 else "number"
 
 
@@ -163,7 +173,10 @@ class _Drawing:
         ends = self.dots.ranges.get(self.y)
         if ends is None or self.dots.compared:
             return []
-        return [i for i in places if all(self.rows[i].get(end) for end in ends)]
+        return [
+            i for i in places
+            if all(_is_number(self.rows[i].get(end)) and self.rows[i][end] > 0 for end in ends)
+        ]  # fmt: skip
 
     def axes_of(self, places: Sequence[int]) -> None:
         """Both axes, the limits of x, and the diagonal of a comparison."""

@@ -60,6 +60,15 @@ def wrapped(text: str, points: float, inches: float) -> list[str]:
     return lines
 
 
+def shortened(text: str, points: float, inches: float) -> str:
+    """As much of `text` as `inches` hold, with an ellipsis if that is not all."""
+    if text_inches(text, points) <= inches:
+        return text
+    while len(text) > 1 and text_inches(f"{text}…", points) > inches:
+        text = text[:-1]
+    return f"{text}…"
+
+
 @dataclass(frozen=True)
 class Box:
     """A rectangle, given by the centre line along its length."""

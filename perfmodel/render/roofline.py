@@ -63,14 +63,14 @@ def roofline_chart(
                 break
             names = list(dict.fromkeys([*(names if last else ()), *unplaced]))
     rows = list(_rows(devices, kernels))
+    captioned = kernels if named else ()
     return Chart(
         figure,
         f"Roofline of {', '.join(device.device for device in devices)}"
         + (f": {title}" if title else ""),
-        " ".join([*(_sentences(devices, kernels) if named else ()),
-                  *foot.caption(devices, kernels, note)]),
+        " ".join([*_sentences(devices, captioned), *foot.caption(devices, captioned, note)]),
         rows,
-        foot.caption(devices, kernels, note, names),
+        foot.caption(devices, captioned, note, names),
         page,
         dict(_artists(devices, rows)),
     )  # fmt: skip

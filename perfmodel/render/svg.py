@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _HREF = f"{{{_LINK}}}href"
+_OWN = re.compile(r"[a-z]+(-.*)?", re.DOTALL)  # ids that charts give; Matplotlib's have digits
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 _COLOURS = ("blue", "vermilion", "green", "ochre", "purple", "sky", "ink", "grey")
 _SIZE = 4.2  # points of the shapes that a page defines
@@ -36,9 +37,9 @@ ElementTree.register_namespace("xlink", _LINK)
 
 
 def described(row: Row) -> str:
-    """The numbers of a row, one a line, with their units."""
+    """The numbers of a row, one a line, with their units; a title stands alone."""
     return "\n".join(
-        f"{header_of(key)}: {shown(value, kind_of(key))}"
+        str(value) if key == "title" else f"{header_of(key)}: {shown(value, kind_of(key))}"
         for key, value in row.items()
         if value not in (None, "") and not isinstance(value, list | dict)
     )
@@ -187,7 +188,7 @@ def _clean(root: ElementTree.Element, name: str) -> None:
             element.set("id", f"{name}-{gid}")
         elif gid.startswith("matplotlib.axis_"):
             element.set("class", "axis")
-        elif element.tag == f"{{{_SVG}}}g" and "-" in gid:
+        elif element.tag == f"{{{_SVG}}}g" and _OWN.fullmatch(gid):
             element.set("class", gid.partition("-")[0])
             element.set("data-of", gid.partition("-")[2])
         _restyle(element)

@@ -126,7 +126,7 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
         compute=compute,
         matrix_share=share * matrix_share(kernel, machine),
         overlap=hidden_share(kernel, constants),
-        multicast=2.0 if specialised and architecture.clusters else 1.0,
+        multicast=2.0 if architecture.clusters else 1.0,
         persistent=specialised,
         tensor_copies=specialised,
         paired_rows=architecture.rows if specialised and architecture.pairs else np.inf,

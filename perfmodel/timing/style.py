@@ -110,7 +110,8 @@ class Style:
     overlap: float = 0.0
     """Share of the vector and special work that is hidden under the matrix unit."""
     multicast: float = 1.0
-    """Blocks that share one L2 read."""
+    """Blocks that share one L2 read: those of a cluster, or of neighbouring units whose requests
+    the L2 coalesces."""
     paired_rows: float = np.inf
     """Rows of a tile from which two units multiply two tiles together, each loading half of the
     columns."""

@@ -121,8 +121,10 @@ def traffic(
 ) -> Traffic:
     """Bytes over HBM: each tensor once per pass that the waves of blocks cannot share in L2.
 
-    Bytes over L2 are those between the L2 and the units. With clusters, `multicast` blocks get a
-    tile from one read (Hopper Tuning Guide, 1.4.1.3). What comes from memory crosses the L2 at
+    Bytes over L2 are those between the L2 and the units. `multicast` blocks get a tile from one
+    read: those of a cluster (Hopper Tuning Guide, 1.4.1.3), or of neighbouring units that ask for
+    the same lines together, whose requests the L2 request coalescer joins (Nsight Compute, Metrics
+    Decoder, lrc; kernels/measured/h200/counters.csv). What comes from memory crosses the L2 at
     least once, since blocks share only what each of them reads.
 
     `run.warm` is the share of what fits in L2 that an earlier run of the same kernel left there, as

@@ -17,7 +17,8 @@ from perfmodel.collectives.constants import Values
 from perfmodel.collectives.custom import spelt
 from perfmodel.collectives.predict import NCCL, libraries
 from perfmodel.errors import PerfmodelError, TableError, UnknownName
-from perfmodel.evidence.records.runtable import Layout, read_runs
+from perfmodel.evidence.tables import reading
+from perfmodel.evidence.tables.layout import Layout
 from perfmodel.hardware import System, systems
 from perfmodel.hardware import load as load_device
 from perfmodel.hardware.system import Topology
@@ -65,7 +66,7 @@ _TOPOLOGIES: dict[str, tuple[Topology, ...]] = {
 
 def read(paths: Sequence[str]) -> pd.DataFrame:
     """The rows of one or more tables; raises `TableError`."""
-    return read_runs(paths, LAYOUT)
+    return reading.read(paths, LAYOUT).strict()
 
 
 def predict_table(table: pd.DataFrame, *, constants: Values | None = None) -> pd.DataFrame:

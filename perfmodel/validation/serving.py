@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.evidence.records.runtable import Layout
 from perfmodel.evidence.tables import servingbench
+from perfmodel.evidence.tables.layout import Layout
 from perfmodel.serving.runs import Answers, Asked, asked
 from perfmodel.serving.served import Value
 from perfmodel.serving.spread import Spread

@@ -19,46 +19,40 @@ from perfmodel.analysis.sweep.plan import Part, Sweep
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.predict import predict_arrays
-from perfmodel.prediction import Predictions
+from perfmodel.prediction import Predictions, columns
 from perfmodel.timing.exchange import link_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MICRO = 1e6
-
 Piece = tuple[np.ndarray, Predictions]
 Failure = tuple[np.ndarray, str]
 
-# Levels whose bytes have a column; it is empty for devices without the level.
-_LEVELS = ("hbm", "llc", "l2", "shared")
-
-# Column name to the function that reads it from predictions.
-_NUMBERS: dict[str, Callable[[Predictions], np.ndarray | None]] = {
-    "time_us": lambda p: p.seconds * _MICRO,
-    "low_us": lambda p: p.low_seconds * _MICRO,
-    "high_us": lambda p: p.high_seconds * _MICRO,
-    **{f"bytes_{name}": lambda p, name=name: p.bytes.get(name) for name in _LEVELS},  # type: ignore[misc]
-    "flops_matrix": lambda p: p.flops["matrix"],
-    "flops_vector": lambda p: p.flops["vector"],
-    "flops_special": lambda p: p.flops["special"],
-    "useful_flops": lambda p: p.useful_flops,
-    "footprint_bytes": lambda p: p.footprint_bytes,
-    "waves": lambda p: p.waves,
-    "occupancy": lambda p: p.occupancy,
-}
+Reader = Callable[[Predictions], np.ndarray | None]
+"""Reads a column from predictions; None where they have no such number."""
 
 
-def numbers(sweep: Sweep) -> dict[str, Callable[[Predictions], np.ndarray | None]]:
+def _reader(name: str, member: str = "", scale: float = 1.0) -> Reader:
+    """Reads a field, or one member of it where it is a mapping, times `scale`."""
+
+    def read(predictions: Predictions) -> np.ndarray | None:
+        field = getattr(predictions, name)
+        values: np.ndarray | None = field.get(member) if member else field
+        return values if scale == 1.0 or values is None else values * scale
+
+    return read
+
+
+def numbers(sweep: Sweep) -> dict[str, Reader]:
     """Every float64 column of a sweep, with the function that reads it from predictions."""
-    columns: dict[str, Callable[[Predictions], np.ndarray | None]] = dict(_NUMBERS)
-    for name in dict.fromkeys((*sweep.place.values(), *_link_levels(sweep))):
-        columns |= {f"bytes_{name}": lambda p, name=name: p.bytes.get(name)}  # type: ignore[misc]
-    for name in dict.fromkeys(sweep.place.values()):
-        columns |= {f"footprint_{name}": lambda p, name=name: p.footprints.get(name)}  # type: ignore[misc]
+    readers = {key: _reader(*column) for key, column in columns().items()}
+    for name in (*sweep.place.values(), *_link_levels(sweep)):
+        readers[f"bytes_{name}"] = _reader("bytes", name)
+    for name in sweep.place.values():
+        readers[f"footprint_{name}"] = _reader("footprints", name)
     for name in sweep.grid.operator.tile:
-        columns[f"tile_{name}"] = lambda p, key=name: p.tile.get(key)  # type: ignore[misc]
-    return columns
+        readers[f"tile_{name}"] = _reader("tile", name)
+    return readers
 
 
 def _link_levels(sweep: Sweep) -> Iterator[str]:
@@ -159,9 +153,7 @@ def _columns(
     return columns
 
 
-def _gather(
-    n: int, pieces: Sequence[Piece], getter: Callable[[Predictions], np.ndarray | None]
-) -> pa.Array:
+def _gather(n: int, pieces: Sequence[Piece], getter: Reader) -> pa.Array:
     """One number of all pieces as a column; empty for pieces that lack it."""
     import pyarrow as pa
 

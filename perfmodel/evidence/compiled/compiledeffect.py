@@ -42,22 +42,6 @@ _HARNESS = "cuda_graph"
 
 
 @dataclass(frozen=True)
-class Binary:
-    """Resources of the binary of one kernel of a schedule."""
-
-    registers: int
-    """Registers of a thread, as allocated."""
-    shared_bytes: int
-    """Bytes of shared memory of a block."""
-    threads: int
-    """Threads of a block."""
-    spill_bytes: int
-    """Spilled bytes of a thread."""
-    slots: Slots
-    """Its issue slots."""
-
-
-@dataclass(frozen=True)
 class KernelEffect:
     """One kernel of the schedule, as the model counts it (`assumed`) and as compiled."""
 
@@ -112,36 +96,26 @@ class Effect:
         return self.seconds / self.assumed_seconds if fits else math.nan
 
 
-def binaries(facts: Sequence[LaunchFacts]) -> dict[str, Binary]:
-    """The binary of each kernel of the schedule, by the kernel's name.
+def binaries(facts: Sequence[LaunchFacts]) -> dict[str, LaunchFacts]:
+    """The binary of each kernel of the schedule, by the kernel's name; registers as allocated.
 
     Where several launches carry out one kernel, the largest footprint counts and their instructions
     are added.
     """
-    table: dict[str, Binary] = {}
+    table: dict[str, LaunchFacts] = {}
     for fact in facts:
-        binary = _binary(fact)
+        binary = replace(fact, registers=allocated_registers(fact.registers))
         last = table.get(fact.launch)
-        table[fact.launch] = binary if last is None else _union(binary, last)
+        if last is not None:
+            pipes = {**binary.cycles, **last.cycles}
+            cycles = {p: binary.cycles.get(p, 0.0) + last.cycles.get(p, 0.0) for p in pipes}
+            largest = {name: max(getattr(binary, name), getattr(last, name)) for name in _FOOTPRINT}
+            binary = replace(binary, cycles=cycles, **largest)
+        table[fact.launch] = binary
     return table
 
 
-def _binary(fact: LaunchFacts) -> Binary:
-    slots = Slots(fact.cycles, fact.flops_per_pass, fact.looped)
-    registers = allocated_registers(fact.registers)
-    return Binary(registers, fact.shared_bytes, fact.threads, fact.spill_bytes, slots)
-
-
-def _union(a: Binary, b: Binary) -> Binary:
-    pipes = a.slots.cycles.keys() | b.slots.cycles.keys()
-    cycles = {p: a.slots.cycles.get(p, 0.0) + b.slots.cycles.get(p, 0.0) for p in pipes}
-    return Binary(
-        max(a.registers, b.registers),
-        max(a.shared_bytes, b.shared_bytes),
-        max(a.threads, b.threads),
-        max(a.spill_bytes, b.spill_bytes),
-        replace(a.slots, cycles=cycles),
-    )
+_FOOTPRINT = ("registers", "shared_bytes", "threads", "spill_bytes")
 
 
 def facts_of(
@@ -191,19 +165,18 @@ def effect(
             continue
         elements = problem.elements()
         assumed = time_kernel(chip, values, schedule, part, elements, style)
-        binary = table.get(part.name)
-        if binary is None:
-            effects.append(_uncompiled_effect(part, assumed))
-            continue
-        real = with_footprint(part, binary)
-        compiled = time_kernel(chip, values, schedule, real, elements, style, binary.slots)
+        binary, compiled = table.get(part.name), assumed
+        if binary is not None:
+            real = with_footprint(part, binary)
+            slots = Slots(binary.cycles, binary.flops_per_pass, binary.looped)
+            compiled = time_kernel(chip, values, schedule, real, elements, style, slots)
         effects.append(_kernel_effect(part, binary, assumed, compiled))
     if not all(np.isfinite(item.seconds) for item in effects):
         raise ProblemError(f"{kernel.name} with {config} does not fit on {device.slug}")
     return Effect(device.slug, target_of(device).name, tuple(effects))
 
 
-def with_footprint(cost: KernelCost, binary: Binary) -> KernelCost:
+def with_footprint(cost: KernelCost, binary: LaunchFacts) -> KernelCost:
     """`cost` with the registers and shared memory that the compiler really used."""
     threads = float(cost.nest.kernel.threads)
     registers = 4.0 * (binary.registers * binary.threads - addressing_registers(cost) * threads)
@@ -214,33 +187,24 @@ def with_footprint(cost: KernelCost, binary: Binary) -> KernelCost:
     )
 
 
-def _uncompiled_effect(cost: KernelCost, assumed: KernelTime) -> KernelEffect:
-    """A kernel whose binary is not known: its compiled values are the counted ones."""
+def _kernel_effect(
+    cost: KernelCost, binary: LaunchFacts | None, assumed: KernelTime, compiled: KernelTime
+) -> KernelEffect:
+    """The effect on one kernel; where its binary is not known, its values are the counted ones."""
     threads = float(cost.nest.kernel.threads)
     registers = float(cost.register_footprint_bytes) / 4 / threads + addressing_registers(cost)
-    shared, blocks = float(cost.shared_footprint_bytes), float(assumed.occupancy)
-    seconds = float(assumed.seconds)
-    return KernelEffect(
-        cost.name, registers, registers, shared, shared, 0.0, blocks, blocks, seconds, seconds
-    )
-
-
-def _kernel_effect(
-    cost: KernelCost, binary: Binary, assumed: KernelTime, real: KernelTime
-) -> KernelEffect:
-    threads = float(cost.nest.kernel.threads)
+    shared = float(cost.shared_footprint_bytes)
     return KernelEffect(
         kernel=cost.name,
-        assumed_registers=float(cost.register_footprint_bytes) / 4 / threads
-        + addressing_registers(cost),
-        registers=float(binary.registers),
-        assumed_shared_bytes=float(cost.shared_footprint_bytes),
-        shared_bytes=float(binary.shared_bytes),
-        spill_bytes=float(binary.spill_bytes),
+        assumed_registers=registers,
+        registers=registers if binary is None else float(binary.registers),
+        assumed_shared_bytes=shared,
+        shared_bytes=shared if binary is None else float(binary.shared_bytes),
+        spill_bytes=0.0 if binary is None else float(binary.spill_bytes),
         assumed_blocks=float(assumed.occupancy),
-        blocks=float(real.occupancy),
+        blocks=float(compiled.occupancy),
         assumed_seconds=float(assumed.seconds),
-        seconds=float(real.seconds),
+        seconds=float(compiled.seconds),
     )
 
 

@@ -15,11 +15,11 @@ from perfmodel.errors import PerfmodelError
 from perfmodel.evidence.cases import Case
 from perfmodel.evidence.day.bed import Bed
 from perfmodel.evidence.day.supervisor import DONE, SOME_FAILED, run_group
-from perfmodel.evidence.importers import ncu
-from perfmodel.evidence.importers.counters import COLUMNS, NCU_METRICS, import_counters
 from perfmodel.evidence.measured.measure import describe
 from perfmodel.evidence.measured.pulse import folder_of
 from perfmodel.evidence.measured.rivals import Contender
+from perfmodel.evidence.profiled import ncu
+from perfmodel.evidence.profiled.counters import COLUMNS, import_counters
 from perfmodel.evidence.records.replacing import replacing
 
 RAW, TABLE = "ncu.csv", "counters.csv"
@@ -64,7 +64,7 @@ def counters(folder: Path, bed: Bed, limit_s: float | None) -> int:
 
 def known_metrics(profiler: str, folder: Path) -> Sequence[str]:
     """The metrics that the profiler accepts on one kernel; none where it cannot profile at all."""
-    metrics: Sequence[str] = NCU_METRICS
+    metrics: Sequence[str] = ncu.METRICS
     trial = folder_of(folder) / "ncu-try.csv"
     for _ in range(_TRIES):
         trial.unlink(missing_ok=True)

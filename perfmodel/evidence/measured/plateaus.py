@@ -19,6 +19,9 @@ _LEVEL_LOW, _LEVEL_HIGH = (
 )  # a level shows from 2 × the inner to 0.6 × its size
 _FASTER = 1.01  # times the next outer level's: a level must be faster by this
 _ONE_CORE = ("latency", "gather")
+# First-level caches of GPUs, which the driver does not report: up to 256 KiB a unit on Hopper
+# (Hopper Tuning Guide, 1.4.2.1), and no more on any other.
+_UNIT_CACHE_BYTES = 256.0 * 1024
 _LEAST_VECTOR = 0.5  # of the measured product's rate in the same type, which uses the same unit
 _MATRIX_UNITS = ("apple",)  # vendors whose library runs fp32 products on a separate unit
 
@@ -39,7 +42,8 @@ def used(readings: Readings, curve: str, level: str | None) -> list[tuple[float,
     if level is None:
         low = 0.99 * _BEYOND * max(sizes.values(), default=0.0)
         return [point for point in points if point[0] >= low] or list(points[-1:])
-    inner = sizes[names[names.index(level) - 1]] if names.index(level) else 0.0
+    place, on_unit = names.index(level), readings.kind == "cuda" and curve in _ONE_CORE
+    inner = sizes[names[place - 1]] if place else _UNIT_CACHE_BYTES if on_unit else 0.0
     low, high = _LEVEL_LOW * inner, _LEVEL_HIGH * sizes[level]
     return [point for point in points if low <= point[0] <= high]
 

@@ -32,7 +32,6 @@ from perfmodel.hardware import load
 
 ADDED = (*BYTES, *PIPES, "kernels", "instances", "reason")
 COLUMNS = (*records.COLUMNS, *ADDED)
-NCU_METRICS = ncu.METRICS
 _NAME = 60  # characters of a kernel's name
 
 Rows = list[dict[str, str]]

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perfmodel.errors import TableError
-from perfmodel.prediction import counted_work
+from perfmodel.prediction import columns, counted_work
 from perfmodel.render.html import cells
 from perfmodel.render.html.results import Results, case_key
 
 Document = Mapping[str, Any]
 
-_SWEPT = ("limiter", "time_us", "low_us", "high_us", "useful_flops", "footprint_bytes", "waves")
+_SWEPT = ("limiter", *(key for key, (_, member, _) in columns().items() if not member))
 _MEMBERS = ("terms_us", "flops", "bytes", "arithmetic_intensity", "levels", "tile", "known")
-_NO_PROBLEM = ("device", "case", "schedule", "implementation", "occupancy", "reason", *_SWEPT)
+_NO_PROBLEM = ("device", "case", "schedule", "implementation", "reason", *_SWEPT)
 
 
 def predictions(document: Document, results: Results, source: str) -> None:

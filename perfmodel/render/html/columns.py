@@ -1,8 +1,4 @@
-"""Columns of the page's tables; a value's format follows from its key.
-
-Keys of the tool's JSON contain their unit (`time_us`, `ttft_ms`, `weight_bytes`, `tokens_per_s`),
-so a column needs only its key and its values.
-"""
+"""Columns of the page's tables; a value's format follows from its key."""
 
 from __future__ import annotations
 
@@ -11,24 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-_KINDS = (
-    (r"flops_per_s$", "flops_per_s"),
-    (r"gb_per_s$", "gb_per_s"),
-    (r"flop_per_byte$|intensity|_percent$", "number"),
-    (r"_per_(s|token|gpu|device)(_per_device)?$", "number"),
-    (r"_us(_|$)", "time"),
-    (r"_ms$", "ms"),
-    (r"seconds|_s$", "seconds"),
-    (r"^(memory|capacity|lacking|total|weights?|cache|cache_room|left_alone)_\w*bytes$", "binary"),
-    (r"^(context|exchange_buffers|graphs|activations|device|host|disk|problem)_bytes$", "binary"),
-    (r"bytes", "bytes"),
-    (r"flops", "flops"),
-    (r"watts", "watts"),
-    (r"share|coverage|mape|mfu|hit$|explained", "percent"),
-)
-"""The kind of a column's values, by a part of its key; the first match counts."""
-_UNIT = re.compile(r"_(us|ms|s|bytes)(?=_|$)")
-_SHORT = re.compile(r"\b(ttft|tpot|e2e|isl|osl|mfu)\b")
+from perfmodel.render.quantities import header_of, kind_of
+
 _COMMON = 2  # number of rows from which equal values are shown above the table
 
 
@@ -41,35 +21,17 @@ class Column:
     header: str
     """Its heading."""
     kind: str
-    """text, number, percent, time (microseconds), ms, seconds, bytes, binary (bytes of capacity),
-    flops, flops_per_s, gb_per_s or watts."""
+    """text, or a kind of numbers as in `quantities`."""
     hidden: bool = False
     """Whether the page's table omits it because all rows have the same value; the CSV includes
     it."""
+    aside: bool = False
+    """Whether it is told of a row that is pointed at, and is not in the table."""
 
     def as_dict(self) -> dict[str, Any]:
         """The column in the page's data."""
         members = {"key": self.key, "header": self.header, "kind": self.kind}
-        return {**members, "hidden": True} if self.hidden else members
-
-
-def has_unit(key: str) -> bool:
-    """Whether a key names the unit of its numbers, as `time_us` does."""
-    return _UNIT.search(key) is not None
-
-
-def kind_of(key: str) -> str:
-    """The kind of numbers under `key`: `ttft_ms` gives "ms"; "number" if the key has no unit."""
-    return next((kind for part, kind in _KINDS if re.search(part, key)), "number")
-
-
-def header_of(key: str) -> str:
-    """The key in words, without the unit, which each cell shows: `low_ttft_ms` gives "low ttft"."""
-    if key.endswith("_gb_per_s"):
-        return key.removesuffix("_gb_per_s").replace("_", " ") + " bandwidth"
-    bare = key if "_per_s" in key else _UNIT.sub("", key)
-    words = bare.replace("_per_", "/").replace("_", " ").strip() or key
-    return _SHORT.sub(lambda match: match[0].upper(), words)
+        return members | {name: True for name in ("hidden", "aside") if getattr(self, name)}
 
 
 def column(key: str, values: Iterable[Any], header: str = "") -> Column:

@@ -1,15 +1,14 @@
-"""A device on the page: its roofs, and its numbers with their origin."""
+"""A device on the page: its numbers with their origin."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import Device, load
 from perfmodel.hardware.facts import walk
 from perfmodel.render.foot import STATUS
-from perfmodel.render.roofs import LEVELS, LINKS, Roof, roofs
+from perfmodel.render.html.markup import Markup, section, tag
 
 _FACTS = {
     "memory.hbm.bandwidth": "memory bandwidth",
@@ -27,45 +26,33 @@ _FACTS = {
 """Facts of a spec that the page shows, besides the rates of the types in use."""
 
 
-def described(slug: str, types: Sequence[str]) -> dict[str, Any] | None:
-    """A device as plain data; None without a spec."""
-    try:
-        device = load(slug)
-    except PerfmodelError:
-        return None
-    names = [name for name in types if name in device.matrix_types]
-    return {
-        "name": device.name,
-        "facts": list(_facts(device, names)),
-        **_roofs(device, names),
-    }
+def cards(slugs: Sequence[str], types: Sequence[str]) -> Markup | str:
+    """The section of devices: a card each, and the names of those without a spec."""
+    specs: dict[str, Device] = {}
+    for slug in slugs:
+        try:
+            specs[slug] = load(slug)
+        except PerfmodelError:
+            continue
+    unknown = [slug for slug in slugs if slug not in specs]
+    if not slugs:
+        return ""
+    return section(
+        "devices", "Devices",
+        tag("div", [_card(slug, device, types) for slug, device in specs.items()], class_="cards"),
+        tag("p", f"Without a spec here, and so without roofs: {', '.join(unknown)}.", class_="note")
+        if unknown else "",
+    )  # fmt: skip
 
 
-def _roofs(device: Device, types: Sequence[str]) -> dict[str, Any]:
-    levels = [level for level in (*LEVELS, *LINKS) if device.level(level) is not None]
-    try:
-        bounds = roofs(device, types or device.matrix_types[:1], levels)
-    except PerfmodelError:
-        return {"levels": {}, "matrix": [], "vector": [], "missing": []}
-    return {
-        "levels": {level: _roof(roof) for level, roof in bounds.levels.items()},
-        "matrix": [_roof(roof) for roof in bounds.matrix],
-        "vector": [_roof(roof) for roof in bounds.vector],
-        "missing": list(bounds.missing),
-    }
+def _card(slug: str, device: Device, types: Sequence[str]) -> Markup:
+    facts = tag("dl", _facts(device, [name for name in types if name in device.matrix_types]))
+    heading = tag("strong", device.name), " ", tag("span", slug, class_="note")
+    return tag("div", *heading, facts, class_="card")
 
 
-def _roof(roof: Roof) -> dict[str, Any]:
-    return {
-        "name": roof.name,
-        "measured": roof.value if roof.status == "measured" else None,
-        "peak": roof.datasheet or roof.value,
-        "types": list(roof.types),
-        "status": STATUS[roof.status],
-    }
-
-
-def _facts(device: Device, types: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _facts(device: Device, types: Sequence[str]) -> Iterator[Markup]:
+    """The numbers of a device; pointing at one tells its origin."""
     labels = {
         **_FACTS,
         **{f"compute.matrix.{name}": f"{name} matrix" for name in types},
@@ -75,11 +62,12 @@ def _facts(device: Device, types: Sequence[str]) -> Iterator[dict[str, Any]]:
     facts = {".".join(path): fact for path, fact in walk(device)}
     for path, label in labels.items():
         fact = facts.get(path)
-        if fact is not None:
-            yield {
-                "label": label,
-                "value": str(getattr(fact, "text", "") or getattr(fact, "value", "")),
-                "status": STATUS[fact.status],
-                "sources": [device.sources.get(key, key) for key in fact.source],
-                "note": fact.note or "",
-            }
+        if fact is None:
+            continue
+        value = str(getattr(fact, "text", "") or getattr(fact, "value", ""))
+        lines = [f"{label}: {value}", f"known: {STATUS[fact.status]}",
+                *([f"note: {fact.note}"] if fact.note else []),
+                *(f"source: {device.sources.get(key, key)}" for key in fact.source)]  # fmt: skip
+        button = tag("button", value, type="button", class_="fact", data_tip="\n".join(lines))
+        yield tag("dt", label)
+        yield tag("dd", button)

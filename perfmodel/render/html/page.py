@@ -1,6 +1,6 @@
-"""Joins data, styles and scripts into one self-contained page.
+"""Joins sections, charts, styles and scripts into one self-contained page.
 
-The data are in a JSON block that cannot contain markup. The content security policy allows the
+The rows are in a JSON block that cannot contain markup. The content security policy allows the
 page's own script and styles, by their hashes, and no requests.
 """
 
@@ -12,132 +12,172 @@ import html
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from string import Template
 from typing import Any
 
-from perfmodel.elements import ELEMENTS
+from perfmodel.errors import PerfmodelError
+from perfmodel.hardware import load
 from perfmodel.hardware.levels import OWN
-from perfmodel.prediction import counted_work
-from perfmodel.render.html import devices, summary
-from perfmodel.render.html.results import Results, case_key
-from perfmodel.render.html.sections import Row, Section
-from perfmodel.render.terms import ABOUT
+from perfmodel.render.html import cases, devices, summary, waterfall
+from perfmodel.render.html.figures import Figure, bars_figure, dots_figure
+from perfmodel.render.html.markup import Markup, section, tag
+from perfmodel.render.html.results import Results
+from perfmodel.render.html.sections import Bars, Dots, Row, Section
+from perfmodel.render.svg import shapes
 
 _WHOLE = 2**53  # JavaScript represents whole numbers up to here exactly
-
-SCRIPTS = (
-    *("base", "format", "tip", "labels", "axes", "dots", "table", "download"),
-    *("whatif", "devices", "roofline", "terms", "bars", "scatter", "sections"),
-    *("explorer", "main"),
+_TERMS = (
+    "The limiter is the longest term, in vermilion. Terms without a + run beside each other; as "
+    "they overlap imperfectly, the others add the ochre part to the longest of them. Terms with a "
+    "+ stand before or behind and are added."
 )
-"""The scripts in the order in which they are joined; each describes itself."""
+_WHATIF = (
+    "Each number from half to twice what it is. Times are interpolated between the model's own for "
+    "half, now and twice; several changes are multiplied, which is an estimate."
+)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Everything that a page shows."""
+
+    sentences: Sequence[str]
+    """The summary."""
+    cases: Sequence[Mapping[str, Any]]
+    """Predicted cases, complete."""
+    table: Section
+    """The table of the cases."""
+    early: Sequence[Section]
+    """Sections before the cases."""
+    late: Sequence[Section]
+    """Sections behind the cases."""
+    assumptions: Mapping[str, int]
+    """Assumptions, and the number of rows that make each."""
+    results: Results
+    """What was read."""
+
+
+def contents(results: Results) -> Contents:
+    """What the page of some results shows."""
+    every = cases.complete(results)
+    early, late = ([_named(s) for s in results.sections(late=late)] for late in (False, True))
+    counts = Counter(text for case in results.cases for text in case.get("assumptions") or ())
+    for each in (*early, *late):
+        counts.update(each.assumptions)
+    sentences = [
+        *summary.sentences([case for case in every if not case.get("part_of")]),
+        *(text for each in (*early, *late) for text in each.sentences),
+        *results.sentences,
+    ]
+    table = cases.section(every, cases.bounds_of(every), results)
+    return Contents(sentences, every, table, early, late, dict(counts.most_common()), results)
+
+
+def _named(each: Section) -> Section:
+    """The section with each row's limiter, if it is a memory level, by the device's name for it."""
+    rows: list[Row] = []
+    for row in each.rows:
+        try:
+            level = row.get("limiter") in OWN and load(str(row.get("device"))).level(row["limiter"])
+        except PerfmodelError:
+            level = None
+        rows.append({**row, "limiter": level.short} if level else row)
+    return replace(each, rows=rows)
 
 
 def render(
-    results: Results,
-    *,
-    title: str,
-    command: str,
-    explorer: Mapping[str, Any] | None = None,
+    results: Results, *, title: str, command: str, explorer: Mapping[str, Any] | None = None
 ) -> str:
     """The page as HTML; the same bytes for the same results."""
+    content = contents(results)
+    data: dict[str, Any] = {"title": title, "command": command, "tables": {}, "charts": {}}
+    words = content.sentences or ["No results were given: this page has the explorer alone."]
+    parts = [section("summary", "Summary", [tag("p", text) for text in words])]
+    parts += [_section(s, s.id or f"result-{i}", data) for i, s in enumerate(content.early)]
+    parts += _cases(content, data)
+    parts += [_section(s, s.id or f"late-{i}", data) for i, s in enumerate(content.late)]
+    if explorer:
+        data["explorer"] = explorer
+        parts.append(section("explorer", "Explorer"))
+    types = [str(case["compute_type"]) for case in content.cases if case["compute_type"]]
+    parts.append(Markup(devices.cards(results.devices, list(dict.fromkeys(types)))))
+    parts += [_section(s, f"table-{i}", data) for i, s in enumerate(results.tables)]
+    if content.cases or content.assumptions:
+        parts.append(_assumptions(content.assumptions))
+    names = ["page.js", *(["explorer.js"] if explorer else [])]
+    script = "\n".join(["(() => {", '"use strict";', *map(_asset, names), "})();"])
     style = _asset("style.css")
-    script = "\n".join(
-        ["(() => {", '"use strict";', *(_asset(f"{name}.js") for name in SCRIPTS), "})();"]
-    )
-    policy = "; ".join(
-        [
-            "default-src 'none'",
-            f"script-src '{_hash(script)}'",
-            f"style-src '{_hash(style)}'",
-            "img-src data:",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
-    )
+    policy = "; ".join([
+        "default-src 'none'", f"script-src '{_hash(script)}'", f"style-src '{_hash(style)}'",
+        "img-src data:", "base-uri 'none'", "form-action 'none'",
+    ])  # fmt: skip
     return Template(_asset("page.html")).substitute(
         title=html.escape(title),
         policy=html.escape(policy, quote=True),
         style=style,
-        data=as_json(data(results, title, command, explorer)),
+        shapes=shapes() if data["charts"] else "",
+        main="\n".join(parts),
+        command=html.escape(command),
+        data=as_json(data),
         script=script,
     )
 
 
-def data(
-    results: Results, title: str, command: str, explorer: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """Everything that the scripts show."""
-    contents = replace(results, cases=[*results.cases, *results.derived()])
-    sections, late = results.sections(late=False), results.sections(late=True)
-    cases = [
-        {
-            **case,
-            "key": case_key(case["device"], case["problem"]),
-            "compute_type": _type(case),
-            **_work(case),
-        }
-        for case in contents.cases
+def _section(each: Section, ident: str, data: dict[str, Any]) -> Markup:
+    """A section with its charts and its table."""
+    data["tables"][ident] = each.table()
+    parts: list[Markup] = []
+    for i, part in enumerate(each.parts):
+        figure: Figure | None = None
+        if isinstance(part, Bars):
+            figure = bars_figure(part, f"{ident}-chart-{i}")
+        elif isinstance(part, Dots):
+            figure = dots_figure(part, each, f"{ident}-chart-{i}", ident)
+        elif each.rows:
+            parts.append(tag("h3", part.title) if part.title else Markup())
+            parts.append(tag("div", data_table=ident, data_caption=part.title or each.title))
+        if figure is not None:
+            data["charts"][figure.id] = figure.as_dict()
+            parts.append(figure.markup())
+    return section(ident, each.title, parts)
+
+
+def _cases(content: Contents, data: dict[str, Any]) -> list[Markup]:
+    """Rooflines, terms, what-ifs and table of the cases."""
+    if not content.cases:
+        return []
+    parts = []
+    drawn = cases.roofline(content.cases, content.table, cases.bounds_of(content.cases))
+    if drawn is not None:
+        figure, note = drawn
+        data["charts"][figure.id] = figure.as_dict()
+        about = tag("p", note, class_="note")
+        parts.append(section("roofline", "Roofline", figure.markup(), about))
+    names = ["device", "operator", "schedule", *cases.varying(content.cases)]
+    data["case_name"] = names
+    if any(case.get("terms_us") for case in content.cases):
+        data["terms"] = [[waterfall.told(case), *(waterfall.lines(case) if case.get("terms_us")
+                                                  else ())] for case in content.cases]  # fmt: skip
+        parts.append(section("terms", "Terms of a case", tag("p", _TERMS, class_="note")))
+    effects = [content.results.effects.get(case["key"]) for case in content.cases]
+    if any(effects):
+        data |= {"effects": effects, "quantities": content.results.quantities}
+        parts.append(section("whatif", "What if", tag("p", _WHATIF, class_="note")))
+    return [*parts, _section(content.table, "cases", data)]
+
+
+def _assumptions(counts: Mapping[str, int]) -> Markup:
+    if not counts:
+        text = "None: everything that the predictions needed was given or is in the specs."
+        return section("assumptions", "Assumptions", tag("p", text))
+    lines = [
+        tag("li", f"{text} ({count} {'case' if count == 1 else 'cases'})")
+        for text, count in counts.items()
     ]
-    types = list(dict.fromkeys(case["compute_type"] for case in cases if case["compute_type"]))
-    specs = {slug: devices.described(slug, types) for slug in contents.devices}
-    for case in cases:  # rows of a sweep lack their device's names of levels
-        levels = (specs[case["device"]] or {}).get("levels", {})
-        case["levels"] = {**{name: roof["name"] for name, roof in levels.items()},
-                          **(case.get("levels") or {})}  # fmt: skip
-    sections, late = ([_section(s, specs) for s in group] for group in (sections, late))
-    counts = Counter(text for case in results.cases for text in case.get("assumptions") or ())
-    for section in (*sections, *late):
-        counts.update(section.assumptions)
-    sentences = [text for section in (*sections, *late) for text in section.sentences]
-    return {
-        "title": title,
-        "command": command,
-        "sentences": [
-            *summary.sentences([case for case in cases if not case.get("part_of")]),
-            *sentences,
-            *results.sentences,
-        ],
-        "devices": {slug: spec for slug, spec in specs.items() if spec is not None},
-        "unknown_devices": [slug for slug, spec in specs.items() if spec is None],
-        "cases": cases,
-        "sections": [section.as_dict() for section in sections],
-        "late_sections": [section.as_dict() for section in late],
-        "tables": [section.as_dict() for section in results.tables],
-        "effects": results.effects,
-        "quantities": results.quantities,
-        "assumptions": [{"text": text, "count": count} for text, count in counts.most_common()],
-        "terms": ABOUT,
-        "explorer": explorer,
-    }
-
-
-def _work(case: Mapping[str, Any]) -> dict[str, Any]:
-    """The operations that a case's rate counts, and its intensities by the same operations."""
-    work = counted_work(case.get("useful_flops"), case.get("flops") or {})
-    traffic = case.get("bytes") or {}
-    intensity = {level: work / size for level, size in traffic.items() if size and work}
-    return {"work": work, "arithmetic_intensity": intensity}
-
-
-def _section(section: Section, specs: Mapping[str, Any]) -> Section:
-    """The section with each row's limiter, if it is a memory level, by the device's name for it."""
-    rows: list[Row] = []
-    for row in section.rows:
-        levels = (specs.get(str(row.get("device"))) or {}).get("levels", {})
-        level = levels.get(row.get("limiter"))
-        local = level is not None and row["limiter"] in OWN
-        rows.append({**row, "limiter": level["name"]} if local else row)
-    return replace(section, rows=rows)
-
-
-def _type(case: Mapping[str, Any]) -> str | None:
-    """The type whose matrix rate applies to a case, if its problem has one."""
-    element = ELEMENTS.get(str(case["problem"].get("dtype")))
-    return None if element is None else element.compute
+    return section("assumptions", "Assumptions", tag("ul", lines))
 
 
 def as_json(value: Any) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.evidence.records.runtable import Layout, read_runs
+from perfmodel.evidence.tables import reading
+from perfmodel.evidence.tables.layout import Layout
 from perfmodel.hardware import Device, System, systems
 from perfmodel.hardware import load as load_device
 from perfmodel.training.metrics import value
@@ -48,7 +49,7 @@ _TEXTS = ("reason", "assumed_of_plan", *FIELDS.known, "limiter")
 
 def read(paths: Sequence[str]) -> pd.DataFrame:
     """Tables of training runs."""
-    return read_runs(paths, LAYOUT)
+    return reading.read(paths, LAYOUT).strict()
 
 
 def predict(table: pd.DataFrame) -> pd.DataFrame:

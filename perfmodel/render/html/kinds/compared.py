@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from perfmodel.render.html.columns import Column, columns, kind_of, telling
+from perfmodel.render.html.columns import Column, columns, telling
 from perfmodel.render.html.kinds.registry import Document, kind
 from perfmodel.render.html.sections import Dots, Rows, Section
+from perfmodel.render.quantities import kind_of
 
 Row = Mapping[str, Any]
 
@@ -110,6 +111,7 @@ def _section(documents: Sequence[Document], table: _Table, name: str, title: str
         ranges={"predicted": ("low", "high")},
         compared=True,
         unit="unit" if units else "",
+        apart="metric" if units else "",
     )
     return Section(
         title,

@@ -135,7 +135,8 @@ def _tradeoff(rows: Sequence[Row]) -> Dots:
         filters=varying,
         by=varying,
         ranges={"step_us": ("low_us", "high_us")},
-        limits={"memory_total_bytes": capacities.pop()} if len(capacities) == 1 else {},
+        limits={"memory_total_bytes": sorted(capacities)},
+        limit_name="capacity",
         fits="fits",
     )
 

@@ -1,0 +1,304 @@
+"""Commands from nouns and actions: the parameters of a function are the options of its command.
+
+A parameter of an action is one of three:
+
+* an option, annotated with a `FieldOption`: `seq: Annotated[str, FieldOption(help="Tokens.")]`;
+* a noun, a dataclass: each field is an option, and the action receives an instance;
+* `values: Values` below `asking_for`: the fields of a noun as lists, which make a grid.
+
+A field has its option's name, type and default; its docstring is the help.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import wraps
+from importlib import import_module
+from typing import Any, get_origin, get_type_hints
+
+import click
+
+from perfmodel.cli import completing, known, ranges, typered
+from perfmodel.cli.helppages import Argument, Headed, HeadedGroup, Option, folded
+from perfmodel.entries import bare, optional
+from perfmodel.errors import UnknownName
+from perfmodel.fieldoption import FieldOption
+
+Action = Callable[..., None]
+Values = Callable[[], dict[str, list[Any]]]
+"""Reads the values of each field, in the order of the options. Raises `PerfmodelError`."""
+
+PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""Settings of a command that reads further options itself, from `context.args`."""
+_TYPES = ("TYPE", "TYPES", "FORMATS")
+"""What stands for types in a help text; formats of weights are spelt as types are."""
+_REQUIRED = inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An option before it is built: a parameter of an action, or a field of a noun."""
+
+    name: str
+    """Name of the parameter or field."""
+    kind: Any
+    """Type of the value, without None."""
+    default: Any
+    """The value that is taken if none is given; `inspect.Parameter.empty`: one must be given."""
+    option: FieldOption
+    """What is declared beside the type."""
+    noun: Any = None
+    """The dataclass whose docstrings are the help."""
+    brief: bool = False
+    """Whether the help is the first sentence of the docstring."""
+    finish: Callable[[str], str] = str
+    """What is done to the help when it is shown."""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The spellings, the one in messages first."""
+        name = self.name.rstrip("_").replace("_", "-")
+        return self.option.spellings or (f"--{name}",)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the option repeats."""
+        return self.option.repeats or get_origin(self.kind) in (list, tuple)
+
+    def help(self) -> str:
+        """The help, with known names."""
+        option, text = self.option, self.option.help
+        if not text and self.noun is not None:
+            from perfmodel.entryschema import about
+
+            text = about(self.noun)[self.name].meaning
+            text = f"{text.partition('. ')[0].removesuffix('.')}." if self.brief else text
+        if isinstance(option.names, tuple) and option.names:
+            several = "" if option.single else ", with commas"
+            text = f"{text.removesuffix('.')}{several}: {', '.join(option.names)}."
+        return self.finish(text)
+
+    def built(self) -> click.Parameter:
+        """The parameter of a command."""
+        option, required = self.option, self.default is _REQUIRED
+        settings: dict[str, Any] = {
+            "metavar": None if self.kind is bool else option.metavar,
+            "required": required,
+            "callback": _our_spelling if option.metavar in _TYPES else None,
+            "shell_complete": completing.of_option(option.names, option.complete),
+        }
+        if not required:
+            settings["default"] = None if self.repeats else self.default
+        if self.kind in (int, float):
+            ranged = click.IntRange if self.kind is int else click.FloatRange
+            bounds = option.least, option.most
+            settings["type"] = self.kind if bounds == (None, None) else ranged(*bounds)
+        if option.argument:
+            nargs = -1 if self.repeats else 1
+            return Argument([self.name], help=self.help, nargs=nargs, **settings)
+        settings |= {"is_flag": True} if self.kind is bool else {"multiple": self.repeats}
+        return Option([self.name, *self.flags], help=self.help, panel=option.panel, **settings)
+
+    def value(self, given: Any) -> Any:
+        """The value of a parameter or field. Raises what `FieldOption.read` raises."""
+        if self.repeats:
+            texts = list(given)
+            if self.option.read is not None:
+                return self.option.read(texts)
+            return texts if texts or self.default is _REQUIRED else self.default
+        return given if self.option.read is None or given is None else self.option.read(given)
+
+    def as_text(self) -> Declared:
+        """The same option with a text for `values`, where numbers and names take lists."""
+        if not self._is_list:
+            return self
+        default = getattr(self.default, "name", self.default)
+        return replace(self, kind=str, default=str(default) if self.kind is int else default)
+
+    def values(self, given: Any) -> list[Any]:
+        """The values of a list or range, or the one that click has read."""
+        option, least = self.option, self.option.least or 0
+        if not self._is_list:
+            return [given]
+        if self.kind is int and option.single:
+            return [ranges.one(given, self.flags[0], least)]
+        if self.kind is int:
+            return [int(value) for value in ranges.parse(given, self.flags[0], least)]
+        if given == self.as_text().default and not option.single:
+            return [given]
+        texts = (given,) if option.single else known.names(given)
+        entries = [option.read(text) if option.read else text for text in texts]
+        return [getattr(entry, "name", entry) if self.kind is str else entry for entry in entries]
+
+    @property
+    def _is_list(self) -> bool:
+        """Whether a grid has several values of it."""
+        named = self.kind in (int, str) or self.option.read is not None
+        return named and self.default is not None
+
+
+def _our_spelling(_context: Any, _option: Any, text: str | None) -> str | None:
+    from perfmodel.cli import spellings
+
+    return text and spellings.types(text)
+
+
+def declared(name: str, hint: Any, default: Any, noun: Any = None) -> Declared:
+    """The option of an annotation."""
+    metadata = getattr(hint, "__metadata__", ())
+    option = next((item for item in metadata if isinstance(item, FieldOption)), None)
+    if option is None:
+        option = next((typered.option(item) for item in metadata), FieldOption())
+    return Declared(name, optional(bare(hint)) or bare(hint), default, option, noun)
+
+
+def options(noun: Any, without: Collection[str] = ()) -> list[Declared]:
+    """The options of the fields of a dataclass."""
+    hints = get_type_hints(noun, include_extras=True)
+    built = []
+    for field in fields(noun):
+        default: Any = _REQUIRED if field.default is MISSING else field.default
+        if field.default_factory is not MISSING:
+            default = field.default_factory()
+        if field.name not in without:
+            built.append(declared(field.name, hints[field.name], default, noun))
+    return built
+
+
+Describe = Callable[[Declared], Declared]
+"""An option as one command has it."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """An argument of an action."""
+
+    params: Sequence[click.Parameter]
+    """The parameters of the command that it is made from."""
+    made: Callable[[Mapping[str, Any]], Any]
+    """The argument, from the values of all parameters of the command."""
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """What `asking_for` says of the parameter `values`."""
+
+    noun: Any
+    without: Collection[str]
+    after: Mapping[str, str]
+
+    def slot(self) -> Slot:
+        asked = [replace(each, brief=True) for each in options(self.noun, self.without)]
+
+        def made(given: Mapping[str, Any]) -> Values:
+            return lambda: {each.name: each.values(given[each.name]) for each in asked}
+
+        return Slot([each.as_text().built() for each in asked], made)
+
+
+def asking_for(
+    noun: Any, without: Collection[str] = (), after: Mapping[str, str] | None = None
+) -> Callable[[Action], Action]:
+    """Makes an action ask for the fields of `noun`, except those `without`.
+
+    Their options stand where the action has its parameter `values`, which receives `Values`.
+    `after` has options that stand elsewhere: each name with that of the option before it.
+    """
+
+    def mark(action: Action) -> Action:
+        action.grid = _Grid(noun, without, after or {})  # type: ignore[attr-defined]
+        return action
+
+    return mark
+
+
+def _slot(item: inspect.Parameter, describe: Describe | None) -> Slot:
+    """The argument of an action for one of its parameters: a noun or an option."""
+    noun: Any = item.annotation if is_dataclass(item.annotation) else None
+    asked = options(noun) if noun else [declared(item.name, item.annotation, item.default)]
+    if describe is not None:
+        asked = list(map(describe, asked))
+
+    def made(given: Mapping[str, Any]) -> Any:
+        values = {each.name: each.value(given[each.name]) for each in asked}
+        return noun(**values) if noun else values[item.name]
+
+    return Slot([each.built() for each in asked], made)
+
+
+def command(
+    action: Action,
+    name: str | None = None,
+    *,
+    slots: Mapping[str, Slot] | None = None,
+    describe: Describe | None = None,
+    help: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> click.Command:
+    """The command of an action; its help is the action's docstring, or `help`.
+
+    `slots` has arguments that are made otherwise, `describe` changes options, `settings` are those
+    of the context.
+    """
+    grid = getattr(action, "grid", None)
+    arguments = dict(slots or {})
+    for item in inspect.signature(action, eval_str=True).parameters.values():
+        if item.name in arguments:
+            continue
+        if grid is not None and item.name == "values":
+            arguments[item.name] = grid.slot()
+        elif getattr(item.annotation, "__name__", "") == "Context":
+            arguments[item.name] = Slot((), lambda _given: click.get_current_context())
+        else:
+            arguments[item.name] = _slot(item, describe)
+
+    @wraps(action)
+    def run(**given: Any) -> None:
+        action(**{name: slot.made(given) for name, slot in arguments.items()})
+
+    params = [param for slot in arguments.values() for param in slot.params]
+    for moved, place in (grid.after if grid is not None else {}).items():
+        param = next(param for param in params if param.name == moved)
+        params.remove(param)
+        params.insert([param.name for param in params].index(place) + 1, param)
+    text = folded(inspect.cleandoc(help or action.__doc__ or ""))
+    return Headed(name, dict(settings or {}), run, params, help=text)
+
+
+class Group(HeadedGroup):
+    """Commands that are imported or built when they are used."""
+
+    commands: dict[str, Any]
+    """By name a command, a function that makes it, or "module:attribute"."""
+
+    def command(self, name: str, **settings: Any) -> Callable[[Action], Action]:  # type: ignore[override]
+        """Makes an action the command of that name; `settings` as those of `command`."""
+
+        def add(action: Action) -> Action:
+            self.commands[name] = command(action, name, **settings)
+            return action
+
+        return add
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the help."""
+        return list(self.commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported or built."""
+        entry = self.commands.get(cmd_name)
+        if isinstance(entry, str):
+            module, attribute = entry.split(":")
+            entry = getattr(import_module(module), attribute)
+            entry = entry if isinstance(entry, click.Command) else typered.command(entry)
+            entry.name = cmd_name
+        return entry() if entry is not None and not isinstance(entry, click.Command) else entry
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """The command named first. Raises `UnknownName`."""
+        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            hint = f"(see '{ctx.command_path} --help')"
+            raise UnknownName("command", args[0], self.list_commands(ctx), hint)
+        return super().resolve_command(ctx, args)

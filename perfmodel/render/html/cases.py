@@ -1,0 +1,189 @@
+"""Predicted cases on the page: their table and their rooflines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from perfmodel.elements import ELEMENTS
+from perfmodel.errors import PerfmodelError
+from perfmodel.hardware import load
+from perfmodel.hardware.levels import together
+from perfmodel.prediction import counted_work
+from perfmodel.render.html.columns import Column, telling
+from perfmodel.render.html.figures import Figure, roofline_figure
+from perfmodel.render.html.results import Results, case_key
+from perfmodel.render.html.sections import Rows, Section
+from perfmodel.render.html.waterfall import joined
+from perfmodel.render.roofs import GENERIC, LEVELS, LINKS, Kernel, Roofs, roofs
+
+Case = Mapping[str, Any]
+
+_MOST = 1e60  # what is larger is no rate of a device, and too large for an axis
+_DRAWN = 16  # number of devices with a roofline
+_ABOUT = (
+    "Point at a mark, or walk them with the arrow keys; Enter shows its terms. Bars are the "
+    "predictions' ranges."
+)
+
+
+def complete(results: Results) -> list[dict[str, Any]]:
+    """All cases, with their key, the operations that their rate counts, the intensities by the same
+    operations, and the type whose matrix rate applies."""
+    cases = []
+    for case in [*results.cases, *results.derived()]:
+        work = counted_work(case.get("useful_flops"), case.get("flops") or {})
+        traffic = case.get("bytes") or {}
+        element = ELEMENTS.get(str(case["problem"].get("dtype")))
+        cases.append({
+            **case,
+            "key": case_key(case["device"], case["problem"]),
+            "work": work,
+            "arithmetic_intensity": {
+                level: work / size for level, size in traffic.items() if size and work
+            },
+            "compute_type": None if element is None else element.compute,
+            "levels": {**_levels(str(case["device"])), **(case.get("levels") or {})},
+        })  # fmt: skip
+    return cases
+
+
+def _levels(slug: str) -> dict[str, str]:
+    """Names of a device's levels of memory, which rows of a sweep lack."""
+    try:
+        return {level.name: level.short for level in load(slug).levels()}
+    except PerfmodelError:
+        return {}
+
+
+def varying(cases: Sequence[Case]) -> list[str]:
+    """Fields of the problems that differ between cases of one operator."""
+    groups: dict[tuple[str, str], set[str]] = {}
+    for case in cases:
+        for name, value in case["problem"].items():
+            groups.setdefault((case["algorithm"], name), set()).add(str(value))
+    names = (name for (_, name), values in groups.items() if len(values) > 1 and name != "op")
+    return list(dict.fromkeys(names))
+
+
+def section(cases: Sequence[Case], bounds: Mapping[str, Roofs], results: Results) -> Section:
+    """The table of the cases; what is too much for it is told where one points at a case."""
+    sizes = varying(cases)
+    names = list(dict.fromkeys(name for case in cases for name in case["problem"] if name != "op"))
+    rows = [dict(_row(case, bounds.get(case["device"]), results)) for case in cases]
+    memory = next((case["levels"]["hbm"] for case in cases if "hbm" in case["levels"]), "memory")
+    order = [
+        *(Column(key, key, "text") for key in ("device", "operator", "schedule", "implementation")),
+        *(Column(name, name, _kind(rows, name), hidden=name not in sizes) for name in names),
+        *(Column(f"{key}_us", key, "time") for key in ("time", "low", "high")),
+        Column("after_us", "time, what if", "time"),
+        Column("limiter", "limiter", "text"),
+        Column("share", "share of its roof", "percent"),
+        Column("rate", "rate", "flops_per_s"),
+        Column("hbm_bytes", f"{memory} bytes", "bytes"),
+        Column("footprint_bytes", "memory", "bytes"),
+        Column("joined", "joined", "text", aside=True),
+    ]  # fmt: skip
+    levels = dict.fromkeys(key for row in rows for key in row if key.startswith("at "))
+    order += [Column(key, f"FLOP/byte {key}", "number", aside=key != f"at {memory}")
+              for key in levels]  # fmt: skip
+    kept = [
+        column for column in order
+        if any(row.get(column.key) not in (None, "") for row in rows)
+        and (not column.hidden or all(column.key in row for row in rows))
+    ]  # fmt: skip
+    return Section("Cases", rows, kept, [Rows()], id="cases")
+
+
+def _kind(rows: Sequence[Mapping[str, Any]], name: str) -> str:
+    values = [row[name] for row in rows if row.get(name) is not None]
+    return "text" if any(isinstance(value, str | bool) for value in values) else "number"
+
+
+def _row(case: Case, bound: Roofs | None, results: Results) -> Iterator[tuple[str, Any]]:
+    """The columns of a case."""
+    yield from case["problem"].items()
+    yield "device", case["device"]
+    yield "operator", case.get("label") or case["algorithm"]
+    for key in ("schedule", "implementation", "time_us", "low_us", "high_us", "footprint_bytes"):
+        yield key, case.get(key)
+    if case["key"] in results.effects:
+        yield "after_us", case["time_us"]
+    yield "limiter", case["levels"].get(case.get("limiter"), case.get("limiter"))
+    yield "hbm_bytes", (case.get("bytes") or {}).get("hbm")
+    if case["work"]:
+        yield "rate", case["work"] / case["time_us"] * 1e6
+        if bound is not None:
+            yield "share", bound.share(_kernel(case, 0))
+    for level, intensity in case["arithmetic_intensity"].items():
+        yield f"at {case['levels'].get(level, level)}", intensity
+    yield "joined", joined(case)
+
+
+def _kernel(case: Case, index: int) -> Kernel:
+    """A case as marks on a roofline."""
+    low, high = (case["work"] / case[end] * 1e6 if case.get(end) else None
+                 for end in ("high_us", "low_us"))  # fmt: skip
+    return Kernel(
+        str(index),
+        case["device"],
+        case["work"] / case["time_us"] * 1e6,
+        case["arithmetic_intensity"],
+        matrix=bool((case.get("flops") or {}).get("matrix")),
+        dtype=case["compute_type"] or "",
+        low_flops_per_s=low,
+        high_flops_per_s=high,
+    )
+
+
+def _drawable(case: Case) -> bool:
+    """Whether a case does arithmetic, and its numbers are some that an axis can hold."""
+    values = [case["work"] / case["time_us"], *case["arithmetic_intensity"].values()]
+    return len(values) > 1 and all(1 / _MOST < value < _MOST for value in values)
+
+
+def bounds_of(cases: Sequence[Case]) -> dict[str, Roofs]:
+    """The roofs of each device that has some, for the types of its cases."""
+    bounds = {}
+    for slug in dict.fromkeys(str(case["device"]) for case in cases):
+        mine = [case for case in cases if case["device"] == slug]
+        try:
+            device = load(slug)
+            types = dict.fromkeys(str(case["compute_type"]) for case in mine)
+            matrix = [name for name in types if name in device.matrix_types]
+            crossed = {level for case in mine for level in case["arithmetic_intensity"]}
+            levels = [level for level in (*LEVELS, *LINKS)
+                      if device.level(level) is not None
+                      and (level in LEVELS or level in crossed)]  # fmt: skip
+            bounds[slug] = roofs(device, matrix or device.matrix_types[:1], levels)
+        except PerfmodelError:
+            continue
+    return bounds
+
+
+def roofline(
+    cases: Sequence[Case], rows: Section, bounds: Mapping[str, Roofs]
+) -> tuple[Figure, str] | None:
+    """The rooflines and what is said of them; None if no case has a place on one."""
+    kernels = [
+        _kernel(case, i)
+        for i, case in enumerate(cases)
+        if case["device"] in bounds and _drawable(case)
+    ]
+    drawn = [slug for slug in bounds if any(kernel.device == slug for kernel in kernels)]
+    if not kernels:
+        return None
+    names: dict[str, set[str]] = {}
+    for slug in drawn[:_DRAWN]:
+        for level, roof in bounds[slug].levels.items():
+            names.setdefault(level, set()).add(roof.name)
+    levels = {level: together(each, GENERIC.get(level, level)) for level, each in names.items()}
+    sizes = varying(cases)
+    script = {
+        "table": "cases", "levels": levels, "choose": True,
+        "name": ["device", "operator", "schedule", *sizes],
+        "filters": telling(rows.rows, ("operator", "schedule", *sizes)),
+    }  # fmt: skip
+    figure = roofline_figure([bounds[slug] for slug in drawn[:_DRAWN]], kernels, script)
+    left = drawn[_DRAWN:]
+    return figure, _ABOUT + (f" Without a roofline here: {', '.join(left)}." if left else "")

@@ -1,0 +1,141 @@
+"""Charts on the page: each is drawn by Matplotlib in every form that its page offers.
+
+A figure has choices, as of its axes, and a drawing for each combination of them. The script shows
+one of the drawings, hides marks of rows that are filtered out, and colours them by another key.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+from perfmodel.render.bars import Bars, bars_chart
+from perfmodel.render.dots import Dots, dots_chart
+from perfmodel.render.html.markup import Markup, tag
+from perfmodel.render.html.sections import Row, Section
+from perfmodel.render.page import Page
+from perfmodel.render.roofline import roofline_chart
+from perfmodel.render.roofs import Kernel, Roofs
+from perfmodel.render.svg import inline
+
+_BARE = Page(title="", captioned=False, width=5.0)
+_ROOFLINE = Page(title="", captioned=False, width=5.6, height=3.9)
+_LABELS = 80  # limit on marks with labels
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with its choices."""
+
+    id: str
+    """Its id on the page."""
+    title: str
+    """What is shown."""
+    choices: Sequence[tuple[str, Sequence[str]]]
+    """Name and options of each choice."""
+    drawings: Mapping[tuple[int, ...], str]
+    """SVG by the indices of the options."""
+    script: Mapping[str, Any] = field(default_factory=dict)
+    """What the script needs to know of it."""
+    captions: Sequence[str] = ()
+    """A text below each drawing."""
+
+    def markup(self, heading: str = "h3") -> Markup:
+        """Its heading, and its drawings, of which the first is shown."""
+        drawings = []
+        for i, (indices, svg) in enumerate(self.drawings.items()):
+            caption = tag("p", self.captions[i], class_="note") if self.captions else ""
+            chosen = " ".join(map(str, indices))
+            drawings.append(
+                tag("div", tag("div", Markup(svg), class_="wide"), caption, class_="drawing",
+                    data_choice=chosen, hidden=any(indices))
+            )  # fmt: skip
+        title = tag(heading, self.title) if heading and self.title else ""
+        return tag("figure", title, drawings, id=self.id, class_="chart")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Its members in the page's data."""
+        choices = [[name, list(options)] for name, options in self.choices]
+        return {"title": self.title, "choices": choices, **self.script}
+
+
+def bars_figure(part: Bars, ident: str) -> Figure:
+    """Bars, with a choice of their views."""
+    drawings: dict[tuple[int, ...], str] = {
+        (i,): inline(bars_chart(part, name, page=_BARE), f"{ident}-{i}", labelled=True)
+        for i, name in enumerate(part.views)
+        if part.views[name]
+    }
+    return Figure(ident, part.title, [("by", list(part.views))], drawings)
+
+
+def dots_figure(part: Dots, section: Section, ident: str, table: str) -> Figure | None:
+    """Marks of a section's rows, with choices of axes; None without a row that can be drawn."""
+    rows = section.rows
+    headers = {column.key: column.header for column in section.columns}
+    kinds = {column.key: column.kind for column in section.columns}
+    part = replace(part, headers={**headers, **part.headers}, kinds=kinds,
+                   labelled=part.labelled if len(rows) <= _LABELS else "")  # fmt: skip
+    xs, ys = _usable(part.x, rows), _usable(part.y, rows)
+    apart = list(dict.fromkeys(str(row.get(part.apart)) for row in rows)) if part.apart else [""]
+    drawings: dict[tuple[int, ...], str] = {}
+    for (i, x), (j, y), (k, value) in product(enumerate(xs), enumerate(ys), enumerate(apart)):
+        mine = [
+            row if not part.apart or str(row.get(part.apart)) == value else {**row, x: None}
+            for row in rows
+        ]
+        if any(part.drawable(row, x, y) for row in mine):
+            chart = dots_chart(mine, part, x=x, y=y, page=_BARE, legend=False)
+            drawings[i, j, k] = inline(chart, f"{ident}-{i}{j}{k}")
+    if not drawings:
+        return None
+    choices = [
+        ("across", [part.header(x) for x in xs]),
+        ("up", [part.header(y) for y in ys]),
+        (part.header(part.apart), apart),
+    ]
+    script = {
+        "table": table, "filters": part.filters, "by": part.by, "name": part.name,
+        "axes": [xs, ys], "ranges": part.ranges, "fits": part.fits or None,
+        "compared": part.compared, "apart": part.apart or None,
+    }  # fmt: skip
+    title = "" if part.compared else part.title
+    return Figure(ident, title, choices, drawings, script)
+
+
+def _usable(keys: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    """The keys with a number in some row; of several those that vary."""
+    known = [key for key in keys if any(row.get(key) is not None for row in rows)]
+    return [key for key in known if len({row.get(key) for row in rows}) > 1] or known[:1]
+
+
+def roofline_figure(
+    devices: Sequence[Roofs], kernels: Sequence[Kernel], script: Mapping[str, Any]
+) -> Figure:
+    """The roofline of each device. A kernel's label is the index of its row."""
+    drawings: dict[tuple[int, ...], str] = {}
+    captions = []
+    for i, device in enumerate(devices):
+        mine = [kernel for kernel in kernels if kernel.device == device.device]
+        chart = roofline_chart([device], mine, page=_ROOFLINE, named=False)
+        (axes,) = chart.figure.axes
+        box = axes.get_position()
+        inches = chart.figure.get_size_inches()
+        decades = [
+            f"{72 * length * part / math.log10(high / low):.4g}"
+            for length, part, (low, high) in zip(
+                inches, (box.width, box.height), (axes.get_xlim(), axes.get_ylim()), strict=True
+            )
+        ]
+        rows = {
+            gid: [int(str(chart.rows[place]["name"])) for place in places]
+            for gid, places in chart.marks.items()
+        }
+        svg = inline(replace(chart, marks=rows), f"roofline-{i}")
+        drawings[i,] = svg.replace("<svg ", f'<svg data-decades="{" ".join(decades)}" ', 1)
+        captions.append(" ".join(chart.caption))
+    names = [device.device for device in devices]
+    return Figure("roofline-chart", "", [("device", names)], drawings, script, captions)

@@ -1,0 +1,55 @@
+"""Adds the numbers of `perfmodel.prediction.Numbers` to the JSON Schema of predictions:
+
+python tests/predictionschema.py
+
+A member that the schema has keeps its further conditions; a new one has type and description.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from perfmodel.entryschema import about
+from perfmodel.prediction import Name, Number, Numbers, outputs
+
+PATH = Path(__file__).parents[1] / "perfmodel" / "render" / "prediction.schema.json"
+_VALUES: dict[Any, dict[str, Any]] = {
+    Number: {"type": "number", "minimum": 0},
+    Name: {"type": "string", "minLength": 1},
+    Any: {"type": "boolean"},
+    str: {"type": "string", "minLength": 1},
+}
+
+
+def members() -> dict[str, dict[str, Any]]:
+    """Type and description of each number that is written."""
+    hints, docs = get_type_hints(Numbers), about(Numbers)
+    schema = {}
+    for name, output in outputs().items():
+        hint = hints[name]
+        if get_origin(hint) is not None:
+            kind = {"type": "object", "additionalProperties": _VALUES[get_args(hint)[1]]}
+        else:
+            kind = _VALUES[hint]
+        schema[output.key] = {"description": docs[name].meaning, **kind}
+    return schema
+
+
+def completed(document: dict[str, Any]) -> dict[str, Any]:
+    """The schema with every member, those that it has unchanged."""
+    definition = document["$defs"]["prediction"]
+    for name, member in members().items():
+        definition["properties"].setdefault(name, member)
+        if name not in definition["required"]:
+            definition["required"].append(name)
+    return document
+
+
+if __name__ == "__main__":
+    document = completed(json.loads(PATH.read_text(encoding="utf-8")))
+    PATH.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,69 @@
+"""A column of predictions is declared once: a field of `Numbers`, and what the model puts there."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from predictionschema import PATH, completed, members
+
+ROOT = Path(__file__).parents[1]
+FIELD = '''    blocks: Annotated[Number, Output("blocks_per_unit")]
+    """Blocks of a unit."""
+'''
+NUMBERS = '        "blocks": 2.0 * estimate.occupancy,\n'
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """A copy of the package with a column more."""
+    folder = tmp_path_factory.mktemp("package")
+    shutil.copytree(
+        ROOT / "perfmodel", folder / "perfmodel", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for specs in ("hardware_specs",):
+        (folder / specs).symlink_to(ROOT / specs)
+    for name, before, line in (
+        ("prediction.py", "    dispatch: Mapping[str, Number]\n", FIELD),
+        ("predict.py", '        "occupancy": estimate.occupancy,\n', NUMBERS),
+    ):
+        path = folder / "perfmodel" / name
+        text = path.read_text(encoding="utf-8")
+        assert text.count(before) == 1
+        path.write_text(text.replace(before, line + before), encoding="utf-8")
+    return folder
+
+
+def output(package, *arguments):
+    environment = {**os.environ, "PYTHONPATH": str(package)}
+    command = [sys.executable, "-m", "perfmodel", *arguments]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment, cwd=package
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_field_more_is_a_column_of_every_format(package):
+    case = ("gemm", "-d", "h100-sxm", "-m", "64,4096")
+    predictions = json.loads(output(package, "predict", *case, "-f", "json"))["predictions"]
+    wanted = [2 * row["occupancy"] for row in predictions]
+    assert [row["blocks_per_unit"] for row in predictions] == wanted
+    for call in (("predict", *case), ("sweep", *case, "--where", "blocks_per_unit > 0")):
+        rows = list(csv.DictReader(io.StringIO(output(package, *call, "-f", "csv"))))
+        assert [float(row["blocks_per_unit"]) for row in rows] == wanted, call
+
+
+def test_the_schema_has_every_number():
+    document = json.loads(PATH.read_text(encoding="utf-8"))
+    assert completed(json.loads(PATH.read_text(encoding="utf-8"))) == document
+    for name, member in members().items():
+        stated = document["$defs"]["prediction"]["properties"][name]
+        assert "$ref" in stated or stated["type"] == member["type"]
