@@ -9,6 +9,7 @@ busy machine matters less.
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
 import subprocess
 import sys
@@ -17,15 +18,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.algorithms.problem import pick
-from perfmodel.analysis.sweep.bench import bench_dask, bench_sweep
+from perfmodel.analysis.sweep import Grid, Sweep
+from perfmodel.analysis.sweep import run as run_sweep
 from perfmodel.evidence.records.replacing import replacing
 from perfmodel.hardware import Device, load
+from perfmodel.operators import load as load_operator
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.training.bench import bench_steps
 
@@ -33,6 +37,7 @@ Row = dict[str, Any]
 DEVICE = "h100-sxm"
 OUTPUT = Path("build/bench.json")
 TRIES = 3
+_SHARE_POINTS = 131_072  # points of the measurement of time outside the model
 _POINTS = 20_000
 _ALONE = 50
 _COMMAND = (
@@ -85,11 +90,11 @@ def rates() -> list[Row]:
 def start_up() -> list[Row]:
     """One prediction as a whole process, compared with importing its dependencies, in
     alternation."""
-    jobs = (("-c", "import numpy, pydantic, typer"), ("-m", "perfmodel.cli", *_COMMAND))
+    jobs = (("-c", "import numpy, pydantic, click"), ("-m", "perfmodel.cli", *_COMMAND))
     rounds = [[best(partial(_run, *job), time.perf_counter, 1) for job in jobs] for _ in range(5)]
     imports, process = (min(taken) for taken in zip(*rounds, strict=True))
     return [
-        row("import numpy, pydantic, typer", imports, "s"),
+        row("import numpy, pydantic, click", imports, "s"),
         row("perfmodel predict attention, whole process", process, "s"),
         row("perfmodel predict over those imports", process / imports, "1"),
     ]
@@ -102,6 +107,77 @@ def memory() -> list[Row]:
         row(f"matmul sweep of {n:.0e}, working memory".replace("e+0", "e"), size / 2**20, "MiB")
         for n, size in growth.items()
     ]
+
+
+def bench_sweep(points: int = 10_000_000, operator: str = "attention") -> list[Row]:
+    """Write a sweep of at least `points` points: rate, peak memory, size, and the sweep's share.
+
+    The share is the part of the time that is not spent predicting: decoding, columns and files.
+    """
+    with TemporaryDirectory() as folder:
+        seconds, rows, peak, size = _process_result(_sweep_cost, operator, points, folder)
+    share = _process_result(_share, operator, min(points, _SHARE_POINTS))
+    name = f"sweep {operator}"
+    return [
+        row(f"{name} points", rows, "rows"),
+        row(f"{name} rate", rows / seconds, "rows/s"),
+        row(f"{name} peak memory", peak / 2**20, "MiB"),
+        row(f"{name} size", size / rows, "B/row"),
+        row(f"{name} share of time outside the model", share, "1"),
+    ]
+
+
+def bench_dask(points: int = 1_000_000, operator: str = "attention") -> list[Row]:
+    """The same sweep with one and with two Dask workers: rates, and their ratio."""
+    from distributed import LocalCluster
+
+    rates = []
+    for workers in (1, 2):
+        with (
+            TemporaryDirectory() as folder,
+            LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
+            ) as cluster,
+        ):
+            address = cluster.scheduler_address
+            # Workers import the package and load the specs before the clock starts.
+            run_sweep(sweep_of(operator, 8, chunk=1), Path(folder) / "warm", dask=address)
+            plan = sweep_of(operator, points)
+            start = time.perf_counter()
+            run_sweep(plan, Path(folder) / "timed", dask=address)
+            rates.append(plan.points / (time.perf_counter() - start))
+    name = f"sweep {operator} on Dask"
+    return [
+        row(f"{name}, one worker", rates[0], "rows/s"),
+        row(f"{name}, two workers", rates[1], "rows/s"),
+        row(f"{name}, gain of the second worker", rates[1] / rates[0], "1"),
+    ]
+
+
+def sweep_of(operator: str, points: int, **options: Any) -> Sweep:
+    """A grid of at least `points` ordinary problems of `operator` on one device."""
+    side = max(1, math.ceil(points ** (1 / 2)))
+    if operator == "attention":
+        sizes = {"batch": _range(64, points), "heads_q": np.array([32]), "heads_kv": np.array([8])}
+        count = math.ceil(points / len(sizes["batch"]))
+        sizes |= {"seq_q": 64 * np.arange(1, count + 1), "head_dim": np.array([128])}
+        kinds: dict[str, tuple[Any, ...]] = {"causal": (True,), "dtype": ("bf16",)}
+        grid = Grid(load_operator("attention"), sizes, kinds, {"seq_kv": "seq_q"})
+    elif operator == "gemm":
+        ks = _range(16, points) * 256
+        count = math.ceil((points / len(ks)) ** (1 / 2))
+        values = 16 * np.arange(1, count + 1)
+        grid = Grid(
+            load_operator("gemm"), {"k": ks, "m": values, "n": values}, {"dtype": ("bf16",)}
+        )
+    else:
+        values = 8 * np.arange(1, side + 1)
+        grid = Grid(load_operator("softmax"), {"rows": values, "cols": values}, {"op": (operator,)})
+    return Sweep(grid, (load(DEVICE),), **options)
+
+
+def _range(most: int, points: int) -> np.ndarray:
+    return np.arange(1, min(most, points) + 1)
 
 
 BENCHES: list[Callable[[], list[Row]]] = [
@@ -161,11 +237,55 @@ def _run(*arguments: str) -> None:
     subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
-def _process_result(job: Callable[[int], float], argument: int) -> float:
+def _process_result(job: Callable[..., Any], *arguments: Any) -> Any:
     """The result of `job` in a fresh process, where no earlier memory peak hides its own."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(job, argument).result()
+        return pool.submit(job, *arguments).result()
+
+
+def _sweep_cost(operator: str, points: int, folder: str) -> tuple[float, int, int, int]:
+    """Seconds, rows, peak bytes of memory, and bytes of files."""
+    plan = sweep_of(operator, points)
+    start = time.perf_counter()
+    run_sweep(plan, Path(folder) / "sweep")
+    seconds = time.perf_counter() - start
+    size = sum(path.stat().st_size for path in Path(folder).rglob("*.parquet"))
+    return seconds, plan.points, _peak_bytes(), size
+
+
+def _share(operator: str, points: int) -> float:
+    """Share of a sweep's processor time outside the model; the smallest of three tries."""
+    plan = sweep_of(operator, points)
+    shares = []
+    for _ in range(3):
+        with TemporaryDirectory() as folder:
+            total = _processor_seconds(partial(run_sweep, plan, Path(folder) / "sweep"))
+        model = _processor_seconds(partial(_predict_only, plan))
+        shares.append(max(0.0, 1 - model / total))
+    return min(shares)
+
+
+def _predict_only(plan: Sweep) -> None:
+    for i in range(plan.parts):
+        part = plan.part(i)
+        for group in plan.grid.decode(part.start, part.stop).groups:
+            if group.problem is not None:
+                predict_arrays(group.problem, part.device, constants=plan.constants)
+
+
+def _processor_seconds(job: Callable[[], Any]) -> float:
+    start = time.process_time()
+    job()
+    return time.process_time() - start
+
+
+def _peak_bytes() -> int:
+    """Largest resident size of this process so far."""
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _peak_growth(n: int) -> float:

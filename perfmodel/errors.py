@@ -40,7 +40,6 @@ EXTRAS = {
     "sympy": "explain",
     "pyarrow": "parquet",
     "scipy": "fit",
-    "sklearn": "fit",
     "distributed": "dask",
     "torch": "gpu",
     "triton": "gpu",

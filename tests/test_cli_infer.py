@@ -113,9 +113,9 @@ DEEP = ("deepseek-v3", "--ep", "8", "--dp", "8", "--weights", "fp8")
         (("llama-3-8b", "--weights", "int5"), "no format of weights named"),
         (("llama-3-8b", "--batch", "1", "--rate", "2"), "give one"),
         (("llama-3-8b", "--load", "half"), "no load named"),
-        (("llama-3-8b", "--rate", "fast"), "is no list of numbers"),
+        (("llama-3-8b", "--rate", "fast"), "is no number of requests a second"),
         (("llama-3-8b", "--rate", "1e6"), "give a lower rate"),
-        (("llama-3-8b", "--rate", "0"), "give a number above 0"),
+        (("llama-3-8b", "--rate", "0"), "is no number of requests a second"),
         (("llama-3-8b", "--batch", "0"), "must be at least 1"),
         (("llama-3-70b",), "give --tensor 2"),
         (("llama-3-8b", "--fit", "size"), "batch"),
@@ -179,7 +179,7 @@ def test_what_cannot_be_deployed_is_named_beside_what_can(said, capsys):
     assert run(["infer", *ONE, "--tp", "3,5"]) == 2
     assert "tensor of 1, 2, 4, 8 would (and 1 more)" in capsys.readouterr().err
     assert run(["infer", *ONE, "--tp", "1:2100"]) == 2
-    assert "2,100 deployments are more than 2,000; narrow a list" in capsys.readouterr().err
+    assert "2,100 deployments are more than 2,000; narrow a range" in capsys.readouterr().err
 
 
 def test_what_fits_has_a_column_for_what_is_listed(said):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 
-from perfmodel.cli.arguments import NetworkName
+from perfmodel.fieldoption import FieldOption
 from perfmodel.networks import library
 from perfmodel.networks.expand import active_count, parameter_count
 
@@ -65,7 +66,7 @@ def test_what_is_shown_as_yaml_is_the_network(cli, tmp_path):
         (("show", "lama-3-8b"), "no network named 'lama-3-8b'; did you mean llama-3-8b"),
         (("show", "none.yaml"), "none.yaml: cannot be read"),
         (("show", "bert-large", "--seq", "1k"), "there are 512 learned positions; give fewer"),
-        (("show", "gpt2", "--seq", "1,2"), "--seq takes one size here, not 2"),
+        (("show", "gpt2", "--seq", "1,2"), "--seq takes one size, not '1,2'"),
         (("show", "gpt2", "--kv-dtype", "fp7"), "fp7"),
         (("show", "gpt2", "--yaml", "-f", "json"), "--yaml is a format of its own"),
         (("import", "none.json"), "none.json: cannot be read"),
@@ -124,11 +125,11 @@ def test_a_name_in_place_of_a_command_goes_to_predict_where_it_is(cli, monkeypat
     def list_() -> None:
         seen.append("list")
 
-    @own.command(network.PREDICT)
-    def predict(name: NetworkName, batch: int = 1) -> None:
+    @own.command("predict")
+    def predict(name: Annotated[str, FieldOption(argument=True)], batch: int = 1) -> None:
         seen.append((name, batch))
 
-    for words in (["list"], ["llama-3-8b", "--batch", "8"], [network.PREDICT, "gpt2"]):
+    for words in (["list"], ["llama-3-8b", "--batch", "8"], ["predict", "gpt2"]):
         own.main(words, standalone_mode=False)
     assert seen == ["list", ("llama-3-8b", 8), ("gpt2", 1)]
 

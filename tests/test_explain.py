@@ -164,7 +164,7 @@ ERRORS = [
     (("mlp", "--schedule", "tiled-1"), "tiled-1 is an order of attention; mlp has none"),
     (("attention", "--sequ", "8"), "no option of attention named 'sequ'; did you mean seq"),
     (("attention", "--seq"), "--seq needs a size"),
-    (("attention", "--seq", "8,16"), "--seq takes one size here"),
+    (("attention", "--seq", "8,16"), "--seq takes one size"),
     (("attention", "8192"), "'8192' is no option"),
     (("attension",), "no algorithm named 'attension'; did you mean attention"),
     (("attention", "--format", "pdf"), "no format named 'pdf'"),

@@ -11,7 +11,7 @@ import pytest
 
 from perfmodel.cli import build
 from perfmodel.cli.build import Values, asking_for
-from perfmodel.cli.combining import combined
+from perfmodel.cli.combining import Grid
 from perfmodel.errors import PerfmodelError, UnknownName
 from perfmodel.fieldoption import FieldOption
 from perfmodel.training.plan import Plan
@@ -72,7 +72,7 @@ def command(noun, **rules):
         pot: Annotated[str, FieldOption(argument=True)], *, values: Values, pairs: bool = False
     ) -> None:
         """Brew."""
-        rows = combined(values(), pairs=pairs)
+        rows = Grid(values(), pairs)
         print(json.dumps([{"pot": pot, **row} for row in rows], default=lambda x: x.name))
 
     return build.command(brew)

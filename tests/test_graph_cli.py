@@ -78,7 +78,7 @@ def test_a_file_of_ones_own(said, tmp_path):
         (["decoder-layer", "-s", "sq=1"], "no size of the graph named 'sq'; did you mean seq?"),
         (["decoder-layer", "-s", "seq"], "--size 'seq' is not NAME=SIZE; write batch=4"),
         (["decoder-layer", "-s", "seq=1", "-s", "seq=2"], "--size gives seq twice; choose one"),
-        (["decoder-layer", "-s", "seq=1:3"], "seq takes one size here, not 3"),
+        (["decoder-layer", "-s", "seq=1:3"], "seq takes one size, not '1:3'"),
         (["decoder-layer", "-s", "seq=x"], "seq 'x' is not a size"),
         (["decoder-layer", "-s", "seq=.x"], "seq '.x' is no number"),
         (["decoder-layer", "-s", "seq=0"], "rows must be at least 1, not 0"),

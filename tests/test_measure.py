@@ -521,6 +521,14 @@ def test_the_full_grid_covers_what_it_promises() -> None:
     assert max(streams) > 8e9
 
 
+def test_a_table_of_ones_own_is_a_grid(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("op,dtype,m,n,k\ngemm,bf16,64,32,16\n")
+    assert grids.grid(str(path)) == (
+        cases.from_label("perfmodel|op=gemm|dtype=bf16|m=64|n=32|k=16"),
+    )
+
+
 def test_wrong_names_are_named() -> None:
     with pytest.raises(UnknownName, match="did you mean cpu-quick"):
         grids.grid("cpu-quik")

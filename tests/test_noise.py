@@ -182,11 +182,11 @@ def test_a_template_goes_to_standard_output(cli):
         (("--template", "colour"), "no operator named 'colour'"),
         (
             ("runs.csv", "--map", "gpu"),
-            "--map 'gpu' is not of the form A=B; write Runtime=measured_us",
+            "--map 'gpu' is not THEIRS=OURS; write Runtime=measured_us",
         ),
         (
             ("runs.csv", "--set", "device=a,device=b"),
-            "--set gives device as a and as b; choose one",
+            "--set gives 'device' as a and as b; choose one",
         ),
         (("runs.csv", "--unit", "days"), "no unit of time named 'days'"),
         (("runs.csv", "--flops", "half"), "no way of counting named 'half'"),

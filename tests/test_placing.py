@@ -275,7 +275,7 @@ def test_commands_take_places(capsys):
     [
         ("kv", "--place 'kv' is not OPERAND=LEVEL; write kv=host"),
         ("kv=", "--place 'kv=' is not OPERAND=LEVEL; write kv=host"),
-        ("kv=host,kv=peer", "--place puts 'kv' in host and in peer; choose one"),
+        ("kv=host,kv=peer", "--place gives 'kv' as host and as peer; choose one"),
         ("kv=hst", "no level of h100-sxm to place operands in named 'hst'; did you mean host?"),
     ],
 )

@@ -15,7 +15,7 @@ import pytest
 
 from perfmodel import operators, predict
 from perfmodel.algorithms.declaredproblem import DeclaredProblem
-from perfmodel.cli import app, build, cases, networkpredict, train
+from perfmodel.cli import app, build, cases, network, train
 from perfmodel.cli.ranges import parse
 from perfmodel.compression import naming
 from perfmodel.compression.network import Compressed
@@ -294,6 +294,6 @@ def test_a_price_without_a_finite_sum_is_refused(cli):
 
 
 def test_a_pass_is_called_what_was_asked(cli):
-    for way in networkpredict.PASSES:
+    for way in network.PASSES:
         _, out, _ = cli("network", "llama-3.2-1b", "-d", "h100", "--seq", "128", "--pass", way)
         assert f"pass={way}" in out

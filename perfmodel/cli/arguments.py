@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from perfmodel.cli import completing, known
+from perfmodel.cli import completing, known, ranges
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device
 from perfmodel.operators import Operator
@@ -14,15 +14,6 @@ from perfmodel.operators import Operator
 KERNEL = "Kernel"
 """Heading of the options of a kernel."""
 
-NetworkName = Annotated[
-    str,
-    FieldOption(
-        metavar="NETWORK",
-        help="A network's name (perfmodel network list) or YAML file.",
-        argument=True,
-        complete=completing.networks,
-    ),
-]
 Devices = Annotated[
     list[str],
     FieldOption(
@@ -33,6 +24,24 @@ Devices = Annotated[
         complete=completing.devices,
     ),
 ]
+DeviceSpecs = Annotated[
+    Sequence[Device],
+    FieldOption(
+        metavar="NAMES",
+        spellings=("--device", "--gpu", "-d"),
+        help="Devices: slugs, aliases or spec files, as a100,h100 or repeated (perfmodel hardware"
+        " list).",
+        read=known.devices,
+        repeats=True,
+        complete=completing.devices,
+    ),
+]
+Size = Annotated[int, FieldOption(single=True)]
+Sizes = Annotated[ranges.Values, FieldOption(metavar="SIZES")]
+"""A size, list or range."""
+ONE = ranges.read("1", "")
+"""The size 1."""
+TypeName = Annotated[str, FieldOption(metavar="TYPE", complete=completing.types)]
 Harness = Annotated[
     str,
     FieldOption(

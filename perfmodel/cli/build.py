@@ -91,7 +91,10 @@ class Declared:
         }
         if not required:
             settings["default"] = None if self.repeats else self.default
-        if self.kind in (int, float):
+        if self._is_size and self.default is not None and not required:
+            default = self.default
+            settings["default"] = ranges.short(default) if self.kind is int else str(default)
+        if self.kind in (int, float) and option.read is None and not self._is_size:
             ranged = click.IntRange if self.kind is int else click.FloatRange
             bounds = option.least, option.most
             settings["type"] = self.kind if bounds == (None, None) else ranged(*bounds)
@@ -108,7 +111,12 @@ class Declared:
             if self.option.read is not None:
                 return self.option.read(texts)
             return texts if texts or self.default is _REQUIRED else self.default
-        return given if self.option.read is None or given is None else self.option.read(given)
+        if self._is_size and given is not None:
+            read = ranges.one if self.kind is int else ranges.read
+            return read(given, self.flags[0], self.option.least or 0)
+        if self.option.read is None or given is None:
+            return given
+        return self.option.read(known.one(self.flags[0], given) if self.option.single else given)
 
     def as_text(self) -> Declared:
         """The same option with a text for `values`, where numbers and names take lists."""
@@ -126,11 +134,16 @@ class Declared:
             return [ranges.one(given, self.flags[0], least)]
         if self.kind is int:
             return [int(value) for value in ranges.parse(given, self.flags[0], least)]
-        if given == self.as_text().default and not option.single:
+        if self.kind is str and given == self.default and not option.single:
             return [given]
         texts = (given,) if option.single else known.names(given)
         entries = [option.read(text) if option.read else text for text in texts]
         return [getattr(entry, "name", entry) if self.kind is str else entry for entry in entries]
+
+    @property
+    def _is_size(self) -> bool:
+        """Whether it is one size, or sizes, as users write them: 4k, 1:8."""
+        return (self.kind is int and self.option.single) or self.kind is ranges.Values
 
     @property
     def _is_list(self) -> bool:

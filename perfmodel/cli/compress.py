@@ -3,90 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
-
-from perfmodel.cli import completing, known, ranges, spellings
+from perfmodel.cli import completing, known, spellings
+from perfmodel.cli.arguments import ONE, DeviceSpecs, Sizes
+from perfmodel.cli.build import command
 from perfmodel.cli.leftout import possible
-from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli.networkoptions import Context, WeightFormat
+from perfmodel.cli.output import Shown
 from perfmodel.compression import naming
 from perfmodel.compression.comparing import Compared, compare, least_zeros, runnable
 from perfmodel.compression.scheme import Scheme
 from perfmodel.compression.unstructured import NONZERO_BITS, TiledCsl
 from perfmodel.errors import ProblemError
+from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device
 from perfmodel.networks.network import Network
 from perfmodel.onchip.latency import is_on_chip
 from perfmodel.render import compression as render
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
-
 _USUAL = "fp16,w8a16,fp8,w4a16,nf4,q4_k_m,2:4"
 
 
-@app.command("compress")
-def compress(
+@dataclass(frozen=True)
+class Asked:
+    """What `compress` is asked for."""
+
     network: Annotated[
-        str | None,
-        typer.Argument(
+        Network | None,
+        FieldOption(
             metavar="NETWORK",
-            help="A network's name (perfmodel network list) or YAML file. Without it, the "
-            "weight formats are listed.",
-            autocompletion=completing.networks,
+            argument=True,
+            read=spellings.network,
+            complete=completing.networks,
         ),
-    ] = None,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--device",
-            "--gpu",
-            "-d",
-            metavar="NAME",
-            help="Device: slug, alias or spec file; repeats.",
-            autocompletion=completing.devices,
-        ),
-    ] = None,
-    formats: Annotated[
-        str | None,
-        typer.Option(
-            "--formats",
-            metavar="NAMES",
-            help="fp16, w4a16:g64, squeeze:3:0.45%, 2:4, csl:0.8, prune:0.25, ... with commas "
-            f"[default: the network's own, and those of {_USUAL} that the device can run].",
-            autocompletion=completing.schemes,
-        ),
-    ] = None,
-    batch: Annotated[
-        str,
-        typer.Option(
-            "--batch",
-            metavar="SIZES",
-            help="Sequences of the step: a size, list (1,16) or range (1:64:x2).",
-        ),
-    ] = "1",
-    context: Annotated[
-        str,
-        typer.Option(
-            "--seq",
-            "--context",
-            metavar="TOKENS",
-            help="Tokens of each sequence, the new one included.",
-        ),
-    ] = "512",
-    head: Annotated[
-        str | None,
-        typer.Option(
-            "--head",
-            metavar="NAME",
-            help="Weight format of the head's matrix [default: the usual one for the format].",
-            autocompletion=completing.schemes,
-        ),
-    ] = None,
-    format: Format = None,
-    output: Output = None,
-) -> None:
+    ] = None
+    """A network's name (perfmodel network list) or YAML file. Without it, the weight formats are
+    listed."""
+    device: DeviceSpecs = ()
+    """The devices."""
+    formats: Annotated[str | None, FieldOption(metavar="NAMES", complete=completing.schemes)] = None
+    """fp16, w4a16:g64, squeeze:3:0.45%, 2:4, csl:0.8, prune:0.25, ... with commas [default: the
+    network's own, and those of fp16,w8a16,fp8,w4a16,nf4,q4_k_m,2:4 that the device can run]."""
+    batch: Sizes = ONE
+    """Sequences of the step: a size, list (1,16) or range (1:64:x2)."""
+    context: Context = 512
+    """Tokens of each sequence, the new one included."""
+    head: WeightFormat = None
+    """Weight format of the head's matrix [default: the usual one for the format]."""
+
+    def schemes(self, network: Network, device: Device) -> tuple[Sequence[Scheme], list[str]]:
+        """The named schemes, which must all run; otherwise those that the device can run of the
+        network's own and the usual ones, and why it cannot run others."""
+        if self.formats is not None:
+            return [naming.scheme(name) for name in known.names(self.formats)], []
+        usual = known.names(",".join(filter(None, [network.weights, _USUAL])))
+        return runnable([naming.scheme(name) for name in usual], device)
+
+
+def compress(asked: Asked, shown: Shown) -> None:
     """Compare weight formats and sparsity by a decode step: bytes, time, speed-up over 16 bits.
 
     \b
@@ -94,53 +71,31 @@ def compress(
     perfmodel compress llama-3-8b -d rtx4090 -d m4-max --formats q4_k_m,q8_0 --batch 1,16
     perfmodel compress
     """
-    chosen_format(format, output)
+    network, tokens = asked.network, asked.context
     if network is None:
-        emit(render.listing(), format, output)
+        shown.emit(render.listing())
         return
-    net = spellings.network(network)
-    if not device:
+    if not asked.device:
         raise ProblemError("compress needs a device; name one with --device")
-    devices = known.devices(device)
-    sizes = [int(value) for value in ranges.parse(batch, "--batch")]
-    tokens = ranges.one(context, "--seq")
-    for spec in devices:
-        if is_on_chip(spec):
-            raise ProblemError(
-                f"{spec.slug} has its memory on the chip, whose steps are no sums of kernels; see "
-                f"perfmodel hold {net.name} -d {spec.slug}"
-            )
-    head_scheme = naming.scheme(known.one("--head", head)) if head is not None else None
+    for device in filter(is_on_chip, asked.device):
+        raise ProblemError(
+            f"{device.slug} has its memory on the chip, whose steps are no sums of kernels; see "
+            f"perfmodel hold {network.name} -d {device.slug}"
+        )
+    batches = list(asked.batch)
     rows: list[Compared] = []
     notes: dict[str, None] = {}
-    for spec in devices:
-        schemes, lines = _schemes(net, formats, spec)
-        parts = possible(
-            (
-                f"{spec.slug}, {scheme.name}",
-                partial(_rows, net, scheme, spec, sizes, tokens, head_scheme),
-            )
-            for scheme in schemes
-        )
+    for device in asked.device:
+        schemes, reasons = asked.schemes(network, device)
+
+        def compared(scheme: Scheme, device: Device = device) -> list[Compared]:
+            return list(compare(network, [scheme], device, batches, tokens, asked.head))
+
+        parts = possible((f"{device.slug}, {s.name}", partial(compared, s)) for s in schemes)
         rows += [row for part in parts for row in part]
-        notes |= dict.fromkeys([*lines, *(n for scheme in schemes for n in _notes(scheme, spec))])
-    emit(render.report(rows, net.name, tokens, notes), format, output)
-
-
-def _rows(network: Network, scheme: Scheme, *options: Any) -> list[Compared]:
-    """The rows of one format, or its error."""
-    return list(compare(network, [scheme], *options))
-
-
-def _schemes(
-    network: Network, formats: str | None, device: Device
-) -> tuple[Sequence[Scheme], list[str]]:
-    """The named schemes, which must all run; otherwise those that the device can run of the
-    network's own and the usual ones."""
-    if formats is not None:
-        return [naming.scheme(name) for name in known.names(formats)], []
-    usual = known.names(",".join(filter(None, [network.weights, _USUAL])))
-    return runnable([naming.scheme(name) for name in usual], device)
+        lines = [line for scheme in schemes for line in _notes(scheme, device)]
+        notes |= dict.fromkeys([*reasons, *lines])
+    shown.emit(render.report(rows, network.name, tokens, notes))
 
 
 def _notes(scheme: Scheme, device: Device) -> Iterator[str]:
@@ -152,3 +107,6 @@ def _notes(scheme: Scheme, device: Device) -> Iterator[str]:
             for name, bits in (("fp16", 16.0), ("int8", 8.0), ("int4", 4.0))
         )
         yield f"csl: share of zeros from which it takes fewer bytes than dense formats: {ends}"
+
+
+app = command(compress)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -49,7 +48,7 @@ def case(declaration: Declaration, arguments: Sequence[str], dtype: str) -> Case
             if not words:
                 raise ProblemError(f"{flag} needs a size, such as {flag} 4096")
             text = words.pop(0)
-        values[name] = _number(text, flag)
+        values[name] = ranges.number(text, flag)
     return declaration.at(dtype, **values)
 
 
@@ -59,22 +58,6 @@ def _parameter(declaration: Declaration, flag: str) -> str:
         names = [parameter.replace("_", "-") for parameter in declaration.parameters]
         raise UnknownName(f"option of {declaration.name}", name.replace("_", "-"), names)
     return name
-
-
-def _number(text: str, flag: str) -> int | float:
-    """A size such as 8k, or a share below 1."""
-    if "." in text:
-        try:
-            share = float(text)
-        except ValueError:
-            share = math.nan
-        if not math.isfinite(share):
-            raise ProblemError(f"{flag} {quoted(text)} is no number; write 4096, 8k or 0.25")
-        return share
-    values = ranges.read(text, flag)
-    if len(values) != 1:
-        raise ProblemError(f"{flag} takes one size here, not {len(values):,}")
-    return int(values.array[0])
 
 
 def options(declaration: Declaration) -> str:

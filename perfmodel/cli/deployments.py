@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from perfmodel.cli.combining import combined, count
+from perfmodel.cli.combining import Grid
 from perfmodel.cli.leftout import Asked, answered
-from perfmodel.errors import PerfmodelError, ProblemError, SizeError
+from perfmodel.errors import PerfmodelError, SizeError
+from perfmodel.hardware import System
+from perfmodel.networks.network import Network
 from perfmodel.render.refused import Refused
+from perfmodel.serving.deployment import Deployment
 
-if TYPE_CHECKING:
-    from perfmodel.hardware import System
-    from perfmodel.networks.network import Network
-    from perfmodel.serving.deployment import Deployment
-
-Found = TypeVar("Found")
-Load = Mapping[str, Sequence[Any]]
-"""The sizes and lengths of a deployment's loads, a list each."""
-Parts = Callable[["Deployment", Load], Iterable[Asked[Iterable[Found]]]]
+Answer = TypeVar("Answer")
+Lists = Mapping[str, Sequence[Any]]
+Questions = Callable[[Deployment, Lists], Iterable[Asked[Iterable[Answer]]]]
 """What is asked of a deployment under its load."""
 
 MOST = 2_000
@@ -33,56 +30,50 @@ class Deployments:
 
     network: Network
     """The network."""
-    choices: Mapping[str, Sequence[Any]]
+    choices: Lists
     """Values by field of `Deployment`."""
     system: System | None
     """The system that joins the devices; None: their default system."""
-    load: Load = field(default_factory=dict)
-    """The load of every deployment."""
+    load: Lists
+    """The sizes and lengths of every deployment's loads."""
     pairs: bool = False
     """Whether the lists are paired element by element, those of the load too (`--zip`)."""
 
-    def __len__(self) -> int:
-        return count(self._lists(), pairs=self.pairs)
-
     @property
-    def loads(self) -> int:
-        """Number of loads of all deployments."""
-        return count({**self.choices, **self.load}, pairs=self.pairs)
+    def loads(self) -> Grid:
+        """The loads of all deployments."""
+        return Grid({**self.choices, **self.load}, self.pairs)
 
-    def answers(self, parts: Parts[Found]) -> tuple[list[Found], Refused]:
-        """The answers to all `parts` of every deployment, and the impossible ones.
+    def answers(self, questions: Questions[Answer]) -> tuple[list[Answer], Refused]:
+        """The answers to all `questions` of every deployment, and the impossible ones.
 
         Raises as `answered`, and `ProblemError` for too many deployments.
         """
-        if len(self) > MOST:
-            raise ProblemError(f"{len(self):,} deployments are more than {MOST:,}; narrow a list")
-        answers, refused = answered(self._questions(parts))
+        grid = self.loads if self.pairs else Grid(self.choices)
+        grid.check(MOST, "deployments")
+        answers, refused = answered(self._asked(grid, questions))
         return [row for answer in answers for row in answer], refused
 
-    def _lists(self) -> Load:
-        return {**self.choices, **self.load} if self.pairs else self.choices
-
-    def _questions(self, parts: Parts[Found]) -> Iterator[Asked[list[Found]]]:
-        """The parts of every deployment under its label; an impossible deployment is one part."""
-        from perfmodel.serving.deployment import Deployment
-
-        for fields in combined(self._lists(), pairs=self.pairs):
-            label = self._label(fields)
-            load = {
-                name: [fields.pop(name)] if self.pairs else self.load[name] for name in self.load
-            }
+    def _asked(self, grid: Grid, questions: Questions[Answer]) -> Iterator[Asked[list[Answer]]]:
+        """The questions of every deployment under its label; an impossible one has one."""
+        for fields in grid:
+            words = grid.label(fields)
+            load = {name: [fields.pop(name)] for name in self.load} if self.pairs else self.load
             try:
-                pieces = list(parts(Deployment(self.network, **fields, system=self.system), load))
+                pieces = list(questions(self._deployment(fields), load))
             except PerfmodelError as error:
                 pieces = [("", partial(_raise, error))]
-            for words, answer in pieces:
-                yield ", ".join(filter(None, [label, words])), partial(self._list, fields, answer)
+            for label, answer in pieces:
+                label = ", ".join(filter(None, [words, label]))
+                yield label, partial(self._listed, fields, answer)
 
-    def _list(
-        self, fields: Mapping[str, Any], answer: Callable[[], Iterable[Found]]
-    ) -> list[Found]:
-        """The answers of one part; an iterator raises here, where errors are caught."""
+    def _deployment(self, fields: Mapping[str, Any]) -> Deployment:
+        return Deployment(self.network, **fields, system=self.system)
+
+    def _listed(
+        self, fields: Mapping[str, Any], answer: Callable[[], Iterable[Answer]]
+    ) -> list[Answer]:
+        """The answers to one question; an iterator raises here, where errors are caught."""
         try:
             return list(answer())
         except SizeError as error:
@@ -90,22 +81,9 @@ class Deployments:
 
     def _check(self, fields: Mapping[str, Any], name: str, size: int) -> None:
         """Raise `PerfmodelError` where a deployment with another size cannot be served either."""
-        from perfmodel.serving.deployment import Deployment
         from perfmodel.serving.memory import check_weights
 
-        check_weights(Deployment(self.network, **{**fields, name: size}, system=self.system))
-
-    def _label(self, fields: Mapping[str, Any]) -> str:
-        """The values that distinguish a deployment."""
-        return ", ".join(
-            value.slug
-            if name == "device"
-            else value.name
-            if name == "engine"
-            else f"{name} {value}"
-            for name, value in fields.items()
-            if len(self._lists()[name]) > 1
-        )
+        check_weights(self._deployment({**fields, name: size}))
 
 
 def _raise(error: PerfmodelError) -> list[Any]:

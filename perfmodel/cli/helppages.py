@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
+from inspect import cleandoc
 from typing import Any
 
 import click
@@ -84,9 +85,10 @@ class HeadedGroup(Headed, click.Group):
         self,
         summaries: Callable[[], Mapping[str, str]] | None = None,
         headings: Mapping[str, Iterable[str]] | None = None,
+        help: str = "",
         **settings: Any,
     ) -> None:
-        super().__init__(no_args_is_help=True, **settings)
+        super().__init__(no_args_is_help=True, help=folded(cleandoc(help)), **settings)
         self.summaries, self.headings = summaries or self._summaries, headings
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -2,69 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING
 
-from perfmodel.cli import known
-from perfmodel.cli.deployments import Deployments, Load
+from perfmodel.cli import known, ranges
+from perfmodel.cli.deployments import Deployments, Lists
 from perfmodel.cli.leftout import Asked
-from perfmodel.errors import ProblemError
-from perfmodel.plaintext import quoted
+from perfmodel.cli.loads import Load
+from perfmodel.networks.network import Network
 from perfmodel.render import Report, serving
+from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.disaggregated import Pools, pools
+from perfmodel.serving.speculative import Speculation, best
+from perfmodel.serving.steps import Steps
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from perfmodel.networks.network import Network
-    from perfmodel.serving.deployment import Deployment
-    from perfmodel.serving.disaggregated import Pools
-    from perfmodel.serving.speculative import Speculation
-
-
-Drafted = tuple["Deployment", int, float, "Speculation"]
+Drafted = tuple[Deployment, int, float, Speculation]
 """A deployment, tokens in its cache, the chance of acceptance, and what drafts are worth."""
+Pooled = tuple[Deployment, int, int, Pools]
+"""A deployment, input and output length, and its pools."""
 
 
-def fitting(
-    deployments: Deployments,
-    what: str,
-    kind: str,
-    sizes: Sequence[float],
-    tokens: Sequence[np.ndarray],
-) -> Report:
+def fitting(deployments: Deployments, load: Load, question: str) -> Report:
     """What fits, and every term of the memory."""
-    known.named("question of --fit", what, ("batch", "context"))
+    known.named("question of --fit", question, ("batch", "context"))
     plans, refused = deployments.answers(lambda plan, _load: [("", lambda: [plan])])
-    if what == "batch":
-        lengths = [i + o for i in tokens[0].tolist() for o in tokens[1].tolist()]
+    if question == "batch":
+        lengths = [i + o for i, o in product(load.isl, load.osl)]
         return serving.fitting_batches(plans, lengths, refused)
-    _check_batches(kind, "--fit context")
-    return serving.fitting_contexts(plans, [int(size) for size in sizes], refused)
+    return serving.fitting_contexts(plans, load.batches("--fit context"), refused)
 
 
-def drafted(
-    deployments: Deployments,
-    draft: Network,
-    accept: str,
-    kind: str,
-    sizes: Sequence[float],
-    tokens: Sequence[np.ndarray],
-) -> Report:
+def drafted(deployments: Deployments, load: Load, draft: Network, accept: str) -> Report:
     """The best number of drafts for each batch and chance that one is accepted.
 
     Requests are in the middle of their answer: the prompt and half of the answer are cached.
     """
-    _check_batches(kind, "--draft")
-    chances = [_chance(part) for part in accept.split(",")]
-    past = [i + o // 2 for i in tokens[0].tolist() for o in tokens[1].tolist()]
+    sizes = load.batches("--draft")
+    fault = "is no chance; write 0 to 1, such as 0.7"
+    chances = ranges.numbers(accept, "--accept", lambda chance: 0.0 <= chance <= 1.0, fault)
+    past = [i + o // 2 for i, o in product(load.isl, load.osl)]
 
-    def parts(plan: Deployment, _load: Load) -> Iterator[Asked[list[Drafted]]]:
-        from perfmodel.serving.speculative import best
-        from perfmodel.serving.steps import Steps
-
+    def questions(plan: Deployment, _load: Lists) -> Iterator[Asked[list[Drafted]]]:
         usual = plan.weights == replace(plan, weights="").weights  # then the draft has its own too
         draft_plan = replace(plan, network=draft, weights="" if usual else plan.weights)
         target, small = Steps(plan), Steps(draft_plan)
@@ -72,46 +52,25 @@ def drafted(
         def answer(length: int, size: int, chance: float) -> list[Drafted]:
             return [(plan, length, chance, best(target, small, chance, size, length))]
 
-        for length, size, chance in product(past, map(int, sizes), chances):
+        for length, size, chance in product(past, sizes, chances):
             label = f"batch {size}, past {length:,}, accept {chance:g}"
             yield label, partial(answer, length, size, chance)
 
-    answers, refused = deployments.answers(parts)
+    answers, refused = deployments.answers(questions)
     return serving.drafts(answers, draft.name, refused)
 
 
-def pooled(deployments: Deployments, tokens: Sequence[np.ndarray]) -> Report:
+def pooled(deployments: Deployments, load: Load) -> Report:
     """Prompts and tokens on devices of their own, in balance."""
-    lengths = [(i, o) for i in tokens[0].tolist() for o in tokens[1].tolist()]
 
-    def parts(
-        plan: Deployment, _load: Load
-    ) -> Iterator[Asked[list[tuple[Deployment, int, int, Pools]]]]:
-        from perfmodel.serving.disaggregated import pools
-        from perfmodel.serving.steps import Steps
-
+    def questions(plan: Deployment, _load: Lists) -> Iterator[Asked[list[Pooled]]]:
         steps = Steps(plan)
 
-        def answer(isl: int, osl: int) -> list[tuple[Deployment, int, int, Pools]]:
+        def answer(isl: int, osl: int) -> list[Pooled]:
             return [(plan, isl, osl, pools(steps, steps, isl, osl))]
 
-        for isl, osl in lengths:
+        for isl, osl in product(load.isl, load.osl):
             yield f"isl {isl:,}, osl {osl:,}", partial(answer, isl, osl)
 
-    answers, refused = deployments.answers(parts)
+    answers, refused = deployments.answers(questions)
     return serving.pools(answers, refused)
-
-
-def _check_batches(kind: str, option: str) -> None:
-    if kind not in ("static batch", "concurrency"):
-        raise ProblemError(f"{option} is of --batch or --concurrency; give one")
-
-
-def _chance(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value <= 1.0:
-        raise ProblemError(f"--accept {quoted(text)} is no chance; write 0 to 1, such as 0.7")
-    return value

@@ -60,56 +60,45 @@ def schedules(operator: Operator, text: str) -> tuple[str, ...]:
     return tuple(named(kind, name, operator.schedules) for name in names(text))
 
 
-def placing(texts: Iterable[str] | None) -> dict[str, str]:
-    """Operands and the memory levels that hold them, from kv=host or kv=host,weights=peer.
+def pairs(option: str, texts: Iterable[str] | None, form: str, example: str) -> dict[str, str]:
+    """Values by name, from NAME=VALUE, with commas or repeated.
 
-    Raises `ProblemError` for a text of another form, or an operand named twice.
+    Raises `ProblemError` for a text of another `form`, or a name given twice.
     """
-    places: dict[str, str] = {}
+    values: dict[str, str] = {}
     for pair in (pair for text in texts or () for pair in names(text)):
-        operand, equals, level = (part.strip() for part in pair.partition("="))
-        if not (operand and equals and level):
-            raise ProblemError(f"--place {quoted(pair)} is not OPERAND=LEVEL; write kv=host")
-        if places.setdefault(operand, level) != level:
+        name, _, value = (part.strip() for part in pair.rpartition("="))
+        if not (name and value):
+            raise ProblemError(f"{option} {quoted(pair)} is not {form}; write {example}")
+        if values.setdefault(name, value) != value:
             raise ProblemError(
-                f"--place puts {quoted(operand)} in {places[operand]} and in {level}; choose one"
+                f"{option} gives {quoted(name)} as {values[name]} and as {value}; choose one"
             )
-    return places
+    return values
 
 
-def mesh(texts: Iterable[str] | None) -> dict[str, tuple[int, str]]:
-    """Axes with their numbers of devices and links, from k=2@nvlink; lists with commas too.
-
-    Raises `ProblemError` for a text of another form, or an axis split twice.
-    """
-    axes: dict[str, tuple[int, str]] = {}
-    for entry in (entry for text in texts or () for entry in names(text)):
-        axis, _, rest = (part.strip() for part in entry.partition("="))
-        count, _, link = (part.strip() for part in rest.partition("@"))
-        ranks = _integer(count)
-        if not axis or not link or "@" in axis + link or ranks is None:
-            raise ProblemError(f"--mesh {quoted(entry)} is not AXIS=RANKS@LINK; write k=2@nvlink")
-        if axes.setdefault(axis, (ranks, link)) != (ranks, link):
-            raise ProblemError(f"--mesh splits {quoted(axis)} twice; choose one")
-    return axes
+def placing(texts: Iterable[str] | None) -> dict[str, str]:
+    """Operands and the memory levels that hold them, from kv=host. Raises as `pairs`."""
+    return pairs("--place", texts, "OPERAND=LEVEL", "kv=host")
 
 
 def storing(texts: Iterable[str] | None) -> dict[str, str]:
-    """Tensors and the axes that they are sharded along, from C=n, kv=x, C=whole; lists too.
+    """Tensors and the axes that they are sharded along, from C=n, kv=x, C=whole. Raises as
+    `pairs`."""
+    return pairs("--stored", texts, "TENSOR=AXIS", "C=n")
 
-    Raises `ProblemError` for a text of another form, or a tensor named twice.
-    """
-    shards: dict[str, str] = {}
-    for pair in (pair for text in texts or () for pair in names(text)):
-        tensor, equals, axis = (part.strip() for part in pair.partition("="))
-        if not (tensor and equals and axis):
-            raise ProblemError(f"--stored {quoted(pair)} is not TENSOR=AXIS; write C=n")
-        if shards.setdefault(tensor, axis) != axis:
-            raise ProblemError(
-                f"--stored shards {quoted(tensor)} along {shards[tensor]} and along "
-                f"{axis}; choose one"
-            )
-    return shards
+
+def mesh(texts: Iterable[str] | None) -> dict[str, tuple[int, str]]:
+    """Axes with their numbers of devices and links, from k=2@nvlink. Raises as `pairs`."""
+    form, example = "AXIS=RANKS@LINK", "k=2@nvlink"
+    axes = {}
+    for axis, text in pairs("--mesh", texts, form, example).items():
+        count, _, link = (part.strip() for part in text.partition("@"))
+        ranks = _integer(count)
+        if not link or "@" in axis + link or ranks is None:
+            raise ProblemError(f"--mesh {quoted(f'{axis}={text}')} is not {form}; write {example}")
+        axes[axis] = ranks, link
+    return axes
 
 
 def _integer(text: str) -> int | None:
@@ -127,15 +116,15 @@ def tiles(operator: Operator, texts: Iterable[str] | None) -> list[dict[str, int
 
 
 def _tile(operator: Operator, text: str) -> dict[str, int]:
-    tile: dict[str, int] = {}
-    for pair in names(text):
-        dimension, _, number = (part.strip() for part in pair.partition("="))
+    form = "DIMENSION=SIZE"
+    example = ",".join(f"{name}=128" for name in operator.own_tile[:NEEDED]) or "m=128"
+    tile = {}
+    for dimension, number in pairs("--tile", [text], form, example).items():
         size = _integer(number)
-        if not dimension or size is None:
-            example = ",".join(f"{name}=128" for name in operator.own_tile[:NEEDED]) or "m=128"
-            raise ProblemError(f"--tile {quoted(pair)} is not DIMENSION=SIZE; write {example}")
-        if tile.setdefault(dimension, size) != size:
-            raise ProblemError(f"--tile gives {quoted(dimension)} twice; choose one")
+        if size is None:
+            pair = quoted(f"{dimension}={number}")
+            raise ProblemError(f"--tile {pair} is not {form}; write {example}")
+        tile[dimension] = size
     owntile.read(operator, tile)
     return tile
 

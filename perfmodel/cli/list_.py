@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Annotated, Any
-
-import typer
 
 from perfmodel import operators
 from perfmodel.algorithms.rowwise import MAPS
 from perfmodel.analysis.usual import CASES, families, usual
 from perfmodel.cli import completing, known
-from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli.build import command
+from perfmodel.cli.output import Shown
+from perfmodel.fieldoption import FieldOption
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.plaintext import opening
 from perfmodel.render import Column, Report
@@ -21,35 +23,42 @@ from perfmodel.timing.architectures import ARCHITECTURES
 from perfmodel.timing.libraries import kernels
 from perfmodel.timing.runs import table
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
-
 Row = dict[str, Any]
 
 
-@app.command("list")
-def list_(
+def _kinds() -> Iterable[str]:
+    return KINDS
+
+
+def _read_kinds(text: str) -> list[str]:
+    """The kinds in a list, in our own spelling. Raises `UnknownName`."""
+    names = (_SPELLINGS.get(name, name) for name in known.names(text))
+    return [known.named("kind of names", name, KINDS) for name in names]
+
+
+def _read_operators(text: str) -> list[str]:
+    return [known.named("operator", name, operators.names()) for name in known.names(text)]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `list` is asked for."""
+
     kind: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="KINDS",
-            help="Kinds to list, with commas: operators, implementations, schedules, "
-            "harnesses, types, variants, algorithms, graphs, networks, engines, "
-            "optimisers, precisions, levels, architectures, devices, systems.",
-            autocompletion=completing.of_list(lambda: KINDS),
-        ),
-    ] = None,
+        Sequence[str] | None,
+        FieldOption(metavar="KINDS", argument=True, names=_kinds, read=_read_kinds),
+    ] = None
+    """Kinds to list, with commas: operators, implementations, schedules, harnesses, types,
+    variants, algorithms, graphs, networks, engines, optimisers, precisions, levels, architectures,
+    devices, systems."""
     operator: Annotated[
-        str | None,
-        typer.Option(
-            "--operator",
-            metavar="NAMES",
-            help="Only names that these operators take, with commas: attention,gemm.",
-            autocompletion=completing.operators,
-        ),
-    ] = None,
-    format: Format = None,
-    output: Output = None,
-) -> None:
+        Sequence[str] | None,
+        FieldOption(metavar="NAMES", read=_read_operators, complete=completing.operators),
+    ] = None
+    """Only names that these operators take, with commas: attention,gemm."""
+
+
+def list_(asked: Asked, shown: Shown) -> None:
     """List the names that options take, with their meanings.
 
     \b
@@ -57,22 +66,18 @@ def list_(
     perfmodel list implementations --operator attention
     perfmodel list types --format json
     """
-    chosen_format(format, output)
-    kinds = [
-        known.named("kind of names", _SPELLINGS.get(name, name), KINDS)
-        for name in known.names(kind)
-    ]
-    choices = {known.named("operator", name, operators.names()) for name in known.names(operator)}
+    choices = set(asked.operator or ())
     rows = [
         {"kind": name, **row}
-        for name in kinds or KINDS
+        for name in asked.kind or KINDS
         for row in KINDS[name]()
         if not choices or row["operators"] is None or choices.intersection(row["operators"])
     ]
-    emit(Report("names", rows, _columns(kinds, len(choices)), examples=_EXAMPLE), format, output)
+    columns = _columns(asked.kind or (), len(choices))
+    shown.emit(Report("names", rows, columns, examples=_EXAMPLE))
 
 
-def _columns(kinds: list[str], operators: int) -> list[Column]:
+def _columns(kinds: Sequence[str], operators: int) -> list[Column]:
     """Columns of the table for these kinds; `operators` is the number of operators listed."""
     if len(kinds) != 1:
         return [text("kind", "kind"), text("name", "name"), _OPERATORS, _about(28)]
@@ -95,11 +100,6 @@ def _about(wrap: int) -> Column:
     return Column("about", first, number=False, wrap=wrap, fold=24, rank=2)
 
 
-def _operators() -> tuple[str, ...]:
-    """Operators with kernels of libraries."""
-    return tuple(BUILT_IN)
-
-
 def _all_operators() -> Iterator[Row]:
     for item in operators.every():
         yield _row(item.name, item.about, item.name)
@@ -111,7 +111,7 @@ def _row(name: str, about: str, *operators: str) -> Row:
 
 
 def _implementations() -> Iterator[Row]:
-    rowwise = [name for name in _operators() if name not in ("attention", "gemm")]
+    rowwise = [name for name in BUILT_IN if name not in ("attention", "gemm")]
     for name, kernel in kernels().items():
         operators = rowwise if kernel.operator == "rowwise" else [kernel.operator]
         allowed = [a.name for a in ARCHITECTURES.values() if kernel.runs_on.allows(a)]
@@ -140,7 +140,7 @@ def _types() -> Iterator[Row]:
     from perfmodel.algorithms.matmul import FORMATS
     from perfmodel.elements import ELEMENTS
 
-    others = [name for name in _operators() if name != "gemm"]
+    others = [name for name in BUILT_IN if name != "gemm"]
     for name in dict.fromkeys((*ELEMENTS, *FORMATS)):
         products = ["gemm"] if name in FORMATS else []
         about = f"{float(ELEMENTS[name].bits):g} bits" if name in ELEMENTS else ""
@@ -160,18 +160,16 @@ def _harnesses() -> Iterator[Row]:
         yield _row(run.name, run.about)
 
 
-def _algorithms() -> Iterator[Row]:
-    from perfmodel.algorithms import library
+def _entries(module: str) -> Callable[[], Iterator[Row]]:
+    """The names that a module knows, with their descriptions."""
 
-    for name in library.names():
-        yield _row(name, library.load(name).about, "explain", "map")
+    def rows() -> Iterator[Row]:
+        library = import_module(f"perfmodel.{module}")
+        takers = ("explain", "map") if module == "algorithms.library" else ()
+        for name in library.names():
+            yield _row(name, library.load(name).about, *takers)
 
-
-def _graphs() -> Iterator[Row]:
-    from perfmodel import graph
-
-    for name in graph.names():
-        yield _row(name, graph.load(name).about)
+    return rows
 
 
 def _networks() -> Iterator[Row]:
@@ -187,20 +185,6 @@ def _engines() -> Iterator[Row]:
     for name in engine.names():
         entry = engine.load(name)
         yield _row(name, "; ".join([entry.about, f"of {entry.version}", *entry.aliases]))
-
-
-def _optimisers() -> Iterator[Row]:
-    from perfmodel.training import optimisers
-
-    for name in optimisers.names():
-        yield _row(name, optimisers.load(name).about)
-
-
-def _precisions() -> Iterator[Row]:
-    from perfmodel.training import precision
-
-    for name in precision.names():
-        yield _row(name, precision.load(name).about)
 
 
 def _levels() -> Iterator[Row]:
@@ -230,20 +214,27 @@ KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
     "harnesses": _harnesses,
     "types": _types,
     "variants": _variants,
-    "algorithms": _algorithms,
-    "graphs": _graphs,
+    "algorithms": _entries("algorithms.library"),
+    "graphs": _entries("graph"),
     "networks": _networks,
     "engines": _engines,
-    "optimisers": _optimisers,
-    "precisions": _precisions,
+    "optimisers": _entries("training.optimisers"),
+    "precisions": _entries("training.precision"),
     "levels": _levels,
     "architectures": _architectures,
     "devices": _devices,
     "systems": _systems,
 }
 """Kinds that can be listed."""
+
+
+def singular(kind: str) -> str:
+    """A kind of names as `perfmodel show` takes it: a single one."""
+    return "harness" if kind == "harnesses" else kind.removesuffix("s")
+
+
 _SPELLINGS = {
-    **{name.removesuffix("s"): name for name in KINDS},
+    **{singular(kind): kind for kind in KINDS},
     "gpu": "devices",
     "gpus": "devices",
     "hardware": "devices",
@@ -313,3 +304,5 @@ _OWN: Mapping[str, list[Column]] = {
     "architectures": [text("name", "name"), *map(_usual, CASES)],
 }
 """Columns of the kinds that have additional ones."""
+
+app = command(list_, "list")

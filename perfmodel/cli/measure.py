@@ -41,7 +41,7 @@ class Asked:
     quick: bool = False
     """Measure a small grid of cases with short samples."""
     cases: Annotated[str | None, FieldOption(None, "GRID")] = None
-    """Grid of cases: cpu-quick, cpu-full, quick, proof or full."""
+    """Grid of cases: cpu-quick, cpu-full, quick, proof or full; or a table of cases (.csv)."""
     ops: Annotated[str, FieldOption(None, "LIST")] = ""
     """Only these operations, with commas: attention,gemm."""
     resume: bool = False

@@ -1,81 +1,172 @@
-"""`perfmodel network list | show | import`: whole transformers by name, as files, from config.json.
+"""`perfmodel network list | show | import | NAME`: whole transformers, and passes over them.
 
 Any other first word is the name of a network: `perfmodel network llama-3-8b ...` is the command
-`predict` of this group, where it has one.
+`predict` of this group.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
 
-import typer
+import click
 
-from perfmodel.cli import completing, known, networkpredict, ranges, spellings
-from perfmodel.cli.arguments import NetworkName
-from perfmodel.cli.build import Group
-from perfmodel.cli.output import Format, Output, chosen_format, emit, say, write
-from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.cli import known
+from perfmodel.cli.arguments import Chart, DeviceSpecs, Size, TypeName
+from perfmodel.cli.build import Group, Values, asking_for
+from perfmodel.cli.leftout import possible
+from perfmodel.cli.networkoptions import NamedNetwork
+from perfmodel.cli.output import Format, Output, Shown, emit, say, write
+from perfmodel.cli.progress import waiting
+from perfmodel.elements import element
+from perfmodel.errors import ProblemError
+from perfmodel.fieldoption import FieldOption
+from perfmodel.hardware import Device, load
 from perfmodel.networks import huggingface, library, reading
+from perfmodel.networks.expand import parameter_count
+from perfmodel.networks.network import Network
+from perfmodel.networks.predict import predict_network
+from perfmodel.networks.prediction import NetworkPrediction
+from perfmodel.networks.setting import Setting
 from perfmodel.render import networkparts
+from perfmodel.render import networks as render
+from perfmodel.units import binary
 
-PREDICT = "predict"
-"""The command that runs when a network is named first."""
+PASSES = ("forward", "train", "prefill", "decode")
+"""Kinds of pass. forward: logits of all tokens. train: forward and backward. prefill: a prompt,
+with the last token's logits. decode: one token after `seq` cached ones."""
+_PREDICT = "predict"
 _SEQ = 4096
+_HELP = """List, show and import transformers: published ones by name, yours as YAML or config.json.
 
+A network's name and a device predict a pass over it (perfmodel network predict --help).
 
-def _families() -> list[str]:
-    return [entry.network.family for entry in library.entries()]
+\b
+    perfmodel network llama-3-8b -d h100-sxm --batch 8 --seq 4k --pass train --by class
+    perfmodel network list --family llama
+    perfmodel network show llama-3-8b
+    perfmodel network import config.json -o my.yaml
+"""
 
 
 class Networks(Group):
     """A group that takes a network's name in place of a command."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """`perfmodel network NAME ...` runs `perfmodel network predict NAME ...`."""
         if args and args[0] not in self.commands:
-            if PREDICT not in self.commands:
-                raise UnknownName(
-                    "command", args[0], self.commands, f"(see '{ctx.command_path} --help')"
-                )
-            args = [PREDICT, *args]
+            args = [_PREDICT, *args]
         return super().resolve_command(ctx, args)
 
 
-app = typer.Typer(
-    cls=cast(Any, Networks), no_args_is_help=True, rich_markup_mode=None, add_completion=False
+app = Networks(help=_HELP)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass over a network, and what is shown of it."""
+
+    network: NamedNetwork
+    """The network."""
+    device: DeviceSpecs
+    """The devices."""
+    batch: Size = 1
+    """Number of sequences."""
+    seq: Annotated[int, FieldOption(metavar="TOKENS", single=True)] = 2048
+    """Tokens of a sequence; with --pass decode, tokens in the KV cache."""
+    pass_: Annotated[str, FieldOption(metavar="PASS")] = "forward"
+    """One of forward, train, prefill, decode."""
+    by: Annotated[str, FieldOption(metavar="WHAT")] = "class"
+    """A line a class, layer, operator, kernel."""
+    chart: Chart = None
+    """Roofline chart with a point for each class (.svg, .pdf, .png)."""
+
+    def __post_init__(self) -> None:
+        known.named("line of a network", self.by, render.BY)
+        known.named("pass", self.pass_, PASSES)
+
+    def setting(self, **fields: Any) -> Setting:
+        """The options of the pass."""
+        decode = self.pass_ == "decode"
+        return Setting(
+            batch=self.batch,
+            seq=1 if decode else self.seq,
+            past=self.seq if decode else 0,
+            training=self.pass_ == "train",
+            logits="last" if self.pass_ in ("prefill", "decode") else "all",
+            **fields,
+        )
+
+
+@app.command(_PREDICT)
+@asking_for(
+    Setting,
+    without=("batch", "seq", "past", "training", "dropout", "loss", "ends", "logits", "shards"),
 )
-
-
-@app.callback()
-def network() -> None:
-    """List, show and import transformers: published ones by name, yours as YAML or config.json.
-
-    A network's name and a device predict a pass over it (perfmodel network predict --help).
+def predict(asked: Pass, values: Values, shown: Shown) -> None:
+    """Predict a pass over a whole network: time by class, layer or operator, host included.
 
     \b
-        perfmodel network llama-3-8b -d h100-sxm --batch 8 --seq 4k --pass train --by class
-        perfmodel network list --family llama
-        perfmodel network show llama-3-8b
-        perfmodel network import config.json -o my.yaml
+    perfmodel network llama-3-8b -d h100-sxm --batch 8 --seq 4k --pass forward
+    perfmodel network bert-large -d v100-sxm2 --pass train --batch 32 --seq 128 --by class
     """
+    setting = asked.setting(**{name: value for name, (value,) in values().items()})
+    with waiting("predicting kernels"):
+        answers = possible(
+            (device.slug, partial(predict_network, asked.network, setting, device))
+            for device in asked.device
+        )
+    if asked.chart is not None:
+        _draw(asked.network, answers, asked.chart)
+    people = shown.form != "json"
+    shown.emit(render.report(answers, asked.by, asked.pass_) if people else render.data(answers))
+    for device in asked.device:
+        _warn_of_room(asked.network, setting, device)
 
 
-app.command(PREDICT)(networkpredict.predict)
+def _warn_of_room(network: Network, setting: Setting, device: Device) -> None:
+    """Say where the weights alone are more than a device holds."""
+    weights = parameter_count(network) * element(setting.data).bytes
+    if device.memory_bytes is not None and weights > device.memory_bytes:
+        say(
+            f"perfmodel: the weights of {network.name} take {binary(weights)}, {device.slug} has "
+            f"{binary(device.memory_bytes)}: timed as if they fitted (perfmodel hold)"
+        )
+
+
+def _draw(network: Network, predictions: Sequence[NetworkPrediction], path: str) -> None:
+    """A point for each class that computes, on each device."""
+    from perfmodel.render.chart import chart_suffix, save
+    from perfmodel.render.roofline import roofline_chart
+    from perfmodel.render.roofs import roofs
+
+    chart_suffix(path)
+    lines = [roofs(load(each.device), [each.setting.dtype]) for each in predictions]
+    points = [point for each in predictions for point in render.points(each)]
+    setting = predictions[0].setting
+    title = f"{network.name}, batch {setting.batch}, {setting.seq} tokens, by class"
+    save(roofline_chart(lines, points, title=title), path)
+    say(f"wrote {path}")
+
+
+def _families() -> Iterator[str]:
+    return (entry.network.family for entry in library.entries())
 
 
 @app.command("list")
 def list_(
     family: Annotated[
         str | None,
-        typer.Option(
-            "--family",
+        FieldOption(
             metavar="NAMES",
+            names=_families,
             help="Only networks of these families, with commas: llama,qwen3.",
-            autocompletion=completing.of_list(_families),
         ),
     ] = None,
-    format: Format = None,
-    output: Output = None,
+    *,
+    shown: Shown,
 ) -> None:
     """List the networks with a name.
 
@@ -83,41 +174,39 @@ def list_(
         perfmodel network list --family llama,mixtral
         perfmodel network list --format csv --output networks.csv
     """
-    chosen_format(format, output)
     entries = library.entries()
     if family is not None:
-        families = dict.fromkeys(entry.network.family for entry in entries)
-        choices = {known.named("family", name, families) for name in known.names(family)}
-        entries = [entry for entry in entries if entry.network.family in choices]
-    emit(networkparts.listed(entries), format, output)
+        families = {known.named("family", name, _families()) for name in known.names(family)}
+        entries = [entry for entry in entries if entry.network.family in families]
+    shown.emit(networkparts.listed(entries))
 
 
-@app.command()
-def show(
-    name: NetworkName,
-    seq: Annotated[
-        str | None,
-        typer.Option(
-            "--seq",
-            metavar="TOKENS",
-            help="Tokens of a sequence [default: 4k, or the network's learned positions if fewer].",
-        ),
-    ] = None,
-    kv_dtype: Annotated[
-        str,
-        typer.Option(
-            "--kv-dtype",
-            metavar="TYPE",
-            help="Type of cached keys and values: bf16, fp16, fp8, fp32 (perfmodel list types).",
-            autocompletion=completing.types,
-        ),
-    ] = "bf16",
-    yaml: Annotated[
-        bool, typer.Option("--yaml", help="Write the network as a YAML file to start from.")
-    ] = False,
-    format: Format = None,
-    output: Output = None,
-) -> None:
+@dataclass(frozen=True)
+class Shape:
+    """The network to show, and the sequences that its cache and operations are given for."""
+
+    name: NamedNetwork
+    """The network."""
+    seq: Annotated[int | None, FieldOption(metavar="TOKENS", single=True)] = None
+    """Tokens of a sequence [default: 4k, or the network's learned positions if fewer]."""
+    kv_dtype: TypeName = "bf16"
+    """Type of cached keys and values: bf16, fp16, fp8, fp32 (perfmodel list types)."""
+    yaml: bool = False
+    """Write the network as a YAML file to start from."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a sequence: as given, else the learned positions, at most 4k."""
+        positions = self.name.positions
+        if self.seq is not None and 0 < positions < self.seq:
+            raise ProblemError(
+                f"--seq {self.seq:,}: there are {positions:,} learned positions; give fewer"
+            )
+        return self.seq or min(positions or _SEQ, _SEQ)
+
+
+@app.command("show")
+def show(shape: Shape, format: Format = None, output: Output = None) -> None:
     """Show a network: its layers, parameters by part, bytes of a cached token, FLOPs of training.
 
     \b
@@ -125,57 +214,37 @@ def show(
         perfmodel network show deepseek-v3 --seq 8k --kv-dtype fp8
         perfmodel network show mixtral-8x7b --yaml -o my.yaml
     """
-    if not yaml:
-        chosen_format(format, output)
-    elif format is not None:
+    if shape.yaml and format is not None:
         raise ProblemError("--yaml is a format of its own; drop --format")
-    net = spellings.network(name)
-    tokens = _tokens(seq, net.positions)
-    if yaml:
-        write(iter([reading.text(net)]), output)
+    if shape.yaml:
+        write(iter([reading.text(shape.name)]), output)
     else:
-        emit(networkparts.report(net, tokens, kv_dtype), format, output)
+        emit(networkparts.report(shape.name, shape.tokens, shape.kv_dtype), format, output)
+
+
+@dataclass(frozen=True)
+class Config:
+    """The file to import, and what it does not say."""
+
+    file: Annotated[str, FieldOption(metavar="FILE", argument=True)]
+    """A config.json of Hugging Face."""
+    family: Annotated[str | None, FieldOption(metavar="NAME", names=_families)] = None
+    """Family whose code it follows: llama, qwen3, ... [default: by its model_type]."""
+    name: Annotated[str, FieldOption(metavar="NAME")] = ""
+    """Name of the network [default: by the file]."""
+    output: Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o"))] = None
+    """YAML file to write."""
 
 
 @app.command("import")
-def import_(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A config.json of Hugging Face.")],
-    family: Annotated[
-        str | None,
-        typer.Option(
-            "--family",
-            metavar="NAME",
-            help="Family whose code it follows: llama, qwen3, ... [default: by its model_type].",
-            autocompletion=completing.of_list(_families),
-        ),
-    ] = None,
-    name: Annotated[
-        str,
-        typer.Option("--name", metavar="NAME", help="Name of the network [default: by the file]."),
-    ] = "",
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="YAML file to write.")
-    ] = None,
-) -> None:
+def import_(config: Config) -> None:
     """Write the network of a config.json as YAML; notes list assumptions and what was left out.
 
     \b
         perfmodel network import config.json > my.yaml
         perfmodel network import config.json --family llama --name mine -o my.yaml
     """
-    config = huggingface.read(file, family, name)
-    write(iter([reading.text(config.network)]), output)
-    for note in config.notes:
+    record = huggingface.read(config.file, config.family, config.name)
+    write(iter([reading.text(record.network)]), config.output)
+    for note in record.notes:
         say(f"note: {note}")
-
-
-def _tokens(seq: str | None, positions: int) -> int:
-    """Tokens of a sequence: as given, else the learned positions, at most 4k."""
-    if seq is None:
-        return min(positions or _SEQ, _SEQ)
-    values = ranges.read(seq, "--seq")
-    if len(values) != 1:
-        raise ProblemError(f"--seq takes one size here, not {len(values):,}")
-    if 0 < positions < int(values.array[0]):
-        raise ProblemError(f"--seq {seq}: there are {positions:,} learned positions; give fewer")
-    return int(values.array[0])

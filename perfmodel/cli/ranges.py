@@ -9,8 +9,9 @@ A size is at most 1024G (2^40).
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -36,6 +37,14 @@ class Values:
 
     parts: tuple[Sequence[int], ...]
     """Ranges and single values, in the order given."""
+    text: str = ""
+    """What they were read from."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.array.tolist())
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
@@ -81,7 +90,7 @@ def read(text: str, name: str, least: int = 1) -> Values:
     values.
     """
     _check_thousands(text, name)
-    values = Values(tuple(_part(part.strip(), text, name) for part in text.split(",")))
+    values = Values(tuple(_part(part.strip(), text, name) for part in text.split(",")), text)
     if len(values) > LIMIT:
         raise ProblemError(f"{name} {quoted(text)} has more than {LIMIT:,} values; narrow it")
     worst = min(part[0] for part in values.parts)
@@ -96,6 +105,45 @@ def one(text: str, name: str, least: int = 1) -> int:
     if len(values) != 1:
         raise ProblemError(f"{name} takes one size, not {quoted(text)}; choose one")
     return int(values.array[0])
+
+
+def number(text: str, name: str, least: int = 1) -> float:
+    """A size such as 8k, or a share such as 0.25. Raises `ProblemError` for another text."""
+    if "." not in text:
+        return one(text, name, least)
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not math.isfinite(share):
+        raise ProblemError(f"{name} {quoted(text)} is no number; write 4096, 8k or 0.25")
+    return share
+
+
+def numbers(text: str, name: str, accepts: Callable[[float], bool], fault: str) -> list[float]:
+    """The numbers of a list, with a share as 0.5 or 50%.
+
+    Raises `ProblemError` with the `fault` of one that is not accepted.
+    """
+    values = []
+    for part in text.split(","):
+        try:
+            value = float(part.rstrip("%")) / (100.0 if part.endswith("%") else 1.0)
+        except ValueError:
+            value = math.nan
+        if not accepts(value):
+            raise ProblemError(f"{name} {quoted(part)} {fault}")
+        values.append(value)
+    return values
+
+
+def short(size: int) -> str:
+    """A size as users type it: 8k for 8192."""
+    scale, power = next(
+        ((s, p) for s, p in (("G", 2**30), ("M", 2**20), ("k", 2**10)) if size and not size % p),
+        ("", 1),
+    )
+    return f"{size // power}{scale}"
 
 
 def _check_thousands(text: str, name: str) -> None:

@@ -5,30 +5,28 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-import typer
-
 from perfmodel.cli import completing
+from perfmodel.cli.build import command
 from perfmodel.cli.output import Output, emit, write
+from perfmodel.fieldoption import FieldOption
 from perfmodel.formats import FORMATS
 from perfmodel.formats import schema as schema_of
 from perfmodel.render import Report
 from perfmodel.render.report import text
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-
-@app.command()
 def schema(
     name: Annotated[
         str | None,
-        typer.Argument(
+        FieldOption(
             metavar="NAME",
             help="A file format. Without it, all formats are listed.",
-            autocompletion=completing.schemas,
+            argument=True,
+            complete=completing.schemas,
         ),
     ] = None,
     draft: Annotated[
-        str, typer.Option("--draft", metavar="DRAFT", help="Draft of JSON Schema: 2020-12 or 7.")
+        str, FieldOption(metavar="DRAFT", help="Draft of JSON Schema: 2020-12 or 7.")
     ] = "2020-12",
     output: Output = None,
 ) -> None:
@@ -49,3 +47,6 @@ def schema(
         return
     document = json.dumps(schema_of(name, draft), indent=1, ensure_ascii=False)
     write(iter([f"{document}\n"]), output)
+
+
+app = command(schema)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from textwrap import wrap
 from typing import Annotated, Any
 
-import typer
+import click
 
 from perfmodel import operators
 from perfmodel.cli import completing
+from perfmodel.cli.build import command
 from perfmodel.cli.list_ import KINDS as LISTED
-from perfmodel.cli.output import Format, Output, chosen_format, emit
+from perfmodel.cli.list_ import singular
+from perfmodel.cli.output import Shown
 from perfmodel.errors import UnknownName
-from perfmodel.operators.options import Flag
+from perfmodel.fieldoption import FieldOption
 from perfmodel.render import Column, Report
 from perfmodel.render.facts import shown
 from perfmodel.render.report import Row, text
@@ -25,45 +27,35 @@ from perfmodel.timing.libraries.naming import asked_for
 from perfmodel.timing.runs import table
 from perfmodel.timing.stated import Fact
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
-
 Head = dict[str, Any]
 Found = tuple[Head, Sequence[Fact]]
 _WIDE = 96  # limit on the characters of a note in a table
 
 
-def _names_of_kind(ctx: typer.Context, incomplete: str) -> list[str]:
+def _names_of_kind(ctx: click.Context, incomplete: str) -> list[str]:
     """Shell completion of a name of the given kind."""
-    rows = LISTED.get(f"{ctx.params.get('kind')}s".replace("harnesss", "harnesses"))
+    rows = {singular(kind): rows for kind, rows in LISTED.items()}.get(ctx.params.get("kind", ""))
     return completing.of_list(lambda: (row["name"] for row in rows()) if rows else ())(incomplete)
 
 
-@app.command()
-def show(
-    kind: Annotated[
-        str,
-        typer.Argument(
-            metavar="KIND",
-            help="implementation, harness, operator, schedule, type, variant, algorithm, graph, "
-            "network, engine, optimiser, precision, level, architecture, device or system.",
-            autocompletion=completing.of_list(lambda: KINDS),
-        ),
-    ],
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            help="The name, as listed by perfmodel list KIND.",
-            autocompletion=_names_of_kind,
-        ),
-    ],
-    every: Annotated[
-        bool,
-        typer.Option("--all", help="Also show facts without a source, which have default values."),
-    ] = False,
-    format: Format = None,
-    output: Output = None,
-) -> None:
+def _kinds() -> Iterable[str]:
+    return KINDS
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `show` is asked for."""
+
+    kind: Annotated[str, FieldOption(metavar="KIND", argument=True, names=_kinds)]
+    """implementation, harness, operator, schedule, type, variant, algorithm, graph, network,
+    engine, optimiser, precision, level, architecture, device or system."""
+    name: Annotated[str, FieldOption(metavar="NAME", argument=True, complete=_names_of_kind)]
+    """The name, as listed by perfmodel list KIND."""
+    every: Annotated[bool, FieldOption(spellings=("--all",))] = False
+    """Also show facts without a source, which have default values."""
+
+
+def show(asked: Asked, shown: Shown) -> None:
     """Show the facts about a name, with their meanings and sources.
 
     A table has the facts with a source; JSON and CSV have all facts.
@@ -73,11 +65,10 @@ def show(
     perfmodel show implementation deepgemm --format json
     perfmodel show harness cuda_graph
     """
-    form = chosen_format(format, output)
-    if kind not in KINDS:
-        raise UnknownName("kind of names", kind, KINDS, "(perfmodel list has all names)")
-    head, facts = KINDS[kind](name)
-    emit(_report({"kind": kind, **head}, facts, form, every), format, output)
+    if asked.kind not in KINDS:
+        raise UnknownName("kind of names", asked.kind, KINDS, "(perfmodel list has all names)")
+    head, facts = KINDS[asked.kind](asked.name)
+    shown.emit(_report({"kind": asked.kind, **head}, facts, shown.form, asked.every))
 
 
 def _report(head: Head, facts: Sequence[Fact], form: str, every: bool) -> Report:
@@ -139,15 +130,8 @@ def _operator(name: str) -> Found:
     """The options of an operator and its schedules; also of an operator in a file."""
     operator = operators.load(name)
     facts = [
-        Fact(
-            item.flags[-1],
-            None if isinstance(item, Flag) else item.default,
-            "",
-            item.help,
-            name,
-            None,
-        )
-        for item in operator.options
+        Fact(each.flags[-1], getattr(each, "default", None), "", each.help, name, None)
+        for each in operator.options
     ]
     return {"name": operator.name, "about": operator.about}, facts
 
@@ -155,17 +139,18 @@ def _operator(name: str) -> Found:
 def _optimiser(name: str) -> Found:
     from perfmodel.training import optimisers, stated
 
-    entry = optimisers.load(name)
-    head = {"name": entry.name, "about": entry.about, "source": entry.source}
-    return head, stated.of_optimiser(entry)
+    return _described(optimisers.load(name), stated.of_optimiser)
 
 
 def _precision(name: str) -> Found:
     from perfmodel.training import precision, stated
 
-    entry = precision.load(name)
+    return _described(precision.load(name), stated.of_precision)
+
+
+def _described(entry: Any, facts: Callable[[Any], Sequence[Fact]]) -> Found:
     head = {"name": entry.name, "about": entry.about, "source": entry.source}
-    return head, stated.of_precision(entry)
+    return head, facts(entry)
 
 
 def _architecture(name: str) -> Found:
@@ -197,27 +182,13 @@ def _lookup(kind: str, rows: str) -> Callable[[str], Found]:
 
 
 KINDS: Mapping[str, Callable[[str], Found]] = {
+    **{singular(kind): _lookup(singular(kind), kind) for kind in LISTED},
     "implementation": _implementation,
     "harness": _harness,
     "architecture": _architecture,
     "operator": _operator,
     "optimiser": _optimiser,
     "precision": _precision,
-    **{
-        kind: _lookup(kind, rows)
-        for kind, rows in (
-            ("schedule", "schedules"),
-            ("type", "types"),
-            ("variant", "variants"),
-            ("algorithm", "algorithms"),
-            ("graph", "graphs"),
-            ("network", "networks"),
-            ("engine", "engines"),
-            ("level", "levels"),
-            ("device", "devices"),
-            ("system", "systems"),
-        )
-    },
 }
 """Kinds that can be shown, each for a single name."""
 _COLUMNS = (
@@ -226,3 +197,5 @@ _COLUMNS = (
     text("meaning", "meaning", wrap=35, fold=20),
     Column("source", lambda row: row["number"]),
 )
+
+app = command(show)

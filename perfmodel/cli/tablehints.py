@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from perfmodel.cli.known import named as known_name
+from perfmodel.cli.known import pairs
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
-from perfmodel.plaintext import quoted
 from perfmodel.validation.kinds import KINDS, load
 
 if TYPE_CHECKING:
@@ -39,23 +38,11 @@ class TableHints:
         from perfmodel.evidence.tables.vocabulary import vocabulary
 
         return Hints(
-            _pairs("--map", self.mapping, "Runtime=measured_us"),
-            _pairs("--set", self.stated, "device=h100-sxm"),
+            pairs("--map", self.mapping, "THEIRS=OURS", "Runtime=measured_us"),
+            pairs("--set", self.stated, "COLUMN=VALUE", "device=h100-sxm"),
             vocabulary().time(self.unit).name if self.unit is not None else "",
             known_name("way of counting", self.flops.strip(), FLOPS),
         )
-
-
-def _pairs(option: str, texts: Iterable[str] | None, example: str) -> dict[str, str]:
-    """Pairs of a=b, c=d. Raises `ProblemError` for another form, or a name given twice."""
-    pairs: dict[str, str] = {}
-    for pair in (pair for text in texts or () for pair in text.split(",")):
-        name, _, value = (part.strip() for part in pair.rpartition("="))
-        if not (name and value):
-            raise ProblemError(f"{option} {quoted(pair)} is not of the form A=B; write {example}")
-        if pairs.setdefault(name, value) != value:
-            raise ProblemError(f"{option} gives {name} as {pairs[name]} and as {value}; choose one")
-    return pairs
 
 
 def named(tables: list[str] | None) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import cleandoc
 from typing import Any
 
 from perfmodel.fieldoption import FieldOption
@@ -27,7 +26,6 @@ def command(app: Any) -> Any:
     """The command of a Typer app: its only one, or the group of them."""
     from perfmodel.cli.build import Group
     from perfmodel.cli.build import command as built
-    from perfmodel.cli.helppages import folded
 
     commands = {}
     for item in app.registered_commands:
@@ -36,4 +34,4 @@ def command(app: Any) -> Any:
     if app.registered_callback is None and len(commands) == 1:
         return next(iter(commands.values()))
     kind = app.info.cls if app.info.cls and issubclass(app.info.cls, Group) else Group
-    return kind(commands=commands, help=folded(cleandoc(app.registered_callback.callback.__doc__)))
+    return kind(commands=commands, help=app.registered_callback.callback.__doc__)

@@ -24,11 +24,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import floor
-from typing import Any
+from typing import Annotated, Any
 
+from perfmodel.algorithms.matmul import types
 from perfmodel.collectives.counts import counted
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
+from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import System, SystemLevel
 from perfmodel.hardware import load as load_device
 
@@ -40,22 +42,26 @@ _MANY = 2**20
 _ALL_REDUCES = 4  # of a layer: two forward, two backward
 
 
+Heads = Annotated[int, FieldOption(metavar="HEADS", single=True)]
+Element = Annotated[str, FieldOption(metavar="TYPE", names=types)]
+
+
 @dataclass(frozen=True)
 class Layer:
     """The sizes of a network that the thresholds depend on."""
 
-    hidden: int = 8192
-    """Hidden size h."""
-    heads: int = 64
-    """Query heads a."""
-    kv_heads: int = 8
-    """Key-value heads g."""
-    dtype: str = "bf16"
+    hidden: Annotated[int, FieldOption(metavar="SIZE", single=True)] = 8192
+    """Hidden size of the network."""
+    heads: Heads = 64
+    """Query heads."""
+    kv_heads: Heads = 8
+    """Key-value heads."""
+    dtype: Element = "bf16"
     """Type of products, activations and weights."""
-    gradient_dtype: str = "bf16"
+    gradient_dtype: Element = "bf16"
     """Type in which gradients are summed."""
-    dispatch_dtype: str = "bf16"
-    """Type in which tokens are sent to their experts; they return in `dtype`."""
+    dispatch_dtype: Element = "bf16"
+    """Type in which tokens are sent to experts; they return in that of activations."""
 
     def __post_init__(self) -> None:
         for name in ("hidden", "heads", "kv_heads"):

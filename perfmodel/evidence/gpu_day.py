@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfmodel.errors import PerfmodelError, UnknownName
-from perfmodel.evidence.day.budgets import BUDGETS_S, SILENCE_S, SILENCES_S
 from perfmodel.evidence.day.supervisor import (
     CANNOT,
     DEVICE_LOST,
@@ -33,6 +32,13 @@ from perfmodel.evidence.day.supervisor import (
 from perfmodel.evidence.measured import pulse
 
 NAMES = ("plan", "compile", "correctness", "proof", "readings", "counters", "measure")
+BUDGETS_S = {
+    "plan": 60.0, "compile": 150.0, "correctness": 90.0, "proof": 480.0, "readings": 150.0,
+    "counters": 240.0,
+}  # fmt: skip
+"""Time limits in seconds of each stage; the last one takes what is left."""
+_SILENCE_S, _CHECK_SILENCE_S = 90.0, 20.0
+"""A case that runs longer is taken to hang; the small ones of the checks take a second."""
 _INTERRUPTED = 130
 _RECORDING_S = 20.0  # a stage's process starts, writes one row and ends
 
@@ -104,10 +110,12 @@ def _day(options: argparse.Namespace) -> int:
             print(f"{name}: not started, the time is up")
             continue
         print(f"== {name} ({time.monotonic() - begin:.0f} s)", flush=True)
-        limit = _limit(name, rest)
+        limits = [seconds for seconds in (BUDGETS_S.get(name), rest) if seconds is not None]
+        limit = min(limits, default=None)
         outcomes[name] = supervise(
             _command(options, name, limit), pulse.folder_of(folder), limit_s=limit,
-            silence_s=options.silence_seconds or SILENCES_S.get(name, SILENCE_S),
+            silence_s=options.silence_seconds
+            or (_CHECK_SILENCE_S if name == "correctness" else _SILENCE_S),
         )  # fmt: skip
         if outcomes[name].lost_at_limit:  # its row is written now: the next day may be elsewhere
             run_group(_command(options, name, 0.0), _RECORDING_S)
@@ -130,12 +138,6 @@ def take_over(source: Path, folder: Path) -> None:
 
 def _seconds_left(limit_s: float | None, begin: float) -> float | None:
     return None if limit_s is None else limit_s - (time.monotonic() - begin)
-
-
-def _limit(name: str, rest: float | None) -> float | None:
-    budget = BUDGETS_S.get(name)
-    limits = [seconds for seconds in (budget, rest) if seconds is not None]
-    return min(limits) if limits else None
 
 
 def _command(options: argparse.Namespace, name: str, limit_s: float | None) -> list[str]:
@@ -172,19 +174,21 @@ def _summary(folder: Path, outcomes: dict[str, Outcome]) -> None:
 
 
 def _stage(options: argparse.Namespace) -> int:
-    from perfmodel.evidence.day.bed import bed
+    from perfmodel.evidence.day.gpu import device
     from perfmodel.evidence.day.stages import stage
     from perfmodel.evidence.measured.environment import NoDevice
     from perfmodel.evidence.measured.measure import DeviceLost
 
-    test_bed = bed("rehearsal" if options.rehearse else "gpu", _faults(options.fault))
+    pairs = (text.partition("=") for text in options.fault)
+    faults = {kernel: fault for kernel, _, fault in pairs}
+    bed = device(rehearsed=options.rehearse, faults=faults)
     try:
-        test_bed.environment()
+        bed.environment()
     except NoDevice as absent:
         print("gpu_day:", absent, file=sys.stderr)
         return NO_DEVICE
     try:
-        return stage(options.stage, Path(options.output), test_bed, options.limit_seconds)
+        return stage(options.stage, Path(options.output), bed, options.limit_seconds)
     except DeviceLost as error:
         print(f"  {error}", flush=True)
         return DEVICE_LOST
@@ -205,15 +209,11 @@ def _plan_for(options: argparse.Namespace) -> int:
     return code
 
 
-def _faults(texts: Sequence[str]) -> dict[str, str]:
-    return {kernel: fault for kernel, _, fault in (text.partition("=") for text in texts)}
-
-
 def _profile(options: argparse.Namespace) -> int:
     from perfmodel.evidence.day import profile
-    from perfmodel.evidence.day.bed import bed
+    from perfmodel.evidence.day.gpu import device
 
-    profile.profiled(bed("rehearsal" if options.rehearse else "gpu"), options.profiled or None)
+    profile.profiled(device(rehearsed=options.rehearse), options.profiled or None)
     return DONE
 
 

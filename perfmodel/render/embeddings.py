@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
+from perfmodel.embeddings.bag import Bags
+from perfmodel.embeddings.dlrm import Recommender
+from perfmodel.embeddings.placement import Placed, break_even_hit
+from perfmodel.hardware import Device
 from perfmodel.render.report import (
     Column,
     Report,
     Row,
+    binary,
     count,
+    in_micros,
     integer,
     keyed,
     micros,
@@ -21,12 +28,28 @@ _RANGE = "range: what opening a page of memory costs a row, between nothing and 
 _PAYS = "pays at: the hit rate from which the cache is faster than the host's CPU alone"
 
 
-def report(rows: Sequence[Row], title: str) -> Report:
+def row(
+    placed: Placed, bags: Bags, device: Device, host: Device | None, model: Recommender | None
+) -> Row:
+    """A placement as a row; of a recommender, with its dense layers."""
+    batch = -(-bags.batch // placed.devices)
+    dense = None if model is None else model.dense_seconds(batch, device)
+    pays = break_even_hit(bags, device, host) if host and placed.placement == "cached" else None
+    return {
+        "batch": bags.batch,
+        **{key: value for key, value in asdict(placed).items() if not key.endswith("seconds")},
+        **in_micros(placed.seconds, placed.low_seconds, placed.high_seconds),
+        "dense_us": None if dense is None else dense * 1e6,
+        "samples_per_s": bags.batch / (placed.seconds + (dense or 0.0)),
+        "break_even_hit": pays,
+    }
+
+
+def report(rows: Sequence[Row], batches: Sequence[Bags], model: Recommender | None) -> Report:
     """One line for each batch, device and placement."""
-    several = len({row["batch"] for row in rows}) > 1
     pays = any(row["break_even_hit"] is not None for row in rows)
     columns = [
-        *([integer("batch", "batch")] if several else []),
+        *([integer("batch", "batch")] if len(batches) > 1 else []),
         text("tables in", "placement"),
         Column("device", _device, number=False),
         percent("hit", "hit"),
@@ -40,6 +63,13 @@ def report(rows: Sequence[Row], title: str) -> Report:
     lacking = dict.fromkeys(_device(row) for row in rows if not row["fits"])
     notes = [f"the tables do not fit on {', '.join(lacking)}"] if lacking else []
     notes += [_PAYS, _RANGE] if pays else [_RANGE]
+    bags = batches[-1]
+    title = (
+        f"{'embedding bags' if model is None else model.name}: {len(bags.tables)} tables of "
+        f"{binary(bags.table_bytes)} in all, {bags.lookups / bags.batch:g} look-ups a sample, rows "
+        f"of {bags.row_bytes:g} B, zipf {bags.exponent:g}"
+    )
+    title += f", {bags.batch:,} samples" if len(batches) == 1 else ""
     return Report("placements", rows, columns, title, notes=notes)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,7 @@ from perfmodel.hardware import Device, System, systems
 from perfmodel.networks import stack
 from perfmodel.networks.network import Network
 from perfmodel.networks.setting import Setting, Shards
-from perfmodel.serving.engine import Engine
+from perfmodel.serving.engine import Engine, load, names
 from perfmodel.serving.weights import FORMATS, WeightFormat, weight_format
 
 if TYPE_CHECKING:
@@ -32,7 +32,17 @@ class Deployment:
     """The network."""
     device: Device
     """The device; all devices are equal."""
-    engine: Engine
+    engine: Annotated[
+        Engine,
+        FieldOption(
+            PLAN,
+            "NAMES",
+            names=names,
+            read=load,
+            help="Inference engines, with commas: ideal, tensorrt-llm, vllm, sglang, llama.cpp "
+            "and others (perfmodel list engines).",
+        ),
+    ] = field(default_factory=lambda: load("ideal"))
     """The engine."""
     weights: Annotated[
         str,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from perfmodel.elements import element
@@ -96,6 +96,29 @@ class Plan:
         load_stack(self.stack)
         if self.sequence and self.tensor == 1:
             raise ProblemError("sequence parallelism goes with tensor parallelism; give tensor 2")
+
+    @classmethod
+    def over(cls, devices: int, global_batch: int | None = None, **fields: Any) -> Plan:
+        """The plan with these fields over so many devices, with a global batch: by default one
+        micro-batch of every copy. Raises `SizeError` for sizes that are no multiples."""
+        plan = cls(**fields)
+        if devices % plan.devices:
+            raise SizeError(
+                f"{devices:,} devices are no multiple of tensor x pipeline x context = "
+                f"{plan.devices}",
+                {"devices": _multiples(plan.devices, devices)}
+                | {name: _divisors(devices) for name in ("tensor", "pipeline", "context")},
+            )
+        data = devices // plan.devices
+        step = plan.micro_batch * data
+        batch = global_batch or step
+        if batch % step:
+            raise SizeError(
+                f"global batch {batch:,} does not divide by micro-batch {plan.micro_batch} x "
+                f"data {data}",
+                {"global_batch": _multiples(step, batch), "micro_batch": _divisors(batch)},
+            )
+        return replace(plan, data=data, accumulation=batch // step)
 
     def predicted(self, machine: Device, *, network: Network, **options: Any) -> Step:
         """A training step of a network on a device; `options` as for `predict_step`."""
@@ -195,7 +218,7 @@ class Plan:
         layers = network.layers
         if all((layers + slots) % stages for slots in range(4)):
             fits = {
-                axis: [n for n in range(1, layers + 1) if layers % (n * factor) == 0]
+                axis: [n for n in _divisors(layers) if layers % (n * factor) == 0]
                 for axis, factor in (("pipeline", self.chunks), ("chunks", self.pipeline))
             }
             raise SizeError(
@@ -208,5 +231,15 @@ class Plan:
             raise SizeError(
                 f"expert {self.expert} does not divide the {self.sharing} devices of {axes} that "
                 "experts are split over",
-                {"expert": [n for n in range(1, self.sharing + 1) if self.sharing % n == 0]},
+                {"expert": _divisors(self.sharing)},
             )
+
+
+def _multiples(size: int, near: int) -> list[int]:
+    """The multiples of a size below and above a number."""
+    lower = near // size * size
+    return [n for n in (lower, lower + size) if n]
+
+
+def _divisors(number: int) -> list[int]:
+    return [n for n in range(1, number + 1) if number % n == 0]

@@ -75,34 +75,46 @@ def write(client: Any, sweep: Sweep, folder: Path, todo: Sequence[int]) -> Itera
 
     queue = iter(todo)
     count = _AHEAD * (sum(client.nthreads().values()) or 1)
-    blob, run = pickle.dumps((sweep, folder, model_hash())), uuid4().hex
+    blob, name = packed((sweep, folder)), uuid4().hex
 
     def submit(i: int) -> Any:
-        return client.submit(_write, blob, i, pure=False, key=f"perfmodel-{run}-{i}")
+        return client.submit(_write, blob, i, pure=False, key=f"perfmodel-{name}-{i}")
 
     futures = as_completed([submit(i) for i in islice(queue, count)], loop=client.loop)
     for future in futures:
-        try:
+        with told("a part"):
             rows: int = future.result()
-        except PerfmodelError:
-            raise
-        except Exception as error:  # any error of a worker
-            message = " ".join(str(error).split())[:160]
-            raise OutputError(f"the Dask workers gave a part up: {message}") from None
         yield rows
         for i in islice(queue, 1):
             futures.add(submit(i))
 
 
 def _write(blob: bytes, i: int) -> int:
-    sweep, folder = _payload(blob)
+    sweep, folder = unpacked(blob)
     return write_part(sweep, folder, i)
 
 
+@contextmanager
+def told(what: str) -> Iterator[None]:
+    """Turn any error of a worker but our own into an `OutputError` that names `what` it gave up."""
+    try:
+        yield
+    except PerfmodelError:
+        raise
+    except Exception as error:
+        message = " ".join(str(error).split())[:160]
+        raise OutputError(f"the Dask workers gave {what} up: {message}") from None
+
+
+def packed(job: Any) -> bytes:
+    """What every task of a run needs, for `unpacked` on a worker."""
+    return pickle.dumps((job, model_hash()))
+
+
 @lru_cache(maxsize=2)
-def _payload(blob: bytes) -> tuple[Sweep, Path]:
-    """The sweep, unpacked once in each worker; `OutputError` if the worker's model differs."""
-    sweep, folder, model = pickle.loads(blob)
+def unpacked(blob: bytes) -> Any:
+    """The job, unpacked once in each worker. Raises `OutputError` if the worker's model differs."""
+    job, model = pickle.loads(blob)
     if model != model_hash():
         raise OutputError("a Dask worker has another version of perfmodel; install the same one")
-    return sweep, folder
+    return job

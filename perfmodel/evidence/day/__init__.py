@@ -3,8 +3,8 @@
 `perfmodel.evidence.gpu_day` is the command. It uses no GPU itself: `supervisor` runs each stage in
 its own process. A stage that hangs, crashes or runs out of time does not affect the others.
 
-    stages       the work of each stage, on a `Bed`
-    bed, gpu     the interface to a device that stages use, and its CUDA or ROCm implementation
+    stages       the work of each stage, on a `Gpu`
+    gpu          a CUDA or ROCm device as stages use it
     rehearsal    the same without a GPU: Triton's interpreter, and made-up times
     precompile   the binaries of a grid, compiled with one process a core
     forecast     the plan: which configs to try, and their predicted times

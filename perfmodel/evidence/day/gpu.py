@@ -1,14 +1,13 @@
-"""The test bed that is a CUDA or ROCm device of this machine."""
+"""The device that the stages use: a CUDA or ROCm device of this machine, or a rehearsal's."""
 
 from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from perfmodel.evidence.cases import Case
-from perfmodel.evidence.day.bed import Beside
 from perfmodel.evidence.kernel import BundledKernel
 from perfmodel.evidence.measured import grids, session
 from perfmodel.evidence.measured.contenders import Launcher, Menu
@@ -19,11 +18,14 @@ from perfmodel.evidence.measured.pulse import Pulse
 from perfmodel.evidence.measured.rivals import Contender
 from perfmodel.evidence.measured.tuning import Tuner
 
+Beside = Callable[[Case, str, str], Mapping[str, str]]
+
 
 class Gpu:
-    """The device that torch calls `cuda`."""
+    """The device that torch calls `cuda`. Each method imports what it needs when called."""
 
     checked_cases: int | None = None
+    """How many cases of each kernel the correctness stage checks; None: all."""
 
     def environment(self) -> Environment:
         """The device; raises `NoDevice` where torch finds none."""
@@ -75,6 +77,15 @@ class Gpu:
     def profiler(self) -> str | None:
         """`ncu`, where it is on the PATH."""
         return shutil.which("ncu")
+
+
+def device(*, rehearsed: bool, faults: Mapping[str, str] | None = None) -> Gpu:
+    """The GPU of this machine, or one that is rehearsed, with `faults` of its kernels."""
+    if not rehearsed:
+        return Gpu()
+    from perfmodel.evidence.day.rehearsal import Rehearsal
+
+    return Rehearsal(faults)
 
 
 def _report(text: str) -> None:

@@ -135,11 +135,11 @@ def unpack(path: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compile one process's share of the binaries for this machine's GPU."""
     from perfmodel.evidence.day import forecast
-    from perfmodel.evidence.day.bed import bed
+    from perfmodel.evidence.day.gpu import Gpu
     from perfmodel.evidence.day.stages import compiled_first
 
     folder, share, shares = arguments or sys.argv[1:]
-    gpu = bed("gpu")
+    gpu = Gpu()
     plan = forecast.read(Path(folder) / forecast.NAME)
     jobs = binaries(compiled_first(gpu, plan), gpu.launcher().target)
     return compile_share(jobs, int(share), int(shares), compile_binary)

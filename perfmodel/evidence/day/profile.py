@@ -13,7 +13,7 @@ from pathlib import Path
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.evidence.cases import Case
-from perfmodel.evidence.day.bed import Bed
+from perfmodel.evidence.day.gpu import Gpu
 from perfmodel.evidence.day.supervisor import DONE, SOME_FAILED, run_group
 from perfmodel.evidence.measured.measure import describe
 from perfmodel.evidence.measured.pulse import folder_of
@@ -31,7 +31,7 @@ _IMPORT_S = 10.0  # of the stage's limit, kept to import what was counted until 
 _PACKAGE = "perfmodel.evidence.gpu_day"
 
 
-def counters(folder: Path, bed: Bed, limit_s: float | None) -> int:
+def counters(folder: Path, bed: Gpu, limit_s: float | None) -> int:
     """Profile the cases and import the counters; returns the stage's exit code."""
     log, table = folder / RAW, folder / TABLE
     if table.exists():
@@ -94,7 +94,7 @@ def command(
     ]  # fmt: skip
 
 
-def profiled(bed: Bed, most: int | None = None) -> None:
+def profiled(bed: Gpu, most: int | None = None) -> None:
     """Run one call of each case inside a range named after it, for the profiler."""
     import torch
 

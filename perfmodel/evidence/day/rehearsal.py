@@ -16,7 +16,7 @@ from typing import Any
 
 from perfmodel.errors import UnknownName
 from perfmodel.evidence.cases import Case, attention, gemm, pointwise, rowwise
-from perfmodel.evidence.day.bed import Beside
+from perfmodel.evidence.day.gpu import Beside, Gpu
 from perfmodel.evidence.kernel import BundledKernel
 from perfmodel.evidence.measured import grids, readingparts
 from perfmodel.evidence.measured.contenders import KernelContender, Launcher, Menu, contenders
@@ -34,7 +34,7 @@ _INVENTED_S = (1e-3, 1.01e-3, 1.02e-3)
 _MULTIPLIED = ("fp16", "fp32")  # types that the interpreter multiplies rightly
 
 
-class Rehearsal:
+class Rehearsal(Gpu):
     """A test bed on the processor; `faults` maps kernel names to "raise", "hang" or "crash"."""
 
     checked_cases: int | None = 1

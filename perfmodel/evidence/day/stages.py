@@ -21,7 +21,7 @@ from typing import Any
 
 from perfmodel.errors import ProblemError
 from perfmodel.evidence.day import forecast, precompile, profile
-from perfmodel.evidence.day.bed import Bed
+from perfmodel.evidence.day.gpu import Gpu
 from perfmodel.evidence.day.supervisor import DONE, SOME_FAILED
 from perfmodel.evidence.kernel import BundledKernel
 from perfmodel.evidence.measured import measure as measuring
@@ -46,7 +46,7 @@ _PROOF_KERNELS_NOT = (
 )  # fmt: skip
 
 
-def stage(name: str, folder: Path, bed: Bed, limit_s: float | None) -> int:
+def stage(name: str, folder: Path, bed: Gpu, limit_s: float | None) -> int:
     """Run a stage in this process and return its exit code; raises `PerfmodelError` if it cannot
     run."""
     return STAGES[name](folder, bed, limit_s)
@@ -55,7 +55,7 @@ def stage(name: str, folder: Path, bed: Bed, limit_s: float | None) -> int:
 # ---- Plan and compile ----------------------------------------------------------------------------
 
 
-def _plan(folder: Path, bed: Bed, limit_s: float | None) -> int:
+def _plan(folder: Path, bed: Gpu, limit_s: float | None) -> int:
     path = folder / forecast.NAME
     if path.exists():
         print(f"  {path.name} is there already")
@@ -65,7 +65,7 @@ def _plan(folder: Path, bed: Bed, limit_s: float | None) -> int:
     return DONE
 
 
-def _compile(folder: Path, bed: Bed, limit_s: float | None) -> int:
+def _compile(folder: Path, bed: Gpu, limit_s: float | None) -> int:
     command = bed.compiler(folder)
     if command is None:
         print("  nothing to compile here")
@@ -77,7 +77,7 @@ def _compile(folder: Path, bed: Bed, limit_s: float | None) -> int:
 # ---- Correctness ---------------------------------------------------------------------------------
 
 
-def _correctness(folder: Path, bed: Bed, limit_s: float | None) -> int:
+def _correctness(folder: Path, bed: Gpu, limit_s: float | None) -> int:
     """Check every kernel on its own cases, outputs poisoned; one row for each output or failure."""
     from perfmodel.evidence import registry
 
@@ -105,7 +105,7 @@ def _correctness(folder: Path, bed: Bed, limit_s: float | None) -> int:
     return SOME_FAILED if misses else DONE
 
 
-def checks(bed: Bed) -> Iterator[tuple[BundledKernel, Any, Any, int]]:
+def checks(bed: Gpu) -> Iterator[tuple[BundledKernel, Any, Any, int]]:
     """(kernel, problem, config, seed) of every check.
 
     Kernels that no interpreter can run come last, since they could hang. Among the others, and
@@ -119,7 +119,7 @@ def checks(bed: Bed) -> Iterator[tuple[BundledKernel, Any, Any, int]]:
 
 
 def _checks_of(
-    kernels: Sequence[BundledKernel], bed: Bed
+    kernels: Sequence[BundledKernel], bed: Gpu
 ) -> Iterator[tuple[BundledKernel, Any, Any, int]]:
     for kernel in kernels:
         for dtype in bed.types([t for t in _ON_DEVICE if t in kernel.dtypes]):
@@ -137,7 +137,7 @@ def _outputs(kernel: BundledKernel, problem: Any) -> list[str]:
 
 
 def _check_rows(
-    kernel: BundledKernel, problem: Any, config: Any, seed: int, bed: Bed
+    kernel: BundledKernel, problem: Any, config: Any, seed: int, bed: Gpu
 ) -> list[dict[str, str]]:
     tolerance = TOLERANCE.get(str(getattr(problem, "dtype", "fp32")), 1e-2)
     try:
@@ -165,7 +165,7 @@ def _lost_check(journal: Journal, loss: Lost | None) -> None:
 
 
 def compiled_first(
-    bed: Bed, known: forecast.Forecast | None = None
+    bed: Gpu, known: forecast.Forecast | None = None
 ) -> Iterator[tuple[BundledKernel, Any, Any]]:
     """(kernel, problem, config) of everything to compile: the proof set, then the checks."""
     yield from raced(bed, known)
@@ -174,7 +174,7 @@ def compiled_first(
 
 
 def raced(
-    bed: Bed, known: forecast.Forecast | None = None
+    bed: Gpu, known: forecast.Forecast | None = None
 ) -> Iterator[tuple[BundledKernel, Any, Any]]:
     """(kernel, problem, config) of every config that the proof set tries, by the plan `known`."""
     menu = (known or forecast.Forecast(())).menu(bed.launcher())
@@ -187,7 +187,7 @@ def raced(
                     yield contender.kernel, problem, config
 
 
-def race(bed: Bed, grid: str, tuner: tuning.Tuner | None = None, menu: Any = None) -> list[Job]:
+def race(bed: Gpu, grid: str, tuner: tuning.Tuner | None = None, menu: Any = None) -> list[Job]:
     """The jobs of a grid in order; kernels that could hang come last.
 
     The proof set leaves out implementations that are known to be slower: unfused attention and
@@ -214,7 +214,7 @@ def _is_untested(contender: Contender) -> bool:
     return not getattr(kernel, "interpreted", True)
 
 
-def _time_grid(grid: str, folder: Path, bed: Bed, limit_s: float | None) -> int:
+def _time_grid(grid: str, folder: Path, bed: Gpu, limit_s: float | None) -> int:
     """Time a grid with every implementation; existing rows are not measured again."""
     pulse = Pulse(folder_of(folder))
     plan = forecast.read(folder / forecast.NAME)
@@ -259,7 +259,7 @@ def _reporter() -> measuring.Reporter:
 # ---- Readings and counters -----------------------------------------------------------------------
 
 
-def _readings(folder: Path, bed: Bed, limit_s: float | None) -> int:
+def _readings(folder: Path, bed: Gpu, limit_s: float | None) -> int:
     readings = bed.readings(folder / "readings.json", Pulse(folder_of(folder)))
     for name, rate in readings.rates.items():
         print(f"  {name} {rate:.4g}")
@@ -269,11 +269,11 @@ def _readings(folder: Path, bed: Bed, limit_s: float | None) -> int:
     return SOME_FAILED if gaps else DONE
 
 
-def _counters(folder: Path, bed: Bed, limit_s: float | None) -> int:
+def _counters(folder: Path, bed: Gpu, limit_s: float | None) -> int:
     return profile.counters(folder, bed, limit_s)
 
 
-STAGES: dict[str, Callable[[Path, Bed, float | None], int]] = {
+STAGES: dict[str, Callable[[Path, Gpu, float | None], int]] = {
     "plan": _plan,
     "compile": _compile,
     "correctness": _correctness,
