@@ -18,6 +18,7 @@ from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import distinct, length, pick, repeated
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
+from perfmodel.learned import active
 from perfmodel.operators import Operator, Request, Timed, operator_of, owntile
 from perfmodel.operators.mesh import put, shard, time_on
 from perfmodel.operators.operator import groups
@@ -168,8 +169,15 @@ def _predict_pieces(
         family = operator.family(part)
         basis = _knowledge(family, device, time, request)
         results = _results(family, basis, part, device, time)
+        remark: tuple[str, ...] = ()
+        group = active.correction(part, device, request.implementation, time.implementation)
+        if group is not None:
+            words = (device.slug, time.implementation, request.harness, *request.includes)
+            floor = physical.floor_seconds(part, device, time.estimate.matrix_flops)
+            results = active.correct(group, part, words, results, floor)
+            remark = (group.remark,)
         for label, notes, members in _kinds(part, device, time, results):
-            table.put(index[members], (label, time.implementation, notes, basis))
+            table.put(index[members], (label, time.implementation, (*notes, *remark), basis))
         table.fill(index, results)
         put(table.exchanged, time.exchanges, index, n)
     return table.predictions(problem, device)

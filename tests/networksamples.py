@@ -69,7 +69,7 @@ def contractions(passed) -> float:
     """Operations of a pass's products and attention."""
     return sum(
         node.repeat * node.problem.flops()
-        for node in passed.recorder.nodes
+        for node in passed.nodes
         if isinstance(node.problem, Matmul | Attention)
     )
 

@@ -54,6 +54,8 @@ ROOMS: dict[str, tuple[int, tuple[str, ...]]] = {
 }  # fmt: skip
 """Each room's budget in lines, and the packages that hold it today."""
 KINDS = (".py", ".js", ".css")
+WORDS = 52_000
+"""The budget of the documents in docs/, in words with output and tables."""
 
 
 def sources(places: Iterable[str]) -> list[Path]:
@@ -123,6 +125,8 @@ def main() -> None:
         table.add_row(room, *_shown(*figures))
         if room not in ("kernels and bench", "tests"):
             library = [sum(pair) for pair in zip(library, figures, strict=True)]
+    words = sum(len(path.read_text().split()) for path in (ROOT / "docs").rglob("*.md"))
+    table.add_row("docs, words", f"{WORDS:,}", f"{words:,}", "", "")
     Console(width=80).print(table)
 
 

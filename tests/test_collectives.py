@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from perfmodel.algorithms.matmul import matmul
 from perfmodel.collectives import OPS, Collective, custom, nccl, predict_collective, times
+from perfmodel.collectives.collectivetime import libraries
 from perfmodel.collectives.constants import default, priors, shipped
 from perfmodel.collectives.counts import counted
 from perfmodel.collectives.nccl import Method
-from perfmodel.collectives.predict import libraries
 from perfmodel.collectives.problem import bus_factor
 from perfmodel.collectives.route import route
 from perfmodel.collectives.times import Exchange, Machine

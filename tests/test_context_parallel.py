@@ -28,9 +28,9 @@ from perfmodel.context_parallel import (
 )
 from perfmodel.context_parallel.calls import before, calls
 from perfmodel.context_parallel.clock import Clock
+from perfmodel.context_parallel.contexttime import ring_times
+from perfmodel.context_parallel.contexttraffic import exchanged, ring_held_bytes
 from perfmodel.context_parallel.placement import Shard, visible_pairs
-from perfmodel.context_parallel.predict import ring_times
-from perfmodel.context_parallel.traffic import exchanged, ring_held_bytes
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import load, systems
 from perfmodel.napkin.ring import least_block

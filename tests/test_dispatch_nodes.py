@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.collectives import Collective, predict_collective
-from perfmodel.collectives.dispatch import Router
+from perfmodel.collectives.router import Router
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import systems
 

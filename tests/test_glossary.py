@@ -13,8 +13,8 @@ import pytest
 from transcripts import ROOT
 
 from perfmodel.cli import list_
+from perfmodel.collectives import collectiveprediction as collectives
 from perfmodel.collectives import nccl
-from perfmodel.collectives import prediction as collectives
 from perfmodel.hardware.facts import Status
 from perfmodel.hardware.levels import LINKS, OWN
 from perfmodel.render import terms

@@ -14,7 +14,7 @@ from perfmodel.errors import ProblemError
 from perfmodel.graph import Edge, Graph, Node, Tensor, predict_graph
 from perfmodel.graph.asks import answers, ask
 from perfmodel.graph.elapsed import Call, elapsed_seconds
-from perfmodel.graph.spread import Spread, together
+from perfmodel.graph.graphspread import Spread, together
 from perfmodel.graph.touches import reuses
 from perfmodel.hardware import load
 from perfmodel.predict import predict

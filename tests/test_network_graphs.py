@@ -119,7 +119,7 @@ def test_fused_attention_does_what_its_mask_leaves_and_half_more_again_backward(
     products = sum(
         one.repeat * node.repeat * node.problem.flops()
         for one in found
-        for node in one.forward.recorder.nodes
+        for node in one.forward.nodes
         if isinstance(node.problem, Matmul)
     )
     # Five products in place of two.
@@ -237,7 +237,7 @@ def test_recomputing_more_never_keeps_more(network, stack, attention):
     for layer in found:
         kept = {mode: rematerialise.kept_bytes(layer, mode) for mode in rematerialise.MODES}
         again = {mode: rematerialise.again(layer, mode) for mode in rematerialise.MODES}
-        kernels = range(len(layer.forward.recorder.nodes))
+        kernels = range(len(layer.forward.nodes))
         for some, more in LESS:
             assert kept[more] <= kept[some], (layer.name, more, some)
         assert again["none"] == again["host"] == ()
@@ -252,7 +252,7 @@ def test_recomputing_more_never_keeps_more(network, stack, attention):
 
 def test_selective_recomputation_runs_the_core_of_attention_again():
     (layer,) = expand(NETWORKS["gpt3-175b"], setting(1, 2048, "megatron", ends=False))
-    names = [layer.forward.recorder.nodes[i].name for i in rematerialise.again(layer, "selective")]
+    names = [layer.forward.nodes[i].name for i in rematerialise.again(layer, "selective")]
     assert names == ["attention.scores", "attention.softmax", "attention.values"]
     (fused,) = expand(
         NETWORKS["gpt3-175b"], setting(1, 2048, "megatron", ends=False, attention="flash")
@@ -268,7 +268,7 @@ def test_selective_recomputation_runs_the_core_of_attention_again():
 def test_what_a_backward_pass_reads_is_kept_or_a_gradient_or_a_weight(network, stack, dtype):
     """A tensor of the forward pass that some kernel of the backward pass reads was said to be."""
     for layer in expand(network, setting(2, 32, stack, dtype=dtype)):
-        backward, forward = layer.backward.recorder, layer.forward.recorder
+        backward, forward = layer.backward, layer.forward
         made = forward.written | {x.name for x in layer.operations[0].inputs}
         numbers = {each.name for one in layer.operations for each in one.statistics}
         kept = {value.name for value in layer.saved} | numbers
@@ -280,7 +280,7 @@ def test_what_a_backward_pass_reads_is_kept_or_a_gradient_or_a_weight(network, s
 @given(networks(), st.sampled_from(STACKS))
 def test_every_parameter_of_a_product_gets_a_gradient(network, stack):
     for layer in expand(network, setting(2, 32, stack)):
-        written = layer.backward.recorder.written
+        written = layer.backward.written
         for weight in layer.weights:
             if weight.kind == "matrix":
                 assert f"d({weight.name})" in written

@@ -188,7 +188,7 @@ def executed(network, b, s, mode):
     """Operations of products and attention of a step, with what runs again."""
     total = 0.0
     for one in expand(network, setting(b, s, "megatron", dropout=0.1)):
-        nodes = [one.forward.recorder.nodes[i] for i in rematerialise.again(one, mode)]
+        nodes = [one.forward.nodes[i] for i in rematerialise.again(one, mode)]
         again = sum(n.problem.flops() for n in nodes if n.problem.operator in ("gemm", "bmm"))
         total += one.repeat * (contractions(one.forward) + contractions(one.backward) + again)
     return total

@@ -24,9 +24,9 @@ from perfmodel.offload import flexgen, search, sharing
 from perfmodel.offload.layershape import Request, four_projections, of_network
 from perfmodel.offload.layertimes import answer
 from perfmodel.offload.links import host_bytes_per_s
-from perfmodel.offload.memory import held
 from perfmodel.offload.modelled import Disk, Modelled
 from perfmodel.offload.policy import Policy, of_percent
+from perfmodel.offload.policymemory import held
 from perfmodel.offload.recompute import Recompute
 from perfmodel.offload.recompute import of_network as recompute_of
 from perfmodel.offload.streaming import Streaming

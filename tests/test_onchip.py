@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfmodel.compression.compressed import Compressed
 from perfmodel.compression.naming import scheme
-from perfmodel.compression.network import Compressed
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load
 from perfmodel.networks import library

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from perfmodel.errors import ProblemError
 from perfmodel.training.overlap import (
-    Layer,
-    Transfer,
+    Queued,
     Work,
     fill_buckets,
     gathered_and_reduced,
@@ -49,7 +48,7 @@ def test_both_take_no_less_than_the_longer_and_no_more_than_one_after_the_other(
 
 @given(works, works)
 def test_two_entries_are_the_formula(compute, transfer):
-    found = run([Layer(compute)], [Transfer(transfer)])
+    found = run([Queued(compute)], [Queued(transfer)])
     assert found.seconds == pytest.approx(together_seconds(compute, transfer))
 
 
@@ -92,11 +91,11 @@ def test_arrays_are_their_numbers():
 def test_queues_take_no_less_than_the_longer_and_no_more_than_both_in_turn(layers, sends, data):
     """Whatever waits for whatever, as long as something can go on."""
     needs = sorted(data.draw(st.integers(0, len(sends))) for _ in layers)
-    queue = [Layer(work, n) for work, n in zip(layers, needs, strict=True)]
+    queue = [Queued(work, n) for work, n in zip(layers, needs, strict=True)]
     transfers = []
     for j, work in enumerate(sends):
         before = sum(n <= j for n in needs)  # layers that do not wait for this transfer
-        transfers.append(Transfer(work, data.draw(st.integers(0, before))))
+        transfers.append(Queued(work, data.draw(st.integers(0, before))))
     found = run(queue, transfers)
     compute, sent = (sum(work.seconds for work in each) for each in (layers, sends))
     assert found.compute_seconds == pytest.approx(compute)
@@ -192,8 +191,8 @@ def test_bad_input_is_one_line():
     with pytest.raises(ProblemError, match="never fills"):
         fill_buckets([1.0], 0)
     with pytest.raises(ProblemError, match="needs 1 transfers, and no more than 0 can end"):
-        run([Layer(kernel(1), 1)], [Transfer(free(1), 1)])
+        run([Queued(kernel(1), 1)], [Queued(free(1), 1)])
     with pytest.raises(ProblemError, match="transfer 0 waits for more layers than there are"):
-        run([Layer(kernel(1))], [Transfer(free(1), 2)])
+        run([Queued(kernel(1))], [Queued(free(1), 2)])
     with pytest.raises(ProblemError, match="needs 2 transfers, and no more than 1 can end"):
-        run([Layer(kernel(1), 2)], [Transfer(free(1))])
+        run([Queued(kernel(1), 2)], [Queued(free(1))])

@@ -23,9 +23,9 @@ from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.flops import flops_per_token
 from perfmodel.networks.huggingface import read
 from perfmodel.networks.summary import cache_bytes
+from perfmodel.serving.cachememory import sequence_bytes
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import load as load_engine
-from perfmodel.serving.memory import sequence_bytes
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {

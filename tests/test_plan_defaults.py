@@ -18,7 +18,7 @@ from perfmodel.algorithms.declaredproblem import DeclaredProblem
 from perfmodel.cli import app, build, cases, network, train
 from perfmodel.cli.ranges import parse
 from perfmodel.compression import naming
-from perfmodel.compression.network import Compressed
+from perfmodel.compression.compressed import Compressed
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import load, systems
 from perfmodel.networks import library

@@ -11,7 +11,7 @@ from perfmodel import load
 from perfmodel.hardware import systems
 from perfmodel.networks import library, stack
 from perfmodel.networks.expand import expand
-from perfmodel.networks.predict import predict_network
+from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.setting import Setting
 from perfmodel.training.plan import Plan
 from perfmodel.training.step import predict_step

@@ -16,7 +16,7 @@ from metamodels import CONFIGS, NOT_BUILT, REMOVED, built, without
 from perfmodel.errors import PerfmodelError
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.huggingface import FAMILIES, read
-from perfmodel.networks.huggingface.defaults import DEFAULTS
+from perfmodel.networks.huggingface.families import DEFAULTS
 from perfmodel.networks.summary import cached_elements
 
 BUILT = json.loads(REMOVED.read_text(encoding="utf-8"))

@@ -92,7 +92,7 @@ def test_a_plan_says_by_how_much_it_does_not_fit(report_results):
         assert ("does not fit by" in bar.note) == beyond
     assert [row["fits"] for row in section.rows] == [step["fits"] for step in steps]
     (dots,) = (part for part in section.parts if isinstance(part, Dots))
-    assert dots.limits == {"memory_total_bytes": [steps[0]["capacity_bytes"]]}
+    assert dots.limits == {"memory_total_bytes": [("capacity", steps[0]["capacity_bytes"])]}
     assert f"{len(steps)} plans" in section.sentences[0]
 
 

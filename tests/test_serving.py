@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfmodel.compression import naming
-from perfmodel.compression.network import Compressed
+from perfmodel.compression.compressed import Compressed
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import load as load_device
 from perfmodel.networks.expand import active_count
@@ -20,12 +20,7 @@ from perfmodel.networks.library import load as load_network
 from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
 from perfmodel.networks.operations.experts import busiest, touched
 from perfmodel.serving import requests
-from perfmodel.serving.clients import STATISTICS, Round
-from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.disaggregated import pools
-from perfmodel.serving.engine import MOST_FITTED, engines, load, read, released
-from perfmodel.serving.kernels import kernels
-from perfmodel.serving.memory import (
+from perfmodel.serving.cachememory import (
     fitting_batch,
     fitting_context,
     memory,
@@ -33,6 +28,11 @@ from perfmodel.serving.memory import (
     token_bytes,
     weight_bytes,
 )
+from perfmodel.serving.clients import STATISTICS, Round
+from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.disaggregated import pools
+from perfmodel.serving.engine import MOST_FITTED, engines, load, read, released
+from perfmodel.serving.kernels import kernels
 from perfmodel.serving.served import METRICS, serve
 from perfmodel.serving.speculative import best, expected_tokens, speculate, speedup
 from perfmodel.serving.steps import Steps
@@ -113,8 +113,8 @@ def test_a_step_between_knots_is_what_it_is_there(batch, past):
     """Steps are interpolated between knots; the kernels themselves are asked here."""
     of = steps()
     exact = Steps(of.of)
-    exact._fill([batch], exact._layers, head=False)
-    exact._fill([batch], exact._heads, head=True)
+    exact._fill([batch], head=False)
+    exact._fill([batch], head=True)
     (attention,) = exact._attention(np.array([batch]), np.array([1]), np.array([past]))
     whole = total(exact._layers[batch]) + total(exact._heads[batch]) + total(attention)
     parts = (of.layers, of.head)

@@ -16,15 +16,15 @@ from perfmodel.fitting.engines import fitted, fitting_rows
 from perfmodel.fitting.servingranges import inside, widths
 from perfmodel.hardware import load as load_device
 from perfmodel.networks.library import load as load_network
-from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.engine import load
-from perfmodel.serving.memory import (
+from perfmodel.serving.cachememory import (
     fitting_batch,
     memory,
     sequence_bytes,
     token_bytes,
     weight_bytes,
 )
+from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.engine import load
 from perfmodel.validation.serving import LAYOUT, asked_of, predict_table
 
 SHARED = Path(__file__).parents[2] / "shared"

@@ -16,15 +16,15 @@ from perfmodel.hardware import load
 from perfmodel.networks import hosts, library
 from perfmodel.networks.expand import expand
 from perfmodel.networks.network import Block, Mlp, Network, SelfAttention
-from perfmodel.networks.predict import predict_network
+from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.recorder import Exchanged
 from perfmodel.training import step
 from perfmodel.training.copies import Copies
 from perfmodel.training.fabric import Fabric, Taken
 from perfmodel.training.layers import layers
-from perfmodel.training.memory import Memory
 from perfmodel.training.plan import Plan
 from perfmodel.training.step import Step, predict_step
+from perfmodel.training.stepmemory import Memory
 
 SLUGS = ("a100-sxm4-80gb", "h100-sxm", "v100-sxm2")
 devices = st.sampled_from(SLUGS)
@@ -276,7 +276,7 @@ def test_faster_links_take_no_longer_and_a_step_holds_its_longest_exchange(monke
 
 @given(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.sampled_from([1, 8]))
 def test_overlap_lies_between_the_larger_and_the_sum(layer, transfer, node_devices):
-    from perfmodel.networks.dispatch import Stretch
+    from perfmodel.networks.stretch import Stretch
 
     plan = Plan(seq=16, data=8, zero=3)
     copies = Copies(plan, Fabric(plan, node_devices), hosts.load(plan.setting.stack.host))

@@ -9,7 +9,7 @@ import pytest
 
 from perfmodel.algorithms import Matmul
 from perfmodel.compression import naming
-from perfmodel.compression.network import Compressed
+from perfmodel.compression.compressed import Compressed
 from perfmodel.errors import UnknownName
 from perfmodel.hardware import load
 from perfmodel.networks import huggingface, library

@@ -5,7 +5,7 @@ from test_timing_memory import sustained as published
 
 from perfmodel import Matmul, load, predict
 from perfmodel.hardware import specs
-from perfmodel.networks.predict import sustained
+from perfmodel.networks.networktime import sustained
 from perfmodel.timing.constants import default
 
 GPUS = [device for device in specs() if device.kind == "gpu" and device.boost_hz]

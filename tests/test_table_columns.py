@@ -12,8 +12,8 @@ from perfmodel.evidence.tables.reading import read
 from perfmodel.evidence.tables.reference import columns
 from perfmodel.evidence.tables.vocabulary import normal, vocabulary
 from perfmodel.formats.catalogue import schema
-from perfmodel.serving.runs import MEMORY, SIZES
 from perfmodel.serving.served import METRICS as SERVED
+from perfmodel.serving.servingrows import MEMORY, SIZES
 from perfmodel.training.metrics import METRICS as TRAINED
 from perfmodel.validation.kinds import KINDS, load
 

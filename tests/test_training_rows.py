@@ -13,7 +13,7 @@ from perfmodel.networks import library
 from perfmodel.training.cells import Cells
 from perfmodel.training.metrics import METRICS, convention_of
 from perfmodel.training.runnetwork import network_of
-from perfmodel.training.runs import plan_of
+from perfmodel.training.trainingrows import plan_of
 
 ROW = {
     "row": 1, "source": "own", "device": "a100-sxm4-80gb", "network": "gpt2", "dtype": "bf16",

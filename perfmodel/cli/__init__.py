@@ -43,6 +43,7 @@ _GROUPS = {
     },
     "Compare with runs": {
         "compare": "Compare predictions with measured runs.",
+        "learn": "Learn corrections of the model from measured runs of your own.",
         "profile": "Compare every kernel of a profile with the model.",
         "counters": "Read hardware counters of other profilers.",
         "measure": "Time bundled kernels and library kernels on this machine.",

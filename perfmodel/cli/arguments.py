@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+import click
+
 from perfmodel.cli import completing, known, ranges
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device
@@ -53,6 +55,26 @@ Harness = Annotated[
         complete=completing.harnesses,
     ),
 ]
+
+
+def _use_learned(path: str) -> str:
+    """Corrects all predictions of the command. Raises `PerfmodelError` for a file that is none."""
+    from perfmodel.learned.active import corrected_by
+
+    click.get_current_context().with_resource(corrected_by(path))
+    return path
+
+
+Learned = Annotated[
+    str | None,
+    FieldOption(
+        None,
+        "FILE",
+        ("--learned",),
+        help="Correct the model by what perfmodel learn wrote, where it learned of such runs.",
+        read=_use_learned,
+    ),
+]
 Chart = Annotated[str | None, FieldOption(None, "FILE", ("--chart",))]
 """The file of a chart; the docstring of its field says of what."""
 
@@ -79,6 +101,8 @@ class Kernels:
         Mapping[str, str], FieldOption(KERNEL, "TENSOR=AXIS", read=known.storing, repeats=True)
     ] = field(default_factory=dict)
     """With --mesh: the axis along which a tensor is sharded, or whole: C=n, kv=whole; repeats."""
+    learned: Learned = None
+    """File of corrections."""
 
     def devices(self) -> list[Device]:
         """The devices. Raises as `known.devices`."""

@@ -16,7 +16,7 @@ from perfmodel.cli.build import Declared, Group, command
 from perfmodel.cli.leftout import possible
 from perfmodel.cli.output import Shown
 from perfmodel.collectives import OPS, Collective, predict_collective
-from perfmodel.collectives.predict import libraries
+from perfmodel.collectives.collectivetime import libraries
 from perfmodel.collectives.wall import Layer, wall
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import System, systems

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from perfmodel.cli import completing, known, tablehints
-from perfmodel.cli.arguments import Chart
+from perfmodel.cli.arguments import Chart, Learned
 from perfmodel.cli.build import command
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.output import PANEL, chosen_format, emit, say, write
@@ -72,6 +72,8 @@ class Asked:
     """An earlier --output: exit code 1 if the MAPE of any line is above its value there."""
     worse: Annotated[str, FieldOption(_GATE, "PERCENT")] = "0%"
     """With --baseline: allowed increase of the MAPE, in percentage points: 1%."""
+    learned: Learned = None
+    """File of corrections."""
     explain: bool = False
     """Describe in words which groups of rows have similar errors."""
     rows: bool = False

@@ -81,7 +81,7 @@ class Deployments:
 
     def _check(self, fields: Mapping[str, Any], name: str, size: int) -> None:
         """Raise `PerfmodelError` where a deployment with another size cannot be served either."""
-        from perfmodel.serving.memory import check_weights
+        from perfmodel.serving.cachememory import check_weights
 
         check_weights(self._deployment({**fields, name: size}))
 

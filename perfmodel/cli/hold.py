@@ -12,7 +12,7 @@ from perfmodel.cli.build import command
 from perfmodel.cli.networkoptions import Context, NamedNetwork, WeightFormat
 from perfmodel.cli.output import Shown
 from perfmodel.compression import naming
-from perfmodel.compression.network import Compressed
+from perfmodel.compression.compressed import Compressed
 from perfmodel.compression.scheme import PLAIN
 from perfmodel.fieldoption import FieldOption
 from perfmodel.onchip.holding import CONTEXT

@@ -27,8 +27,8 @@ from perfmodel.hardware import Device, load
 from perfmodel.networks import huggingface, library, reading
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.network import Network
-from perfmodel.networks.predict import predict_network
-from perfmodel.networks.prediction import NetworkPrediction
+from perfmodel.networks.networkprediction import NetworkPrediction
+from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.setting import Setting
 from perfmodel.render import networkparts
 from perfmodel.render import networks as render

@@ -13,7 +13,7 @@ from perfmodel.cli.build import command
 from perfmodel.cli.networkoptions import NamedNetwork, WeightFormat
 from perfmodel.cli.output import Shown
 from perfmodel.compression import naming
-from perfmodel.compression.network import Compressed
+from perfmodel.compression.compressed import Compressed
 from perfmodel.errors import ProblemError, UnknownName, needs
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device, load

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from perfmodel.cli import completing
+from perfmodel.cli.arguments import Learned
 from perfmodel.cli.build import command
 from perfmodel.cli.output import Format, chosen_format, emit, say
 from perfmodel.fieldoption import FieldOption
@@ -42,6 +43,8 @@ class Asked:
     """System whose links collectives crossed (perfmodel list systems)."""
     all: bool = False
     """Show every line of the table."""
+    learned: Learned = None
+    """File of corrections."""
     format: Format = None
     """Output format."""
     output: Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o"))] = None

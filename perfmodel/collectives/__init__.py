@@ -9,8 +9,8 @@ counting rule gives the bytes (`counts`), the system the path (`route`). Algorit
 the ones that the library would choose (`nccl`, `custom`).
 """
 
-from perfmodel.collectives.predict import predict_collective
-from perfmodel.collectives.prediction import CollectivePrediction, CollectivePredictions
+from perfmodel.collectives.collectiveprediction import CollectivePrediction, CollectivePredictions
+from perfmodel.collectives.collectivetime import predict_collective
 from perfmodel.collectives.problem import OPS, Collective
 
 __all__ = [

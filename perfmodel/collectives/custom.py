@@ -56,8 +56,7 @@ def _order(version: str) -> tuple[int, ...]:
 def kernels(library: str, op: str, route: Route, architecture: str) -> list[tuple[Method, float]]:
     """The library's own kernels on these links in the order in which it asks, each with the number
     of bytes from which it does not run."""
-    on_fabric = len(route.crossings) == 1 and route.inner.level.medium == "fabric"
-    if op != "all-reduce" or not on_fabric:
+    if op != "all-reduce" or not route.on_fabric:
         return []
     pairs = []
     for entry in libraries()[library]["kernels"]:

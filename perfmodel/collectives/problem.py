@@ -12,7 +12,7 @@ from perfmodel.elements import element
 from perfmodel.errors import ProblemError, UnknownName
 
 if TYPE_CHECKING:
-    from perfmodel.collectives.prediction import CollectivePredictions
+    from perfmodel.collectives.collectiveprediction import CollectivePredictions
     from perfmodel.hardware import System
 
 OPS = (
@@ -72,7 +72,7 @@ class Collective:
 
     def predicted(self, machine: System, **options: Any) -> CollectivePredictions:
         """Its time on a system; `options` as for `predict_collective`."""
-        from perfmodel.collectives.predict import predict_collective
+        from perfmodel.collectives.collectivetime import predict_collective
 
         return predict_collective(self, machine, **options)
 

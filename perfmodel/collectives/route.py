@@ -79,6 +79,11 @@ class Route:
         return self.crossings[-1].level.medium
 
     @property
+    def on_fabric(self) -> bool:
+        """Whether one fabric joins all ranks."""
+        return len(self.crossings) == 1 and self.inner.level.medium == "fabric"
+
+    @property
     def one_node(self) -> bool:
         """Whether all ranks are in one node."""
         return all(item.level.medium != "network" for item in self.crossings)

@@ -4,7 +4,7 @@ A `Scheme` (scheme.py) has the bytes of a matrix and the kernels that multiply b
 has the formats of formats.yaml, squeeze.py SqueezeLLM, semistructured.py 2:4, unstructured.py tiled
 CSL and CSR, structured.py pruned networks.
 
-naming.py parses names of schemes, network.py applies one to a network, comparing.py compares
+naming.py parses names of schemes, compressed.py applies one to a network, comparing.py compares
 schemes and finds where one starts or stops paying off. The accuracy of a compressed network is not
 modelled.
 """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.compression import quantised
-from perfmodel.compression.network import Compressed
+from perfmodel.compression.compressed import Compressed
 from perfmodel.compression.quantised import Quantised
 from perfmodel.compression.scheme import PLAIN, Scheme
 from perfmodel.compression.unstructured import NONZERO_BITS

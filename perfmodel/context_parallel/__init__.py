@@ -4,16 +4,16 @@
     predict_context(Attention(1, 32, 8, 131072, 131072, 128, causal=True), device, carrier, ranks=8)
 
 placement.py has each device's tokens and counts the pairs that a mask leaves. calls.py has the
-attention problems of a device, traffic.py the exchanged bytes, by the counting rule. clock.py and
-carrier.py time both.
+attention problems of a device, contexttraffic.py the exchanged bytes, by the counting rule.
+clock.py and carrier.py time both.
 
-predict.py combines these into four ways (ring, gather, ulysses, tree). threshold.py finds the
+contexttime.py combines these into four ways (ring, gather, ulysses, tree). threshold.py finds the
 length at which a link is hidden, and the fastest way at each length.
 """
 
 from perfmodel.context_parallel.carrier import Carrier, OverLink, OverSystem
+from perfmodel.context_parallel.contexttime import WAYS, ContextPrediction, predict_context
 from perfmodel.context_parallel.placement import PLACEMENTS, imbalance, placed, ring_imbalance
-from perfmodel.context_parallel.predict import WAYS, ContextPrediction, predict_context
 from perfmodel.context_parallel.threshold import Crossover, Threshold, crossovers, threshold
 
 __all__ = [

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfmodel.collectives import spread
+from perfmodel.collectives import collectivespread
 from perfmodel.collectives.constants import PATH, shipped
 from perfmodel.errors import TableError, exit_code
 from perfmodel.fitting.estimation import ROBUST_SCALE, bounds, intervals, movable, pulls
@@ -148,7 +148,7 @@ def spread_of(
     table: pd.DataFrame, predicted: pd.DataFrame, found: Sequence[Fold]
 ) -> dict[str, Any]:
     """The table of ranges: devices and libraries seen, percentiles by algorithm and protocol."""
-    labels = spread.families(predicted["chosen"], predicted["protocol"])
+    labels = collectivespread.families(predicted["chosen"], predicted["protocol"])
     weight = np.square(weights(table))
     ends = _ends(labels, weight, [f for f in found if f.axis not in ("device", "source")])
     unseen = _ends(labels, weight, [f for f in found if f.axis == "device"])
@@ -200,7 +200,7 @@ def groups(predicted: pd.DataFrame) -> pd.DataFrame:
 
 def coverage(table: pd.DataFrame, predicted: pd.DataFrame, found: Sequence[Fold]) -> str:
     """Coverage of ranges on each device left out, with ranges from the other devices' errors."""
-    labels = spread.families(predicted["chosen"], predicted["protocol"])
+    labels = collectivespread.families(predicted["chosen"], predicted["protocol"])
     weight, devices = np.square(weights(table)), [f for f in found if f.axis == "device"]
     lines = []
     for fold in devices:
@@ -259,7 +259,7 @@ def _main(arguments: Sequence[str] | None) -> None:
     ranges = spread_of(table, predicted, folds_)
     texts = {
         folder / "constants.yaml": constants_text(constants, _HEAD),
-        folder / "spread.yaml": spread_text(ranges),
+        folder / "collectivespread.yaml": spread_text(ranges),
     }
     if args.page:
         page = Path(args.page)

@@ -20,7 +20,7 @@ import numpy as np
 from perfmodel.errors import exit_code, needs
 from perfmodel.evidence.tables.reading import read
 from perfmodel.serving.engine import Engine, engines
-from perfmodel.serving.runs import Answers, Asked
+from perfmodel.serving.servingrows import Answers, Asked
 from perfmodel.validation.serving import LAYOUT, asked_of
 
 if TYPE_CHECKING:

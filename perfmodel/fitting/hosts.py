@@ -19,8 +19,8 @@ from perfmodel.errors import exit_code, needs
 from perfmodel.hardware import load as load_device
 from perfmodel.networks import hosts
 from perfmodel.networks.hosts import Host
-from perfmodel.training.runs import Asked, plan_of
 from perfmodel.training.step import predict_step
+from perfmodel.training.trainingrows import Asked, plan_of
 
 if TYPE_CHECKING:
     import pandas as pd

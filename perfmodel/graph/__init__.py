@@ -9,7 +9,7 @@ made.
 
 live.py counts the bytes allocated at each node, touches.py what earlier nodes left in the caches.
 asks.py predicts each distinct problem once. elapsed.py adds up kernels, gaps and host time,
-spread.py their ranges. predict.py joins all of them into the result (prediction.py):
+graphspread.py their ranges. graphtime.py joins all of them into the result (graphprediction.py):
 
     time = start + Σ kernels + gaps between them, or the host where it is later
 
@@ -19,10 +19,10 @@ come with the package.
 
 from perfmodel.graph.declaration import DeclaredGraph, declare, read
 from perfmodel.graph.graph import Graph
+from perfmodel.graph.graphprediction import GraphPrediction, NodePrediction
+from perfmodel.graph.graphtime import predict_graph
 from perfmodel.graph.library import load, names
 from perfmodel.graph.node import Edge, Node
-from perfmodel.graph.predict import predict_graph
-from perfmodel.graph.prediction import GraphPrediction, NodePrediction
 from perfmodel.graph.tensor import Tensor
 
 __all__ = [

@@ -130,7 +130,8 @@ def _batch(asks: Sequence[Ask], *setting: Any) -> list[Prediction]:
             return [answer for each in asks for answer in _batch([each], *setting)]
         sweep = {first.numbers[0]: np.array(columns[first.numbers[0]])}
     problem = first.problem.having(**sweep) if sweep else first.problem
-    reuse = {k: _columns([each.found.get(k, ()) for each in asks]) for k in _operands(asks)}
+    operands = dict.fromkeys(name for each in asks for name in each.found)
+    reuse = {name: _columns([each.found.get(name, ()) for each in asks]) for name in operands}
     try:
         predictions = predict_arrays(
             problem,
@@ -145,10 +146,6 @@ def _batch(asks: Sequence[Ask], *setting: Any) -> list[Prediction]:
     except ProblemError as error:
         raise ProblemError(f"node {first.node}: {error}") from None
     return [predictions.one(i) for i in range(n)]
-
-
-def _operands(asks: Sequence[Ask]) -> list[str]:
-    return list(dict.fromkeys(name for one in asks for name in one.found))
 
 
 def _columns(reuses: Sequence[tuple[Reuse, ...]]) -> list[Reuse]:

@@ -14,7 +14,7 @@ from perfmodel.graph.tensor import OWN, Tensor
 from perfmodel.units import binary
 
 if TYPE_CHECKING:
-    from perfmodel.graph.prediction import GraphPrediction
+    from perfmodel.graph.graphprediction import GraphPrediction
     from perfmodel.hardware import Device
 
 _ROUNDING = 1e-9
@@ -62,7 +62,7 @@ class Graph:
 
     def predicted(self, machine: Device, **options: Any) -> GraphPrediction:
         """Its time on a device; `options` as for `predict_graph`."""
-        from perfmodel.graph.predict import predict_graph
+        from perfmodel.graph.graphtime import predict_graph
 
         return predict_graph(self, machine, **options)
 

@@ -6,5 +6,5 @@ share a kernel.
 
 layers/ builds a layer out of operations. operations/ has the kernels of each operation, forward and
 backward, and the tensors that its backward pass reads. expand.py makes one segment for each kind of
-layer, and predict.py times the segments.
+layer, and networktime.py times the segments.
 """

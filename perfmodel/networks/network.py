@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from perfmodel.elements import element
-from perfmodel.errors import ProblemError
+from perfmodel.errors import ProblemError, UnknownName
 
 if TYPE_CHECKING:
     from perfmodel.hardware import Device
-    from perfmodel.networks.prediction import NetworkPrediction
+    from perfmodel.networks.networkprediction import NetworkPrediction
 
 Norm = Literal["layernorm", "rmsnorm"]
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "silu")
@@ -71,14 +71,14 @@ class SelfAttention:
 
     def __post_init__(self) -> None:
         for name in ("heads", "kv_heads", "head_size"):
-            _check_positive(f"attention: {name}", getattr(self, name))
+            _check_whole(f"attention: {name}", getattr(self, name))
         if self.heads % self.kv_heads:
             raise ProblemError(
                 f"heads must be a multiple of kv_heads, but {self.heads} heads are not one of "
                 f"{self.kv_heads}; {_divisors(self.heads)} divide them"
             )
-        _check_not_negative("attention: window", self.window)
-        _check_not_negative("attention: chunk", self.chunk)
+        _check_whole("attention: window", self.window, least=0)
+        _check_whole("attention: chunk", self.chunk, least=0)
         if self.window and self.chunk:
             raise ProblemError("attention has a window or chunks, not both; drop one")
 
@@ -127,12 +127,10 @@ class Mlp:
     """Groups that a token's experts are in at most (DeepSeek-V3, 2412.19437, section 2.1.2)."""
 
     def __post_init__(self) -> None:
-        _check_positive("mlp: inner", self.inner)
+        _check_whole("mlp: inner", self.inner)
         if self.activation not in ACTIVATIONS:
-            from perfmodel.errors import UnknownName
-
             raise UnknownName("activation", self.activation, ACTIVATIONS)
-        _check_not_negative("mlp: experts", self.experts)
+        _check_whole("mlp: experts", self.experts, least=0)
         if self.experts and not 1 <= self.chosen <= self.experts:
             raise ProblemError(
                 f"a token goes to {self.chosen} of {self.experts} experts; "
@@ -171,7 +169,7 @@ class Block:
     """Cross-attention to the encoder's output, between the two parts of a decoder layer."""
 
     def __post_init__(self) -> None:
-        _check_positive("block: repeat", self.repeat)
+        _check_whole("block: repeat", self.repeat)
         if self.own_norm and not self.parallel:
             raise ProblemError("block: own_norm goes with parallel; give both, or drop it")
 
@@ -223,23 +221,21 @@ class Network:
     """Published totals to check against: `parameters`, `active`."""
 
     def __post_init__(self) -> None:
-        _check_positive("hidden", self.hidden)
-        _check_positive("vocabulary", self.vocabulary)
-        _check_not_negative("positions", self.positions)
+        _check_whole("hidden", self.hidden)
+        _check_whole("vocabulary", self.vocabulary)
+        _check_whole("positions", self.positions, least=0)
         if not self.blocks:
             raise ProblemError(f"network {self.name} has no blocks; add one")
         if not 0.0 <= self.dropout < 1.0:
             raise ProblemError(f"dropout is {self.dropout}; it is a share below 1, such as 0.1")
         if self.norm not in ("layernorm", "rmsnorm"):
-            from perfmodel.errors import UnknownName
-
             raise UnknownName("norm", self.norm, ("layernorm", "rmsnorm"))
         if self.weights:
             element(self.weights)
 
     def predicted(self, machine: Device, **options: Any) -> NetworkPrediction:
         """The time of a pass on a device; `options` are the fields of `Setting`."""
-        from perfmodel.networks.predict import predict_network
+        from perfmodel.networks.networktime import predict_network
         from perfmodel.networks.setting import Setting
 
         return predict_network(self, Setting(**options), machine)
@@ -250,14 +246,9 @@ class Network:
         return sum(block.repeat for block in self.blocks)
 
 
-def _check_positive(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ProblemError(f"{name} is {value}; give a whole number of 1 or more")
-
-
-def _check_not_negative(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ProblemError(f"{name} is {value}; give a whole number of 0 or more")
+def _check_whole(name: str, value: int, least: int = 1) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ProblemError(f"{name} is {value}; give a whole number of {least} or more")
 
 
 def _divisors(number: int) -> str:

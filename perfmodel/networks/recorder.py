@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from perfmodel.algorithms import Problem
-from perfmodel.collectives.dispatch import Router
+from perfmodel.collectives.router import Router
 from perfmodel.graph import Edge, Graph, Node, Tensor
 from perfmodel.networks.value import Value, Weight
 
@@ -137,8 +138,9 @@ class Recorder:
             self.weights[weight.name] = None
         return Value(weight.name, rows, cols, dtype)
 
+    @cached_property
     def graph(self) -> Graph:
-        """The recorded graph, checked. Raises what `Graph` raises."""
+        """The recorded graph, checked, once all is recorded. Raises what `Graph` raises."""
         outputs = {name for name in self.written if name not in self.read} | self.sent
         weights = tuple(name for name in self.weights if name in self.tensors)
         return Graph(

@@ -65,7 +65,7 @@ def kept_bytes(segment: Segment, by: Mode) -> float:
 
 def again(segment: Segment, by: Mode) -> tuple[int, ...]:
     """Indices of the forward kernels that run again before the backward pass."""
-    names = [node.name for node in segment.forward.recorder.nodes]
+    names = [node.name for node in segment.forward.nodes]
     if by in ("none", "host") or not segment.block:
         return ()
     if by == "full":

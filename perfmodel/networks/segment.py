@@ -7,36 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from perfmodel.graph import Graph
 from perfmodel.networks.operations.exchange import Exchange
 from perfmodel.networks.operations.linear import Linear
 from perfmodel.networks.operations.maps import Map, Pass
 from perfmodel.networks.operations.operation import Operation
-from perfmodel.networks.recorder import Exchanged, Recorder
+from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.value import Value, Weight
-
-
-@dataclass(frozen=True)
-class PassGraph:
-    """One pass over a segment."""
-
-    recorder: Recorder
-    """The recorded kernels and exchanges."""
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The class of each node."""
-        return tuple(self.recorder.kinds)
-
-    @property
-    def exchanges(self) -> tuple[Exchanged, ...]:
-        """Exchanges among devices."""
-        return tuple(self.recorder.exchanges)
-
-    @cached_property
-    def graph(self) -> Graph:
-        """The kernels and tensors, checked."""
-        return self.recorder.graph()
 
 
 @dataclass(frozen=True)
@@ -54,15 +30,15 @@ class Segment:
     head."""
 
     @cached_property
-    def forward(self) -> PassGraph:
+    def forward(self) -> Recorder:
         """The forward pass of one layer."""
         tape = Recorder(f"{self.name}, forward")
         for operation in self.operations:
             operation.forward(tape)
-        return PassGraph(tape)
+        return tape
 
     @cached_property
-    def backward(self) -> PassGraph:
+    def backward(self) -> Recorder:
         """The backward pass of one layer: its operations from the last to the first.
 
         The gradients of a tensor that several operations read are summed. The gradient of a tensor
@@ -83,7 +59,7 @@ class Segment:
                 gradients[x.name].append(dx)
         for x in self.operations[0].inputs:
             self._sum(tape, x, gradients[x.name])
-        return PassGraph(tape)
+        return tape
 
     def _sum(self, tape: Recorder, value: Value, parts: Sequence[Value]) -> Value:
         """The sum of several gradients: a pass for each after the first."""

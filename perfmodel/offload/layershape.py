@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfmodel.compression.network import Compressed
+from perfmodel.compression.compressed import Compressed
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.networks.expand import parameters
 from perfmodel.networks.network import Network
-from perfmodel.networks.predict import predict_network
-from perfmodel.networks.prediction import NetworkPrediction
+from perfmodel.networks.networkprediction import NetworkPrediction
+from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.summary import cached_elements
 

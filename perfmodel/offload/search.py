@@ -15,8 +15,8 @@ import numpy as np
 from perfmodel.errors import ProblemError
 from perfmodel.offload.layershape import LayerShape, Request
 from perfmodel.offload.layertimes import Answer, Rates, answer
-from perfmodel.offload.memory import held
 from perfmodel.offload.policy import Policy
+from perfmodel.offload.policymemory import held
 from perfmodel.units import binary
 
 PARTS = (1, 2, 4, 8, 16, 32, 48, 64, 128)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from perfmodel.compression.network import Compressed
+from perfmodel.compression.compressed import Compressed
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.networks.summary import cache_bytes

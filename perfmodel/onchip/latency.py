@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from perfmodel.compression.network import Compressed
+from perfmodel.compression.compressed import Compressed
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.networks.expand import active_count

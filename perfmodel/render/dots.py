@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,9 @@ BAND = 0.2
 """Half the width of the band about the diagonal."""
 _MOST = 1e60  # what is larger is no number of a device, and too large for an axis
 _CROWDED = 400  # from this number of marks on they are small and let others shine through
+_APART = 0.16  # of the axis: names of limits that are closer stand above each other
+_LINE = {"alpha": 0.6, "linewidth": 0.8}
+_DASHES: Sequence[Any] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (8, 2, 1.5, 2)))
 _RASTER = 20_000  # from this number of marks on they are pixels in a vector file
 
 
@@ -54,13 +58,14 @@ class Dots:
     """Keys that rows can be coloured by; a file's chart takes the first."""
     ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Keys of the ends of a range, by the key of its value."""
-    limits: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    """Upper limits of values on x, by key."""
-    limit_name: str = "at most"
-    """Word before a limit's value."""
+    limits: Mapping[str, Sequence[tuple[str, float]]] = field(default_factory=dict)
+    """Names and values of limits on x, by key."""
     joined: Sequence[str] = ()
     """Keys of a line. It joins, from left to right, marks that agree in those keys that are not on
     x."""
+    measured: str = ""
+    """Key of a boolean: rows with a true one are marks, the others lines with dashes of their own;
+    by default every row has a mark."""
     fits: str = ""
     """Key of a boolean: marks of rows with a false one are pale."""
     compared: bool = False
@@ -113,59 +118,87 @@ def dots_chart(
     """The chart of `rows` with the first keys of `dots`, or with the keys `x` and `y`.
 
     `names` are a legend's texts by group, where they are not the group itself. A grey line joins
-    the rows `front`. `sentence` and `caption` are the chart's in words.
+    the rows `front`, and lines go from point to point in Matplotlib's `drawstyle`. `sentence` and
+    `caption` are the chart's in words.
     """
     from matplotlib.figure import Figure
 
-    page, x, y = page or Page(), x or dots.x[0], y or dots.y[0]
-    places = [i for i, row in enumerate(rows) if dots.drawable(row, x, y)]
-    by = dots.by[0] if dots.by else ""
-    series: dict[str, list[int]] = {str(row.get(by, "")): [] for row in rows}
-    for i in places:
-        series[str(rows[i].get(by, ""))].append(i)
-    words = {group: (names or {}).get(group, group) for group in series}
-    outside = legend and len(series) > 1 and not dots.compared
+    page, title = page or Page(), title or dots.title
+    groups = {str(row.get(dots.by[0])) for row in rows} if dots.by else set()
+    outside = legend and len(groups) > 1 and not dots.compared
     with styled(page) as palette:
         size = (5.2, 5.2) if dots.compared else (7.0 if outside else 5.6, 3.7)
         figure = Figure(figsize=page.size(*size), layout="constrained")
-        axes = figure.add_subplot()
-        marks = _Drawing(axes, rows, dots, x, y, palette, {})
-        marks.axes_of(places)
-        if front:
-            points = [[float(rows[i][key]) for key in (x, y)] for i in front]
-            axes.plot(*zip(*points, strict=True), color=palette.grey, linewidth=0.65 * palette.line,
-                      drawstyle=drawstyle, zorder=1, gid="front")  # fmt: skip
-        marks.lines(places, list(series))
-        for i, (group, members) in enumerate(series.items()):
-            marks.series(i, members, words[group], len(places))
-        if legend and (len(series) > 1 or dots.compared):
-            if outside:
-                axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-            else:
-                axes.legend(loc="upper left", handletextpad=0.2, borderaxespad=0.2)
-        dress(figure, page, palette, title or dots.title, caption)
-        if dots.labelled:
-            marks.labels(places)
-    return Chart(
-        figure, title or dots.title, sentence or f"{len(places)} marks.", list(rows), caption, page,
-        marks.gids,
-    )  # fmt: skip
+        drawing = Drawing(
+            figure.add_subplot(), rows, dots, palette, x or dots.x[0], y or dots.y[0], drawstyle
+        )
+        drawing.draw(names or {}, front)
+        if outside:
+            drawing.axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+        elif legend and dots.compared:
+            drawing.axes.legend(loc="upper left", handletextpad=0.2, borderaxespad=0.2)
+        dress(figure, page, palette, title, caption)
+        drawing.labels()
+    sentence = sentence or f"{len(drawing.places)} marks."
+    return Chart(figure, title, sentence, list(rows), caption, page, drawing.gids)
 
 
 @dataclass(frozen=True)
-class _Drawing:
-    """A chart during drawing."""
+class Drawing:
+    """A panel of marks."""
 
     axes: Axes
+    """Where it is drawn."""
     rows: Sequence[Row]
+    """The rows of its marks."""
     dots: Dots
-    x: str
-    y: str
+    """What is drawn."""
     palette: Palette
-    gids: dict[str, Sequence[int]]
+    """Its colours."""
+    x: str
+    """Key of the x axis."""
+    y: str
+    """Key of the y axis."""
+    drawstyle: str = "default"
+    """How lines go from point to point, as Matplotlib says it."""
+    gids: dict[str, Sequence[int]] = field(default_factory=dict)
     """Rows of each artist, by its id."""
 
+    @property
+    def places(self) -> list[int]:
+        """The rows that can be drawn."""
+        return [i for i, row in enumerate(self.rows) if self.dots.drawable(row, self.x, self.y)]
+
+    def group(self, i: int) -> str:
+        """The group of a row."""
+        return str(self.rows[i].get(self.dots.by[0], "")) if self.dots.by else ""
+
+    def draw(
+        self, names: Mapping[str, str] = MappingProxyType({}), front: Sequence[int] = ()
+    ) -> None:
+        """Draw axes, lines, ranges and marks; as in `dots_chart`."""
+        places = self.places
+        series: dict[str, list[int]] = {self.group(i): [] for i in range(len(self.rows))}
+        self.scale(places)
+        if front:
+            self.axes.plot(
+                self.values(front, self.x), self.values(front, self.y), color=self.palette.grey,
+                linewidth=0.65 * self.palette.line, drawstyle=self.drawstyle, zorder=1, gid="front",
+            )  # fmt: skip
+        lined = [i for i in places if not self.is_mark(i)]
+        self.lines(lined if self.dots.measured else places, list(series))
+        for i in places:
+            if self.is_mark(i):
+                series[self.group(i)].append(i)
+        for number, (group, members) in enumerate(series.items()):
+            self.series(number, members, names.get(group, group), len(places))
+
+    def is_mark(self, i: int) -> bool:
+        """Whether a row has a mark."""
+        return not self.dots.measured or bool(self.rows[i].get(self.dots.measured))
+
     def values(self, places: Sequence[int], key: str) -> list[float]:
+        """The numbers of rows under a key."""
         return [float(self.rows[i][key]) for i in places]
 
     def ranged(self, places: Sequence[int]) -> list[int]:
@@ -178,30 +211,40 @@ class _Drawing:
             if all(_is_number(self.rows[i].get(end)) and self.rows[i][end] > 0 for end in ends)
         ]  # fmt: skip
 
-    def axes_of(self, places: Sequence[int]) -> None:
+    def scale(self, places: Sequence[int]) -> None:
         """Both axes, the limits of x, and the diagonal of a comparison."""
         dots, axes = self.dots, self.axes
         across, up = self.values(places, self.x), self.values(places, self.y)
-        limits = list(dots.limits.get(self.x, ()))
+        limits = dots.limits.get(self.x, ())
         for end in dots.ranges.get(self.y, ()):
             up = up + self.values(self.ranged(places), end)
         if dots.compared:
             across = up = [*across, *up]
         kept = [self.rows[i] for i in places]
-        scaled(axes.xaxis, [*across, *limits], dots.kind(kept, self.x), log="x" in dots.log)
+        values = [*across, *(value for _, value in limits)]
+        scaled(axes.xaxis, values, dots.kind(kept, self.x), log="x" in dots.log)
         scaled(axes.yaxis, up, dots.kind(kept, self.y), log="y" in dots.log)
         axes.set(xlabel=dots.header(self.x), ylabel=dots.header(self.y))
         axes.grid(visible=True)
         if dots.compared:
             self.diagonal()
-        for limit in limits:
-            text = f"{dots.limit_name} {shown(limit, dots.kind(kept, self.x))}"
-            axes.axvline(limit, color=self.palette.ink, linewidth=0.65 * self.palette.line,
+        kind = dots.kind(kept, self.x)
+        self.limits([(f"{name} {shown(value, kind)}", value) for name, value in limits])
+
+    def limits(self, limits: Sequence[tuple[str, float]]) -> None:
+        """A dashed line at each limit, named above the panel; close ones share the place."""
+        axes, low = self.axes, self.axes.get_ylim()[0]
+        occupied, words = -1.0, ""
+        for name, value in sorted(limits, key=lambda limit: limit[1]):
+            axes.axvline(value, color=self.palette.ink, linewidth=0.65 * self.palette.line,
                          linestyle="--", zorder=1, gid="limit")  # fmt: skip
-            axes.annotate(
-                text, (limit, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3),
-                textcoords="offset points", ha="center", va="bottom", fontsize=self.palette.label,
-            )  # fmt: skip
+            place = axes.transAxes.inverted().transform(axes.transData.transform((value, low)))[0]
+            if place - occupied < _APART:
+                axes.texts[-1].set_text(f"{words}\n{name}")
+            else:
+                occupied, words = place, name
+                axes.text(place, 1.01, name, transform=axes.transAxes, ha="center", va="bottom",
+                          fontsize=self.palette.label)  # fmt: skip
 
     def diagonal(self) -> None:
         """The line of equal values, and a band about it."""
@@ -220,14 +263,16 @@ class _Drawing:
         paths: dict[tuple[str, ...], list[int]] = {}
         for i in places if self.dots.joined else ():
             paths.setdefault(tuple(str(self.rows[i].get(key)) for key in keys), []).append(i)
-        by = self.dots.by[0] if self.dots.by else ""
         for number, members in enumerate(paths.values()):
             order = sorted(members, key=lambda i: float(self.rows[i][self.x]))
+            group = self.group(order[0])
+            place = groups.index(group)
             gid = f"line-{number}"
             self.axes.plot(
-                self.values(order, self.x), self.values(order, self.y), alpha=0.6, zorder=2,
-                color=self.palette.look(groups.index(str(self.rows[order[0]].get(by, ""))))[0],
-                linewidth=0.8 * self.palette.line, gid=gid,
+                self.values(order, self.x), self.values(order, self.y), zorder=2,
+                color=self.palette.look(place)[0], drawstyle=self.drawstyle, gid=gid,
+                **(_LINE if not self.dots.measured else {"linestyle": _DASHES[place % len(_DASHES)],
+                                                   "label": group}),
             )  # fmt: skip
             self.gids[gid] = [order[0]]
 
@@ -260,10 +305,10 @@ class _Drawing:
             )  # fmt: skip
             self.gids[gid] = ranged
 
-    def labels(self, places: Sequence[int]) -> None:
-        """The values of the key that labels marks, where they have room."""
+    def labels(self) -> None:
+        """The values of the key that labels marks, where they have room; the layout is complete."""
         key = self.dots.labelled
-        mine = [i for i in places if self.rows[i].get(key) not in (None, "")]
+        mine = [i for i in self.places if key and self.rows[i].get(key) not in (None, "")]
         named = [
             (float(row[self.x]), float(row[self.y]), shown(row[key], kind_of(key)))
             for row in (self.rows[i] for i in mine)

@@ -185,6 +185,8 @@ def name_points(
     Texts cover no point and no other text, and cross the lines of `axes` only where they must. The
     figure's layout has to be complete. Returns the id of each text and the index of its point.
     """
+    if not named:
+        return []
     figure = axes.figure
     figure.draw_without_rendering()  # type: ignore[union-attr]
     panel, dpi = axes.get_window_extent(), figure.dpi

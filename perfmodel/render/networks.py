@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
+from perfmodel.networks.networkprediction import KernelTime, NetworkPrediction, PassTime
 from perfmodel.render.report import (
     Column,
     Report,

@@ -13,7 +13,7 @@ from perfmodel.networks.network import Network
 from perfmodel.offload import recompute, sharing
 from perfmodel.offload.layershape import LayerShape, Request, Stored, network_of
 from perfmodel.offload.layertimes import Answer
-from perfmodel.offload.memory import held
+from perfmodel.offload.policymemory import held
 from perfmodel.offload.streaming import Streaming
 from perfmodel.render.report import (
     Column,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from perfmodel.compression.network import Compressed
+from perfmodel.compression.compressed import Compressed
 from perfmodel.hardware import Device
 from perfmodel.onchip.holding import holding
 from perfmodel.onchip.latency import is_on_chip, latency

@@ -15,6 +15,7 @@ from perfmodel.units import binary, seconds, si
 _KINDS = (
     (r"flops_per_s$", "flops_per_s"),
     (r"gb_per_s$", "gb_per_s"),
+    (r"bytes_per_s$", "bytes_per_s"),
     (r"flop_per_byte$|intensity|_percent$", "number"),
     (r"_per_(s|token|gpu|device)(_per_device)?$", "number"),
     (r"_us(_|$)", "time"),
@@ -36,8 +37,10 @@ _SHOWN: Mapping[str, Callable[[float], str]] = {
     "ms": lambda value: seconds(value / 1e3),
     "seconds": seconds,
     "gb_per_s": lambda value: si(value * 1e9, "B/s"),
+    "bytes_per_s": lambda value: si(value, "B/s"),
     "watts": lambda value: si(value, "W"),
     "binary": binary,
+    "length": lambda value: f"{value / 1024:g}k" if value >= 1024 else f"{value:g}",
     "bytes": lambda value: si(value, "B"),
     "flops": lambda value: si(value, "FLOP"),
     "flops_per_s": lambda value: si(value, "FLOP/s"),

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from perfmodel.errors import ProblemError
 from perfmodel.render.chart import Chart, dress
-from perfmodel.render.page import Page, Palette, styled
+from perfmodel.render.dots import Dots, Drawing
+from perfmodel.render.page import Page, styled
 from perfmodel.render.report import Row
-from perfmodel.units import binary, seconds
+from perfmodel.units import binary
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_DASHED = (0, (4, 2))
+_SEQ: Mapping[str, Any] = {"headers": {
+    "seq": "Sequence length", "seconds": "Time per sequence", "bytes": "Device memory per sequence",
+    "speed_up": "Speed-up, tiled over standard (×)",
+}, "kinds": {"seq": "length", "bytes": "binary"}}  # fmt: skip
+_TIMES = Dots("", ["seq"], ["seconds"], by=["what"], joined=["what"], measured="measured",
+              labelled="label", **_SEQ)  # fmt: skip
+_SPEED_UPS = Dots("", ["seq"], ["speed_up"], log="x", by=["device"], joined=["device"], **_SEQ)
+_MEMORY = Dots("", ["seq"], ["bytes"], by=["what"], joined=["what"], measured="measured", **_SEQ)
 
 
 @dataclass(frozen=True)
@@ -66,22 +71,32 @@ def sequence_chart(
     page = page or Page()
     columns = max(len(sweeps), 2)
     with styled(page) as palette:
-        size = page.size(3.0 * columns, 5.6, columns=columns)
+        size = page.size(3.2 * columns, 5.8, columns=columns)
         figure = Figure(figsize=size, layout="constrained")
         grid = figure.add_gridspec(2, 2 * columns)
-        times: list[Axes] = []
         across = 2 * columns // len(sweeps)  # a single one fills the row
-        for i, sweep in enumerate(sweeps):
-            axes = figure.add_subplot(
-                grid[0, across * i : across * (i + 1)], sharey=times[0] if times else None
-            )
-            _times(axes, sweep, palette, first=not times)
-            times.append(axes)
-        _common_limits(times, sweeps)
-        _speed_ups(figure.add_subplot(grid[1, :columns]), sweeps, palette)
-        _memory(figure.add_subplot(grid[1, columns:]), sweeps, palette)
+        panels: list[tuple[Any, list[Row], Dots]] = [
+            (grid[0, across * i : across * (i + 1)], list(_times(sweep)), _TIMES)
+            for i, sweep in enumerate(sweeps)
+        ]
+        panels.append((grid[1, :columns], list(_speed_ups(sweeps)), _SPEED_UPS))
+        panels.append((grid[1, columns:], list(_memory(sweeps)), _MEMORY))
+        drawings = []
+        for cell, rows, dots in panels:
+            axes = figure.add_subplot(cell)
+            drawings.append(Drawing(axes, rows, dots, palette, dots.x[0], dots.y[0]))
+            drawings[-1].draw()
+            axes.legend(loc="best", handlelength=1.8, borderaxespad=0.2, frameon=True,
+                        facecolor=palette.ground, edgecolor="none")  # fmt: skip
+        times = [drawing.axes for drawing in drawings[: len(sweeps)]]
+        limits = [limit for axes in times for limit in axes.get_ylim()]
+        for axes, sweep in zip(times, sweeps, strict=True):
+            axes.set_title(sweep.device, loc="left")
+            axes.set_ylim(min(limits), max(limits))
         caption = ["Lines: predicted; marks: measured.", *([note] if note else [])]
         dress(figure, page, palette, title, caption)
+        for drawing in drawings:
+            drawing.labels()
     return Chart(
         figure,
         title or "Standard against tiled attention over sequence length",
@@ -90,6 +105,43 @@ def sequence_chart(
         caption,
         page,
     )
+
+
+def _times(sweep: Sweep) -> Iterator[Row]:
+    """Predicted times of both schedules, and the runs measured on the device."""
+    last = np.flatnonzero(sweep.fits)[-1:] if not sweep.fits.all() else ()
+    for i, length in enumerate(sweep.lengths):
+        if sweep.fits[i]:
+            yield {"what": "standard", "seq": float(length),
+                   "seconds": float(sweep.standard_seconds[i]),
+                   "label": "out of memory" if i in last else ""}  # fmt: skip
+    for length, time in zip(sweep.lengths, sweep.tiled_seconds, strict=True):
+        yield {"what": "tiled", "seq": float(length), "seconds": float(time)}
+    for _, name, lengths, times in sweep.measured:
+        for length, time in zip(lengths, times, strict=True):
+            yield {"what": f"{name}, measured", "seq": float(length), "seconds": float(time),
+                   "measured": True}  # fmt: skip
+
+
+def _speed_ups(sweeps: Sequence[Sweep]) -> Iterator[Row]:
+    for sweep in sweeps:
+        for length, gain, fits in zip(sweep.lengths, sweep.speed_up, sweep.fits, strict=True):
+            if fits:
+                yield {"device": sweep.device, "seq": float(length), "speed_up": float(gain)}
+
+
+def _memory(sweeps: Sequence[Sweep]) -> Iterator[Row]:
+    """Memory of both schedules, and the capacities of the devices."""
+    curves = {"standard, O(N²)": sweeps[0].standard_bytes, "tiled, O(N)": sweeps[0].tiled_bytes}
+    capacities: dict[float, list[str]] = {}
+    for sweep in sweeps:
+        capacities.setdefault(sweep.capacity_bytes, []).append(sweep.device)
+    for capacity, names in capacities.items():
+        name = f"{', '.join(names)}: {binary(capacity)}"
+        curves[name] = np.full(len(sweeps[0].lengths), capacity)
+    for what, sizes in curves.items():
+        for length, size in zip(sweeps[0].lengths, sizes, strict=True):
+            yield {"what": what, "seq": float(length), "bytes": float(size)}
 
 
 def _sentence(sweep: Sweep) -> str:
@@ -121,143 +173,3 @@ def _rows(sweeps: Sequence[Sweep]) -> Iterator[Row]:
                     "seq": int(length),
                     f"{schedule}_seconds": float(time),
                 }
-
-
-def _lengths(axes: Axes, lengths: np.ndarray) -> None:
-    """A log axis of sequence lengths with ticks at powers of two."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    axes.set_xscale("log", base=2)
-    ticks = lengths if len(lengths) <= 5 else lengths[:: (len(lengths) + 4) // 5]
-    axes.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _length(value)))
-    axes.set_xlabel("Sequence length")
-
-
-def _length(value: float) -> str:
-    return f"{value / 1024:g}k" if value >= 1024 else f"{value:g}"
-
-
-def _times(axes: Axes, sweep: Sweep, palette: Palette, *, first: bool) -> None:
-    """Predicted lines of both schedules and the runs measured on the device."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
-    fits = sweep.fits
-    axes.plot(
-        sweep.lengths[fits],
-        sweep.standard_seconds[fits],
-        color=palette.vermilion,
-        linestyle=_DASHED,
-        label="standard",
-        gid=f"standard-{sweep.device}",
-    )
-    axes.plot(
-        sweep.lengths,
-        sweep.tiled_seconds,
-        color=palette.blue,
-        label="tiled",
-        gid=f"tiled-{sweep.device}",
-    )
-    if not fits.all() and fits.any():
-        last = np.flatnonzero(fits)[-1]
-        axes.annotate(
-            "out of memory",
-            (sweep.lengths[last], sweep.standard_seconds[last]),
-            xytext=(0, 5),
-            textcoords="offset points",
-            ha="center",
-            fontsize=palette.small,
-            color=palette.vermilion,
-        )
-    for i, (schedule, name, lengths, times) in enumerate(sweep.measured):
-        colour = palette.vermilion if schedule == "standard" else palette.blue
-        dots: dict[str, Any] = {
-            "linestyle": "none",
-            "marker": palette.look(i)[1],
-            "markersize": 4 * palette.scale,
-        }
-        axes.plot(lengths, times, color=colour, label=f"{name}, measured", **dots)
-    axes.set_yscale("log")
-    _lengths(axes, sweep.lengths)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds(value, 1)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.set_title(sweep.device, loc="left")
-    axes.set_ylabel("Time per sequence" if first else "")
-    axes.tick_params(labelleft=first)
-    axes.legend(loc="upper left", handlelength=1.8, borderaxespad=0.2)
-
-
-def _common_limits(axes: Sequence[Axes], sweeps: Sequence[Sweep]) -> None:
-    """One range of times for all panels, with room for legends."""
-    times = [line for s in sweeps for line in (s.standard_seconds[s.fits], s.tiled_seconds)]
-    times += [seconds for sweep in sweeps for *_, seconds in sweep.measured]
-    values = np.concatenate(times)
-    low, high = values.min() / 1.5, values.max() * 1.5
-    axes[0].set_ylim(low, high * (high / low) ** 0.15)
-
-
-def _speed_ups(axes: Axes, sweeps: Sequence[Sweep], palette: Palette) -> None:
-    for i, sweep in enumerate(sweeps):
-        colour, marker = palette.look(i)
-        fits = sweep.fits
-        axes.plot(
-            sweep.lengths[fits],
-            sweep.speed_up[fits],
-            color=colour,
-            marker=marker,
-            markersize=3 * palette.scale,
-            label=sweep.device,
-            gid=f"speedup-{sweep.device}",
-        )
-    axes.axhline(1, color=palette.grey, linewidth=0.6 * palette.line, zorder=0)
-    rows = (len(sweeps) + 2) // 3
-    axes.set_ylim(0, axes.get_ylim()[1] * (1 + 0.14 * rows))
-    axes.set_ylabel("Speed-up, tiled over standard (×)")
-    _lengths(axes, sweeps[0].lengths)
-    axes.legend(loc="upper right", ncols=3, columnspacing=1.0, borderaxespad=0.2)
-
-
-def _memory(axes: Axes, sweeps: Sequence[Sweep], palette: Palette) -> None:
-    """Memory of both schedules, and the capacities of the devices."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    sweep = sweeps[0]
-    standard: dict[str, Any] = {
-        "color": palette.vermilion,
-        "linestyle": _DASHED,
-        "gid": "memory-standard",
-    }
-    axes.plot(sweep.lengths, sweep.standard_bytes, label="standard, O(N²)", **standard)
-    axes.plot(
-        sweep.lengths,
-        sweep.tiled_bytes,
-        color=palette.blue,
-        label="tiled, O(N)",
-        gid="memory-tiled",
-    )
-    capacities: dict[float, list[str]] = {}
-    for item in sweeps:
-        capacities.setdefault(item.capacity_bytes, []).append(item.device)
-    for capacity, names in capacities.items():
-        axes.axhline(capacity, color=palette.grey, linewidth=0.6 * palette.line, linestyle=":")
-        axes.annotate(
-            f"memory of {', '.join(names)}: {binary(capacity)}",
-            (sweep.lengths[0], capacity),
-            xytext=(0, -2),
-            textcoords="offset points",
-            ha="left",
-            va="top",
-            fontsize=palette.small,
-            color=palette.grey,
-        )
-    axes.set_yscale("log", base=2)
-    largest = max(*capacities, sweep.standard_bytes.max())
-    ends = np.log2(sweep.tiled_bytes.min()), np.log2(largest)
-    ticks = 2.0 ** np.arange(int(ends[0]), ends[1] + 3, 3)
-    axes.yaxis.set_major_locator(FixedLocator(ticks.tolist()))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: binary(value, 1)))
-    axes.set_ylabel("Device memory per sequence")
-    _lengths(axes, sweep.lengths)
-    axes.legend(loc="lower right")

@@ -20,9 +20,7 @@ from perfmodel.render.report import (
     text,
     times,
 )
-from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.disaggregated import Pools
-from perfmodel.serving.memory import (
+from perfmodel.serving.cachememory import (
     Memory,
     fitting_batch,
     fitting_context,
@@ -30,6 +28,8 @@ from perfmodel.serving.memory import (
     sequence_bytes,
     token_bytes,
 )
+from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.disaggregated import Pools
 from perfmodel.serving.served import Served
 from perfmodel.serving.speculative import Speculation
 

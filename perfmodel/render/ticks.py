@@ -44,7 +44,7 @@ def _locator(low: float, high: float, kind: str) -> Locator:
     """Round numbers between the ends of a log axis, or of any axis of bytes of a capacity."""
     from matplotlib.ticker import FixedLocator, LogLocator
 
-    if kind != "binary":
+    if kind not in ("binary", "length"):
         return LogLocator(subs=(1.0, 2.0, 5.0) if high < _FEW * low else (1.0,))
     if low > 0:
         powers = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from perfmodel.errors import TableError
-from perfmodel.render.chart import Chart, dress
-from perfmodel.render.page import Page, Palette, styled
-from perfmodel.units import binary, si
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from perfmodel.render.chart import Chart
+from perfmodel.render.dots import Dots, dots_chart
+from perfmodel.render.page import Page
 
 Points = Sequence[tuple[float, float]]
 Levels = Sequence[tuple[str, float]]
-_COLOURS = {
-    "read": "blue",
-    "copy": "green",
-    "triad": "ochre",
-    "latency": "vermilion",
-    "gather": "vermilion",
-}
-_DASHED = (0, (3, 2))
-_MARKERS = {"read": "o", "copy": "s", "triad": "^", "latency": "o", "gather": "o"}
 
 
 def bandwidth_chart(
@@ -41,7 +28,7 @@ def bandwidth_chart(
     if not names:
         raise TableError("no stream was measured, so there is no bandwidth to draw")
     selection = {name: curves[name] for name in names}
-    return _chart(selection, levels, ("B/s", "Bandwidth"), title, caption, page or Page())
+    return _chart(selection, levels, ("bytes_per_s", "Bandwidth"), title, caption, page)
 
 
 def latency_chart(
@@ -58,9 +45,8 @@ def latency_chart(
     names = [name for name in ("latency", "gather") if curves.get(name)]
     if not names:
         raise TableError("no dependent loads were measured, so there is no latency to draw")
-    axis = "Time per dependent load" if "latency" in names else "Time per random load"
-    selection = {names[0]: curves[names[0]]}
-    return _chart(selection, levels, ("s", axis), title, caption, page or Page())
+    name = "Time per dependent load" if "latency" in names else "Time per random load"
+    return _chart({names[0]: curves[names[0]]}, levels, ("seconds", name), title, caption, page)
 
 
 def _chart(
@@ -69,78 +55,27 @@ def _chart(
     quantity: tuple[str, str],
     title: str,
     caption: str,
-    page: Page,
+    page: Page | None,
 ) -> Chart:
-    """`quantity` is the unit and the name of the measured quantity."""
-    from matplotlib.figure import Figure
-
-    unit, axis = quantity
-    heading = f"{title}: {axis[0].lower()}{axis[1:]}"
-    lines = [caption] if caption else []
-    with styled(page) as palette:
-        figure = Figure(figsize=page.size(5.6, 3.8), layout="constrained")
-        axes = figure.add_subplot()
-        for name, points in curves.items():
-            axes.plot(
-                *zip(*points, strict=True),
-                color=getattr(palette, _COLOURS[name]),
-                marker=_MARKERS[name],
-                markersize=3 * palette.scale,
-                markeredgewidth=0,
-                label=name,
-                gid=f"curve-{name}",
-            )
-        axes.set(xscale="log", yscale="log", xlabel="Working set", ylabel=axis)
-        _ticks(axes, unit)
-        _levels(axes, levels, palette)
-        if len(curves) > 1:
-            axes.legend(loc="lower left")
-        dress(figure, page, palette, heading, lines)
-    value = "bytes_per_s" if unit == "B/s" else "seconds"
+    """`quantity` is the key and the name of the measured quantity."""
+    key, name = quantity
     rows = [
-        {"curve": name, "working_set_bytes": float(size), value: float(number)}
-        for name, points in curves.items()
-        for size, number in points
+        {"curve": curve, "working_set_bytes": float(size), key: float(value)}
+        for curve, points in curves.items()
+        for size, value in points
     ]
-    return Chart(figure, heading, f"{axis} over the working set.", rows, lines, page)
-
-
-def _ticks(axes: Axes, unit: str) -> None:
-    """Powers of two on the x axis, 1-2-5 steps on the y axis, with their units."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
-
-    low, high = axes.get_xlim()
-    powers = [2.0**i for i in range(6, 50, 2) if low <= 2.0**i <= high]
-    axes.xaxis.set_major_locator(FixedLocator(powers[:: 1 + len(powers) // 10]))
-    axes.xaxis.set_minor_locator(FixedLocator([]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: binary(value, 1)))
-    bottom, top = axes.get_ylim()
-    subs = (1.0, 2.0, 5.0) if top / bottom < 300 else (1.0,)
-    axes.yaxis.set_major_locator(LogLocator(subs=subs))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: si(value, unit, 1)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _levels(axes: Axes, levels: Levels, palette: Palette) -> None:
-    """A line at each cache's size, its name above the plot's frame."""
-    low, high = axes.get_xlim()
-    bottom, top = axes.get_ylim()
-    axes.set_ylim(bottom, top * (top / bottom) ** 0.1)
-    for name, size in levels:
-        if not low < size < high:
-            continue
-        axes.axvline(
-            size, color=palette.grey, linewidth=0.65 * palette.line, linestyle=_DASHED, zorder=0
-        )
-        axes.annotate(
-            f"{name}: {binary(size)}",
-            (size, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(-3, -2),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            fontsize=palette.label,
-            color=palette.ink,
-            gid=f"level-{name}",
-        )
+    sizes = [float(size) for points in curves.values() for size, _ in points]
+    within = [(level, size) for level, size in levels if min(sizes) < size < max(sizes)]
+    dots = Dots(
+        f"{title}: {name[0].lower()}{name[1:]}",
+        ["working_set_bytes"],
+        [key],
+        by=["curve"],
+        joined=["curve"],
+        limits={"working_set_bytes": within},
+        headers={"working_set_bytes": "Working set", key: name},
+        kinds={"working_set_bytes": "binary"},
+    )
+    sentence = f"{name} over the working set."
+    lines = [caption] if caption else []
+    return dots_chart(rows, dots, sentence=sentence, caption=lines, page=page)

@@ -13,6 +13,6 @@ and of the engine's host time:
 
 Start at `deployment` (the network, the devices, the formats), `engine` (facts about engines:
 engines/) and `steps` (the time of a step). `requests` makes loads of steps, `served` the metrics
-that users see. `memory` has the capacity; `speculative` and `disaggregated` model drafts and
+that users see. `cachememory` has the capacity; `speculative` and `disaggregated` model drafts and
 separate pools.
 """

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfmodel.collectives import Collective, predict_collective
-from perfmodel.serving.memory import fitting_batch, token_bytes
+from perfmodel.serving.cachememory import fitting_batch, token_bytes
 from perfmodel.serving.requests import decoding
 from perfmodel.serving.steps import Steps
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from perfmodel import yamltable
 from perfmodel.catalogue import Catalogue, of_kind
-from perfmodel.collectives.predict import libraries
+from perfmodel.collectives.collectivetime import libraries
 from perfmodel.entries import Misfit, made
 from perfmodel.errors import ProblemError, SpecError, UnknownName
 from perfmodel.networks import hosts, stack

@@ -47,16 +47,6 @@ class Kernel:
     """The question for the operator model."""
 
 
-@dataclass(frozen=True)
-class Exchange:
-    """An exchange of a step."""
-
-    one: Exchanged
-    """The exchange in one layer."""
-    repeat: int
-    """Number of layers."""
-
-
 def kernels(of: Deployment, tokens: int) -> Iterator[Kernel]:
     """Kernels of embedding, layers and head over `tokens` tokens, without attention."""
     for segment in expand(_engine_network(of), of.setting(tokens)):
@@ -73,11 +63,11 @@ def kernels(of: Deployment, tokens: int) -> Iterator[Kernel]:
         yield from _writes(of, segment, tokens)
 
 
-def exchanges(of: Deployment, tokens: int) -> Iterator[Exchange]:
-    """Exchanges of a step."""
+def exchanges(of: Deployment, tokens: int) -> Iterator[tuple[Exchanged, int]]:
+    """Exchanges of a step: that of one layer, and the number of layers."""
     for segment in expand(_engine_network(of), of.setting(tokens)):
         for exchange in segment.forward.exchanges:
-            yield Exchange(exchange, segment.repeat)
+            yield exchange, segment.repeat
 
 
 def absorbed(of: Deployment, latent: Latent, heads: int, tokens: int) -> tuple[Matmul, Matmul]:

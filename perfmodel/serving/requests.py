@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from perfmodel.errors import ProblemError
+from perfmodel.serving.cachememory import check_weights, fitting_batch, more
 from perfmodel.serving.clients import STATISTICS, Round, window
-from perfmodel.serving.memory import check_weights, fitting_batch, more
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import Times
 
@@ -57,7 +57,8 @@ class Requests:
 
     def beside(self, sizes: object) -> tuple[np.ndarray, Requests]:
         """Sizes of loads and their requests, as arrays of one shape."""
-        size, *rest = _broadcast(sizes, self.isl, self.osl, self.cached, self.vary, self.groups)
+        values = (sizes, self.isl, self.osl, self.cached, self.vary, self.groups)
+        size, *rest = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, float)) for v in values))
         return size, Requests(*rest)
 
     def times(self, count: int) -> Requests:
@@ -329,23 +330,15 @@ def _check_rate(steps: Steps, rate: float, top: float) -> None:
         )
 
 
-def _concurrency(steps: Steps, isl: int, osl: int) -> int:
-    """Maximum concurrent requests, with half of their output on average."""
-    count = fitting_batch(steps.of, isl + osl // 2)
-    if not count:
-        raise ProblemError(
-            f"not one request of {isl:,} + {osl:,} tokens fits {steps.of.device.slug} beside "
-            f"{steps.of.network.name} in {steps.of.weights}; "
-            f"give {more(steps.of, isl + osl // 2)}a smaller format"
-        )
-    return count
-
-
 def _group_concurrency(steps: Steps, req: Requests) -> np.ndarray:
-    """Maximum concurrent requests of a group."""
-    pairs = zip(req.isl.astype(int).tolist(), req.osl.astype(int).tolist(), strict=True)
-    return np.array([_concurrency(steps, *pair) for pair in pairs], dtype=float) / req.groups
-
-
-def _broadcast(*values: object) -> tuple[np.ndarray, ...]:
-    return tuple(np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, float)) for v in values)))
+    """Maximum concurrent requests of a group, with half of their output on average."""
+    counts = []
+    for isl, osl in zip(req.isl.astype(int).tolist(), req.osl.astype(int).tolist(), strict=True):
+        counts.append(fitting_batch(steps.of, isl + osl // 2))
+        if not counts[-1]:
+            raise ProblemError(
+                f"not one request of {isl:,} + {osl:,} tokens fits {steps.of.device.slug} beside "
+                f"{steps.of.network.name} in {steps.of.weights}; "
+                f"give {more(steps.of, isl + osl // 2)}a smaller format"
+            )
+    return np.array(counts, dtype=float) / req.groups

@@ -16,7 +16,7 @@ from perfmodel.serving import requests
 from perfmodel.serving.clients import STATISTICS
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.requests import Load, Requests
-from perfmodel.serving.spread import Spread, default, group_of
+from perfmodel.serving.servingspread import Spread, default, group_of
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.times import Times
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -18,10 +18,10 @@ from perfmodel.graph.asks import answers
 from perfmodel.networks import hosts
 from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.network import SelfAttention
-from perfmodel.networks.predict import sustained
+from perfmodel.networks.networktime import sustained
 from perfmodel.operators import operator_of
 from perfmodel.predict import predict_arrays
-from perfmodel.serving import exchange
+from perfmodel.serving import stepexchange
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine
 from perfmodel.serving.kernels import HEAD, absorbed, exchanges, kernels
@@ -116,17 +116,19 @@ class Steps:
         """Kernels with gaps, launches, sends between stages, and the engine's host time."""
         turns = self._turns(tokens)
         body = self._overlap(beside(parts), turns, FABRIC_UNITS if prompt else 0.0)
-        launches = sum(line.launches for line in body.lines if line.kind != exchange.KIND) * turns
+        launches = (
+            sum(line.launches for line in body.lines if line.kind != stepexchange.KIND) * turns
+        )
         gaps = launches * self.gap_seconds
         device = body.total + gaps
-        host = hosts.load(self.of.engine.prefill if prompt else self._stack_host)
+        host = hosts.load(self.of.engine.prefill if prompt else self.of.setting(1).stack.host)
         waits = np.maximum(launches * host.forward_seconds - device, 0.0)
         pieces = [body, Times.exactly(Line("gaps", HOST, HOST), gaps + np.zeros(len(tokens)))]
         if np.any(waits):
             pieces.append(Times.exactly(Line("launches", HOST, HOST), waits))
         if self.of.pipeline > 1:
             volume = tokens * self.of.network.hidden * 2.0 / self.of.tensor
-            pieces.append(exchange.send(self.of, volume).times(self.of.pipeline - 1))
+            pieces.append(stepexchange.send(self.of, volume).times(self.of.pipeline - 1))
         engine = self.of.engine
         engine_s = engine.host_seconds(sequences, shared=self.of.tensor > 1)
         pieces.append(Times.exactly(Line("engine", HOST, HOST), engine_s))
@@ -181,19 +183,15 @@ class Steps:
             kinds[block.attention] = kinds.get(block.attention, 0) + block.repeat
         return kinds
 
-    @cached_property
-    def _stack_host(self) -> str:
-        return self.of.setting(1).stack.host
-
     # -- parts of a step -----------------------------------------------------------------------
 
     def layers(self, tokens: np.ndarray) -> Times:
         """Embedding, layers and their exchanges over `tokens` tokens, without attention."""
-        return _interpolation(tokens, self._layers, self._fill_layers)
+        return _interpolation(tokens, self._layers, partial(self._fill, head=False))
 
     def head(self, rows: np.ndarray) -> Times:
         """Final norm and logits of `rows` tokens."""
-        return _interpolation(rows, self._heads, self._fill_heads)
+        return _interpolation(rows, self._heads, partial(self._fill, head=True))
 
     def decoding(self, batch: np.ndarray, past: np.ndarray) -> Times:
         """Attention of one token of each sequence, interpolated in batch and cache length."""
@@ -236,13 +234,7 @@ class Steps:
 
     # -- predictions ---------------------------------------------------------------------------
 
-    def _fill_layers(self, tokens: list[int]) -> None:
-        self._fill(tokens, self._layers, head=False)
-
-    def _fill_heads(self, rows: list[int]) -> None:
-        self._fill(rows, self._heads, head=True)
-
-    def _fill(self, sizes: list[int], table: dict[int, Times], *, head: bool) -> None:
+    def _fill(self, sizes: list[int], *, head: bool) -> None:
         """Predict the layers, or the head, at several numbers of tokens in one call."""
         steps = [
             [k for k in kernels(self.of, size) if (k.segment == HEAD) == head] for size in sizes
@@ -260,10 +252,11 @@ class Steps:
         seconds = values[:, :, 0] * repeat
         low, high = (seconds * values[:, :, i] / values[:, :, 3] for i in (1, 2))
         times = Times(lines, seconds.T, low.T, high.T).merged()
-        crossing = None if head else exchange.times(
+        crossing = None if head else stepexchange.times(
             self.of, [list(exchanges(self.of, size)) for size in sizes]
         )  # fmt: skip
         times = times if crossing is None else times.beside(crossing)
+        table = self._heads if head else self._layers
         table.update({size: times.at(np.array([i])) for i, size in enumerate(sizes)})
 
     def _fill_decoding(self, keys: dict[tuple[int, int], None]) -> None:

@@ -17,7 +17,7 @@ from functools import reduce
 
 import numpy as np
 
-from perfmodel.graph.spread import Spread, together
+from perfmodel.graph.graphspread import Spread, together
 
 HOST = "host"
 """Kind and family of time outside kernels: gaps, and the engine's host."""

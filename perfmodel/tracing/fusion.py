@@ -9,7 +9,7 @@ keys and values; gate and up), as serving engines store their weights.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -29,16 +29,11 @@ def fused(found: Reading, how: str) -> list[Operation]:
         operations = _products(operations)
     if how == "none":
         return list(operations)
-    outputs = {x.tensor for x in found.outputs}
-    return [_fusion(group, operations, outputs) for group in _groups(operations)]
-
-
-def _groups(operations: Sequence[Operation]) -> list[list[Operation]]:
-    """Operations by the kernel that they share, the kernels in an order in which they can run."""
     kernels = _Kernels()
     for item in operations:
         kernels.take(item)
-    return kernels.ordered()
+    outputs = {x.tensor for x in found.outputs}
+    return [_fusion(group, operations, outputs) for group in kernels.ordered()]
 
 
 class _Kernels:
@@ -214,17 +209,11 @@ def _products(operations: Sequence[Operation]) -> list[Operation]:
             groups.setdefault((x.tensor, x.shape, parent), []).append(item)
     leads = {group[0].name: group for group in groups.values() if len(group) > 1}
     absorbed = {item.name for group in leads.values() for item in group[1:]}
-    return list(_replacements(operations, leads, absorbed))
-
-
-def _replacements(
-    operations: Sequence[Operation], leads: dict[str, list[Operation]], absorbed: set[str]
-) -> Iterator[Operation]:
-    for item in operations:
-        if item.name in leads:
-            yield _product(leads[item.name])
-        elif item.name not in absorbed:
-            yield item
+    return [
+        _product(leads[item.name]) if item.name in leads else item
+        for item in operations
+        if item.name not in absorbed
+    ]
 
 
 def _product(group: Sequence[Operation]) -> Operation:

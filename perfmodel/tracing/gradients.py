@@ -132,15 +132,19 @@ def _backward(item: Operation, targets: Sequence[Operand]) -> Iterator[Operation
     if isinstance(problem, Matmul) or item.gradients:
         yield from _product_grads(item, targets)
     elif isinstance(problem, Attention):
-        yield _attention_grad(item, problem)
+        rows = (int(problem.batch), int(problem.heads_q), int(problem.seq_q))
+        sums = {"L": Operand(f"{item.name}.L", rows, "fp32")}
+        yield _operator_grad(item, replace(problem, direction="bwd"), sums)
     elif isinstance(problem, Rowwise) and problem.op in ("softmax", "layernorm", "rmsnorm"):
-        yield _rowwise_grad(item, problem)
-    elif isinstance(problem, Rowwise) and len(targets) == 1 and _is_copy(item):
+        yield _operator_grad(item, replace(problem, direction="bwd", output_dtype=None), {})
+    elif (
+        isinstance(problem, Rowwise)
+        and len(targets) == 1
+        and (item.reads[0].elements == item.writes[0].elements and not item.reads[0].spread)
+    ):  # writes each element that it reads once
         yield _copy_grad(item, targets[0])
-    elif problem is None and not item.estimated:
-        yield _map_grad(item, targets)
     else:
-        yield _bytes_grad(item, targets)
+        yield _map_grad(item, targets)
 
 
 def _skeleton(
@@ -190,38 +194,22 @@ def _gradient(item: Operation, side: str) -> Problem:
     return Matmul(*sizes, product.batch, product.dtype, gradient=True)
 
 
-def _attention_grad(item: Operation, problem: Attention) -> Operation:
-    queries, keys, values, out = (item.operands[name][0] for name in ("Q", "K", "V", "O"))
-    rows = (problem.batch, problem.heads_q, problem.seq_q)
-    sums = Operand(f"{item.name}.L", tuple(int(n) for n in rows), "fp32")
-    reads = {"Q": queries, "K": keys, "V": values, "O": out, "dO": out.gradient(), "L": sums}
-    writes = {"dQ": queries.gradient(), "dK": keys.gradient(), "dV": values.gradient()}
-    return replace(
-        _skeleton(item, "backward", tuple(reads.values()), tuple(writes.values())),
-        problem=replace(problem, direction="bwd"),
-        operands={name: (x,) for name, x in {**reads, **writes}.items()},
-        # Five products for two of the forward pass: the scores are made again.
-        flops=2.5 * item.flops,
-    )
-
-
-def _rowwise_grad(item: Operation, problem: Rowwise) -> Operation:
-    backward = replace(problem, direction="bwd", output_dtype=None)
-    algorithm = backward.algorithm()
-    tensors: dict[str, Operand] = {name: each[0] for name, each in item.operands.items()}
+def _operator_grad(item: Operation, problem: Problem, sums: Mapping[str, Operand]) -> Operation:
+    """The backward problem of an operator, whose algorithm names what it reads and writes; `sums`
+    are statistics of rows."""
+    tensors = {name: each[0] for name, each in item.operands.items()}
     tensors |= {f"d{name}": x.gradient() for name, x in tensors.items()}
+    tensors |= sums
+    algorithm = problem.algorithm()
     reads = {name: tensors[name] for name in algorithm.inputs}
     writes = {name: tensors[name] for name in algorithm.outputs}
     return replace(
         _skeleton(item, "backward", tuple(reads.values()), tuple(writes.values())),
-        problem=backward,
+        problem=problem,
         operands={name: (x,) for name, x in {**reads, **writes}.items()},
+        # Of attention five products for two of the forward pass: the scores are made again.
+        flops=2.5 * item.flops,
     )
-
-
-def _is_copy(item: Operation) -> bool:
-    """Whether it writes each element that it reads once."""
-    return item.reads[0].elements == item.writes[0].elements and not item.reads[0].spread
 
 
 def _copy_grad(item: Operation, target: Operand) -> Operation:
@@ -235,16 +223,12 @@ def _copy_grad(item: Operation, target: Operand) -> Operation:
 
 
 def _map_grad(item: Operation, targets: Sequence[Operand]) -> Operation:
-    """Every input may matter to the derivative; a sum's gradient is what its result has."""
+    """Every input may matter to the derivative; a sum's gradient is what its result has. What is
+    counted by its bytes moves as many the other way."""
     results = tuple(x.gradient() for x in item.writes if x.floating)
-    inputs = () if item.aten in LINEAR else item.reads
     writes = tuple({x.tensor: x.gradient() for x in targets}.values())
+    if item.problem is not None or item.estimated:
+        return replace(_skeleton(item, "backward", results, writes), estimated=True)
+    inputs = () if item.aten in LINEAR else item.reads
     backward = _skeleton(item, "backward", (*results, *inputs), writes)
     return replace(backward, vector_ops=2.0 * item.vector_ops, reduced=())
-
-
-def _bytes_grad(item: Operation, targets: Sequence[Operand]) -> Operation:
-    """As many bytes the other way."""
-    results = tuple(x.gradient() for x in item.writes if x.floating)
-    writes = tuple({x.tensor: x.gradient() for x in targets}.values())
-    return replace(_skeleton(item, "backward", results, writes), estimated=True)

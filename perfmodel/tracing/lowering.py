@@ -14,6 +14,7 @@ from typing import Any
 
 from perfmodel.algorithms import Problem, Rowwise
 from perfmodel.algorithms.declaration import declare
+from perfmodel.elements import element
 from perfmodel.operators.declared import DeclaredOperator
 from perfmodel.tracing.operation import Operand, Operation
 
@@ -71,8 +72,11 @@ def _concatenation(operation: Operation) -> Operation | None:
 def _byte_map(operation: Operation) -> Operation:
     """A map over bytes: tensors of one size, so many that they are the bytes read and written; a
     reduction where next to nothing is written."""
-    in_bytes = sum(x.distinct * _width(x) for x in operation.reads)
-    out_bytes = max(sum(x.distinct * _width(x) for x in operation.writes), 1)
+    in_bytes, out_bytes = (
+        sum(x.distinct * int(element(x.dtype).bytes) for x in each)
+        for each in (operation.reads, operation.writes)
+    )
+    out_bytes = max(out_bytes, 1)
     operands = {"Y": operation.writes} | ({"X": operation.reads} if operation.reads else {})
     lowered = replace(operation, operands=operands)
     if in_bytes > _MOST_TENSORS * out_bytes:
@@ -84,12 +88,6 @@ def _byte_map(operation: Operation) -> Operation:
     inputs = max(round(in_bytes / size), 1) if operation.reads else 0
     problem = Rowwise("pointwise", 1, size, "int8", inputs=inputs, outputs=out_bytes // size)
     return replace(lowered, problem=problem)
-
-
-def _width(x: Operand) -> int:
-    from perfmodel.elements import element
-
-    return int(element(x.dtype).bytes)
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,8 @@ def _declaration(operation: Operation) -> Operation:
     writes = [
         _view(f"Y{i}", x, domain, sums=operation.reduced) for i, x in enumerate(operation.writes)
     ]
-    if any(_is_cut(y, domain) for y in writes):
+    # A result with fewer elements than the dimensions that it runs along.
+    if any(y.operand.distinct < math.prod(domain[i] for i in y.dims) for y in writes):
         return _byte_map(operation)
     dims = frozenset[int]().union(*(x.dims for x in reads))
     if not reads or not dims >= frozenset().union(*(y.dims for y in writes)):
@@ -156,11 +155,6 @@ def _view(name: str, x: Operand, domain: Sequence[int], sums: Sequence[int] = ()
         if place >= 0 and x.shape[i] > 1 and i not in x.spread
     )
     return _View(name, x, dims)
-
-
-def _is_cut(view: _View, domain: Sequence[int]) -> bool:
-    """Whether a tensor has fewer elements than the dimensions that it runs along."""
-    return view.operand.distinct < math.prod(domain[i] for i in view.dims)
 
 
 def _runs(domain: Sequence[int], views: Sequence[_View]) -> Iterator[list[int]]:

@@ -199,7 +199,11 @@ class _Reader:
     def _look(self, node: Any) -> None:
         """A node that lies where its first tensor lies; a constant lies in memory as inputs do."""
         self.found.views += 1
-        nodes = (x for x in _flat(node.args) if hasattr(x, "meta") and not _is_constant(node))
+        nodes = (
+            x
+            for x in _flat(node.args)
+            if hasattr(x, "meta") and _name(node.target) not in CONSTANTS
+        )
         source = next((item for item in nodes if item in self._lies_in), None)
         home = self._lies_in[node] = self._home(node if source is None else source)
         if source is None and hasattr(_value(node), "stride"):
@@ -354,10 +358,6 @@ def _module(node: Any) -> str:
     """Path of the innermost module that a node belongs to; empty for the outermost."""
     stack = node.meta.get("nn_module_stack") or {}
     return str(next(reversed(stack.values()))[0]) if stack else ""
-
-
-def _is_constant(node: Any) -> bool:
-    return _name(node.target) in CONSTANTS
 
 
 def _is_pointwise(target: Any) -> bool:

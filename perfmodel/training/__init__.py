@@ -5,7 +5,7 @@
 
 A `Plan` (plan.py) distributes a step over devices. layers.py times each layer's passes on host and
 device, pipeline/ orders them over stages, fabric.py has the links, overlap.py what communication
-hides under. update.py has the optimiser's kernels, memory.py the memory of the fullest device.
+hides under. update.py has the optimiser's kernels, stepmemory.py the memory of the fullest device.
 step.py combines them.
 
 A `Parameter` (parameter.py) is a weight by its shape. optimisers.yaml declares each update as steps
@@ -13,6 +13,6 @@ of an algorithm; optimisers.py cuts it into kernels, so that states, traffic and
 counted.
 
 precision.py has the types of weights, gradients and states; sharding.py has each device's share of
-them. runs.py and runnetwork.py read rows of measured runs, and metrics.py computes the metric of a
-row from a step.
+them. trainingrows.py and runnetwork.py read rows of measured runs, and metrics.py computes the
+metric of a row from a step.
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 from perfmodel.hardware import load
 from perfmodel.networks import library
-from perfmodel.networks.predict import predict_network
+from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.setting import Setting
 from perfmodel.training.plan import Plan
 from perfmodel.training.step import predict_step

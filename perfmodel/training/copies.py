@@ -18,11 +18,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from perfmodel.errors import ProblemError
-from perfmodel.networks.dispatch import Stretch
 from perfmodel.networks.hosts import Host
 from perfmodel.networks.operations.exchange import gradients, weights
 from perfmodel.networks.segment import Segment
 from perfmodel.networks.stack import Stack
+from perfmodel.networks.stretch import Stretch
 from perfmodel.training.fabric import Fabric
 from perfmodel.training.overlap import FABRIC_UNITS, NETWORK_UNITS, Work, together_seconds
 from perfmodel.training.plan import Plan

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from perfmodel.networks import rematerialise
-from perfmodel.networks.dispatch import Stretch, joined
 from perfmodel.networks.hosts import Host
-from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
+from perfmodel.networks.networkprediction import KernelTime, NetworkPrediction, PassTime
 from perfmodel.networks.recorder import Exchanged
 from perfmodel.networks.segment import Segment
+from perfmodel.networks.stretch import Stretch, joined
 from perfmodel.training.plan import Plan
 
 ExchangeSeconds = Callable[[Exchanged, float], float]

@@ -79,23 +79,13 @@ def together_seconds(compute: Work, transfer: Work) -> Number:
 
 
 @dataclass(frozen=True)
-class Layer:
-    """An entry of the queue of computing."""
+class Queued:
+    """An entry of the queue of layers, or of that of transfers."""
 
     work: Work
-    """What is computed."""
-    needs: int = 0
-    """Number of transfers that must end before it starts."""
-
-
-@dataclass(frozen=True)
-class Transfer:
-    """An entry of the queue of transfers."""
-
-    work: Work
-    """What crosses the link."""
+    """What is computed, or crosses the link."""
     after: int = 0
-    """Number of layers that must end before it starts."""
+    """Number of entries of the other queue that must end before it starts."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +117,7 @@ class Overlapped:
         return self.transfer_seconds - self.exposed_seconds
 
 
-def run(layers: Sequence[Layer], transfers: Sequence[Transfer]) -> Overlapped:
+def run(layers: Sequence[Queued], transfers: Sequence[Queued]) -> Overlapped:
     """Simulate both queues.
 
     Raises `ProblemError` where a layer and a transfer wait for each other.
@@ -137,12 +127,12 @@ def run(layers: Sequence[Layer], transfers: Sequence[Transfer]) -> Overlapped:
     to_compute = [entry.work.seconds for entry in layers]
     to_send = [entry.work.seconds for entry in transfers]
     while layer < len(layers) or send < len(transfers):
-        computes = layer < len(layers) and layers[layer].needs <= send
+        computes = layer < len(layers) and layers[layer].after <= send
         sends = send < len(transfers) and transfers[send].after <= layer
         if not (computes or sends):
             raise ProblemError(
-                f"layer {layer} needs {layers[layer].needs} transfers, and no more than {send} can "
-                "end before it; lower its `needs`, or the next transfer's `after`"
+                f"layer {layer} needs {layers[layer].after} transfers, and no more than {send} can "
+                "end before it; lower its `after`, or the next transfer's"
                 if layer < len(layers)
                 else f"transfer {send} waits for more layers than there are; lower its `after`"
             )
@@ -169,8 +159,8 @@ def prefetched(layers: Sequence[Work], gathers: Sequence[Work], *, ahead: int = 
     Raises `ProblemError` unless there is one gather a layer.
     """
     _check_equal("gathers", gathers, layers)
-    queue = [Layer(work, i + 1) for i, work in enumerate(layers)]
-    sends = [Transfer(work, max(i - ahead, 0)) for i, work in enumerate(gathers)]
+    queue = [Queued(work, i + 1) for i, work in enumerate(layers)]
+    sends = [Queued(work, max(i - ahead, 0)) for i, work in enumerate(gathers)]
     return run(queue, sends)
 
 
@@ -184,15 +174,15 @@ def gathered_and_reduced(
     """
     _check_equal("gathers", gathers, layers)
     _check_equal("reductions", reductions, layers)
-    sends: list[Transfer] = []
+    sends: list[Queued] = []
     gathered: list[int] = []  # transfers up to a layer's gather
     for i in range(len(layers) + ahead):
         if i < len(layers):
-            sends.append(Transfer(gathers[i], max(i - ahead, 0)))
+            sends.append(Queued(gathers[i], max(i - ahead, 0)))
             gathered.append(len(sends))
         if i >= ahead:
-            sends.append(Transfer(reductions[i - ahead], i - ahead + 1))
-    return run([Layer(w, n) for w, n in zip(layers, gathered, strict=True)], sends)
+            sends.append(Queued(reductions[i - ahead], i - ahead + 1))
+    return run([Queued(w, n) for w, n in zip(layers, gathered, strict=True)], sends)
 
 
 def reduced_in_buckets(layers: Sequence[Work], buckets: Sequence[tuple[int, Work]]) -> Overlapped:
@@ -201,7 +191,7 @@ def reduced_in_buckets(layers: Sequence[Work], buckets: Sequence[tuple[int, Work
     `buckets` has, for each bucket, the layers that must end before it can be sent, and its
     reduction. `fill_buckets` computes the first. The last bucket is exposed.
     """
-    return run([Layer(work) for work in layers], [Transfer(w, n) for n, w in buckets])
+    return run([Queued(work) for work in layers], [Queued(w, n) for n, w in buckets])
 
 
 def fill_buckets(gradient_bytes: Sequence[float], bucket_bytes: float) -> list[tuple[int, float]]:
@@ -226,8 +216,8 @@ def fill_buckets(gradient_bytes: Sequence[float], bucket_bytes: float) -> list[t
 def in_turn(layers: Sequence[Work], transfers: Sequence[Work]) -> Overlapped:
     """Each layer's result is sent before the next layer starts (tensor parallel): all exposed."""
     _check_equal("transfers", transfers, layers)
-    queue = [Layer(work, i) for i, work in enumerate(layers)]
-    return run(queue, [Transfer(work, i + 1) for i, work in enumerate(transfers)])
+    queue = [Queued(work, i) for i, work in enumerate(layers)]
+    return run(queue, [Queued(work, i + 1) for i, work in enumerate(transfers)])
 
 
 def tiled(product: Work, transfer: Work, tiles: int) -> Overlapped:
@@ -239,8 +229,8 @@ def tiled(product: Work, transfer: Work, tiles: int) -> Overlapped:
     if tiles < 1:
         raise ProblemError(f"a product in {tiles} tiles; write a whole number from 1")
     share = 1 / tiles
-    sends = [Transfer(transfer.part(share), i + 1) for i in range(tiles)]
-    return run([Layer(product.part(share))] * tiles, sends)
+    sends = [Queued(transfer.part(share), i + 1) for i in range(tiles)]
+    return run([Queued(product.part(share))] * tiles, sends)
 
 
 def _share(supply: Number, demand: Number) -> Number:

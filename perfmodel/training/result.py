@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from perfmodel.graph.spread import Spread, together
+from perfmodel.graph.graphspread import Spread, together
 from perfmodel.networks.flops import USUAL, flops_per_token
 from perfmodel.networks.network import Network
 from perfmodel.networks.recorder import KINDS
 from perfmodel.training.copies import Copies
-from perfmodel.training.memory import Memory
 from perfmodel.training.plan import Plan
 from perfmodel.training.stages import Part, exposed_seconds
+from perfmodel.training.stepmemory import Memory
 from perfmodel.training.weightupdate import Update
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from perfmodel.networks.dispatch import Stretch, joined
 from perfmodel.networks.segment import Segment
+from perfmodel.networks.stretch import Stretch, joined
 from perfmodel.training.copies import Copies
 from perfmodel.training.layers import LayerWork
 

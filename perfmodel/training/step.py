@@ -4,7 +4,7 @@
     step          micro-batches, through pipeline stages if any; exposed exchanges of weights and
                   gradients; the optimiser
 
-Host and device run concurrently (`perfmodel.networks.dispatch`).
+Host and device run concurrently (`perfmodel.networks.stretch`).
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import Any
 import numpy as np
 
 from perfmodel.errors import SizeError
-from perfmodel.graph.spread import Spread
+from perfmodel.graph.graphspread import Spread
 from perfmodel.hardware import Device, System
 from perfmodel.networks.expand import expand
 from perfmodel.networks.hosts import Host
 from perfmodel.networks.network import Network
-from perfmodel.networks.predict import predict_network
+from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.segment import Segment
 from perfmodel.timing.constants import Constants
 from perfmodel.training.copies import Copies
 from perfmodel.training.fabric import fabric
 from perfmodel.training.layers import layers
-from perfmodel.training.memory import Memory, memory
 from perfmodel.training.pipeline import Schedule, StageTimes, Timeline, schedule, simulate
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step, classes, ranged
 from perfmodel.training.stages import Part, parts
+from perfmodel.training.stepmemory import Memory, memory
 from perfmodel.training.weightupdate import Update, update
 
 

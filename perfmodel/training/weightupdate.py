@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from perfmodel.graph.asks import Ask, answers
-from perfmodel.graph.spread import Spread
+from perfmodel.graph.graphspread import Spread
 from perfmodel.hardware import Device
-from perfmodel.networks.predict import Held
+from perfmodel.networks.networktime import Held
 from perfmodel.networks.value import Weight
 from perfmodel.operators import operator_of
 from perfmodel.timing.constants import Constants

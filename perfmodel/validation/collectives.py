@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfmodel.collectives import Collective, CollectivePredictions, predict_collective
+from perfmodel.collectives.collectivetime import NCCL, libraries
 from perfmodel.collectives.constants import Values
 from perfmodel.collectives.custom import spelt
-from perfmodel.collectives.predict import NCCL, libraries
 from perfmodel.errors import PerfmodelError, TableError, UnknownName
 from perfmodel.evidence.tables import reading
 from perfmodel.evidence.tables.layout import Layout

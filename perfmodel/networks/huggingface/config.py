@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from perfmodel import yamltable
 from perfmodel.errors import ProblemError, SpecError, UnknownName, reason
 from perfmodel.plaintext import printable, quoted
 
@@ -38,31 +39,9 @@ tie_word_embeddings v_head_dim vocab_size
 """
 COMMON = frozenset((*HIDDEN, *LAYERS, *HEADS, *KV_HEADS, *INNER, *EXPERTS, *_COMMON.split()))
 """Keys that several families read."""
-_WITHOUT_EFFECT = """
-_attn_implementation _attn_implementation_autoset _flash_attn_2_enabled _name_or_path _num_labels
-alibi_bias_max architectures attention_dropout attention_probs_dropout_prob attn_impl attn_pdrop
-attn_scale attn_temperature_tuning attn_uses_sequence_id auto_map aux_loss_alpha bad_words_ids
-begin_suppress_tokens boi_token_index bos_token_id cache_implementation chunk_size_feed_forward
-classifier_dropout decoder_start_token_id directionality dtype early_stopping embd_pdrop
-embedding_fraction eoi_token_index eos_token_id ep_size finetuning_task floor_scale
-for_llm_compressor gradient_checkpointing id2label image_token_index init_config init_device
-init_std initial_context_length initializer_factor initializer_range is_encoder_decoder
-keys_to_ignore_at_inference label2id layer_norm_eps layer_norm_epsilon layerdrop logit_scale
-max_position_embeddings mm_tokens_per_image model_type moe_jitter_noise n_ctx n_group n_positions
-norm_topk_prob num_labels original_max_position_embeddings output_attentions output_hidden_states
-output_past output_router_logits pad_token_id partial_rotary_factor pooler_fc_size
-pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type prefix prefix_lm
-prefix_token_id pretraining_tp problem_type qk_head_dim query_pre_attn_scalar
-relative_attention_max_distance reorder_and_upcast_attn return_dict rms_norm_eps rope_interleave
-rope_local_base_freq rope_parameters rope_scaling rope_theta rotary rotary_dim routed_scaling_factor
-router_aux_loss_coef router_dtype router_ignore_padding_tokens router_jitter_noise router_type
-router_z_loss_coef scale_attn_by_inverse_layer_idx scale_attn_weights scoring_func seq_aux
-softmax_scale summary_activation summary_first_dropout summary_proj_to_labels summary_type
-summary_use_proj swiglu_alpha swiglu_limit task_specific_params tokenizer_class topk_group
-topk_method torch_dtype torchscript transformers_version use_bfloat16 use_cache use_return_dict
-verbose
-"""
-WITHOUT_EFFECT = frozenset(_WITHOUT_EFFECT.split())
+FACTS: Mapping[str, Any] = yamltable.read(Path(__file__).with_name("families.yaml"))
+"""What files mean beyond what they say."""
+WITHOUT_EFFECT = frozenset(FACTS["without_effect"])
 """Keys that change no size, kernel or type that a network says: tokens, starts of training, files;
 they are left out without a word."""
 

@@ -14,6 +14,7 @@ from perfmodel.errors import ProblemError, UnknownName, nearest
 from perfmodel.networks.huggingface import gated, plain
 from perfmodel.networks.huggingface.config import (
     COMMON,
+    FACTS,
     HEADS,
     HIDDEN,
     INNER,
@@ -23,8 +24,6 @@ from perfmodel.networks.huggingface.config import (
     Config,
     load,
 )
-from perfmodel.networks.huggingface.defaults import DEFAULTS
-from perfmodel.networks.huggingface.gated import Habits
 from perfmodel.networks.network import Network
 from perfmodel.plaintext import printable, quoted
 
@@ -50,14 +49,14 @@ FAMILIES: Mapping[str, Reader] = {
     "falcon": plain.falcon,
     "t5": plain.t5,
     "switch_transformers": partial(plain.t5, experts=True),
-    "llama": partial(gated.llama, habits=Habits()),
+    "llama": gated.llama,
     "llama4_text": gated.llama4,
-    "mistral": partial(gated.llama, habits=Habits()),
+    "mistral": gated.llama,
     "mixtral": gated.mixtral,
-    "qwen2": partial(gated.qwen, habits=Habits(qkv_bias=True)),
-    "qwen2_moe": partial(gated.qwen, habits=Habits(), experts=True, shared=True),
-    "qwen3": partial(gated.qwen, habits=Habits(head_norm=True)),
-    "qwen3_moe": partial(gated.qwen, habits=Habits(head_norm=True), experts=True),
+    "qwen2": partial(gated.qwen, qkv_bias=True),
+    "qwen2_moe": partial(gated.qwen, experts=True, shared=True),
+    "qwen3": partial(gated.qwen, head_norm=True),
+    "qwen3_moe": partial(gated.qwen, head_norm=True, experts=True),
     "deepseek_v2": partial(gated.deepseek, router_bias=False),
     "deepseek_v3": partial(gated.deepseek, router_bias=True),
     "gpt_oss": gated.gpt_oss,
@@ -66,37 +65,11 @@ FAMILIES: Mapping[str, Reader] = {
 }
 """What reads a file's keys as a network, by `model_type`."""
 
-ALIASES = {
-    "RefinedWeb": "falcon", "RefinedWebModel": "falcon", "kimi_k2": "deepseek_v3",
-    "ministral3": "mistral", "llama4": "llama4_text", "gemma3": "gemma3_text",
-    "qwen2_vl": "qwen2", "qwen2_vl_text": "qwen2", "qwen2_5_vl": "qwen2",
-    "qwen2_5_vl_text": "qwen2", "qwen3_vl": "qwen3", "qwen3_vl_text": "qwen3",
-    "qwen3_vl_moe": "qwen3_moe", "qwen3_vl_moe_text": "qwen3_moe",
-}  # fmt: skip
+DEFAULTS: Mapping[str, Mapping[str, Any]] = FACTS["defaults"]
+"""What a file means by leaving a key out, by `model_type` and key."""
+ALIASES: Mapping[str, str] = FACTS["aliases"]
 """Further `model_type`s that are read as a family."""
-
-OTHERS = {
-    **dict.fromkeys(("mamba", "mamba2", "falcon_mamba"), "state-space layers"),
-    **dict.fromkeys(
-        ("jamba", "zamba", "zamba2", "bamba", "nemotron_h", "granitemoehybrid", "falcon_h1"),
-        "state-space layers beside attention",
-    ),
-    **dict.fromkeys(("rwkv", "rwkv5", "xlstm", "recurrent_gemma"), "recurrent layers"),
-    **dict.fromkeys(
-        (
-            "qwen3_next",
-            "qwen3_5",
-            "qwen3_5_text",
-            "qwen3_5_moe",
-            "qwen3_5_moe_text",
-            "minimax",
-            "kimi_linear",
-            "lfm2",
-        ),
-        "linear or convolutional attention",
-    ),
-    **dict.fromkeys(("vit", "clip", "siglip", "resnet", "convnext"), "images in place of tokens"),
-}
+OTHERS = {name: reason for reason, names in FACTS["others"].items() for name in names}
 """Well-known families that are none of ours, and why."""
 
 _LARGEST = frozenset((*HIDDEN, *LAYERS, *HEADS, *INNER, "vocab_size"))

@@ -22,18 +22,6 @@ _FULL = ("full_attention", "global", "full")
 
 
 @dataclass(frozen=True)
-class Habits:
-    """What a family does where its files say nothing."""
-
-    qkv_bias: bool = False
-    """Whether queries, keys and values have biases in any case (Qwen2)."""
-    head_norm: bool = False
-    """Whether heads are normalised (Qwen3, Gemma 3)."""
-    sinks: bool = False
-    """Whether heads have sinks (gpt-oss)."""
-
-
-@dataclass(frozen=True)
 class Base:
     """What layers of one network share."""
 
@@ -48,9 +36,16 @@ class Base:
 
 
 def base(
-    config: Config, habits: Habits, *, inner: Sequence[str] = INNER, latent: Latent | None = None
+    config: Config,
+    *,
+    inner: Sequence[str] = INNER,
+    latent: Latent | None = None,
+    qkv_bias: bool = False,
+    head_norm: bool = False,
+    sinks: bool = False,
 ) -> Base:
-    """Sizes that every family has; `inner` are the keys of a dense inner layer."""
+    """Sizes that every family has; `inner` are the keys of a dense inner layer. The last three are
+    facts of attention in families whose files do not say them."""
     hidden, layers, heads = (config.whole(*keys) for keys in (HIDDEN, LAYERS, HEADS))
     if latent is None:
         kv_heads, head_size = config.maybe(*KV_HEADS) or heads, config.maybe("head_dim")
@@ -62,10 +57,10 @@ def base(
         heads,
         kv_heads,
         head_size or shared_out(hidden, heads),
-        qkv_bias=bias or habits.qkv_bias,
+        qkv_bias=bias or qkv_bias,
         output_bias=bias,
-        head_norm=habits.head_norm,
-        sinks=habits.sinks,
+        head_norm=head_norm,
+        sinks=sinks,
         latent=latent,
     )
     activation = config.activation("hidden_activation", "hidden_act")
@@ -123,9 +118,9 @@ def windows(config: Config, of: Base, window: int, sliding: Iterable[bool]) -> l
     return [replace(of.attention, window=window if kind in SLIDING else 0) for kind in types]
 
 
-def llama(config: Config, habits: Habits) -> Network:
+def llama(config: Config) -> Network:
     """Llama 1 to 3, Mistral: every layer alike, a window where there is one."""
-    body = base(config, habits)
+    body = base(config)
     window = config.maybe("sliding_window") or 0
     attention = windows(config, body, window, [bool(window)] * body.layers)
     return network(config, (Block(each, body.mlp) for each in attention), body.hidden)
@@ -133,7 +128,7 @@ def llama(config: Config, habits: Habits) -> Network:
 
 def mixtral(config: Config) -> Network:
     """Experts in every layer."""
-    body = base(config, Habits())
+    body = base(config)
     mlp = replace(
         body.mlp, experts=config.whole(*EXPERTS), chosen=config.whole("num_experts_per_tok")
     )
@@ -142,13 +137,21 @@ def mixtral(config: Config) -> Network:
     return network(config, blocks, body.hidden)
 
 
-def qwen(config: Config, habits: Habits, *, experts: bool = False, shared: bool = False) -> Network:
+def qwen(
+    config: Config,
+    *,
+    qkv_bias: bool = False,
+    head_norm: bool = False,
+    experts: bool = False,
+    shared: bool = False,
+) -> Network:
     """Qwen2 and Qwen3: a window that is mostly off; experts in some layers or all."""
     if experts and shared:
-        habits = replace(habits, qkv_bias=config.flag("qkv_bias"))
+        qkv_bias = config.flag("qkv_bias")
     sparse = _sparse_layers(config) if experts else []
     all_sparse = experts and all(sparse)
-    body = base(config, habits, inner=("moe_intermediate_size",) if all_sparse else INNER)
+    inner = ("moe_intermediate_size",) if all_sparse else INNER
+    body = base(config, inner=inner, qkv_bias=qkv_bias, head_norm=head_norm)
     config.idle(*INNER, "sliding_window", "max_window_layers")
     sliding, window, first = config.flag("use_sliding_window"), 0, 0
     if sliding or "layer_types" in config.data:
@@ -196,7 +199,7 @@ def deepseek(config: Config, *, router_bias: bool) -> Network:
     first, step = config.maybe("first_k_dense_replace") or 0, config.maybe("moe_layer_freq") or 1
     dense = INNER if first or step > 1 else ("moe_intermediate_size",)
     config.idle(*INNER)
-    body = base(config, Habits(), inner=dense, latent=latent)
+    body = base(config, inner=dense, latent=latent)
     sparse = replace(
         body.mlp,
         inner=inner,
@@ -219,7 +222,7 @@ def deepseek(config: Config, *, router_bias: bool) -> Network:
 
 def gpt_oss(config: Config) -> Network:
     """gpt-oss: windows in every other layer, sinks, biases in experts too."""
-    body = base(config, Habits(sinks=True))
+    body = base(config, sinks=True)
     window = config.whole("sliding_window")
     mlp = replace(
         body.mlp,
@@ -243,7 +246,7 @@ def llama4(config: Config) -> Network:
     config.idle(dense, "interleave_moe_layer_step", "no_rope_layer_interval")
     inner = config.whole("intermediate_size")
     all_sparse = set(range(layers)) <= set(sparse)
-    body = base(config, Habits(), inner=("intermediate_size" if all_sparse else dense,))
+    body = base(config, inner=("intermediate_size" if all_sparse else dense,))
     chunk = config.maybe("attention_chunk_size") or 0
     rotary = config.listed("no_rope_layers", int)
     if not rotary:
@@ -268,7 +271,7 @@ def llama4(config: Config) -> Network:
 
 def gemma(config: Config, *, head_norm: bool, pattern: int) -> Network:
     """Gemma 2 and 3: gated gelu, norms around each part, windows in all but every n-th layer."""
-    body = base(config, Habits(head_norm=head_norm))
+    body = base(config, head_norm=head_norm)
     if config.flag("use_bidirectional_attention"):
         body = replace(body, attention=replace(body.attention, causal=False))
     window = config.whole("sliding_window")

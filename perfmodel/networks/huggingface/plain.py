@@ -171,7 +171,8 @@ def t5(config: Config, *, experts: bool = False) -> Network:
         )
         cross = SelfAttention(heads, heads, size, causal=False, rotary=False) if causal else None
         step = _step(config, "decoder" if causal else "encoder", count) if experts else 0
-        mlps = (_switch(config, mlp) if _is_sparse(i, step) else mlp for i in range(count))
+        sparse = [step == 1 or (step > 1 and i % step == 1) for i in range(count)]
+        mlps = (_switch(config, mlp) if s else mlp for s in sparse)
         stacks.append(runs(Block(attention, each, cross=cross) for each in mlps))
     return Network(
         "imported", hidden, config.whole("vocab_size"), stacks[1], encoder=stacks[0],
@@ -196,10 +197,6 @@ def _step(config: Config, stack: str, layers: int) -> int:
         step = max(layers // number, 1) if number else 0
     config.idle(sparse)
     return step
-
-
-def _is_sparse(layer: int, step: int) -> bool:
-    return step == 1 or (step > 1 and layer % step == 1)
 
 
 def _mlp(config: Config, hidden: int, activation: str, bias: bool = True) -> Mlp:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from perfmodel.collectives.dispatch import Router
+from perfmodel.collectives.router import Router
 from perfmodel.networks.layers.layer import Layer
 from perfmodel.networks.network import Mlp
 from perfmodel.networks.operations.exchange import Exchange, Way

@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Literal, cast, get_args
 
 from perfmodel.algorithms import Matmul
-from perfmodel.collectives.dispatch import Router
+from perfmodel.collectives.router import Router
 from perfmodel.networks.operations.operation import Gradients, Unary, gradient_of
 from perfmodel.networks.recorder import Recorder
 from perfmodel.networks.value import Value

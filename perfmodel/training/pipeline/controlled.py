@@ -84,7 +84,8 @@ class _Squeezed:
     def __init__(self, patterns: list[list[_Row]]) -> None:
         self._left = patterns
         self._stages = len(patterns)
-        self._most = max(_peak(pattern) for pattern in patterns)
+        # The peak number of chunks' activations that a pattern holds.
+        self._most = max(np.cumsum([_HELD[row[0]] for row in rows]).max() for rows in patterns)
         self._held = [0] * self._stages
         self._done: dict[tuple[int, int, int, int], int] = {}
         self._orders: list[list[_Row]] = [[] for _ in patterns]
@@ -134,8 +135,3 @@ class _Squeezed:
     def _is_done(self, unit: int, *key: int) -> bool:
         stage, name, chunk, micro = key
         return self._done.get((stage, name, chunk, micro), unit + 1) <= unit
-
-
-def _peak(pattern: list[_Row]) -> int:
-    """Peak number of chunks' activations that a pattern holds."""
-    return int(np.cumsum([_HELD[row[0]] for row in pattern]).max())

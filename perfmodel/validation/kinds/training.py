@@ -12,8 +12,8 @@ from perfmodel.evidence.tables.layout import Layout
 from perfmodel.hardware import Device, System, systems
 from perfmodel.hardware import load as load_device
 from perfmodel.training.metrics import value
-from perfmodel.training.runs import plan_of
 from perfmodel.training.step import predict_step
+from perfmodel.training.trainingrows import plan_of
 from perfmodel.validation.judging import Fields
 from perfmodel.validation.kinds.kind import Kind
 

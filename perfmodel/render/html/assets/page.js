@@ -75,6 +75,7 @@ const FORMATS = {
   ms: (value) => si(value / 1e3, "s"),
   seconds: (value) => si(value, "s"),
   gb_per_s: (value) => si(value * 1e9, "B/s"),
+  bytes_per_s: (value) => si(value, "B/s"),
   watts: (value) => si(value, "W"),
   binary,
   bytes: (value) => si(value, "B"),

@@ -135,8 +135,7 @@ def _tradeoff(rows: Sequence[Row]) -> Dots:
         filters=varying,
         by=varying,
         ranges={"step_us": ("low_us", "high_us")},
-        limits={"memory_total_bytes": sorted(capacities)},
-        limit_name="capacity",
+        limits={"memory_total_bytes": [("capacity", value) for value in sorted(capacities)]},
         fits="fits",
     )
 

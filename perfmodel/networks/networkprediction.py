@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from perfmodel.graph.prediction import bounds
-from perfmodel.graph.spread import Spread, together
-from perfmodel.networks.dispatch import Stretch, joined
+from perfmodel.graph.graphprediction import bounds
+from perfmodel.graph.graphspread import Spread, together
 from perfmodel.networks.hosts import Host
 from perfmodel.networks.hosts import load as load_host
 from perfmodel.networks.network import Network
 from perfmodel.networks.recorder import KINDS, Exchanged
 from perfmodel.networks.setting import Setting
+from perfmodel.networks.stretch import Stretch, joined
 from perfmodel.prediction import Prediction
 
 # Operations' own name for the library of products.

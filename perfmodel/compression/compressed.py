@@ -10,12 +10,12 @@ from perfmodel.algorithms import Matmul
 from perfmodel.compression import quantised
 from perfmodel.compression.quantised import Quantised
 from perfmodel.compression.scheme import PLAIN, PLAIN_BITS, Scheme
-from perfmodel.graph.spread import Spread
+from perfmodel.graph.graphspread import Spread
 from perfmodel.hardware import Device
 from perfmodel.networks.expand import parameters
 from perfmodel.networks.network import Network
-from perfmodel.networks.predict import Held, predict_network
-from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
+from perfmodel.networks.networkprediction import KernelTime, NetworkPrediction, PassTime
+from perfmodel.networks.networktime import Held, predict_network
 from perfmodel.networks.setting import Setting
 from perfmodel.networks.storage import narrowed, part
 from perfmodel.networks.value import Weight

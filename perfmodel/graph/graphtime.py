@@ -10,9 +10,9 @@ from perfmodel.graph import touches
 from perfmodel.graph.asks import Ask, answers, ask
 from perfmodel.graph.elapsed import Call, elapsed_seconds
 from perfmodel.graph.graph import Graph
+from perfmodel.graph.graphprediction import GraphPrediction, NodePrediction
+from perfmodel.graph.graphspread import Spread, together
 from perfmodel.graph.live import live_bytes
-from perfmodel.graph.prediction import GraphPrediction, NodePrediction
-from perfmodel.graph.spread import Spread, together
 from perfmodel.hardware import Device
 from perfmodel.operators import operator_of
 from perfmodel.prediction import Prediction

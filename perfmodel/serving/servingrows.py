@@ -19,13 +19,13 @@ from perfmodel.hardware import Device
 from perfmodel.hardware import load as load_device
 from perfmodel.networks.network import Network
 from perfmodel.serving import recipes
+from perfmodel.serving.cachememory import memory, sequence_bytes
 from perfmodel.serving.clients import STATISTICS
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine, released
-from perfmodel.serving.memory import memory, sequence_bytes
 from perfmodel.serving.recipes import Recipe
 from perfmodel.serving.served import METRICS, Served, Value, serve
-from perfmodel.serving.spread import Spread
+from perfmodel.serving.servingspread import Spread
 from perfmodel.serving.steps import Steps
 from perfmodel.training.cells import Cells
 from perfmodel.training.runnetwork import network_of
@@ -156,15 +156,12 @@ def _deployment(cells: Cells, device: Device, engine: Engine, recipe: Recipe) ->
         engine,
         weights=_SHORT.get(weights, weights),
         cache=recipe.cache if cells.missing("kv_dtype") else str(cells.row["kv_dtype"]),
-        tensor=cells.whole("tensor") or int(cells.usual("tensor", _devices(cells), _UNSAID)),
+        tensor=cells.whole("tensor")
+        or int(cells.usual("tensor", cells.whole("devices") or 1, _UNSAID)),
         pipeline=cells.whole("pipeline") or 1,
         expert=cells.whole("expert") or 1,
         data=cells.whole("data") or 1,
     )
-
-
-def _devices(cells: Cells) -> int:
-    return cells.whole("devices") or 1
 
 
 def _engine(row: Row) -> Engine:

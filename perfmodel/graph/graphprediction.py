@@ -97,7 +97,7 @@ class GraphPrediction:
     seconds: float
     """Total time."""
     low_seconds: float
-    """Low end of its 80 % range (`perfmodel.graph.spread`)."""
+    """Low end of its 80 % range (`perfmodel.graph.graphspread`)."""
     high_seconds: float
     """High end of the range."""
     gap_seconds: float

@@ -34,8 +34,8 @@ from perfmodel.algorithms.attention import Direction
 from perfmodel.context_parallel import calls
 from perfmodel.context_parallel.carrier import Carrier
 from perfmodel.context_parallel.clock import Clock
+from perfmodel.context_parallel.contexttraffic import exchanged
 from perfmodel.context_parallel.placement import Held, check_divides, placed
-from perfmodel.context_parallel.traffic import exchanged
 from perfmodel.count.exchanges import Exchange
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device
@@ -85,6 +85,7 @@ class ContextPrediction:
 class _Shared:
     """One direction of a problem, and how it is shared."""
 
+    way: str
     problem: Attention
     ranks: int
     placement: str
@@ -124,8 +125,8 @@ def predict_context(
     passes = directions if problem.direction == "fwdbwd" else (problem.direction,)
     predictions = [
         _WAYS[way](
-            _Shared(replace(problem, direction=one), ranks, placement, merged, gradient, carrier,
-                    times)
+            _Shared(way, replace(problem, direction=one), ranks, placement, merged, gradient,
+                    carrier, times)
         )
         for one in passes
     ]  # fmt: skip
@@ -156,11 +157,8 @@ def _ring(shared: _Shared) -> ContextPrediction:
     send = shared.carrier.send_seconds(step_bytes) if shared.ranks > 1 else np.zeros(3)
     timeline = ring_times(computing + merging, send)
     busiest = int(timeline.busy_seconds[:, 0].argmax())
-    placement = "" if shared.problem.seq_q == 1 else shared.placement
     merge = merging[busiest].sum(axis=0)
-    return _prediction(
-        "ring", placement, shared, timeline.seconds, timeline.busy_seconds[busiest], merge, crossing
-    )
+    return _prediction(shared, timeline.seconds, timeline.busy_seconds[busiest], merge, crossing)
 
 
 def _merging(shared: _Shared, step: int, problems: tuple[Attention, ...]) -> np.ndarray:
@@ -188,7 +186,7 @@ def _gather(shared: _Shared) -> ContextPrediction:
     shards = placed(shared.placement, shared.problem.seq_q, shared.ranks)
     times = [shared.clock.together(calls.before(shared.problem, shard)) for shard in shards]
     crossing = exchanged("gather", shared.problem, shared.ranks, gradient=shared.gradient)
-    return _serial("gather", shared.placement, shared, max(times, key=lambda t: t[0]), crossing)
+    return _serial(shared, max(times, key=lambda t: t[0]), crossing)
 
 
 def _ulysses(shared: _Shared) -> ContextPrediction:
@@ -198,7 +196,7 @@ def _ulysses(shared: _Shared) -> ContextPrediction:
     full = replace(problem, heads_kv=max(problem.heads_kv, ranks))
     share = replace(full, heads_q=problem.heads_q // ranks, heads_kv=full.heads_kv // ranks)
     crossing = exchanged("ulysses", full, ranks)
-    return _serial("ulysses", "", shared, shared.clock.together([share]), crossing)
+    return _serial(shared, shared.clock.together([share]), crossing)
 
 
 def _tree(shared: _Shared) -> ContextPrediction:
@@ -207,7 +205,7 @@ def _tree(shared: _Shared) -> ContextPrediction:
     keys = shared.problem.seq_kv // shared.ranks
     share = calls.of(shared.problem, 1, keys, causal=False)
     crossing = exchanged("tree", shared.problem, shared.ranks)
-    return _serial("tree", "", shared, shared.clock.together([share]), crossing)
+    return _serial(shared, shared.clock.together([share]), crossing)
 
 
 _WAYS: Mapping[str, Callable[[_Shared], ContextPrediction]] = {
@@ -222,31 +220,25 @@ WAYS = tuple(_WAYS)
 
 
 def _serial(
-    way: str,
-    placement: str,
-    shared: _Shared,
-    computing: np.ndarray,
-    crossing: tuple[Exchange, ...],
+    shared: _Shared, computing: np.ndarray, crossing: tuple[Exchange, ...]
 ) -> ContextPrediction:
     """Kernels and exchanges one after the other."""
     carrier = shared.carrier
     wait = sum((carrier.exchange_seconds(one) for one in crossing), start=np.zeros(3))
-    zero = np.zeros(3)
-    return _prediction(way, placement, shared, computing + wait, computing, zero, crossing)
+    return _prediction(shared, computing + wait, computing, np.zeros(3), crossing)
 
 
 def _prediction(
-    way: str,
-    placement: str,
     shared: _Shared,
     seconds: np.ndarray,
     computing: np.ndarray,
     merging: np.ndarray,
     crossing: tuple[Exchange, ...],
 ) -> ContextPrediction:
+    has_choice = shared.way == "gather" or (shared.way == "ring" and shared.problem.seq_q > 1)
     return ContextPrediction(
-        way=way,
-        placement=placement,
+        way=shared.way,
+        placement=shared.placement if has_choice else "",
         ranks=shared.ranks,
         seconds=float(seconds[0]),
         low_seconds=float(seconds[1]),

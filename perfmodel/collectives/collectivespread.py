@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from perfmodel import yamltable
+from perfmodel.collectives.collectiveprediction import CollectiveKnown, DeviceKnown
 from perfmodel.collectives.nccl import Method
-from perfmodel.collectives.prediction import CollectiveKnown, DeviceKnown
 
 PATH = Path(__file__).with_name("spread.yaml")
 # Half-widths for links without measured runs, and for libraries that another one stands in for: an

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from perfmodel.collectives import custom, nccl, spread, times
+from perfmodel.collectives import collectivespread, custom, nccl, times
+from perfmodel.collectives.collectiveprediction import CollectiveKnown, CollectivePredictions
 from perfmodel.collectives.constants import Values, default
 from perfmodel.collectives.nccl import Method
-from perfmodel.collectives.prediction import CollectiveKnown, CollectivePredictions
 from perfmodel.collectives.problem import Collective, bus_factor
 from perfmodel.collectives.route import Route, route
 from perfmodel.collectives.times import Exchange, Machine
@@ -92,7 +92,7 @@ class _Answers:
         share = self.problem.network_share
         exchange = Exchange(self.problem.op, links, bytes_, share)
         self.sent[index] = exchange.sent_bytes
-        knowledge = self._knowledge(fitted=_is_fitted(links))
+        knowledge = self._knowledge(fitted=links.on_fabric)
         self._assume(links)
         methods, choice = self._choose(exchange)
         for i, method in enumerate(methods):
@@ -118,7 +118,9 @@ class _Answers:
         device = self.machine.device
         # NCCL is taken for other makers' libraries.
         library = custom.family(self.library) if device.vendor == _MAKER else ""
-        return spread.known(device.slug, self.machine.architecture, library, link_fitted=fitted)
+        return collectivespread.known(
+            device.slug, self.machine.architecture, library, link_fitted=fitted
+        )
 
     def _choose(self, exchange: Exchange) -> tuple[list[Method], np.ndarray]:
         """The available methods, and the library's choice for each size."""
@@ -150,7 +152,7 @@ class _Answers:
         self.limiter[index] = np.array(names, dtype=object)[largest]
         for name, values in terms.items():
             self.terms.setdefault(name, np.zeros(len(self.seconds)))[index] = values
-        low, high = spread.ends(knowledge, method)
+        low, high = collectivespread.ends(knowledge, method)
         self.low[index], self.high[index] = seconds * np.exp(low), seconds * np.exp(high)
         for i in index:
             self.known[i] = knowledge
@@ -189,8 +191,3 @@ class _Answers:
             known=tuple(self.known),
             assumptions=tuple(self.assumptions),
         )
-
-
-def _is_fitted(links: Route) -> bool:
-    """Whether the constants were fitted to collectives over links of this kind."""
-    return len(links.crossings) == 1 and links.inner.level.medium == "fabric"

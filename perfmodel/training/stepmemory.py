@@ -206,7 +206,7 @@ def activations(
 def _temporary(segment: Segment) -> float:
     """Peak bytes of a layer's backward pass, above what the forward pass kept."""
     graph = segment.backward
-    if not graph.recorder.nodes:
+    if not graph.nodes:
         return 0.0
     names = {*graph.graph.inputs, *graph.graph.weights}
     base = sum(graph.graph.tensors[name].bytes for name in names)

@@ -18,18 +18,16 @@ there f₀ is MI300X's clock.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from perfmodel.graph import Graph, Node, touches
 from perfmodel.graph.asks import Ask, answers, ask
-from perfmodel.graph.spread import Spread
+from perfmodel.graph.graphspread import Spread
 from perfmodel.hardware import Device
 from perfmodel.networks.expand import expand
 from perfmodel.networks.network import Network
-from perfmodel.networks.prediction import KernelTime, NetworkPrediction, PassTime
-from perfmodel.networks.segment import PassGraph, Segment
+from perfmodel.networks.networkprediction import KernelTime, NetworkPrediction, PassTime
 from perfmodel.networks.setting import Setting
 from perfmodel.operators import operator_of
 from perfmodel.prediction import Prediction
@@ -76,30 +74,23 @@ def _prediction(
     network: Network, setting: Setting, device: Device, constants: Constants
 ) -> NetworkPrediction:
     values = sustained(constants, device)
-    passes = _passes(expand(network, setting), setting)
-    questions = [q for _, _, _, graph in passes for q in _questions(graph.graph, device)]
+    segments = expand(network, setting)
+    passes = [(segment, "forward", segment.forward) for segment in segments]
+    if setting.training:
+        back = ((segment, "backward", segment.backward) for segment in reversed(segments))
+        passes += [entry for entry in back if entry[2].nodes]
+    questions = [q for _, _, tape in passes for q in _questions(tape.graph, device)]
     replies = iter(answers(questions, device, harness=_HARNESS, constants=values))
     gap = float(machine(device).at_clock(values["kernel_gap"]))
     times = []
-    for segment, repeat, way, graph in passes:
+    for segment, way, tape in passes:
         kernels = tuple(
             _kernel(kind, next(replies), node)
-            for node, kind in zip(graph.graph.nodes, graph.kinds, strict=True)
+            for node, kind in zip(tape.nodes, tape.kinds, strict=True)
         )
-        times.append(PassTime(segment.name, way, repeat, kernels, gap, graph.exchanges))
+        exchanges = tuple(tape.exchanges)
+        times.append(PassTime(segment.name, way, segment.repeat, kernels, gap, exchanges))
     return NetworkPrediction(network, setting, device.slug, tuple(times))
-
-
-_Entry = tuple[Segment, int, str, PassGraph]
-
-
-def _passes(segments: Sequence[Segment], setting: Setting) -> list[_Entry]:
-    """Forward passes in order, then backward ones from the last."""
-    entries: list[_Entry] = [(s, s.repeat, "forward", s.forward) for s in segments]
-    if setting.training:
-        back = ((s, s.repeat, "backward", s.backward) for s in reversed(segments))
-        entries += [entry for entry in back if entry[3].recorder.nodes]
-    return entries
 
 
 def _questions(graph: Graph, device: Device) -> list[Ask]:

@@ -1,0 +1,314 @@
+"""Corrections from a table of measured runs (`perfmodel.learned`), and which runs to measure.
+
+A group is a framework, a family and an architecture. Its start a and factor b are the most likely
+ones of  measured = (a + b · model) · noise,  with a near 0 and b near 1 (Huber's loss in ln, priors
+below). From ten runs on, residuals of near runs are added. A group whose runs, each predicted from
+the others, come out no better than the model does is left alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from perfmodel.entries import written
+from perfmodel.errors import ProblemError
+from perfmodel.evidence.records.replacing import replacing
+from perfmodel.learned.groups import (
+    Group,
+    Learned,
+    Point,
+    family_of,
+    framework_of,
+    frozen,
+    numbers_of,
+    words_of,
+)
+from perfmodel.learned.regression import Scale, distances, fitted
+from perfmodel.validation.compare import predict_table, row_problems
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST = 200
+"""Points that a group keeps; of more runs those at cluster centres."""
+LEAST = 3
+"""Runs of a group from which anything is learned."""
+_NEAR = 10  # runs from which residuals of near runs are added
+_START_US, _FACTOR = 1.5, 0.25  # standard deviations of start, and of ln factor, before any run
+_LOSS = 0.12  # of Huber's loss, in ln: beyond it a run counts less
+_BETTER = 0.9  # a group is kept where its left-out error is below this share of the model's
+_CLIPPED = 0.5  # largest error of a run in that comparison, in ln
+_COVERED = 0.8
+_SEED = 0
+_ROUNDS = 15
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Measured and modelled runs of one group."""
+
+    key: tuple[str, str, str]
+    """Framework, family, architecture."""
+    kernels: tuple[str, ...]
+    """Kernels that they were modelled as."""
+    measured_us: np.ndarray
+    """Measured microseconds."""
+    model_us: np.ndarray
+    """Modelled microseconds."""
+    numbers: dict[str, np.ndarray]
+    """Sizes, operations and bytes by name."""
+    words: list[frozenset[str]]
+    """What else describes each run."""
+    places: np.ndarray
+    """Row of each run in the table; of equal runs, the first."""
+
+    def __len__(self) -> int:
+        return len(self.measured_us)
+
+    @property
+    def coordinates(self) -> np.ndarray:
+        """Standardised coordinates of the runs."""
+        return Scale.of(self.numbers).coordinates(self.numbers, len(self))
+
+    def chosen(self, places: Sequence[int] | np.ndarray) -> Runs:
+        """Some of the runs."""
+        index = np.asarray(places, dtype=int)
+        numbers = {name: each[index] for name, each in self.numbers.items()}
+        words = [self.words[i] for i in index]
+        return Runs(
+            self.key, self.kernels, self.measured_us[index], self.model_us[index], numbers, words,
+            self.places[index],
+        )  # fmt: skip
+
+
+def learn(table: pd.DataFrame, source: str) -> Learned:
+    """Corrections from a table of measured runs, all groups that get better.
+
+    `source` says where the runs are from. Raises `ProblemError` where no group has `LEAST` runs.
+    """
+    from perfmodel import __version__
+
+    grouped = [runs for runs in groups(table) if len(runs) >= LEAST]
+    if not grouped:
+        raise ProblemError(
+            f"no framework has {LEAST} usable runs of one operator on one architecture; "
+            "measure more, or see perfmodel compare for why rows are not used"
+        )
+    learned = [taught(runs) for runs in grouped]
+    return Learned(source, __version__, tuple(each for each in learned if each is not None))
+
+
+def groups(table: pd.DataFrame, *, unnamed: bool = False) -> list[Runs]:
+    """The unflagged, predicted runs of a table by framework, family and architecture.
+
+    Equal runs are one, with the median of their times. Runs of several problems (a backward pass
+    after a forward one) are left out, and those without an implementation unless `unnamed`.
+    """
+    from perfmodel.hardware import load
+
+    timed = predict_table(table)
+    usable = timed["predicted_us"].gt(0) & timed["measured_us"].gt(0) & timed["flag"].eq("")
+    scored, places = timed[usable], np.flatnonzero(usable)
+    parts: dict[tuple[str, str, str], dict[Any, list[tuple[Any, ...]]]] = {}
+    for i, problem in row_problems(scored):
+        row = scored.iloc[i]
+        device = load(str(row["device"]))
+        harness = str(row["harness"]) or "kernel"
+        key = (framework_of(str(row["implementation"])), family_of(problem), device.architecture)
+        included = filter(None, str(row["includes"]).split("+"))
+        words = words_of(problem, device.slug, str(row["kernel"]), harness, *included)
+        numbers = numbers_of(problem, row["predicted_us"] * 1e-6, row["predicted_hbm_bytes"])
+        numbers = {name: float(np.ravel(each)[0]) for name, each in numbers.items()}
+        words |= {f"implementation={row['implementation']}"}
+        times = (float(row["measured_us"]), float(row["predicted_us"]))
+        run = (*times, numbers, words, str(row["kernel"]), places[i])
+        parts.setdefault(key, {}).setdefault((*numbers.items(), words), []).append(run)
+    return [_runs(key, list(rows.values())) for key, rows in parts.items() if key[0] or unnamed]
+
+
+def _runs(key: tuple[str, str, str], cases: list[list[tuple[Any, ...]]]) -> Runs:
+    rows = [(float(np.median([run[0] for run in runs])), *runs[0][1:]) for runs in cases]
+    measured, model, numbers, words, kernels, places = zip(*rows, strict=True)
+    names = dict.fromkeys(name for each in numbers for name in each)
+    columns = {name: np.array([each.get(name, 1.0) for each in numbers]) for name in names}
+    return Runs(
+        key, tuple(dict.fromkeys(kernels)), np.array(measured), np.array(model), columns,
+        list(words), np.array(places),
+    )  # fmt: skip
+
+
+def taught(runs: Runs) -> Group | None:
+    """The correction that some runs teach; None where it makes them no better."""
+    if len(runs) > MOST:
+        runs = runs.chosen(spread(runs, MOST))
+    start_us, factor = line(runs.model_us, runs.measured_us)
+    residuals = np.log(runs.measured_us / (start_us + factor * runs.model_us))
+    errors = np.log(runs.measured_us / runs.model_us)
+    if len(runs) < _NEAR:
+        residuals = np.clip(residuals, -1e-9, 1e-9)  # too few to say what near runs have in common
+    coordinates = runs.coordinates
+    process = fitted(distances(coordinates, runs.words, coordinates, runs.words), residuals)
+    left_out = process.left_out if len(runs) >= _NEAR else _others_teach(runs)
+    before, after = (
+        float(np.minimum(np.abs(each), _CLIPPED).mean()) for each in (errors, left_out)
+    )
+    if after > _BETTER * before:
+        return None
+    framework, family, architecture = runs.key
+    names = list(runs.numbers)
+    points = tuple(
+        Point(
+            {name: float(f"{runs.numbers[name][i]:.6g}") for name in names},
+            words,
+            float(f"{math.exp(residuals[i]):.6g}"),
+        )
+        for i, words in enumerate(frozen(runs.words))
+    )
+    return Group(
+        framework,
+        family,
+        architecture,
+        runs.kernels,
+        float(f"{start_us:.4g}"),
+        float(f"{factor:.5g}"),
+        len(runs),
+        float(f"{np.median(np.abs(errors)):.4g}"),
+        float(f"{np.median(np.abs(left_out)):.4g}"),
+        float(f"{_multiple(np.abs(left_out) / process.deviations):.4g}"),
+        points,
+    )
+
+
+def line(model_us: np.ndarray, measured_us: np.ndarray) -> tuple[float, float]:
+    """The most likely start in microseconds, at least 0, and factor of some runs."""
+    from scipy.optimize import least_squares
+
+    def penalties(parameters: np.ndarray) -> np.ndarray:
+        start, factor = parameters[0], math.exp(parameters[1])
+        errors = np.log((start + factor * model_us) / measured_us) / _LOSS
+        losses = np.sqrt(2.0 * (np.sqrt(1.0 + errors**2) - 1.0))
+        return np.concatenate([losses, [start / _START_US, parameters[1] / _FACTOR]])
+
+    guess = [0.01, float(np.clip(np.median(np.log(measured_us / model_us)), -2.0, 2.0))]
+    fit = least_squares(penalties, guess, bounds=([0.0, -3.0], [np.inf, 3.0]))
+    return float(fit.x[0]), math.exp(float(fit.x[1]))
+
+
+def _others_teach(runs: Runs) -> np.ndarray:
+    """The residual of each run by the line of all others."""
+    places = np.arange(len(runs))
+    residuals = []
+    for i in places:
+        rest = places != i
+        start, factor = line(runs.model_us[rest], runs.measured_us[rest])
+        residuals.append(math.log(runs.measured_us[i] / (start + factor * runs.model_us[i])))
+    return np.array(residuals)
+
+
+def _multiple(scores: np.ndarray) -> float:
+    """The conformal quantile of left-out scores: that of n + 1 values, n of which are known."""
+    rank = math.ceil(_COVERED * (len(scores) + 1)) - 1
+    return float(np.sort(scores)[min(rank, len(scores) - 1)])
+
+
+def spread(runs: Runs, count: int) -> np.ndarray:
+    """Places of `count` runs that stand for all: those nearest to the centres of as many clusters.
+
+    k-means with k-means++ (Arthur and Vassilvitskii, 2007), from a fixed seed.
+    """
+    if count >= len(runs):
+        return np.arange(len(runs))
+    vocabulary = sorted(set().union(*runs.words))
+    marks = np.array([[word in words for word in vocabulary] for words in runs.words], dtype=float)
+    values = np.hstack([runs.coordinates, 0.5 * marks])
+    centres = values[_first_centres(values, count)]
+    for _ in range(_ROUNDS):
+        nearest = _squares(values, centres).argmin(1)
+        centres = np.stack(
+            [values[nearest == j].mean(0) if (nearest == j).any() else centres[j]
+             for j in range(count)]
+        )  # fmt: skip
+    order = np.argsort(_squares(values, centres), axis=0, kind="stable")
+    places: list[int] = []
+    for column in order.T:
+        places.append(next(int(i) for i in column if int(i) not in places))
+    return np.array(places)
+
+
+def _first_centres(values: np.ndarray, count: int) -> list[int]:
+    random = np.random.default_rng(_SEED)
+    places = [int(random.integers(len(values)))]
+    gaps = _squares(values, values[places])[:, 0]
+    while len(places) < count:
+        total = gaps.sum()
+        chances = gaps / total if total > 0 else np.full(len(values), 1.0 / len(values))
+        places.append(int(random.choice(len(values), p=chances)))
+        gaps = np.minimum(gaps, _squares(values, values[places[-1:]])[:, 0])
+    return places
+
+
+def _squares(values: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    return np.asarray(((values[:, None] - centres[None]) ** 2).sum(2))
+
+
+def curve(
+    table: pd.DataFrame, counts: Sequence[int] = (5, 10, 20, 50, 100)
+) -> Iterator[dict[str, Any]]:
+    """How good a number of a table's runs is for the rest of it, device by device.
+
+    Yields device, framework, family, rows, the number learned from, and for the runs left out
+    the median and 90th percentile of |ln| by the model and corrected, the share in the range and
+    its mean width in ln.
+    """
+    for device, rows in table.groupby("device", observed=True, sort=False):
+        for runs in groups(rows.reset_index(drop=True)):
+            for count in counts:
+                if 2 * count <= len(runs):
+                    yield {"device": device, **_score(runs, count)}
+
+
+def _score(runs: Runs, count: int) -> dict[str, Any]:
+    chosen = spread(runs, count)
+    rest = runs.chosen(np.setdiff1d(np.arange(len(runs)), chosen))
+    group = taught(runs.chosen(chosen))
+    plain = np.abs(np.log(rest.measured_us / rest.model_us))
+    framework, family, _ = runs.key
+    score: dict[str, Any] = {
+        "framework": framework, "family": family,
+        "rows": len(runs), "learned": count, "model": float(np.median(plain)),
+        "model_p90": float(np.quantile(plain, 0.9)),
+    }  # fmt: skip
+    if group is None:
+        unchanged = {"corrected": score["model"], "corrected_p90": score["model_p90"]}
+        return score | unchanged | {"covered": None, "width": None}
+    middle, low, high = (np.empty(len(rest)) for _ in range(3))
+    for i, words in enumerate(rest.words):
+        numbers = {name: each[i : i + 1] for name, each in rest.numbers.items()}
+        times = group.corrected(rest.model_us[i : i + 1] * 1e-6, numbers, words)
+        middle[i], low[i], high[i] = (float(each[0]) * 1e6 for each in times)
+    errors = np.abs(np.log(rest.measured_us / middle))
+    inside = (low <= rest.measured_us) & (rest.measured_us <= high)
+    return score | {
+        "corrected": float(np.median(errors)), "corrected_p90": float(np.quantile(errors, 0.9)),
+        "covered": float(inside.mean()), "width": float(np.log(high / low).mean()),
+    }  # fmt: skip
+
+
+def save(learned: Learned, path: str) -> None:
+    """Write corrections as YAML. Raises `ProblemError` where there are none, `OutputError`."""
+    import yaml
+
+    if not learned.groups:
+        raise ProblemError(
+            "nothing was learned: corrections make these runs no better than the model does; "
+            "nothing is written"
+        )
+    head = "# What perfmodel learned from measured runs; use it with --learned FILE.\n"
+    with replacing(path) as partial:
+        text = yaml.safe_dump(written(learned), sort_keys=False, allow_unicode=True, width=100)
+        partial.write_text(head + text, encoding="utf-8")
