@@ -218,7 +218,7 @@ def test_formats_of_more_bits_take_more_memory():
     sizes = {name: weight_bytes(deployment(weights=name)) for name in FORMATS}
     for one, small in FORMATS.items():
         for other, large in FORMATS.items():
-            ends = [(each.embedding, each.head) for each in (small, large)]
+            ends = [(each.stored.embedding, each.stored.head) for each in (small, large)]
             if small.bits < large.bits and ends[0] == ends[1]:
                 assert sizes[one] < sizes[other]
 

@@ -101,11 +101,8 @@ def sharded(bags: Bags, device: Device, system: System, devices: int) -> Placed:
     time = bag_time(bags, device, 1.0 / devices)
     sums = Collective("all-to-all", round(bags.pooled_bytes / devices), devices, dtype=bags.dtype)
     exchange = predict_collective(sums, system)
-    tail = (
-        float(exchange.seconds[0]),
-        float(exchange.low_seconds[0]),
-        float(exchange.high_seconds[0]),
-    )
+    times = (exchange.seconds, exchange.low_seconds, exchange.high_seconds)
+    tail = (float(times[0][0]), float(times[1][0]), float(times[2][0]))
     fits = bags.table_bytes <= devices * device.memory_bytes
     return _prediction("sharded", device, devices, time, time.hit, fits, tail=tail)
 

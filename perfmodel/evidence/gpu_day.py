@@ -29,7 +29,6 @@ from perfmodel.evidence.day.supervisor import (
     run_group,
     supervise,
 )
-from perfmodel.evidence.measured import pulse
 
 NAMES = ("plan", "compile", "correctness", "proof", "readings", "counters", "measure")
 BUDGETS_S = {
@@ -113,7 +112,7 @@ def _day(options: argparse.Namespace) -> int:
         limits = [seconds for seconds in (BUDGETS_S.get(name), rest) if seconds is not None]
         limit = min(limits, default=None)
         outcomes[name] = supervise(
-            _command(options, name, limit), pulse.folder_of(folder), limit_s=limit,
+            _command(options, name, limit), folder, limit_s=limit,
             silence_s=options.silence_seconds
             or (_CHECK_SILENCE_S if name == "correctness" else _SILENCE_S),
         )  # fmt: skip
@@ -156,7 +155,6 @@ def _command(options: argparse.Namespace, name: str, limit_s: float | None) -> l
 
 def _tidy(folder: Path) -> None:
     """Remove temporary files that only running stages use."""
-    shutil.rmtree(pulse.folder_of(folder), ignore_errors=True)
     for item in folder.glob(".*"):
         if item.is_file():
             item.unlink(missing_ok=True)

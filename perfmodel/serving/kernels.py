@@ -144,7 +144,7 @@ def _narrow_products(setup: Deployment, segment: Segment) -> frozenset[str]:
     return frozenset(
         weight.name.removesuffix(".weight")
         for weight in segment.weights
-        if narrowed(weight, setup.network, experts_only=setup.format.experts_only)
+        if narrowed(weight, setup.network, experts_only=setup.format.stored.experts_only)
     )
 
 

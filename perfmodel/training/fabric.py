@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from perfmodel.collectives import Collective, predict_collective
@@ -122,17 +123,13 @@ def fabric(plan: Plan, device: Device, system: System | None = None) -> Fabric:
         )
     if plan.zero == 3 and plan.setting.stack.one_adapter:
         target = systems.by_one_door(target)
-    return Fabric(plan, target.node_devices, _collective_times(target))
+    return Fabric(plan, target.node_devices, partial(_taken, target))
 
 
-def _collective_times(system: System) -> Ask:
-    """Times of collectives on a system."""
-
-    def answer(op: str, tensor_bytes: float, ranks: int, local: int, share: float) -> Taken:
-        problem = Collective(op, round(tensor_bytes), ranks, local, network_share=share)
-        time = predict_collective(problem, system)
-        return Taken(
-            float(time.seconds[0]), float(time.low_seconds[0]), float(time.high_seconds[0])
-        )
-
-    return answer
+def _taken(
+    system: System, op: str, tensor_bytes: float, ranks: int, local: int, share: float
+) -> Taken:
+    """Time of a collective on a system."""
+    problem = Collective(op, round(tensor_bytes), ranks, local, network_share=share)
+    time = predict_collective(problem, system)
+    return Taken(*(float(v[0]) for v in (time.seconds, time.low_seconds, time.high_seconds)))
