@@ -13,7 +13,7 @@ import click
 
 from perfmodel.analysis import plans
 from perfmodel.cli import completing, known, ranges
-from perfmodel.cli.arguments import ONE
+from perfmodel.cli.arguments import ONE, SomeDevices
 from perfmodel.cli.build import Values, asking_for, command
 from perfmodel.cli.combining import Grid, Zip
 from perfmodel.cli.networkoptions import NamedNetwork
@@ -54,10 +54,7 @@ class Asked:
 
     network: NamedNetwork
     """The network."""
-    device: Annotated[
-        list[str] | None,
-        FieldOption(None, "NAMES", ("--device", "--gpu", "-d"), complete=completing.devices),
-    ] = None
+    device: SomeDevices = None
     """Devices, each in its usual system, with commas or repeated: a100,h100."""
     system: Annotated[
         list[str] | None,
