@@ -57,7 +57,7 @@ def keys(path: Path, *names: str) -> set[tuple[str, ...]]:
 # ---- It starts -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("absent", [*ABSENT, ",".join((*ABSENT, "typer", "rich", "sympy"))])
+@pytest.mark.parametrize("absent", [*ABSENT, ",".join((*ABSENT, "click", "rich", "sympy"))])
 def test_nothing_that_a_bare_machine_lacks_is_needed(absent: str) -> None:
     code = f"""
 import importlib, pkgutil, sys

@@ -55,6 +55,13 @@ Harness = Annotated[
         complete=completing.harnesses,
     ),
 ]
+_DEVICE = ("--device", "--gpu", "-d")
+OneDevice = Annotated[str, FieldOption(None, "NAME", _DEVICE, complete=completing.devices)]
+"""A device; the docstring of its field says of what."""
+SomeDevices = Annotated[
+    list[str] | None, FieldOption(None, "NAMES", _DEVICE, complete=completing.devices)
+]
+"""Devices, or none; the docstring of its field says of what."""
 
 
 def _use_learned(path: str) -> str:
@@ -68,14 +75,14 @@ def _use_learned(path: str) -> str:
 Learned = Annotated[
     str | None,
     FieldOption(
-        None,
+        KERNEL,
         "FILE",
         ("--learned",),
         help="Correct the model by what perfmodel learn wrote, where it learned of such runs.",
         read=_use_learned,
     ),
 ]
-Chart = Annotated[str | None, FieldOption(None, "FILE", ("--chart",))]
+Chart = Annotated[str | None, FieldOption("Chart", "FILE", ("--chart",))]
 """The file of a chart; the docstring of its field says of what."""
 
 
