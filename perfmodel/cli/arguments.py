@@ -65,7 +65,7 @@ def _use_learned(path: str) -> str:
 Learned = Annotated[
     str | None,
     FieldOption(
-        None,
+        KERNEL,
         "FILE",
         ("--learned",),
         help="Correct the model by what perfmodel learn wrote, where it learned of such runs.",
