@@ -51,19 +51,8 @@ def table(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
-def constants() -> list[dict[str, str]]:
-    """The page's table of constants."""
-    section = PAGE.read_text(encoding="utf-8").split("## What each constant is worth")[1]
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in section.split("\n## ")[0].splitlines()
-        if line.startswith("|") and not line.startswith("|---")
-    ]
-    return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
-
-
 def test_every_fitted_constant_is_better_than_its_prior_on_architectures_left_out():
-    rows = {row["constant"]: row for row in constants()}
+    rows = {row["constant"]: row for row in table("constants.csv")}
     assert rows.keys() == {constant.name for constant in shipped() if constant.fitted}
     for name, row in rows.items():
         values = [float(row[key]) for key in ("median", "at its prior", "p90", "p90 at its prior")]
