@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-PLAN, STEP = "Plan", "Step"
-"""Headings: how a network is split over devices, and what one step computes."""
+PLAN, STEP, PASS = "Plan", "Step", "Pass"
+"""Headings: how a network is split over devices, what one step computes, how a pass runs."""
 
 
 @dataclass(frozen=True)

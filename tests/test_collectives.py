@@ -170,7 +170,7 @@ def scaled(system, **factors):
             fact = getattr(level, name)
             unit = "B/s" if name == "bandwidth_per_direction" else "s"
             value = f"{fact.si * factor:.9g} {unit}"
-            changes[name] = type(fact).of({"value": value, "source": (), "status": "derived"})
+            changes[name] = replace(fact, value=value, source=(), status="derived")
         levels.append(replace(level, **changes))
     return replace(system, levels=tuple(levels))
 

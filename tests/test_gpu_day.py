@@ -27,9 +27,10 @@ from perfmodel.evidence.day.rehearsal import Rehearsal
 from perfmodel.evidence.day.stages import checks, race, raced
 from perfmodel.evidence.day.supervisor import Outcome, run_group, supervise
 from perfmodel.evidence.gpu_day import NAMES, main, take_over
-from perfmodel.evidence.measured import grids, pulse
+from perfmodel.evidence.measured import grids
 from perfmodel.evidence.measured.measure import plan
 from perfmodel.evidence.measured.microbench import read
+from perfmodel.evidence.measured.pulse import NAME, Lost, Pulse
 
 ROOT = Path(__file__).resolve().parents[1]
 # What a machine with a GPU may lack: nothing that the day loads there may need one of them.
@@ -56,7 +57,7 @@ def keys(path: Path, *names: str) -> set[tuple[str, ...]]:
 # ---- It starts -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("absent", [*ABSENT, ",".join((*ABSENT, "typer", "rich", "sympy"))])
+@pytest.mark.parametrize("absent", [*ABSENT, ",".join((*ABSENT, "click", "rich", "sympy"))])
 def test_nothing_that_a_bare_machine_lacks_is_needed(absent: str) -> None:
     code = f"""
 import importlib, pkgutil, sys
@@ -126,7 +127,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_stage_leaves_its_file(whole: Path) -> None:
     names = {item.name for item in whole.iterdir()}
-    assert names == {"plan.csv", "correctness.csv", "runs.csv", "configs.csv", "readings.json"}
+    assert names == {
+        "plan.csv",
+        "correctness.csv",
+        "runs.csv",
+        "configs.csv",
+        "readings.json",
+        NAME,
+    }
     assert {row["passed"] for row in rows(whole / "correctness.csv")} == {"True"}
     checked = {name for (name,) in keys(whole / "correctness.csv", "kernel")}
     interpreted = {k.name for k in registry.kernels().values() if Rehearsal().runs(k)}
@@ -337,12 +345,12 @@ time.sleep(600)
 """
     ended = supervise(python(code), tmp_path, limit_s=8, silence_s=8)
     assert (ended.failed, ended.lost_at_limit) == (True, True)
-    lost = pulse.Pulse(tmp_path).claim()
-    assert lost == pulse.Lost({"n": "1"}, "no answer for 4 s when the stage's time was up")
+    lost = Pulse(tmp_path).claim()
+    assert lost == Lost({"n": "1"}, "no answer for 4 s when the stage's time was up")
     # What has just begun is no hang: it runs again.
     ended = supervise(python(code), tmp_path, limit_s=8, silence_s=60)
     assert (ended.failed, ended.lost_at_limit) == (False, False)
-    assert pulse.Pulse(tmp_path).claim() is None
+    assert Pulse(tmp_path).claim() is None
 
 
 def test_what_is_lost_at_the_limit_is_a_row_before_the_day_ends(
@@ -351,8 +359,8 @@ def test_what_is_lost_at_the_limit_is_a_row_before_the_day_ends(
     running = {"kernel": "softmax", "case": "a", "config": "b"}
 
     def hangs(command: object, place: Path, **_: object) -> Outcome:
-        pulse.Pulse(place).beat(running)
-        pulse.mark_lost(place, "why")
+        Pulse(place).beat(running)
+        Pulse(place).mark_lost("why")
         return Outcome("stopped", True, 1, lost_at_limit=True)
 
     monkeypatch.setattr(gpu_day, "supervise", hangs)
@@ -383,12 +391,12 @@ def test_a_day_that_is_killed_has_only_results_in_its_folder(tmp_path: Path) -> 
     ]  # fmt: skip
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
     for _ in range(300):
-        if pulse.running(pulse.folder_of(tmp_path)) is not None:
+        if Pulse(tmp_path).running() is not None:
             break
         time.sleep(0.1)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert pulse.running(pulse.folder_of(tmp_path)) is not None
+    assert Pulse(tmp_path).running() is not None
     assert not list(tmp_path.glob(".*"))
 
 
@@ -402,15 +410,28 @@ def test_a_limit_ends_the_whole_group(tmp_path: Path) -> None:
 
 
 def test_a_beat_that_nobody_saw_end_is_no_loss(tmp_path: Path) -> None:
-    pulse.Pulse(tmp_path).beat({"case": "a"})
-    assert pulse.seconds_since_beat(tmp_path) is not None
-    pulse.forget(tmp_path)
-    assert pulse.Pulse(tmp_path).claim() is None
-    pulse.Pulse(tmp_path).beat({"case": "b"})
-    assert pulse.mark_lost(tmp_path, "why")
-    assert pulse.Pulse(tmp_path).claim() == pulse.Lost({"case": "b"}, "why")
-    assert pulse.Pulse(tmp_path).claim() is None
-    assert not pulse.mark_lost(tmp_path, "nothing ran")
+    pulse = Pulse(tmp_path)
+    pulse.beat({"case": "a"})
+    assert pulse.running() == {"case": "a"}
+    pulse.rest()
+    assert pulse.claim() is None
+    pulse.beat({"case": "b"})
+    assert pulse.mark_lost("why")
+    pulse.rest()
+    assert pulse.claim() == Lost({"case": "b"}, "why")
+    assert pulse.claim() is None
+    assert not pulse.mark_lost("nothing ran")
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5])
+def test_a_line_that_was_cut_short_spoils_no_other(tmp_path: Path, cut: int) -> None:
+    pulse, path = Pulse(tmp_path), tmp_path / NAME
+    pulse.beat({"case": "a"})
+    pulse.beat({"case": "b"})
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert pulse.running() == {"case": "a"}
+    pulse.beat({"case": "c"})
+    assert pulse.running() == {"case": "c"}
 
 
 def test_files_that_are_there_are_not_overwritten_by_an_earlier_day(tmp_path: Path) -> None:
@@ -614,23 +635,25 @@ open({str(tmp_path)!r} + "/share" + sys.argv[1], "w").write(sys.argv[2])"""
 # ---- What it has shown ---------------------------------------------------------------------------
 
 
-def test_a_race_is_against_the_best_rival_of_the_same_case() -> None:
-    def row(implementation: str, micros: str, m: str, **more: str) -> dict[str, str]:
-        empty = dict.fromkeys((*summary.CASE_KEY, "flag", "low_us", "high_us"), "")
-        return empty | {"op": "gemm", "dtype": "bf16", "direction": "fwd", "m": m,
-                        "implementation": implementation, "measured_us": micros} | more  # fmt: skip
-
-    (found,) = summary.races([
-        row("triton-3.6.0:matmul", "20", "1", low_us="10", high_us="30"),
-        row("triton-3.6.0:matmul-persistent", "10", "1", low_us="11", high_us="30"),
-        row("torch-2.11.0:matmul", "9", "1"),
-        row("torch-2.11.0:slow", "90", "1"),
-        row("triton-3.6.0:matmul", "", "2", flag="failed"),
-        row("torch-2.11.0:matmul", "1", "2"),
-    ])  # fmt: skip
-    assert (found.kind, found.rows, found.failed) == ("gemm bf16 fwd", 6, 1)
-    assert found.share == pytest.approx(0.9)
-    assert found.within == 0.5
+def test_a_race_is_against_the_best_rival_of_the_same_case(tmp_path: Path) -> None:
+    columns = (*summary.CASE_KEY, "measured_us", "flag", "low_us", "high_us")
+    table = (
+        ("triton-3.6.0:matmul", "20", "1", "", "10"),
+        ("triton-3.6.0:matmul-persistent", "10", "1", "", "11"),
+        ("torch-2.11.0:matmul", "9", "1", "", ""),
+        ("torch-2.11.0:slow", "90", "1", "", ""),
+        ("triton-3.6.0:matmul", "", "2", "failed", ""),
+        ("torch-2.11.0:matmul", "1", "2", "", ""),
+    )
+    names = ("implementation", "measured_us", "m", "flag", "low_us")
+    with (tmp_path / "runs.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns, restval="")
+        writer.writeheader()
+        for cells in table:
+            row = dict(zip(names, cells, strict=True)) | {"high_us": "30" if cells[4] else ""}
+            writer.writerow(row | {"op": "gemm", "dtype": "bf16", "direction": "fwd"})
+    _, line = summary.lines(tmp_path / "runs.csv")
+    assert line.split() == ["gemm", "bf16", "fwd", "6", "1", "0.90", "50%"]
 
 
 def test_no_rows_no_table(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ LONG = {
     "compare": {"--unit": "Columns", "--worse": "Gate", "--chart": "Chart", "--kind": "Options"},
     "train": {"--tensor": "Plan", "--dtype": "Pass", "--zero": "Plan"},
     "infer": {"--isl": "Load", "--weights": "Formats"},
-    "hold": {"--batch": "Pass", "--output": "Output"},
+    "hold": {"--batch": "Options", "--output": "Output"},
     "trace": {"--harness": "Kernel", "--input": "Options"},
 }
 

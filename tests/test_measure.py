@@ -35,7 +35,7 @@ from perfmodel.evidence.measured.measure import (
     plan,
     record_lost,
 )
-from perfmodel.evidence.measured.pulse import Pulse, mark_lost
+from perfmodel.evidence.measured.pulse import Pulse
 from perfmodel.evidence.measured.rivals import Prepared
 from perfmodel.evidence.measured.timer import (
     DeviceEvents,
@@ -437,7 +437,7 @@ def test_what_a_lost_process_ran_becomes_a_row_once(tmp_path: Path) -> None:
 
     with pytest.raises(SystemExit):
         run(path, [Kills("a")], bench)
-    assert mark_lost(tmp_path, "its process was killed")
+    assert bench.pulse.mark_lost("its process was killed")
     lost = bench.pulse.claim()
     assert lost is not None
     with Journal(path, COLUMNS, KEY).open(resume=True) as journal:

@@ -10,7 +10,6 @@ import pytest
 
 from perfmodel.errors import OutputError
 from perfmodel.evidence.measured.journal import Journal
-from perfmodel.evidence.measured.pulse import Pulse
 from perfmodel.evidence.records.replacing import replacing
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -119,8 +118,8 @@ def test_commands_remove_them_too(cli, tmp_path, command, name):
 
 
 @POSIX
-def test_a_measured_table_and_a_pulse_are_written_in_the_same_way(tmp_path):
-    table, beat = tmp_path / "m.csv", tmp_path / ".now.json"
+def test_a_measured_table_is_written_in_the_same_way(tmp_path):
+    table = tmp_path / "m.csv"
     killed(table)
     with Journal(table, ("op", "m"), ("m",)).open(resume=False) as journal:
         journal.append({"op": "gemm", "m": "1"})
@@ -129,9 +128,6 @@ def test_a_measured_table_and_a_pulse_are_written_in_the_same_way(tmp_path):
     with Journal(table, ("op", "m"), ("m",)).open(resume=True) as journal:
         assert len(journal) == 1
     assert names(tmp_path) == ["m.csv"]
-    killed(beat)
-    Pulse(tmp_path).beat({"op": "gemm"})
-    assert names(tmp_path) == [".now.json", "m.csv"]
 
 
 FULL = """

@@ -119,7 +119,8 @@ def test_the_shipped_page_and_its_chart_say_the_same(tmp_path):
     text = page.read_text(encoding="utf-8")
     rows = pages.table_rows(text)
     assert wording.expected(rows) in text
-    linked = set(re.findall(r"\(accuracy/([\w-]+\.csv)\)", text))
+    documents = "".join(path.read_text(encoding="utf-8") for path in page.parent.glob("*.md"))
+    linked = set(re.findall(r"\(accuracy/([\w-]+\.csv)\)", documents))
     assert linked == {path.name for path in (page.parent / "accuracy").iterdir()}
     assert heldout.main([str(page), "--output", str(tmp_path / "drawn.svg")]) == 0
     description = re.compile("<desc.*?</desc>", re.DOTALL)

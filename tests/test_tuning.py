@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from perfmodel.evidence.cases import gemm
 from perfmodel.evidence.kernel import KernelError
 from perfmodel.evidence.measured.journal import Journal
-from perfmodel.evidence.measured.pulse import Lost, Pulse, running
+from perfmodel.evidence.measured.pulse import Lost, Pulse
 from perfmodel.evidence.measured.timer import Call, Samples
 from perfmodel.evidence.measured.tuning import COLUMNS, KEY, Trial, Tuner
 
@@ -93,7 +93,7 @@ def test_a_config_that_took_its_process_along_is_not_tried_again(tmp_path: Path)
     with Journal(tmp_path / "configs.csv", COLUMNS, KEY).open(resume=True) as journal:
         with pytest.raises(KeyboardInterrupt):
             Tuner(time, "h200-sxm", journal, pulse).fastest(CASE, "triton-3:matmul", trials)
-        lost = running(tmp_path)
+        lost = pulse.running()
         assert lost is not None
         assert lost["config"] == "b"
         again = Tuner(time, "h200-sxm", journal, pulse)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from perfmodel.algorithms import Problem
 from perfmodel.errors import ProblemError
@@ -36,20 +37,15 @@ class Setting:
     """The device."""
     constants: Constants
     """Constants of the time model."""
-    harness: str = "kernel"
-    """How the run is timed."""
-    place: Mapping[str, str] = field(default_factory=dict)
-    """Memory level of each operand, where not the device's own memory."""
-    mesh: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    """Axes split over devices: number of devices and the link."""
-    stored: Mapping[str, str] = field(default_factory=dict)
-    """Axis along which each tensor's shards are stored."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The other arguments: harness, place, mesh, schedule ..."""
 
     @property
     def links(self) -> set[str]:
         """Levels behind a link that an operand is stored in or an exchange crosses."""
-        links = (link_of(self.device, link)[0].name for _, link in self.mesh.values())
-        return {*self.place.values(), *links}
+        mesh, place = self.options.get("mesh") or {}, self.options.get("place") or {}
+        links = (link_of(self.device, link)[0].name for _, link in mesh.values())
+        return {*place.values(), *links}
 
 
 @dataclass(frozen=True)
@@ -169,7 +165,7 @@ def _capacity(device: Device, name: str) -> float | None:
 
 def _launch(setting: Setting) -> float:
     operator = operator_of(setting.problem).called_as(setting.problem)
-    run = setting.constants.run(setting.harness)
+    run = setting.constants.run(setting.options.get("harness", "kernel"))
     start = run.start_seconds(operator)
     return start * pace(run, operator, machine(setting.device), setting.constants)
 

@@ -264,53 +264,39 @@ def whatif(
     device: Device,
     changes: Sequence[Change] = (),
     *,
-    schedule: str = "auto",
-    implementation: str | None = None,
-    harness: str = "kernel",
-    place: Mapping[str, str] | None = None,
-    mesh: Mapping[str, tuple[int, str]] | None = None,
-    stored: Mapping[str, str] | None = None,
     constants: Constants | None = None,
+    **options: Any,
 ) -> WhatIf:
     """Elasticities, and the effect of each of `changes` alone and, if several, of all together.
 
-    `problem` may hold arrays; the other arguments and errors are those of `predict`.
+    `problem` may hold arrays. `options` (schedule, implementation, harness, place, mesh, stored)
+    and errors are those of `predict`.
     """
-    setting = Setting(
-        problem, device, constants or default(), harness, place or {}, mesh or {}, stored or {}
-    )
-    setup = {"schedule": schedule, "implementation": implementation}
-    base = _outcome(setting, setup)
+    setting = Setting(problem, device, constants or default(), options)
+    base = _outcome(setting)
     candidates = [quantity for quantity in QUANTITIES.values() if quantity.belongs(setting)]
     quantities = [quantity for quantity in candidates if quantity.read(setting) is not None]
-    effects = [Effect(change.told, _outcome_after(setting, [change], setup)) for change in changes]
+    effects = [Effect(change.told, _outcome_after(setting, [change])) for change in changes]
     if len(changes) > 1:
-        effects.append(Effect(TOGETHER, _outcome_after(setting, changes, setup)))
+        effects.append(Effect(TOGETHER, _outcome_after(setting, changes)))
     return WhatIf(
         setting,
         base,
-        tuple(_sensitivity(setting, base, quantity, setup) for quantity in quantities),
+        tuple(_sensitivity(setting, base, quantity) for quantity in quantities),
         tuple(effects),
         tuple(q.on(device) for q in candidates if q not in quantities),
     )
 
 
-def elasticities(problem: Problem, device: Device, **how: Any) -> dict[str, np.ndarray]:
+def elasticities(problem: Problem, device: Device, **options: Any) -> dict[str, np.ndarray]:
     """Elasticity of each hardware number of the spec, by name; arguments as for `whatif`."""
-    answer = whatif(problem, device, **how)
+    answer = whatif(problem, device, **options)
     return {item.quantity.name: item.elasticity for item in answer.sensitivities}
 
 
-def _outcome(setting: Setting, setup: dict[str, Any]) -> Outcome:
+def _outcome(setting: Setting) -> Outcome:
     answer = predict_arrays(
-        setting.problem,
-        setting.device,
-        harness=setting.harness,
-        place=setting.place,
-        mesh=setting.mesh,
-        stored=setting.stored,
-        constants=setting.constants,
-        **setup,
+        setting.problem, setting.device, constants=setting.constants, **setting.options
     )
     slices = {name: answer.tile[name] for name in ("slices", "splits") if name in answer.tile}
     layout = {
@@ -323,34 +309,28 @@ def _outcome(setting: Setting, setup: dict[str, Any]) -> Outcome:
     return Outcome(answer.seconds, answer.limiter, layout)
 
 
-def _outcome_after(setting: Setting, changes: Sequence[Change], setup: dict[str, Any]) -> Outcome:
+def _outcome_after(setting: Setting, changes: Sequence[Change]) -> Outcome:
     """The outcome after `changes`; a type that the device lacks raises an error."""
     for change in changes:
         setting = change.applied(setting)
-    if any(change.quantity is None for change in changes):
-        return _outcome(setting, setup)
-    return tried(setting, setup)
+    retyped = any(change.quantity is None for change in changes)
+    return _outcome(setting) if retyped else tried(setting)
 
 
-def tried(setting: Setting, how: dict[str, Any]) -> Outcome:
-    """The outcome, infinite where no tile fits on chip.
-
-    `how` holds arguments of `predict_arrays`, such as schedule and implementation.
-    """
+def tried(setting: Setting) -> Outcome:
+    """The outcome, infinite where no tile fits on chip."""
     try:
-        return _outcome(setting, how)
+        return _outcome(setting)
     except ProblemError:
         n = length(setting.problem)
         return Outcome(np.full(n, np.inf), np.full(n, ""))
 
 
-def _sensitivity(
-    setting: Setting, base: Outcome, quantity: Quantity, setup: dict[str, Any]
-) -> Sensitivity:
+def _sensitivity(setting: Setting, base: Outcome, quantity: Quantity) -> Sensitivity:
     """The sensitivity of cases that are `base` to one number."""
     value = float(quantity.read(setting) or 0.0)
     ends = _ends(quantity, value)
-    lower, upper = (tried(quantity.scaled(setting, factor), setup) for factor in ends)
+    lower, upper = (tried(quantity.scaled(setting, factor)) for factor in ends)
     # If nothing fits on one side, a one-sided difference is taken.
     low, high = (
         np.where(np.isfinite(end.seconds), end.seconds, base.seconds) for end in (lower, upper)
@@ -363,7 +343,7 @@ def _sensitivity(
     slope = np.log(high / low) / np.where(run == 0, np.nan, run)
     steps = tuple(step(lower, upper, i, quantity, each) for i, each in enumerate(slope))
     slope = np.where([bool(text) for text in steps], np.nan, slope)
-    halved, doubled = (tried(quantity.scaled(setting, f), setup) for f in (1 / SWING, SWING))
+    halved, doubled = (tried(quantity.scaled(setting, f)) for f in (1 / SWING, SWING))
     return Sensitivity(quantity, value, slope, steps, halved, doubled)
 
 

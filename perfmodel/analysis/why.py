@@ -108,24 +108,15 @@ def _roofs(problem: Problem, device: Device, kernel: Prediction) -> Iterator[tup
 
 
 def _gains(
-    problem: Problem, device: Device, kernel: Prediction, args: Mapping[str, Any]
+    problem: Problem, device: Device, kernel: Prediction, options: Mapping[str, Any]
 ) -> Iterator[Help]:
-    setting = Setting(
-        problem,
-        device,
-        default(),
-        args.get("harness", "kernel"),
-        args.get("place") or {},
-        args.get("mesh") or {},
-        args.get("stored") or {},
-    )
-    options = {name: args[name] for name in ("schedule", "implementation", "tile") if name in args}
-    base = tried(setting, options)
+    setting = Setting(problem, device, default(), options)
+    base = tried(setting)
     for quantity in _candidates(kernel):
         if not quantity.belongs(setting) or not quantity.read(setting):
             continue
         factor = 1 / NEAR if quantity.is_better_smaller else NEAR
-        outcome = tried(quantity.scaled(setting, factor), options)
+        outcome = tried(quantity.scaled(setting, factor))
         saving = 1 - float(outcome.seconds[0] / base.seconds[0])
         if saving >= _LEAST:
             slope = math.log(1 - saving) / math.log(factor)

@@ -173,8 +173,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
         except Exception as error:  # the guard: every error becomes one line and an exit code
             if isinstance(error, OSError):
                 streams.mute()
-            if hasattr(error, "exit_code"):  # a command that is declared with Typer ended early
-                return int(error.exit_code)
             return report("perfmodel", error)
     if code == INTERRUPTED:
         say("perfmodel: interrupted")

@@ -20,7 +20,7 @@ from typing import Any, get_origin, get_type_hints
 
 import click
 
-from perfmodel.cli import completing, known, ranges, typered
+from perfmodel.cli import completing, known, ranges
 from perfmodel.cli.helppages import Argument, Headed, HeadedGroup, Option, folded
 from perfmodel.entries import bare, optional
 from perfmodel.errors import UnknownName
@@ -160,11 +160,10 @@ def _our_spelling(_context: Any, _option: Any, text: str | None) -> str | None:
 
 def declared(name: str, hint: Any, default: Any, noun: Any = None) -> Declared:
     """The option of an annotation."""
-    metadata = getattr(hint, "__metadata__", ())
-    option = next((item for item in metadata if isinstance(item, FieldOption)), None)
-    if option is None:
-        option = next((typered.option(item) for item in metadata), FieldOption())
-    return Declared(name, optional(bare(hint)) or bare(hint), default, option, noun)
+    outer = optional(hint) or hint
+    metadata = getattr(outer, "__metadata__", ())
+    option = next((item for item in metadata if isinstance(item, FieldOption)), FieldOption())
+    return Declared(name, optional(bare(outer)) or bare(outer), default, option, noun)
 
 
 def options(noun: Any, without: Collection[str] = ()) -> list[Declared]:
@@ -305,7 +304,6 @@ class Group(HeadedGroup):
         if isinstance(entry, str):
             module, attribute = entry.split(":")
             entry = getattr(import_module(module), attribute)
-            entry = entry if isinstance(entry, click.Command) else typered.command(entry)
             entry.name = cmd_name
         return entry() if entry is not None and not isinstance(entry, click.Command) else entry
 

@@ -168,15 +168,44 @@ class _Compared:
         return verdicts(self.summary, *limits)
 
     def report(self, gate: dict[str, Any] | None) -> Report:
-        """The report with all notes."""
+        """The report: how columns were read, rows that lack, and what is said of the errors."""
+        from perfmodel.validation.judging import counted, plain_lines
         from perfmodel.validation.noise import remark
 
-        view = _report(self.kind, self.summary, self.table, self.by, gate)
-        flags = self.asked.include_flags
-        noise = remark(self.table, self.kind.fields, include_flags=flags)
-        view = replace(view, notes=[*filter(None, [noise]), *view.notes])
-        view = _add_reading(view, self.reading, self.table.index)
-        return _add_residuals(self.kind, view, self.table) if self.asked.explain else view
+        texts = self.reading.faults.loc[self.table.index]
+        faults = texts[texts != ""].tolist()
+        counts = {
+            line: n for line, n in counted(self.table["reason"]).items() if line not in faults
+        }
+        noise = remark(self.table, self.kind.fields, include_flags=self.asked.include_flags)
+        remarks, explained = self.kind.remarks(self.table, self.by), self._explained()
+        head: dict[str, Any] = {"rows": len(self.table), "unpredicted": counts, **remarks.head}
+        head |= {} if gate is None else {"gate": gate}
+        head |= {"read": list(self.reading.notes), "unread": faults}
+        head |= {} if explained is None else {"explained": explained}
+        unread = [f"not read: {line}" for line in faults[:_SHOWN]]
+        if len(faults) > _SHOWN:
+            unread.append(f"not read: {len(faults) - _SHOWN} more rows (--format json lists all)")
+        refused = [f"{n} rows not predicted: {reason}" for reason, n in counts.items()][:_SHOWN]
+        notes = [*self.reading.notes, *unread, *filter(None, [noise]), *refused, *remarks.notes]
+        if explained is not None:
+            lines = explained or ["no group of rows misses alike"]
+            notes += [f"explained: {line}" for line in lines]
+        return Report(
+            "report",
+            plain_lines(self.summary),
+            [*(text(name, name) for name in self.by), *COLUMNS,
+             *(NOISE if _NOISE in self.summary else ())],
+            title=f"{len(self.table)} measured {'run' if len(self.table) == 1 else 'runs'}",
+            head=head,
+            notes=notes,
+        )  # fmt: skip
+
+    def _explained(self) -> list[str] | None:
+        """The residuals in words; None where they are not asked for."""
+        if not self.asked.explain:
+            return None
+        return self.kind.explain(self.table) if self.kind.explain is not None else []
 
 
 def _compared(kind: Kind, tables: Tables, hints: tablehints.TableHints, asked: Asked) -> _Compared:
@@ -319,55 +348,6 @@ def _chart(run: _Compared, drawing: Drawing) -> Drawn:
         raise TableError("no row is left to draw; none could be predicted and scored")
     group = run.by[0] if run.by else run.kind.group
     return scatter_chart(rows, group, fields.measured, fields.predicted, drawing.page)
-
-
-def _report(
-    kind: Kind,
-    summary: pd.DataFrame,
-    table: pd.DataFrame,
-    by: list[str],
-    gate: dict[str, Any] | None,
-) -> Report:
-    from perfmodel.validation.judging import counted, plain_lines
-
-    counts, remarks = counted(table["reason"]), kind.remarks(table, by)
-    head: dict[str, Any] = {"rows": len(table), "unpredicted": counts, **remarks.head}
-    if gate is not None:
-        head["gate"] = gate
-    notes = [f"{count} rows not predicted: {reason}" for reason, count in counts.items()][:_SHOWN]
-    return Report(
-        "report",
-        plain_lines(summary),
-        [*(text(name, name) for name in by), *COLUMNS, *(NOISE if _NOISE in summary else ())],
-        title=f"{len(table)} measured {'run' if len(table) == 1 else 'runs'}",
-        head=head,
-        notes=[*notes, *remarks.notes],
-    )
-
-
-def _add_reading(report: Report, reading: Reading, rows: pd.Index[Any]) -> Report:
-    """The report, with notes on how columns were read and which rows could not be read."""
-    texts = reading.faults.loc[rows]
-    faults = texts[texts != ""].tolist()
-    head = {**report.head, "read": list(reading.notes), "unread": faults}
-    unpredicted = {line: n for line, n in report.head["unpredicted"].items() if line not in faults}
-    notes = [note for note in report.notes if not any(line in note for line in faults)]
-    unread = [f"not read: {line}" for line in faults[:_SHOWN]]
-    if len(faults) > _SHOWN:
-        unread.append(f"not read: {len(faults) - _SHOWN} more rows (--format json lists all)")
-    return replace(
-        report,
-        head={**head, "unpredicted": unpredicted},
-        notes=[*reading.notes, *unread, *notes],
-    )
-
-
-def _add_residuals(kind: Kind, report: Report, table: pd.DataFrame) -> Report:
-    """The report, with its residuals described in words."""
-    lines = kind.explain(table) if kind.explain is not None else []
-    notes = [f"explained: {line}" for line in lines] or ["explained: no group of rows misses alike"]
-    head = {**report.head, "explained": lines}
-    return replace(report, head=head, notes=[*report.notes, *notes])
 
 
 _NOISE = "within_noise"

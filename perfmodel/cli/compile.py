@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from perfmodel.cli import completing, known
+from perfmodel.cli.arguments import SomeDevices
 from perfmodel.cli.build import PASS_ON, command
 from perfmodel.cli.kerneloptions import Config, Kernel, configured, loaded, problems
 from perfmodel.cli.output import Shown
@@ -36,10 +37,7 @@ class Asked:
         FieldOption(None, "NAMES", ("--target", "-t"), complete=completing.targets),
     ] = None
     """Compile for these: sm_80, sm_89, sm_90, sm_100, sm_120, gfx942, with commas or repeated."""
-    device: Annotated[
-        list[str] | None,
-        FieldOption(None, "NAMES", ("--device", "--gpu", "-d"), complete=completing.devices),
-    ] = None
+    device: SomeDevices = None
     """Devices to compute occupancy for: a100,h100 or repeated (perfmodel hardware list)."""
     config: Config = None
     """Set a field of the config: bm=128; repeats."""

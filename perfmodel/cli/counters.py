@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from perfmodel.cli import completing, known
+from perfmodel.cli import known
+from perfmodel.cli.arguments import OneDevice
 from perfmodel.cli.build import Group
 from perfmodel.cli.output import Format, chosen_format, emit, say
 from perfmodel.fieldoption import FieldOption
@@ -23,9 +24,7 @@ class Asked:
     files: Annotated[list[str], FieldOption(None, "FILE...", argument=True)]
     """CSV of ncu, nsys stats or rocprofv3, SQLite of nsys or rocprofv3, or a trace of
     torch.profiler. Several files are passes of one program."""
-    device: Annotated[
-        str, FieldOption(None, "NAME", ("--device", "--gpu", "-d"), complete=completing.devices)
-    ]
+    device: OneDevice
     """The device that the kernels ran on (perfmodel hardware list)."""
     cases: Annotated[str | None, FieldOption(None, "FILE")] = None
     """Table of the cases in launch order (.csv)."""

@@ -198,18 +198,7 @@ def _kernels(run: _Run, compared: pd.DataFrame) -> list[Kernel]:
         i = int(np.flatnonzero(length == LENGTHS)[0])
         for name, answer in (("standard", run.standard), ("tiled", run.tiled)):
             prediction = answer.one(i)
-            kernel = Kernel(
-                name,
-                prediction.device,
-                prediction.flops_per_second,
-                prediction.intensity,
-                dtype=_TYPE,
-                at=str(length),
-                of="N",
-                low_flops_per_s=prediction.work / prediction.high_seconds,
-                high_flops_per_s=prediction.work / prediction.low_seconds,
-                flops_per_special=prediction.work / prediction.flops["special"],
-            )
+            kernel = Kernel.of_prediction(prediction, name, dtype=_TYPE, at=str(length), of="N")
             kernels.append(kernel)
             rows = _published(run, compared, name)
             rows = rows[rows["seq_q"] == length]

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import click
 
 from perfmodel.cli import completing, declared, known
+from perfmodel.cli.arguments import OneDevice
 from perfmodel.cli.build import PASS_ON, command
 from perfmodel.cli.output import to_stdout, write
 from perfmodel.errors import OutputError, UnknownName, needs
@@ -25,10 +26,7 @@ class Asked(declared.Asked):
 
     schedule: Annotated[str, FieldOption(None, "NAME", complete=completing.explained)] = "tiled"
     """Schedule: auto, tiled, tiled-1 or standard."""
-    device: Annotated[
-        str | None,
-        FieldOption(None, "NAME", ("--device", "--gpu", "-d"), complete=completing.devices),
-    ] = None
+    device: OneDevice | None = None
     """Add the numbers of this device (perfmodel hardware list)."""
     fuse: Annotated[str | None, FieldOption(None, "STEPS")] = None
     """Fusion of steps into kernels: + joins steps, commas separate kernels:

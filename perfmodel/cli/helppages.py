@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
 from inspect import cleandoc
 from typing import Any
 
@@ -66,13 +65,11 @@ class Headed(click.Command):
         """Write arguments, then options under the heading of their panel, outputs last."""
         sections: dict[str, list[tuple[str, str]]] = {}
         params = self.get_params(ctx)
-        nouns = _nouns({param.name for param in params})
         for param in params:
             record = param.get_help_record(ctx)
             if record is not None:
                 default = "Arguments" if isinstance(param, Argument) else "Options"
-                panel = getattr(param, "panel", None) or nouns.get(param.name.rstrip("_"), default)
-                sections.setdefault(panel, []).append(record)
+                sections.setdefault(getattr(param, "panel", None) or default, []).append(record)
         for heading in sorted(sections, key=lambda name: name == "Output"):
             with formatter.section(heading):
                 formatter.write_dl(sections[heading])
@@ -125,25 +122,3 @@ def _fold(line: str) -> str:
         else:
             lines.append(indent + part)
     return " \\\n".join(lines)
-
-
-def _nouns(names: set[str]) -> dict[str, str]:
-    """The heading of each option that fills a field of a noun which its command asks for."""
-    from perfmodel.cli.sweep import Question
-    from perfmodel.evidence.tables.reading import Hints
-    from perfmodel.networks.setting import Setting
-    from perfmodel.operators.operator import Request
-
-    nouns = (
-        ("Kernel", Request, "device"),
-        ("Pass", Setting, "network"),
-        ("Columns", Hints, "tables"),
-        ("Question", Question, "pareto"),
-    )
-    headings = {"chart": "Chart"} if "style" in names else {}
-    return headings | {
-        field.name: heading
-        for heading, noun, needed in nouns
-        if needed in names
-        for field in fields(noun)
-    }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from perfmodel.cli import completing, declared, known
-from perfmodel.cli.arguments import Chart
+from perfmodel.cli.arguments import Chart, SomeDevices
 from perfmodel.cli.build import PASS_ON, command
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.output import Shown, to_stdout
@@ -31,10 +31,7 @@ LEVELS = ("shared", "L2")
 class Asked(declared.Asked):
     """What `map` is asked for."""
 
-    device: Annotated[
-        list[str] | None,
-        FieldOption(None, "NAMES", ("--device", "--gpu", "-d"), complete=completing.devices),
-    ] = None
+    device: SomeDevices = None
     """Devices: a100,h100 or repeated (perfmodel hardware list)."""
     objective: Annotated[
         str, FieldOption(None, "NAME", complete=completing.of_list("perfmodel.cli.map_:OBJECTIVES"))

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import click
 
 from perfmodel.cli import known
-from perfmodel.cli.arguments import Chart, DeviceSpecs, Size, TypeName
+from perfmodel.cli.arguments import Chart, DeviceSpecs, TypeName
 from perfmodel.cli.build import Group, Values, asking_for
 from perfmodel.cli.leftout import possible
 from perfmodel.cli.networkoptions import NamedNetwork
@@ -22,7 +22,7 @@ from perfmodel.cli.output import Format, Output, Shown, emit, say, write
 from perfmodel.cli.progress import waiting
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
-from perfmodel.fieldoption import FieldOption
+from perfmodel.fieldoption import PASS, FieldOption
 from perfmodel.hardware import Device, load
 from perfmodel.networks import huggingface, library, reading
 from perfmodel.networks.expand import parameter_count
@@ -72,9 +72,9 @@ class Pass:
     """The network."""
     device: DeviceSpecs
     """The devices."""
-    batch: Size = 1
+    batch: Annotated[int, FieldOption(PASS, single=True)] = 1
     """Number of sequences."""
-    seq: Annotated[int, FieldOption(metavar="TOKENS", single=True)] = 2048
+    seq: Annotated[int, FieldOption(PASS, "TOKENS", single=True)] = 2048
     """Tokens of a sequence; with --pass decode, tokens in the KV cache."""
     pass_: Annotated[str, FieldOption(metavar="PASS")] = "forward"
     """One of forward, train, prefill, decode."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from perfmodel.cli import completing
-from perfmodel.cli.arguments import Learned
+from perfmodel.cli.arguments import Learned, OneDevice
 from perfmodel.cli.build import command
 from perfmodel.cli.output import Format, chosen_format, emit, say
 from perfmodel.fieldoption import FieldOption
@@ -29,9 +29,7 @@ class Asked:
     file: Annotated[str, FieldOption(None, "FILE", argument=True)]
     """A trace of torch.profiler, SQLite of nsys or rocprofv3, or CSV of nsys stats, ncu or
     rocprofv3."""
-    device: Annotated[
-        str, FieldOption(None, "NAME", ("--device", "--gpu", "-d"), complete=completing.devices)
-    ]
+    device: OneDevice
     """Device that the kernels ran on (perfmodel hardware list)."""
     graph: Annotated[str | None, FieldOption(None, "GRAPH", complete=completing.graphs)] = None
     """Graph that ran, for kernels without recorded shapes (perfmodel list graphs)."""

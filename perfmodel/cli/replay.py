@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from perfmodel.cli import completing, known
+from perfmodel.cli import known
+from perfmodel.cli.arguments import SomeDevices
 from perfmodel.cli.build import PASS_ON, command
 from perfmodel.cli.kerneloptions import Config, Kernel, configured, loaded, problems
 from perfmodel.cli.output import Shown
@@ -33,10 +34,7 @@ class Asked:
 
     kernel: Kernel
     """A bundled kernel, or a file's."""
-    device: Annotated[
-        list[str] | None,
-        FieldOption(None, "NAMES", ("--device", "--gpu", "-d"), complete=completing.devices),
-    ] = None
+    device: SomeDevices = None
     """Also simulate the L2 cache of these devices: a100,h100 or repeated."""
     config: Config = None
     """Set a field of the config: bm=128; repeats."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class Asked(Kernels):
     """What `roofline` is asked for."""
 
-    output: Annotated[str, FieldOption(None, "FILE", ("--output", "-o", "--chart"))] = field(
+    output: Annotated[str, FieldOption("Chart", "FILE", ("--output", "-o", "--chart"))] = field(
         kw_only=True
     )
     """Chart to write (.svg, .pdf, .png)."""
@@ -48,7 +48,7 @@ class Asked(Kernels):
     roof: Annotated[str | None, FieldOption(None, "TYPES", complete=completing.types)] = None
     """Types whose matrix peaks are drawn as roofs, with commas [default: the types of the
     cases]."""
-    size: Annotated[str | None, FieldOption(None, "WxH")] = None
+    size: Annotated[str | None, FieldOption("Chart", "WxH")] = None
     """Inches, such as 6x4.5."""
 
 
@@ -142,19 +142,12 @@ class _Words:
 
     def kernel(self, prediction: Prediction) -> Kernel:
         """A mark at the predicted time."""
-        special = prediction.flops["special"]
-        return Kernel(
-            label=self._label(prediction),
-            device=prediction.device,
-            flops_per_s=prediction.flops_per_second,
-            intensity=prediction.intensity,
-            matrix=prediction.flops["matrix"] > 0,
+        return Kernel.of_prediction(
+            prediction,
+            self._label(prediction),
             dtype=self.dtype,
             at=self._size(prediction),
             of=self._axis_name,
-            low_flops_per_s=prediction.work / prediction.high_seconds,
-            high_flops_per_s=prediction.work / prediction.low_seconds,
-            flops_per_special=prediction.work / special if special else None,
         )
 
     @property

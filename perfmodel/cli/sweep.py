@@ -27,7 +27,7 @@ from perfmodel.analysis.sweep.manifest import stored_kinds
 from perfmodel.analysis.sweep.runner import Meter, Progress, Written, run, tables
 from perfmodel.analysis.sweep.sample import Sample
 from perfmodel.cli import known
-from perfmodel.cli.arguments import Chart, TimedKernel
+from perfmodel.cli.arguments import TimedKernel
 from perfmodel.cli.build import command
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.drawing import Drawing
@@ -58,7 +58,7 @@ class Question:
     """Only these rows: "time_us < 100 and batch > 8"."""
     limit: Annotated[int, FieldOption(_QUESTION, "N", least=0)] = 50
     """Maximum rows shown for --where alone; 0 shows all."""
-    chart: Chart = None
+    chart: Annotated[str | None, FieldOption(_QUESTION, "FILE")] = None
     """Chart of a --pareto front of two quantities (.svg, .pdf, .png)."""
 
     @property

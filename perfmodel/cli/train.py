@@ -13,7 +13,7 @@ import click
 
 from perfmodel.analysis import plans
 from perfmodel.cli import completing, known, ranges
-from perfmodel.cli.arguments import ONE
+from perfmodel.cli.arguments import ONE, SomeDevices
 from perfmodel.cli.build import Values, asking_for, command
 from perfmodel.cli.combining import Grid, Zip
 from perfmodel.cli.networkoptions import NamedNetwork
@@ -54,10 +54,7 @@ class Asked:
 
     network: NamedNetwork
     """The network."""
-    device: Annotated[
-        list[str] | None,
-        FieldOption(None, "NAMES", ("--device", "--gpu", "-d"), complete=completing.devices),
-    ] = None
+    device: SomeDevices = None
     """Devices, each in its usual system, with commas or repeated: a100,h100."""
     system: Annotated[
         list[str] | None,
@@ -196,12 +193,12 @@ def _check(network: Network, sizes: dict[str, Any], name: str, size: int) -> Non
 def _draw(steps: list[Step], path: str, *, several: bool) -> None:
     """A chart of a grid of plans, or of one plan's pipeline."""
     from perfmodel.render.chart import chart_suffix, save
+    from perfmodel.render.html.figures import chart_of
     from perfmodel.render.timeline import timeline_chart
-    from perfmodel.render.tradeoff import tradeoff_chart
 
     chart_suffix(path)
     if several:
-        save(tradeoff_chart(steps), path)
+        save(chart_of(render.data(steps, [])), path)
     elif steps and steps[0].timeline is not None:
         save(timeline_chart(steps[0].timeline), path)
     else:

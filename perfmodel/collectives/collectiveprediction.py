@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from perfmodel.hardware import System
 DeviceKnown = Literal["fitted", "sibling", "unseen"]
 LibraryKnown = Literal["fitted", "assumed"]
 LinkKnown = Literal["fitted", "unseen"]
+Number = TypeVar("Number")
+Name = TypeVar("Name")
 _MICRO, _GIGA = 1e6, 1e9
 
 
@@ -32,47 +34,50 @@ class CollectiveKnown:
     """`fitted`: a link between devices in one node; `unseen`: PCIe and networks, without measured
     runs."""
 
-    def as_dict(self) -> dict[str, str]:
-        """The JSON form."""
-        return {"device": self.device, "library": self.library, "link": self.link}
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers(Generic[Number, Name]):
+    """What is predicted of collectives: plain numbers of one, arrays of many. Times in seconds;
+    `terms` add up to the time."""
+
+    library: str
+    """Library of the collective."""
+    algorithm: Name
+    """ring, tree, nvls, pairwise, one-shot, two-shot, multimem; none for one rank."""
+    protocol: Name
+    """LL, LL128, Simple, pull or push; none for one rank."""
+    seconds: Number
+    """The time."""
+    low_seconds: Number
+    """Lower end of the 80 % range."""
+    high_seconds: Number
+    """Upper end of the 80 % range."""
+    limiter: Name
+    """The largest term."""
+    terms: Mapping[str, Number]
+    """Seconds by resource: start, hops, links by name, hbm, host."""
+    sent_bytes: Number
+    """Bytes that each rank must send by the counting rule; an algorithm may send more."""
+    bus_bytes_per_s: Number
+    """Bus bandwidth by the definition of nccl-tests."""
+    assumptions: tuple[str, ...]
+    """Assumptions where system and caller leave something open."""
 
 
-@dataclass(frozen=True)
-class CollectivePrediction:
-    """One collective on one system. Times in seconds; `terms` add up to the time."""
+@dataclass(frozen=True, kw_only=True)
+class CollectivePrediction(Numbers[float, str]):
+    """One collective on one system."""
 
     system: str
     """Slug of the system."""
     device: str
     """Slug of its device."""
-    library: str
-    """Library of the collective."""
     op: str
     """Kind of collective."""
     problem: Mapping[str, Any]
     """Bytes, ranks, ranks per node, type."""
-    algorithm: str
-    """ring, tree, nvls, pairwise, one-shot, two-shot, multimem; none for one rank."""
-    protocol: str
-    """LL, LL128, Simple, pull or push; none for one rank."""
-    seconds: float
-    """The time."""
-    low_seconds: float
-    """Lower end of the 80 % range."""
-    high_seconds: float
-    """Upper end of the 80 % range."""
-    limiter: str
-    """The largest term."""
-    terms: Mapping[str, float]
-    """Seconds by resource: start, hops, links by name, hbm, host."""
-    sent_bytes: float
-    """Bytes that each rank must send by the counting rule; an algorithm may send more."""
-    bus_bytes_per_s: float
-    """Bus bandwidth by the definition of nccl-tests."""
     known: CollectiveKnown
     """How much is known."""
-    assumptions: tuple[str, ...]
-    """Assumptions where system and caller leave something open."""
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: microseconds and bytes, the unit in every name that needs one."""
@@ -91,43 +96,21 @@ class CollectivePrediction:
             "terms_us": {name: value * _MICRO for name, value in self.terms.items()},
             "sent_bytes": self.sent_bytes,
             "bus_gb_per_s": self.bus_bytes_per_s / _GIGA,
-            "known": self.known.as_dict(),
+            "known": asdict(self.known),
             "assumptions": list(self.assumptions),
         }
 
 
-@dataclass(frozen=True)
-class CollectivePredictions:
+@dataclass(frozen=True, kw_only=True)
+class CollectivePredictions(Numbers[np.ndarray, np.ndarray]):
     """Predictions of n collectives of one kind on one system, as arrays of length n."""
 
     system: System
     """The system."""
-    library: str
-    """Library of the collectives."""
     problem: Collective
     """The collectives; every value is an array."""
-    seconds: np.ndarray
-    """Times."""
-    low_seconds: np.ndarray
-    """Lower ends of the 80 % ranges."""
-    high_seconds: np.ndarray
-    """Upper ends of the 80 % ranges."""
-    algorithm: np.ndarray
-    """Algorithms."""
-    protocol: np.ndarray
-    """Protocols."""
-    limiter: np.ndarray
-    """The largest terms."""
-    terms: Mapping[str, np.ndarray]
-    """Seconds by resource; they add up to the times."""
-    sent_bytes: np.ndarray
-    """Bytes that each rank must send."""
-    bus_bytes_per_s: np.ndarray
-    """Bus bandwidths."""
     known: tuple[CollectiveKnown, ...]
     """How much is known of each."""
-    assumptions: tuple[str, ...]
-    """Assumptions, of all of them."""
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -135,28 +118,23 @@ class CollectivePredictions:
     def one(self, i: int) -> CollectivePrediction:
         """The i-th prediction."""
         problem = self.problem
-        sizes: dict[str, Any] = {
-            "bytes": np.asarray(problem.bytes)[i].item(),
-            "ranks": np.asarray(problem.ranks)[i].item(),
-            "dtype": problem.dtype,
+        names = ("bytes", "ranks", "dtype", "ranks_per_node")
+        values = {name: getattr(problem, name) for name in names}
+        sizes = {
+            name: value if name == "dtype" else np.asarray(value)[i].item()
+            for name, value in values.items()
+            if value is not None
         }
-        if problem.ranks_per_node is not None:
-            sizes["ranks_per_node"] = np.asarray(problem.ranks_per_node)[i].item()
+        numbers: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(Numbers)}
+        for name, array in numbers.items():
+            if isinstance(array, np.ndarray):
+                numbers[name] = array[i].item() if array.dtype.kind == "f" else array[i]
+        numbers["terms"] = {name: float(v[i]) for name, v in self.terms.items() if v[i]}
         return CollectivePrediction(
+            **numbers,
             system=self.system.slug,
             device=self.system.device,
-            library=self.library,
             op=problem.op,
             problem=sizes,
-            algorithm=str(self.algorithm[i]),
-            protocol=str(self.protocol[i]),
-            seconds=float(self.seconds[i]),
-            low_seconds=float(self.low_seconds[i]),
-            high_seconds=float(self.high_seconds[i]),
-            limiter=str(self.limiter[i]),
-            terms={name: float(v[i]) for name, v in self.terms.items() if v[i]},
-            sent_bytes=float(self.sent_bytes[i]),
-            bus_bytes_per_s=float(self.bus_bytes_per_s[i]),
             known=self.known[i],
-            assumptions=self.assumptions,
         )

@@ -29,7 +29,6 @@ from perfmodel.evidence.day.supervisor import (
     run_group,
     supervise,
 )
-from perfmodel.evidence.measured import pulse
 
 NAMES = ("plan", "compile", "correctness", "proof", "readings", "counters", "measure")
 BUDGETS_S = {
@@ -105,7 +104,9 @@ def _day(options: argparse.Namespace) -> int:
     begin = time.monotonic()
     outcomes: dict[str, Outcome] = {}
     for name in stages:
-        rest = _seconds_left(options.limit_seconds, begin)
+        rest = options.limit_seconds
+        if rest is not None:
+            rest -= time.monotonic() - begin
         if rest is not None and rest <= 0:
             print(f"{name}: not started, the time is up")
             continue
@@ -113,7 +114,7 @@ def _day(options: argparse.Namespace) -> int:
         limits = [seconds for seconds in (BUDGETS_S.get(name), rest) if seconds is not None]
         limit = min(limits, default=None)
         outcomes[name] = supervise(
-            _command(options, name, limit), pulse.folder_of(folder), limit_s=limit,
+            _command(options, name, limit), folder, limit_s=limit,
             silence_s=options.silence_seconds
             or (_CHECK_SILENCE_S if name == "correctness" else _SILENCE_S),
         )  # fmt: skip
@@ -136,10 +137,6 @@ def take_over(source: Path, folder: Path) -> None:
             shutil.copy2(item, folder / item.name)
 
 
-def _seconds_left(limit_s: float | None, begin: float) -> float | None:
-    return None if limit_s is None else limit_s - (time.monotonic() - begin)
-
-
 def _command(options: argparse.Namespace, name: str, limit_s: float | None) -> list[str]:
     command = [
         sys.executable, "-m", "perfmodel.evidence.gpu_day", "--output", options.output,
@@ -156,7 +153,6 @@ def _command(options: argparse.Namespace, name: str, limit_s: float | None) -> l
 
 def _tidy(folder: Path) -> None:
     """Remove temporary files that only running stages use."""
-    shutil.rmtree(pulse.folder_of(folder), ignore_errors=True)
     for item in folder.glob(".*"):
         if item.is_file():
             item.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.fieldoption import FieldOption
+from perfmodel.fieldoption import PASS, FieldOption
 from perfmodel.networks.stack import Stack, load, names
 
 NARROW = ("fp8", "nvfp4")
@@ -24,11 +24,11 @@ def _attentions() -> Iterable[str]:
     return ("unfused", "flash", *implementations("attention"))
 
 
-Dtype = Annotated[str, FieldOption(None, "TYPE", single=True, names=DTYPES)]
+Dtype = Annotated[str, FieldOption(PASS, "TYPE", single=True, names=DTYPES)]
 Attention = Annotated[
     str,
     FieldOption(
-        None,
+        PASS,
         "NAME",
         single=True,
         names=_attentions,
@@ -72,7 +72,7 @@ class Setting:
     """Whether a backward pass follows."""
     dtype: Dtype = "bf16"
     """Type of the matrix products."""
-    stack: Annotated[Stack, FieldOption(None, "NAME", single=True, names=names(), read=load)] = (
+    stack: Annotated[Stack, FieldOption(PASS, "NAME", single=True, names=names(), read=load)] = (
         field(default_factory=lambda: load("eager"))
     )
     """Software stack."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device
+from perfmodel.prediction import Prediction
 from perfmodel.timing.roofline import attainable
 from perfmodel.units import si
 
@@ -99,6 +101,22 @@ class Kernel:
     """The upper end of the range of its rate."""
     flops_per_special: float | None = None
     """Operations for each special function; None: no special functions."""
+
+    @classmethod
+    def of_prediction(cls, prediction: Prediction, label: str, **fields: Any) -> Kernel:
+        """The mark of a prediction, with its range."""
+        special = prediction.flops["special"]
+        return cls(
+            label,
+            prediction.device,
+            prediction.flops_per_second,
+            prediction.intensity,
+            matrix=prediction.flops["matrix"] > 0,
+            low_flops_per_s=prediction.work / prediction.high_seconds,
+            high_flops_per_s=prediction.work / prediction.low_seconds,
+            flops_per_special=prediction.work / special if special else None,
+            **fields,
+        )
 
     def ran(self, flops_per_s: float, by: str) -> Kernel:
         """The same kernel with the measured rate of an implementation."""

@@ -5,12 +5,12 @@ The table is `architectures.yaml`; its header has the sources.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from perfmodel.catalogue import Table
-from perfmodel.entries import ABOVE_ZERO, Misfit, Positive, stated
+from perfmodel.entries import ABOVE_ZERO, Misfit, Positive, made, written
 from perfmodel.errors import SpecError
 from perfmodel.hardware import Device
 
@@ -136,7 +136,9 @@ def _spec_row(row: Architecture, device: Device) -> Architecture:
     if spec is None:
         return row
     try:
-        return replace(row, **stated(Architecture, spec.values, without=_KEYS))
+        facts = {**written(row, without=_KEYS), **spec.values}
+        changed: Architecture = made(Architecture, facts, {key: getattr(row, key) for key in _KEYS})
+        return changed
     except Misfit as misfit:
         raise SpecError(f"{device.slug}: architecture_facts.values.{misfit}") from None
 

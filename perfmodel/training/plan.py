@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError, SizeError
-from perfmodel.fieldoption import PLAN, STEP, FieldOption
+from perfmodel.fieldoption import PASS, PLAN, STEP, FieldOption
 from perfmodel.networks import rematerialise
 from perfmodel.networks.network import Network
 from perfmodel.networks.setting import Attention, Dtype, Setting, Shards
@@ -63,7 +63,7 @@ class Plan:
     """Number of layers that recompute, from the first on [default: all]."""
     dtype: Dtype = "bf16"
     """Type of the matrix products."""
-    stack: Annotated[str, FieldOption(None, "NAME", single=True, names=stack_names())] = "megatron"
+    stack: Annotated[str, FieldOption(PASS, "NAME", single=True, names=stack_names())] = "megatron"
     """Software stack."""
     attention: Attention = "flash"
     """`unfused`, `flash`, or the name of a fused kernel; empty: the stack's choice."""

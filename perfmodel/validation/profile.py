@@ -297,21 +297,13 @@ def rows(groups: Sequence[Group], device: Device) -> pd.DataFrame:
                 "source": "perfmodel profile", "device": device.slug, "harness": HARNESS,
                 "implementation": group.implementation, "flag": "", **group.row,
                 "measured_us": median(times) / 1e3, "min_us": times[0] / 1e3,
-                "p20_us": _quantile(times, 0.2) / 1e3, "p80_us": _quantile(times, 0.8) / 1e3,
+                "p20_us": np.quantile(times, 0.2) / 1e3, "p80_us": np.quantile(times, 0.8) / 1e3,
                 "samples": len(times), "how": group.how, "estimated": group.estimated,
                 "kernel_name": group.kernel, "operator": group.operator,
             }
         )  # fmt: skip
     table = pd.DataFrame(lines)
     return table if len(table) else pd.DataFrame(columns=[*COLUMNS, "how"])
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    """A quantile of sorted values, interpolated between the two nearest."""
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
 def problem_text(group: Group) -> str:

@@ -261,7 +261,10 @@ def scoreboard(table: pd.DataFrame, *, columns: Sequence[str] = tuple(COLUMNS)) 
         files["ranges.csv"] = coverage_by_line(groups)
     if "architecture" in folds:
         known = folds["architecture"]
-        tables["What each constant is worth"] = markdown(constant_worth(fit, known))
+        worth = constant_worth(fit, known)
+        read = worth.reindex(columns=["n", "median", "at its prior", "gains most", "loses most"])
+        tables["What each constant is worth"] = markdown(read)
+        files["constants.csv"] = worth
         files["terms.csv"] = term_worth(fit, known)
         files["measured-rates.csv"] = calibrated_worth(fit, known)
     files["masked.csv"] = maskings(subset)

@@ -16,7 +16,6 @@ from perfmodel.evidence.cases import Case
 from perfmodel.evidence.day.gpu import Gpu
 from perfmodel.evidence.day.supervisor import DONE, SOME_FAILED, run_group
 from perfmodel.evidence.measured.measure import describe
-from perfmodel.evidence.measured.pulse import folder_of
 from perfmodel.evidence.measured.rivals import Contender
 from perfmodel.evidence.profiled import ncu
 from perfmodel.evidence.profiled.counters import COLUMNS, import_counters
@@ -65,7 +64,7 @@ def counters(folder: Path, bed: Gpu, limit_s: float | None) -> int:
 def known_metrics(profiler: str, folder: Path) -> Sequence[str]:
     """The metrics that the profiler accepts on one kernel; none where it cannot profile at all."""
     metrics: Sequence[str] = ncu.METRICS
-    trial = folder_of(folder) / "ncu-try.csv"
+    trial = folder / ".ncu-try.csv"
     for _ in range(_TRIES):
         trial.unlink(missing_ok=True)
         code = run_group(command(profiler, metrics, trial, ["--profiled", "1"]), _TRY_S)

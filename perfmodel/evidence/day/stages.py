@@ -29,7 +29,7 @@ from perfmodel.evidence.measured import readingparts, session, tuning
 from perfmodel.evidence.measured.contenders import KernelContender
 from perfmodel.evidence.measured.journal import Journal
 from perfmodel.evidence.measured.measure import Bench, Job
-from perfmodel.evidence.measured.pulse import Lost, Pulse, folder_of
+from perfmodel.evidence.measured.pulse import Lost, Pulse
 from perfmodel.evidence.measured.rivals import Contender
 from perfmodel.evidence.references import TOLERANCE
 
@@ -82,7 +82,7 @@ def _correctness(folder: Path, bed: Gpu, limit_s: float | None) -> int:
     from perfmodel.evidence import registry
 
     begin = time.monotonic()
-    pulse = Pulse(folder_of(folder))
+    pulse = Pulse(folder)
     with Journal(folder / "correctness.csv", _CHECKED, _CHECK).open(resume=True) as journal:
         _lost_check(journal, pulse.claim())
         for kernel, problem, config, seed in checks(bed):
@@ -216,7 +216,7 @@ def _is_untested(contender: Contender) -> bool:
 
 def _time_grid(grid: str, folder: Path, bed: Gpu, limit_s: float | None) -> int:
     """Time a grid with every implementation; existing rows are not measured again."""
-    pulse = Pulse(folder_of(folder))
+    pulse = Pulse(folder)
     plan = forecast.read(folder / forecast.NAME)
     bench = bed.bench(pulse, plan.beside)
     with (
@@ -260,7 +260,7 @@ def _reporter() -> measuring.Reporter:
 
 
 def _readings(folder: Path, bed: Gpu, limit_s: float | None) -> int:
-    readings = bed.readings(folder / "readings.json", Pulse(folder_of(folder)))
+    readings = bed.readings(folder / "readings.json", Pulse(folder))
     for name, rate in readings.rates.items():
         print(f"  {name} {rate:.4g}")
     gaps = readingparts.missing(readings)

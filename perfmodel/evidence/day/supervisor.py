@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfmodel.evidence.measured import pulse
+from perfmodel.evidence.measured.pulse import Pulse
 
 DONE, SOME_FAILED, CANNOT, DEVICE_LOST, NO_DEVICE = 0, 1, 2, 3, 4
 """Exit codes of a stage: success; rows failed; it cannot run; device lost; no device."""
@@ -68,31 +68,31 @@ def supervise(
     that is enough: a case that takes so long would end the next run in the same way. A stage has
     failed if any of its processes did.
     """
-    begin = clock()
-    pulse.forget(folder)
+    begin, pulse = clock(), Pulse(folder)
+    pulse.rest()
     for start in range(1, _MOST_STARTS + 1):
         rest = None if limit_s is None else limit_s - (clock() - begin)
-        code = run_group(command, rest, lambda: _is_silent(folder, silence_s))
+        code = run_group(command, rest, lambda: pulse.silent_s() > silence_s)
         if code == DONE and start > 1:
             code = SOME_FAILED
         if code in _ENDS:
             return Outcome(_ENDS[code], code != DONE, start, code)
-        if code is None and not _is_silent(folder, silence_s):
-            return _timeout_outcome(folder, silence_s, start)
+        if code is None and pulse.silent_s() <= silence_s:
+            return _timeout_outcome(pulse, silence_s, start)
         reason = _reason(code, silence_s)
-        if not pulse.mark_lost(folder, reason):
+        if not pulse.mark_lost(reason):
             return Outcome(reason, True, start)
         print(f"  {reason}; going on after it", flush=True)
     return Outcome(f"gave up after {_MOST_STARTS} starts", True, _MOST_STARTS)
 
 
-def _timeout_outcome(folder: Path, silence_s: float, start: int) -> Outcome:
+def _timeout_outcome(pulse: Pulse, silence_s: float, start: int) -> Outcome:
     """The outcome of a stage whose time was up; what ran for long is marked as lost."""
     text = "stopped when its time was up"
-    if not _is_silent(folder, silence_s / 2):
-        pulse.forget(folder)
+    if pulse.silent_s() <= silence_s / 2:
+        pulse.rest()
         return Outcome(text, start > 1, start)
-    pulse.mark_lost(folder, f"no answer for {silence_s / 2:g} s when the stage's time was up")
+    pulse.mark_lost(f"no answer for {silence_s / 2:g} s when the stage's time was up")
     return Outcome(f"{text}; the case that ran is lost", True, start, lost_at_limit=True)
 
 
@@ -133,11 +133,6 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, _KILL)
     process.wait()
-
-
-def _is_silent(folder: Path, silence_s: float) -> bool:
-    age = pulse.seconds_since_beat(folder)
-    return age is not None and age > silence_s
 
 
 def _reason(code: int | None, silence_s: float) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from perfmodel.evidence import references
@@ -167,11 +166,8 @@ class KernelContender:
         Raises `KernelError` with the last reason where none can."""
         configs = self._menu(case, self.kernel, problem)
         if self._tuner is not None:
-            trials = [_Trial(self, problem, config, inputs) for config in configs]
-            trial = self._tuner.fastest(
-                case, self.implementation,
-                [Trial(t.config, t.prepare, t.resources) for t in trials],
-            )  # fmt: skip
+            trials = [self._trial(problem, config, inputs) for config in configs]
+            trial = self._tuner.fastest(case, self.implementation, trials)
             return self.bind(problem, trial.config, inputs)
         reason = "it has no configs"
         for config in configs:
@@ -185,6 +181,18 @@ class KernelContender:
                 continue
             return bound
         raise KernelError(f"no config of {self.kernel.name} can be launched: {reason}")
+
+    def _trial(self, problem: Any, config: Any, inputs: Sequence[Tensors]) -> Trial:
+        """A config for the tuner: bound when it is timed, and freed afterwards."""
+        resources: dict[str, int] = {}
+
+        def prepare() -> Sequence[Call]:
+            bound = self.bind(problem, config, inputs)
+            bound.calls[0]()
+            resources.update(bound.resources())
+            return bound.calls
+
+        return Trial(config, prepare, lambda: resources)
 
     def bind(self, problem: Any, config: Any, given: Sequence[Tensors]) -> Bound:
         """One call for each set of inputs, each with its own outputs.
@@ -260,26 +268,6 @@ class Bound:
             "spill_bytes": max(_SPILL_BYTES * int(item.n_spills) for item in kernels),
             "shared_bytes": max(int(item.metadata.shared) for item in kernels),
         }
-
-
-class _Trial:
-    """A config for the tuner: bound when it is timed, and freed afterwards."""
-
-    def __init__(
-        self, contender: KernelContender, problem: Any, config: Any, inputs: Sequence[Tensors]
-    ) -> None:
-        self.config = config
-        self._bind = partial(contender.bind, problem, config, inputs)
-        self._found: dict[str, int] = {}
-
-    def prepare(self) -> Sequence[Call]:
-        bound = self._bind()
-        bound.calls[0]()
-        self._found = bound.resources()
-        return bound.calls
-
-    def resources(self) -> dict[str, int]:
-        return self._found
 
 
 def _call(bound: Sequence[Call], sums: Sequence[Any], binaries: list[Any]) -> Call:

@@ -1,27 +1,27 @@
-"""A file with what a measuring process is running now, for the supervisor that may have to kill it.
+"""A file with what a measuring process runs, line by line, for the supervisor that may kill it.
 
 A kernel can hang or crash its process. The process therefore writes what it is about to run
-(`beat`). The supervisor sees when the file was last written. After an abnormal end it marks the
-running case as lost, with the reason (`mark_lost`). The next process reads that (`claim`) and
-records a failure instead of running the case again. If the case was not marked (the machine went
-away), it is run again.
+(`beat`), and that nothing runs any more (`rest`). The supervisor sees when the file was last
+written. After an abnormal end it marks the running case as lost, with the reason (`mark_lost`). The
+next process reads that (`claim`) and records a failure instead of running the case again. If the
+case was not marked (the machine went away), it is run again.
+
+A line is a JSON object, appended with one write and synced; only the last one counts. It begins
+with the end of the line before, so that a line that was cut short spoils no other.
 """
 
 from __future__ import annotations
 
 import json
-import tempfile
+import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from perfmodel.evidence.records.replacing import replacing
-
-_NOW, _LOST = ".now.json", ".lost.json"
+NAME = "day.jsonl"
+_LONGEST = 2**16  # bytes from the end of the file that hold its last line
 
 
 @dataclass(frozen=True)
@@ -35,79 +35,68 @@ class Lost:
 
 
 class Pulse:
-    """Writes the pulse of this process into `folder`; without a folder it writes nothing."""
+    """The file `day.jsonl` in `folder`; without a folder nothing is written."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
+        self._path = None if folder is None else folder / NAME
 
     def beat(self, running: Mapping[str, str]) -> None:
         """Record what runs from now on."""
-        if self._folder is not None:
-            _write(self._folder / _NOW, dict(running))
+        self._append({"running": dict(running)})
 
     def rest(self) -> None:
-        """Record that nothing that could hang is running."""
-        if self._folder is not None:
-            (self._folder / _NOW).unlink(missing_ok=True)
+        """Record that nothing that could hang is running; what is marked as lost stays so."""
+        if self.running() is not None:
+            self._append({})
 
     def claim(self) -> Lost | None:
         """What an earlier process lost, returned once; None if nothing."""
-        if self._folder is None:
+        entry = self._last()
+        if "reason" not in entry:
             return None
-        path = self._folder / _LOST
-        record = _read(path)
-        path.unlink(missing_ok=True)
-        if record is None or not isinstance(record.get("running"), dict):
-            return None
-        return Lost(record["running"], str(record.get("reason", "")))
+        self._append({})
+        return Lost(entry["running"], str(entry["reason"]))
 
+    def running(self) -> Mapping[str, str] | None:
+        """What the last beat says; None where nothing runs."""
+        entry = self._last()
+        return None if "reason" in entry else entry.get("running")
 
-def folder_of(results: Path) -> Path:
-    """The temporary folder for the pulse of a run that writes into `results`; it is made.
+    def silent_s(self) -> float:
+        """Seconds since the last beat; 0 where nothing runs."""
+        if self._path is None or self.running() is None:
+            return 0.0
+        return max(time.time() - self._path.stat().st_mtime, 0.0)
 
-    Nothing but results then lies among the results, at whatever moment the run is killed.
-    """
-    name = sha256(str(results.resolve()).encode()).hexdigest()[:16]
-    folder = Path(tempfile.gettempdir()) / f"perfmodel-pulse-{name}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
+    def mark_lost(self, reason: str) -> bool:
+        """Mark what runs as lost; False if nothing was running."""
+        running = self.running()
+        if running is None:
+            return False
+        self._append({"running": running, "reason": reason})
+        return True
 
+    def _append(self, entry: Mapping[str, Any]) -> None:
+        if self._path is None:
+            return
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        try:
+            os.write(descriptor, f"\n{json.dumps(entry)}".encode())
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
-def seconds_since_beat(folder: Path) -> float | None:
-    """Age of the current beat in seconds; None where nothing runs."""
-    try:
-        return max(time.time() - (folder / _NOW).stat().st_mtime, 0.0)
-    except OSError:
-        return None
-
-
-def running(folder: Path) -> Mapping[str, str] | None:
-    """The content of the last beat; None where nothing runs."""
-    return _read(folder / _NOW)
-
-
-def mark_lost(folder: Path, reason: str) -> bool:
-    """Mark the current beat as lost; False if nothing was running."""
-    beat = running(folder)
-    if beat is None:
-        return False
-    _write(folder / _LOST, {"running": beat, "reason": reason})
-    (folder / _NOW).unlink(missing_ok=True)
-    return True
-
-
-def forget(folder: Path) -> None:
-    """Delete a beat that was not marked as lost; its case will run again."""
-    (folder / _NOW).unlink(missing_ok=True)
-
-
-def _write(path: Path, value: object) -> None:
-    with replacing(path) as partial:
-        partial.write_text(json.dumps(value), encoding="utf-8")
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    with suppress(OSError, ValueError):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        return record if isinstance(record, dict) else None
-    return None
+    def _last(self) -> dict[str, Any]:
+        """The last whole line; empty where nothing runs."""
+        if self._path is None or not self._path.exists():
+            return {}
+        with self._path.open("rb") as file:
+            file.seek(-min(self._path.stat().st_size, _LONGEST), os.SEEK_END)
+            lines = file.read().split(b"\n")
+        for line in reversed(lines):
+            try:
+                entry = json.loads(line)
+            except ValueError:  # cut short
+                continue
+            return entry if isinstance(entry, dict) else {}
+        return {}

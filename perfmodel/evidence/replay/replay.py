@@ -17,7 +17,7 @@ import numpy as np
 
 from perfmodel.count import Cost, Traffic, count
 from perfmodel.evidence import registry
-from perfmodel.evidence.kernel import BundledKernel, Launch, Tensors
+from perfmodel.evidence.kernel import Launch, Tensors
 from perfmodel.evidence.replay import cachesim, tilestream
 from perfmodel.evidence.replay.recorder import Recorder, Tally, recording, require_interpreter
 from perfmodel.hardware.device import Device
@@ -176,19 +176,6 @@ def replay(
         problem, fallback = kernel.cases[0]
         config = fallback if config is None else config
     config = kernel.configs[0] if config is None else config
-    return _replay(kernel, problem, config, device, concurrent, seed, check, progress)
-
-
-def _replay(
-    kernel: BundledKernel,
-    problem: Any,
-    config: Any,
-    device: Device | None,
-    concurrent: int | None,
-    seed: int,
-    check: bool,
-    progress: Progress | None,
-) -> Replay:
     inputs = kernel.make_inputs(problem, seed)
     tensors = {**inputs.tensors, **kernel.allocate(problem, config)}
     launches = kernel.launches(problem, config)
@@ -197,24 +184,27 @@ def _replay(
     start = time.perf_counter()
     tallies, caches, offset = [], [], 0
     for launch in launches:
-        tally, cache = _run(
-            kernel, launch, problem, config, tensors, cost, device, concurrent,
+        feed = None if device is None else cachesim.Feed.of(device, _spans(tensors), concurrent)
+        recorder = Recorder(
+            _spans(tensors),
+            feed.take if feed else None,
             None if progress is None else _offset_progress(progress, offset, total),
-        )  # fmt: skip
-        tallies.append((launch, tally))
-        caches += [cache] if cache is not None else []
+        )
+        with recording(recorder):
+            kernel.launch(launch, tensors)
+        tallies.append((launch, recorder.tally))
+        if feed is not None and device is not None:
+            caches.append(_cache_bytes(launch, cost, problem, feed, device))
         offset += launch.blocks
     seconds = time.perf_counter() - start
-    aliases = {array.name: array.counted_as for array in kernel.arrays(problem, config)}
-    outputs = {
-        a.name: tensors[a.name] for a in kernel.arrays(problem, config) if a.role == "output"
-    }
+    arrays = kernel.arrays(problem, config)
+    outputs = {array.name: tensors[array.name] for array in arrays if array.role == "output"}
     errors = kernel.errors(inputs, outputs) if check else {}
     return Replay(
         kernel=kernel.name,
         problem=problem,
         config=config,
-        tensors=_compare(tallies, cost, aliases),
+        tensors=_compare(tallies, cost, {array.name: array.counted_as for array in arrays}),
         cache=tuple(caches),
         accesses=sum(tally.accesses for _, tally in tallies),
         blocks=total,
@@ -232,38 +222,25 @@ def _offset_progress(progress: Progress, offset: int, total: int) -> Progress:
     return lambda block, _: progress(offset + block + 1, total)
 
 
-def _run(
-    kernel: BundledKernel,
-    launch: Launch,
-    problem: Any,
-    config: Any,
-    tensors: Tensors,
-    cost: Cost,
-    device: Device | None,
-    concurrent: int | None,
-    progress: Progress | None,
-) -> tuple[Tally, CacheBytes | None]:
-    """One launch, recorded, with its addresses through the cache where there is a device."""
-    spans = {
+def _spans(tensors: Tensors) -> dict[str, tuple[int, int]]:
+    """First byte of each tensor, and the byte past its end."""
+    return {
         name: (tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size())
         for name, tensor in tensors.items()
         if tensor.numel()
     }
-    feed = None
-    if device is not None:
-        feed = cachesim.Feed.of(device, spans, concurrent)
-    recorder = Recorder(spans, feed.take if feed else None, progress)
-    with recording(recorder):
-        kernel.launch(launch, tensors)
-    if feed is None or device is None:
-        return recorder.tally, None
+
+
+def _cache_bytes(
+    launch: Launch, cost: Cost, problem: Any, feed: cachesim.Feed, device: Device
+) -> CacheBytes:
+    """What one launch moved to and from memory in the simulated cache, and in the model."""
     total = feed.finish()
     part = next(item for item in cost.kernels if item.name == launch.kernel)
     model = tilestream.model_bytes(
         cost.schedule, part, problem.elements(), feed.concurrent, machine(device)
     )
-    cache = CacheBytes(launch.kernel, total.read_bytes, total.write_bytes, model, total.hit_rate)
-    return recorder.tally, cache
+    return CacheBytes(launch.kernel, total.read_bytes, total.write_bytes, model, total.hit_rate)
 
 
 def _compare(
