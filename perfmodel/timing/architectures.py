@@ -70,8 +70,6 @@ class Architecture:
     """Lanes that a unit's schedulers issue to in a clock; None where it is not documented."""
     single_issue: bool = False
     """Whether a scheduler issues at most one instruction a clock."""
-    pages_at_hand: Positive = float("inf")
-    """Pages of 2 MiB whose address translations a unit caches."""
     shared_kept_bytes: int = 0
     """Shared memory that cannot become L1."""
     accurate_ops: tuple[float, float] = (6.0, 1.0)
