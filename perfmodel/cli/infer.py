@@ -159,16 +159,17 @@ def _answer(option: str, deployments: Deployments, load: Load, question: Questio
 
 def _draw(question: Question, loads: Sequence[Served]) -> None:
     """Write the charts that are asked for."""
-    from perfmodel.render import servingcharts
+    if question.chart is question.operators is None:
+        return
+    from perfmodel.render.bars import Bars
+    from perfmodel.render.chart import save
+    from perfmodel.render.dots import Dots
+    from perfmodel.render.html.figures import chart_of
 
-    for path, draw in (
-        (question.chart, servingcharts.pareto_chart),
-        (question.operators, servingcharts.operator_chart),
-    ):
+    report = serving.report(loads, terms=True)
+    for path, kind in ((question.chart, Dots), (question.operators, Bars)):
         if path is not None:
-            from perfmodel.render.chart import save
-
-            save(draw(loads), path)
+            save(chart_of(report, kind), path)
             say(f"wrote {path}")
 
 

@@ -193,12 +193,12 @@ def _check(network: Network, sizes: dict[str, Any], name: str, size: int) -> Non
 def _draw(steps: list[Step], path: str, *, several: bool) -> None:
     """A chart of a grid of plans, or of one plan's pipeline."""
     from perfmodel.render.chart import chart_suffix, save
+    from perfmodel.render.html.figures import chart_of
     from perfmodel.render.timeline import timeline_chart
-    from perfmodel.render.tradeoff import tradeoff_chart
 
     chart_suffix(path)
     if several:
-        save(tradeoff_chart(steps), path)
+        save(chart_of(render.data(steps, [])), path)
     elif steps and steps[0].timeline is not None:
         save(timeline_chart(steps[0].timeline), path)
     else:

@@ -6,7 +6,7 @@ sweeps are all this chart, in a file and on a page.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -76,6 +76,9 @@ class Dots:
     """Key whose values have charts of their own on a page."""
     labelled: str = ""
     """Key whose value is written beside each mark that has one."""
+    best: Mapping[str, int] = field(default_factory=dict)
+    """For keys of y, 1 where more is better and -1 where less is: a grey line joins the rows that
+    no row with a smaller x beats."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Names of axes that do not follow from the key."""
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -134,7 +137,8 @@ def dots_chart(
         )
         drawing.draw(names or {}, front)
         if outside:
-            drawing.axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+            drawing.axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), alignment="left",
+                                title=dots.header(dots.by[0]))  # fmt: skip
         elif legend and dots.compared:
             drawing.axes.legend(loc="upper left", handletextpad=0.2, borderaxespad=0.2)
         dress(figure, page, palette, title, caption)
@@ -180,6 +184,10 @@ class Drawing:
         places = self.places
         series: dict[str, list[int]] = {self.group(i): [] for i in range(len(self.rows))}
         self.scale(places)
+        sign = self.dots.best.get(self.y)
+        if sign:
+            kept = [self.rows[i] for i in places]
+            front = [places[i] for i in best_of(kept, self.x, self.y, sign)]
         if front:
             self.axes.plot(
                 self.values(front, self.x), self.values(front, self.y), color=self.palette.grey,
@@ -317,13 +325,10 @@ class Drawing:
             self.gids[gid] = [mine[place]]
 
 
-def best_of(
-    rows: Sequence[Row], x: str, y: str, better: Callable[[float, float], bool]
-) -> Iterator[int]:
-    """Rows, from left to right, whose y is `better` than that of every row left of them."""
-    best: float | None = None
-    for i in sorted(range(len(rows)), key=lambda i: float(rows[i][x])):
-        value: Any = rows[i][y]
-        if best is None or better(float(value), best):
-            best = float(value)
+def best_of(rows: Sequence[Row], x: str, y: str, sign: int) -> Iterator[int]:
+    """Rows, from left to right, whose y is above (1) or below (-1) that of every row before."""
+    best = -np.inf
+    for i in sorted(range(len(rows)), key=lambda i: (rows[i][x], -sign * rows[i][y])):
+        if sign * rows[i][y] > best:
+            best = sign * rows[i][y]
             yield i

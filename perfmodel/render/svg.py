@@ -63,18 +63,19 @@ def document(chart: Chart) -> str:
     )
 
 
-def inline(chart: Chart, name: str, *, labelled: bool = False) -> str:
+def inline(chart: Chart, name: str, *, labelled: bool = False, clipped: bool = False) -> str:
     """The chart as an element of a page, its ids beginning with `name`.
 
     Each mark names its row as `data-row`; with `labelled` its label has its numbers. Other artists
-    have the first part of their id as class, the rest as `data-of`.
+    have the first part of their id as class, the rest as `data-of`. Only a chart whose lines end
+    outside of its panel has to be `clipped`.
     """
     root = _drawn(chart.figure, chart.page)
     for _, element, i in list(_marks(root, chart)):
         element.set("data-row", str(i))
         if labelled:
             element.set("aria-label", described(chart.rows[i]))
-    _clean(root, name)
+    _clean(root, name, clipped=clipped)
     for group in root.iter(f"{{{_SVG}}}g"):
         if group.get("class") in ("dots", "pale"):
             _shape(group)
@@ -88,6 +89,7 @@ def inline(chart: Chart, name: str, *, labelled: bool = False) -> str:
     text = ElementTree.tostring(root, encoding="unicode")
     text = text.replace(f' xmlns="{_SVG}"', "").replace(f' xmlns:xlink="{_LINK}"', "")
     text = re.sub(r">\s+<", "><", text.replace("xlink:href", "href")).replace(" />", "/>")
+    text = text.replace("<defs/>", "").replace(' text-anchor="start"', "")
     return re.sub(r"<g>(<(?:path|use|text)[^<]*(?:/>|</text>))</g>", r"\1", text)
 
 
@@ -162,7 +164,7 @@ def _axis(group: ElementTree.Element) -> None:
     for child in list(group):
         group.remove(child)
     if grid:
-        lines = " ".join(path.get("d", "") for path in grid)
+        lines = "".join(path.get("d", "") for path in grid)
         ElementTree.SubElement(group, f"{{{_SVG}}}path", {"class": "grid", "d": lines})
     for key in ("font-size", "text-anchor"):
         common = texts[0].get(key, "") if texts else ""
@@ -173,19 +175,28 @@ def _axis(group: ElementTree.Element) -> None:
     group.extend(texts)
 
 
-def _clean(root: ElementTree.Element, name: str) -> None:
+def _clean(root: ElementTree.Element, name: str, *, clipped: bool) -> None:
     """Remove what a page does not need: backgrounds, ids without use, styles, and digits."""
     for parent in list(root.iter()):
         for child in list(parent):
             ground = str(child.get("id")).startswith("patch_") and _is_ground(child)
-            if child.tag.endswith(("}metadata", "}style")) or ground:
+            unused = "}clipPath" if not clipped else "}style"
+            if child.tag.endswith(("}metadata", "}style", unused)) or ground:
                 parent.remove(child)
-    used = {value.strip("url(#)") for element in root.iter() for key, value in element.items()
-            if key in (_HREF, "clip-path")}  # fmt: skip
+            if not clipped:
+                child.attrib.pop("clip-path", None)
+    references = [
+        value
+        for element in root.iter()
+        for key, value in element.items()
+        if key in (_HREF, "clip-path")
+    ]
+    used = dict.fromkeys(value.strip("url(#)") for value in references)
+    names = {gid: f"{name}-{i}" for i, gid in enumerate(used)}
     for element in root.iter():
         gid = element.attrib.pop("id", "")
-        if gid in used:
-            element.set("id", f"{name}-{gid}")
+        if gid in names:
+            element.set("id", names[gid])
         elif gid.startswith("matplotlib.axis_"):
             element.set("class", "axis")
         elif element.tag == f"{{{_SVG}}}g" and _OWN.fullmatch(gid):
@@ -199,7 +210,8 @@ def _clean(root: ElementTree.Element, name: str) -> None:
                 element.set(key, _rounded(element.attrib[key], 1))
         for key in (_HREF, "clip-path"):
             if key in element.attrib:
-                element.set(key, element.attrib[key].replace("#", f"#{name}-"))
+                old = element.attrib[key].strip("url(#)")
+                element.set(key, element.attrib[key].replace(old, names[old]))
 
 
 def _is_ground(group: ElementTree.Element) -> bool:
@@ -230,4 +242,4 @@ def _variables() -> dict[str, str]:
 def _rounded(text: str, digits: int) -> str:
     """A path or a place with fewer digits and spaces."""
     text = _NUMBER.sub(lambda match: f"{float(match[0]):.{digits}f}".removesuffix(".0"), text)
-    return re.sub(r"\s*([A-Za-z])\s*", r"\1", text) if text[:1] == "M" else text
+    return re.sub(r"\s*([A-Za-z])\s*", r"\1", text).strip() if text[:1] == "M" else text

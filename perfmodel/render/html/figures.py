@@ -12,11 +12,17 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from perfmodel.errors import ProblemError
 from perfmodel.render.bars import Bars, bars_chart
+from perfmodel.render.chart import Chart
 from perfmodel.render.dots import Dots, dots_chart
+from perfmodel.render.html import controls
+from perfmodel.render.html import kinds as _kinds  # noqa: F401 (registers the kinds)
+from perfmodel.render.html.kinds.registry import KINDS, Document
 from perfmodel.render.html.markup import Markup, tag
 from perfmodel.render.html.sections import Row, Section
 from perfmodel.render.page import Page
+from perfmodel.render.report import Report
 from perfmodel.render.roofline import roofline_chart
 from perfmodel.render.roofs import Kernel, Roofs
 from perfmodel.render.svg import inline
@@ -43,8 +49,8 @@ class Figure:
     captions: Sequence[str] = ()
     """A text below each drawing."""
 
-    def markup(self, heading: str = "h3") -> Markup:
-        """Its heading, and its drawings, of which the first is shown."""
+    def markup(self, section: Section) -> Markup:
+        """Its choices, what is told of the marks, and its drawings, of which the first is shown."""
         drawings = []
         for i, (indices, svg) in enumerate(self.drawings.items()):
             caption = tag("p", self.captions[i], class_="note") if self.captions else ""
@@ -53,13 +59,53 @@ class Figure:
                 tag("div", tag("div", Markup(svg), class_="wide"), caption, class_="drawing",
                     data_choice=chosen, hidden=any(indices))
             )  # fmt: skip
-        title = tag(heading, self.title) if heading and self.title else ""
-        return tag("figure", title, drawings, id=self.id, class_="chart")
+        keys, colours = self.script.get("filters", ()), self.script.get("by", ())
+        headers = headers_of(section)
+        choices = [
+            *controls.filters(section, [key for key in keys if key != self.script.get("apart")]),
+            *(controls.select(name, enumerate(text or "(none)" for text in options),
+                              data_axis=i, data_choice=name)
+              for i, (name, options) in enumerate(self.choices) if len(options) > 1),
+            controls.select("colour by", [(key, headers.get(key, key)) for key in colours],
+                            data_by=True) if len(colours) > 1 else "",
+            controls.levels(self.script["levels"]) if "levels" in self.script else "",
+        ]  # fmt: skip
+        return tag(
+            "figure",
+            tag("h3", self.title) if self.title else "",
+            tag("div", choices, class_="controls"),
+            tag("p", class_="note", aria_live="polite"),
+            tag("p", class_="legend"),
+            drawings,
+            id=self.id,
+            class_="chart",
+        )
 
-    def as_dict(self) -> dict[str, Any]:
-        """Its members in the page's data."""
-        choices = [[name, list(options)] for name, options in self.choices]
-        return {"title": self.title, "choices": choices, **self.script}
+
+def chart_of(report: Report, kind: type[Dots | Bars] = Dots, page: Page | None = None) -> Chart:
+    """The first chart of a kind that a page of these results has, as a picture of its own.
+
+    Raises `ProblemError` for results without one.
+    """
+    rows = list(report.rows)
+    names = [
+        ", ".join(dict.fromkeys(str(row[key]) for row in rows)) for key in ("network", "device")
+    ]
+    for section in KINDS[report.name].sections([Document("", rows, report.head)]) if rows else ():
+        for part in section.parts:
+            if isinstance(part, kind):
+                title = f"{' on '.join(names)}: {part.title[0].lower()}{part.title[1:]}"
+                sentence = " ".join(section.sentences)
+                if isinstance(part, Bars):
+                    return bars_chart(replace(part, title=title), sentence=sentence, page=page)
+                part = replace(part, title=title, headers=headers_of(section))
+                return dots_chart(section.rows, part, sentence=sentence, page=page)
+    raise ProblemError("these results have nothing to draw")
+
+
+def headers_of(section: Section) -> dict[str, str]:
+    """The headings of a section's columns by key."""
+    return {column.key: column.header for column in section.columns}
 
 
 def bars_figure(part: Bars, ident: str) -> Figure:
@@ -75,9 +121,8 @@ def bars_figure(part: Bars, ident: str) -> Figure:
 def dots_figure(part: Dots, section: Section, ident: str, table: str) -> Figure | None:
     """Marks of a section's rows, with choices of axes; None without a row that can be drawn."""
     rows = section.rows
-    headers = {column.key: column.header for column in section.columns}
     kinds = {column.key: column.kind for column in section.columns}
-    part = replace(part, headers={**headers, **part.headers}, kinds=kinds,
+    part = replace(part, headers={**headers_of(section), **part.headers}, kinds=kinds,
                    labelled=part.labelled if len(rows) <= _LABELS else "")  # fmt: skip
     xs, ys = _usable(part.x, rows), _usable(part.y, rows)
     apart = list(dict.fromkeys(str(row.get(part.apart)) for row in rows)) if part.apart else [""]
@@ -134,7 +179,7 @@ def roofline_figure(
             gid: [int(str(chart.rows[place]["name"])) for place in places]
             for gid, places in chart.marks.items()
         }
-        svg = inline(replace(chart, marks=rows), f"roofline-{i}")
+        svg = inline(replace(chart, marks=rows), f"roofline-{i}", clipped=True)
         drawings[i,] = svg.replace("<svg ", f'<svg data-decades="{" ".join(decades)}" ', 1)
         captions.append(" ".join(chart.caption))
     names = [device.device for device in devices]

@@ -21,7 +21,7 @@ from typing import Any
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import load
 from perfmodel.hardware.levels import OWN
-from perfmodel.render.html import cases, devices, summary, waterfall
+from perfmodel.render.html import cases, controls, devices, summary, waterfall
 from perfmodel.render.html.figures import Figure, bars_figure, dots_figure
 from perfmodel.render.html.markup import Markup, section, tag
 from perfmodel.render.html.results import Results
@@ -29,6 +29,7 @@ from perfmodel.render.html.sections import Bars, Dots, Row, Section
 from perfmodel.render.svg import shapes
 
 _WHOLE = 2**53  # JavaScript represents whole numbers up to here exactly
+_STILL = 5e-3  # a time that changes by less, as a logarithm, stands still
 _TERMS = (
     "The limiter is the longest term, in vermilion. Terms without a + run beside each other; as "
     "they overlap imperfectly, the others add the ochre part to the longest of them. Terms with a "
@@ -133,15 +134,15 @@ def _section(each: Section, ident: str, data: dict[str, Any]) -> Markup:
     for i, part in enumerate(each.parts):
         figure: Figure | None = None
         if isinstance(part, Bars):
-            figure = bars_figure(part, f"{ident}-chart-{i}")
+            figure = bars_figure(part, f"{ident}-{i}")
         elif isinstance(part, Dots):
-            figure = dots_figure(part, each, f"{ident}-chart-{i}", ident)
+            figure = dots_figure(part, each, f"{ident}-{i}", ident)
         elif each.rows:
             parts.append(tag("h3", part.title) if part.title else Markup())
-            parts.append(tag("div", data_table=ident, data_caption=part.title or each.title))
+            parts.append(controls.table(ident, each, part.title or each.title))
         if figure is not None:
-            data["charts"][figure.id] = figure.as_dict()
-            parts.append(figure.markup())
+            data["charts"][figure.id] = figure.script
+            parts.append(figure.markup(each))
     return section(ident, each.title, parts)
 
 
@@ -153,20 +154,38 @@ def _cases(content: Contents, data: dict[str, Any]) -> list[Markup]:
     drawn = cases.roofline(content.cases, content.table, cases.bounds_of(content.cases))
     if drawn is not None:
         figure, note = drawn
-        data["charts"][figure.id] = figure.as_dict()
+        data["charts"][figure.id] = figure.script
         about = tag("p", note, class_="note")
-        parts.append(section("roofline", "Roofline", figure.markup(), about))
+        parts.append(section("roofline", "Roofline", figure.markup(content.table), about))
     names = ["device", "operator", "schedule", *cases.varying(content.cases)]
-    data["case_name"] = names
     if any(case.get("terms_us") for case in content.cases):
         data["terms"] = [[waterfall.told(case), *(waterfall.lines(case) if case.get("terms_us")
                                                   else ())] for case in content.cases]  # fmt: skip
-        parts.append(section("terms", "Terms of a case", tag("p", _TERMS, class_="note")))
+        called = [controls.called(content.table, row, names) for row in content.table.rows]
+        parts.append(section("terms", "Terms of a case", controls.terms(called, _TERMS)))
     effects = [content.results.effects.get(case["key"]) for case in content.cases]
     if any(effects):
-        data |= {"effects": effects, "quantities": content.results.quantities}
-        parts.append(section("whatif", "What if", tag("p", _WHATIF, class_="note")))
+        moving = _moving(content)
+        data["effects"] = effects
+        reset = tag("p", tag("button", "As it is", type="button"))
+        answer = tag("p", aria_live="polite", id="whatif-result")
+        about = tag("p", _WHATIF, class_="note")
+        parts.append(section("whatif", "What if", about, controls.sliders(moving), reset, answer))
     return [*parts, _section(content.table, "cases", data)]
+
+
+def _moving(content: Contents) -> dict[str, str]:
+    """The hardware numbers that change the time of some case by more than half a per cent."""
+    effects = content.results.effects
+    ends = {
+        name: [
+            end is None or abs(math.log(end / case["time_us"])) > _STILL
+            for case in content.cases
+            for end in effects.get(case["key"], {}).get(name, ())
+        ]
+        for name in content.results.quantities
+    }
+    return {name: title for name, title in content.results.quantities.items() if any(ends[name])}
 
 
 def _assumptions(counts: Mapping[str, int]) -> Markup:

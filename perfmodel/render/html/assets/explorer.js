@@ -6,11 +6,15 @@ const ticked = new Set(); // devices whose curves are drawn
 let own = false; // whether the user has ticked any
 let at = []; // places of the sliders
 
-const question = select(
-  "Operator",
-  explorer.operators.map((each, i) => [i, each.title]),
-  () => build(),
-  { id: "explorer-operator" },
+const question = el(
+  "label",
+  {},
+  "Operator ",
+  el(
+    "select",
+    { id: "explorer-operator", onchange: () => build() },
+    explorer.operators.map(({ title }, i) => el("option", { value: i }, title)),
+  ),
 );
 const search = el("input", { type: "search", id: "explorer-search", oninput: () => draw() });
 const sizes = el("div", { class: "sliders" });

@@ -6,7 +6,6 @@ const SHAPES = 9;
 const MARKS = ["dots", "pale", "piece", "predicted", "measured"]
   .map((name) => `.${name} [data-row]`)
   .join();
-const PRINTED = 40; // rows on paper, as style.css has it
 const SHOWN = 200; // rows of a table at first; the rest follows when it is asked for
 
 const has = (value) => value !== null && value !== undefined && value !== "";
@@ -25,18 +24,6 @@ const el = (tag, attributes = {}, ...children) =>
   fill(document.createElement(tag), attributes, children);
 const svg = (tag, attributes = {}, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
-const select = (label, options, onchange, attributes = {}) =>
-  el(
-    "label",
-    {},
-    `${label} `,
-    el(
-      "select",
-      { onchange, ...attributes },
-      options.map(([value, text]) => el("option", { value }, text)),
-    ),
-  );
-
 // ---- numbers with their units, three digits each
 const PREFIXES = [
   [1e18, "E"],
@@ -193,77 +180,15 @@ function choose(mark) {
 // ---- charts
 function chartOf(figure, chart) {
   const table = data.tables[chart.table];
-  const marks = [...figure.querySelectorAll(MARKS)];
   const tied = table ? [...figure.querySelectorAll("[data-row]")] : [];
-  const chosen = chart.choices.map(() => 0);
-  const wanted = {};
-  let by = chart.by?.[0];
-  chart.describe = (mark) =>
-    mark.getAttribute("aria-label") && !table
-      ? mark.getAttribute("aria-label")
-      : described(chart, table.rows[mark.dataset.row]);
+  const [result, legend] = [figure.querySelector(".note"), figure.querySelector(".legend")];
+  const drawings = [...figure.querySelectorAll(".drawing")];
+  const chosen = drawings[0].dataset.choice.split(" ");
   const text = (row, key) => (has(row[key]) ? FORMATS.text(row[key]) : "");
-  const header = (key) => table.by_key[key]?.header ?? key;
-  const result = el("p", { "aria-live": "polite", class: "note" });
-  const legend = el("p", { class: "legend" });
-  const levels = Object.entries(chart.levels ?? {}).map(([level, name]) =>
-    el(
-      "label",
-      {},
-      el("input", { type: "checkbox", value: level, checked: true, onchange: () => update() }),
-      ` ${name}`,
-    ),
-  );
-  const controls = el(
-    "div",
-    { class: "controls" },
-    (chart.filters ?? [])
-      .filter((key) => key !== chart.apart && table.by_key[key])
-      .map((key) =>
-        select(
-          header(key),
-          [
-            ["", "all"],
-            ...unique(table.rows.map((row) => text(row, key)))
-              .sort((a, b) => a - b || a.localeCompare(b))
-              .map((value) => [value, value || "(none)"]),
-          ],
-          (event) => {
-            wanted[key] = event.target.value;
-            update();
-          },
-          { "data-filter": key },
-        ),
-      ),
-    chart.choices.map(([name, options], i) =>
-      options.length > 1
-        ? select(
-            name,
-            options.map((option, j) => [j, option || "(none)"]),
-            (event) => {
-              chosen[i] = Number(event.target.value);
-              update();
-            },
-            { "data-choice": name },
-          )
-        : null,
-    ),
-    chart.by?.length > 1
-      ? select(
-          "colour by",
-          chart.by.map((key) => [key, header(key)]),
-          (event) => {
-            by = event.target.value;
-            update();
-          },
-        )
-      : null,
-    levels.length ? el("fieldset", {}, el("legend", {}, "Levels"), levels) : null,
-  );
-  if (figure.querySelector("h3")) figure.querySelector("h3").after(controls, result, legend);
-  else figure.prepend(controls, result, legend);
+  chart.describe = (mark) =>
+    table ? described(chart, table.rows[mark.dataset.row]) : mark.getAttribute("aria-label");
 
-  const colour = () => {
+  const colour = (by) => {
     const groups = unique(table.rows.map((row) => text(row, by)));
     for (const mark of tied) {
       const i = groups.indexOf(text(table.rows[mark.dataset.row], by));
@@ -286,7 +211,7 @@ function chartOf(figure, chart) {
               fill: `var(--${COLOURS[i % COLOURS.length]})`,
             }),
           ),
-          `${table.by_key[by]?.kind === "text" ? "" : `${header(by)} `}${name || "(none)"}`,
+          `${table.by_key[by].kind === "text" ? "" : `${table.by_key[by].header} `}${name || "(none)"}`,
         ),
       ),
       chart.fits ? "Pale marks do not fit." : "",
@@ -295,12 +220,14 @@ function chartOf(figure, chart) {
   };
 
   function update() {
-    const drawings = [...figure.querySelectorAll(".drawing")];
+    for (const { dataset, value } of figure.querySelectorAll("[data-axis]"))
+      chosen[dataset.axis] = value;
     for (const drawing of drawings) drawing.hidden = drawing.dataset.choice !== chosen.join(" ");
     const drawing = drawings.find((each) => !each.hidden);
     if (table) {
+      const wanted = [...figure.querySelectorAll("[data-filter]")];
       const kept = table.rows.map((row) =>
-        Object.entries(wanted).every(([key, value]) => !value || text(row, key) === value),
+        wanted.every(({ dataset, value }) => !value || text(row, dataset.filter) === value),
       );
       for (const mark of tied) mark.toggleAttribute("hidden", !kept[mark.dataset.row]);
       const rows = unique(
@@ -311,7 +238,8 @@ function chartOf(figure, chart) {
       result.textContent = chart.compared
         ? errors(rows, table)
         : `${rows.length} of ${table.rows.length} rows.`;
-      if (by) colour();
+      const by = figure.querySelector("[data-by]")?.value ?? chart.by?.[0];
+      if (by) colour(by);
     }
     for (const input of figure.querySelectorAll("fieldset input"))
       for (const part of figure.querySelectorAll("[data-of]"))
@@ -323,12 +251,13 @@ function chartOf(figure, chart) {
         mark.setAttribute("tabindex", mark === first ? 0 : -1);
     }
   }
-  for (const mark of marks) {
+  for (const mark of figure.querySelectorAll(MARKS)) {
     mark.setAttribute("role", chart.choose ? "button" : "img");
     if (table)
       mark.setAttribute("aria-label", called(table, table.rows[mark.dataset.row], chart.name));
     else mark.dataset.tip = mark.getAttribute("aria-label");
   }
+  figure.addEventListener("change", update);
   update();
 }
 
@@ -367,155 +296,71 @@ function cell(value) {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-function tableOf(parent, id, caption) {
+function tableOf(parent) {
+  const id = parent.dataset.table;
   const table = data.tables[id];
   const columns = table.columns.filter((column) => !column.hidden && !column.aside);
-  const alike = table.columns.filter((column) => column.hidden && column.key !== "unit");
+  const heads = [...parent.querySelectorAll("[data-sort]")];
+  const [more, wide] = [parent.querySelector(".more"), parent.querySelector(".wider")];
   let [sorted, descending, words, all] = [null, false, [], false];
-  const body = el("tbody");
-  const count = el("span", { class: "note", "aria-live": "polite" });
-  const more = el(
-    "button",
-    {
-      type: "button",
-      class: "more",
-      onclick: () => {
-        all = true;
-        draw();
-      },
-    },
-    "Show all rows",
-  );
-  const cells = (row) =>
-    columns.map((column) => shown(row[column.key], kindOf(table, column, row)));
-  const found = () => {
+  const cells = (row) => columns.map(({ key }) => written(table, key, row));
+  const chosen = () => {
     const rows = table.rows.filter((row) => {
       const text = words.length ? cells(row).join(" ").toLowerCase() : "";
       return words.every((word) => text.includes(word));
     });
-    if (sorted === null) return rows;
-    const sign = descending ? -1 : 1;
-    return rows.sort((one, other) => {
-      const [a, b] = [one[sorted], other[sorted]];
-      if (!has(a) || !has(b)) return has(b) - has(a);
-      return (
-        sign *
-        (typeof a === "number" && typeof b === "number"
-          ? a - b
-          : String(a).localeCompare(String(b)))
-      );
+    const compared = (a, b) =>
+      typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
+    const order = ({ [sorted]: a }, { [sorted]: b }) =>
+      has(a) && has(b) ? (descending ? -1 : 1) * compared(a, b) : has(b) - has(a);
+    return sorted === null ? rows : rows.sort(order);
+  };
+  const line = (row) => {
+    const index = id === "cases" ? table.rows.indexOf(row) : null;
+    const content = cells(row).map((text, i) => {
+      const kind = columns[i].kind === "text" ? (text.length > 40 ? "clip" : null) : "number";
+      const button =
+        index !== null && i === 0 && el("button", { type: "button", class: "fact" }, text);
+      return el("td", { class: kind, title: kind === "clip" ? text : null }, button || text);
     });
+    const own =
+      index === null
+        ? {}
+        : { class: index === picked ? "selected" : null, onclick: () => pick(index) };
+    return el("tr", own, content);
   };
   function draw() {
-    const rows = found();
+    const rows = chosen();
     const visible = all ? rows : rows.slice(0, SHOWN);
-    body.replaceChildren(
-      ...visible.map((row) => {
-        const index = id === "cases" ? table.rows.indexOf(row) : null;
-        return el(
-          "tr",
-          {
-            class: index !== null && index === picked ? "selected" : null,
-            onclick: index === null ? null : () => pick(index),
-          },
-          cells(row).map((text, i) => {
-            const kind = columns[i].kind === "text" ? (text.length > 40 ? "clip" : null) : "number";
-            const inner =
-              index !== null && i === 0
-                ? el("button", { type: "button", class: "fact" }, text)
-                : text;
-            return el("td", { class: kind, title: kind === "clip" ? text : null }, inner);
-          }),
-        );
-      }),
-    );
-    count.textContent = `${visible.length} of ${table.rows.length} rows`;
+    parent.querySelector("tbody").replaceChildren(...visible.map(line));
+    parent.querySelector("span").textContent = `${visible.length} of ${table.rows.length} rows`;
     more.hidden = visible.length === rows.length;
   }
-  const heads = columns.map((column) =>
-    el(
-      "th",
-      { scope: "col", "aria-sort": "none", class: column.kind === "text" ? null : "number" },
-      el(
-        "button",
-        {
-          type: "button",
-          onclick: ({ target }) => {
-            descending = sorted === column.key ? !descending : false;
-            sorted = column.key;
-            for (const head of heads) head.setAttribute("aria-sort", "none");
-            target.parentNode.setAttribute("aria-sort", descending ? "descending" : "ascending");
-            draw();
-          },
-        },
-        column.header,
-      ),
-    ),
-  );
-  const csv = () =>
-    [
-      table.columns.filter((column) => !column.aside).map((column) => column.key),
-      ...found().map((row) =>
-        table.columns.filter((column) => !column.aside).map((column) => row[column.key]),
-      ),
-    ]
-      .map((row) => row.map(cell).join(","))
-      .join("\n") + "\n";
-  const long = table.rows.length > PRINTED;
-  const scroll = el(
-    "div",
-    { class: "scroll rows", tabindex: 0, role: "region", "aria-label": caption },
-    el(
-      "table",
-      { class: long ? "long" : null },
-      el("caption", { class: "hidden-text" }, caption),
-      el("thead", {}, el("tr", {}, heads)),
-      body,
-    ),
-  );
-  const wide = el("p", { class: "note" }, "Wider than the page: scroll the table sideways.");
+  for (const button of heads)
+    button.addEventListener("click", () => {
+      descending = sorted === button.dataset.sort ? !descending : false;
+      sorted = button.dataset.sort;
+      for (const head of heads) head.parentNode.setAttribute("aria-sort", "none");
+      button.parentNode.setAttribute("aria-sort", descending ? "descending" : "ascending");
+      draw();
+    });
+  parent.querySelector("[data-save]").addEventListener("click", () => {
+    const keys = table.columns.filter(({ aside }) => !aside).map(({ key }) => key);
+    const lines = [keys, ...chosen().map((row) => keys.map((key) => row[key]))];
+    saved(`${table.title}.csv`, `${lines.map((each) => each.map(cell).join(",")).join("\n")}\n`);
+  });
+  parent.querySelector("input").addEventListener("input", ({ target }) => {
+    words = target.value.toLowerCase().split(/\s+/).filter(Boolean);
+    draw();
+  });
+  more.addEventListener("click", () => {
+    all = true;
+    draw();
+  });
+  const scroll = parent.querySelector(".scroll");
   new ResizeObserver(() => {
     wide.hidden = scroll.scrollWidth <= scroll.clientWidth + 1;
   }).observe(scroll);
-  parent.append(
-    el(
-      "div",
-      { class: "controls" },
-      el(
-        "label",
-        {},
-        "Rows with ",
-        el("input", {
-          type: "search",
-          oninput: ({ target }) => {
-            words = target.value.toLowerCase().split(/\s+/).filter(Boolean);
-            draw();
-          },
-        }),
-      ),
-      el("button", { type: "button", onclick: () => saved(`${table.title}.csv`, csv()) }, "CSV"),
-      count,
-    ),
-    alike.length
-      ? el(
-          "p",
-          { class: "note" },
-          `In all rows: ${alike
-            .map((column) => `${column.header} ${shown(table.rows[0][column.key], column.kind)}`)
-            .join(", ")}.`,
-        )
-      : "",
-    wide,
-    long
-      ? el(
-          "p",
-          { class: "note printed" },
-          `Printed are the first ${PRINTED} of ${table.rows.length} rows as they are sorted.`,
-        )
-      : "",
-    scroll,
-    more,
-  );
   draw();
   return draw;
 }
@@ -529,60 +374,40 @@ function pick(index) {
   for (const redraw of redraws) redraw();
 }
 const cases = data.tables.cases;
-const caseName = (row) => called(cases, row, data.case_name);
 
 function termsOf(section) {
-  const which = select(
-    "Case",
-    cases.rows.map((row, i) => [i, caseName(row)]),
-    ({ target }) => pick(Number(target.value)),
-    { id: "case" },
-  );
-  const words = el("p");
-  const body = el("tbody");
-  section
-    .querySelector("h2")
-    .after(
-      el("div", { class: "controls" }, which),
-      words,
-      el(
-        "table",
-        { class: "terms" },
-        el("caption", { class: "hidden-text" }, "Terms and how they join"),
-        el("colgroup", {}, el("col", { class: "name" }), el("col", { class: "value" }), el("col")),
-        body,
-      ),
-    );
+  const which = section.querySelector("select");
+  which.addEventListener("change", () => pick(Number(which.value)));
   redraws.push(() => {
     const [about, ...lines] = data.terms[picked];
-    which.querySelector("select").value = picked;
-    words.textContent = `${caseName(cases.rows[picked])}: ${about}`;
+    which.value = picked;
+    section.querySelector("p").textContent = `${which.selectedOptions[0].text}: ${about}`;
     const most = Math.max(...lines.map(([, , , , end]) => end));
-    body.replaceChildren(
-      ...lines.map(([name, about, us, start, end, colour]) =>
-        el(
-          "tr",
-          {},
-          el("th", { scope: "row", "data-about": about }, name),
-          el("td", { class: "number" }, time(us)),
+    const bar = (start, end, colour) =>
+      svg(
+        "svg",
+        { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
+        svg("rect", {
+          x: (100 * start) / most,
+          y: 1,
+          height: 8,
+          width: Math.max((100 * (end - start)) / most, 0.3),
+          fill: `var(--${colour})`,
+        }),
+      );
+    section
+      .querySelector("tbody")
+      .replaceChildren(
+        ...lines.map(([name, what, us, start, end, colour]) =>
           el(
-            "td",
+            "tr",
             {},
-            svg(
-              "svg",
-              { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
-              svg("rect", {
-                x: (100 * start) / most,
-                y: 1,
-                height: 8,
-                width: Math.max((100 * (end - start)) / most, 0.3),
-                fill: `var(--${colour})`,
-              }),
-            ),
+            el("th", { scope: "row", "data-about": what }, name),
+            el("td", { class: "number" }, time(us)),
+            el("td", {}, bar(start, end, colour)),
           ),
         ),
-      ),
-    );
+      );
   });
 }
 
@@ -600,43 +425,22 @@ function effect(i) {
 
 function whatIf(section) {
   const known = cases.rows.map((_, i) => i).filter((i) => data.effects[i]);
-  const moves = (name) =>
-    known.some((i) =>
-      (data.effects[i][name] ?? []).some(
-        (end) => end === null || Math.abs(Math.log(end / cases.rows[i].time_us)) > 5e-3,
-      ),
-    );
-  const words = el("p", { "aria-live": "polite", id: "whatif-result" });
-  const sliders = Object.entries(data.quantities)
-    .filter(([name]) => moves(name))
-    .map(([name, title]) => {
-      const output = el("output", {}, "×1.00");
-      const input = el("input", {
-        type: "range",
-        min: -1,
-        max: 1,
-        step: 0.05,
-        value: 0,
-        "data-quantity": name,
-        oninput: () => {
-          factors[name] = Number(input.value);
-          output.textContent = `×${(2 ** factors[name]).toFixed(2)}`;
-          input.setAttribute("aria-valuetext", output.textContent);
-          for (const redraw of redraws) redraw();
-        },
-      });
-      return el("label", {}, el("span", {}, title), output, input);
-    });
-  const reset = () =>
-    sliders.forEach((slider) => {
-      slider.querySelector("input").value = 0;
-      slider.querySelector("input").dispatchEvent(new Event("input"));
-    });
-  section.append(
-    el("div", { class: "sliders" }, sliders),
-    el("p", {}, el("button", { type: "button", onclick: reset }, "As it is")),
-    words,
-  );
+  const inputs = [...section.querySelectorAll("input")];
+  const changed = () => {
+    for (const input of inputs) {
+      factors[input.dataset.quantity] = Number(input.value);
+      const text = `×${(2 ** Number(input.value)).toFixed(2)}`;
+      input.setAttribute("aria-valuetext", text);
+      input.parentNode.querySelector("output").textContent = text;
+    }
+    for (const redraw of redraws) redraw();
+  };
+  section.addEventListener("input", changed);
+  section.querySelector("button").addEventListener("click", () => {
+    for (const input of inputs) input.value = 0;
+    changed();
+  });
+  const words = document.getElementById("whatif-result");
   redraws.unshift(() => {
     const ratios = known.map(effect);
     const fitting = ratios.filter((ratio) => ratio !== null);
@@ -687,7 +491,7 @@ function moveRoofs() {
 // ---- the page
 for (const [id, chart] of Object.entries(data.charts)) chartOf(document.getElementById(id), chart);
 for (const parent of document.querySelectorAll("[data-table]")) {
-  const draw = tableOf(parent, parent.dataset.table, parent.dataset.caption);
+  const draw = tableOf(parent);
   if (parent.dataset.table === "cases") redraws.push(draw);
 }
 if (data.terms) termsOf(document.getElementById("terms"));

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfmodel.networks.flops import USUAL
+from perfmodel.render.dots import best_of
 from perfmodel.render.html.columns import columns, telling
 from perfmodel.render.html.kinds.registry import Document, assumptions, flat, kind
 from perfmodel.render.html.sections import Bar, Bars, Dots, Rows, Section, table
@@ -24,7 +25,7 @@ _FIRST = (
     *("bubble_us",),
 )
 
-_LEFT_OUT = r"^(by_class|known|memory_bytes_)|^(loss|ends|training)$"
+_LEFT_OUT = r"^(by_class|known|memory_bytes_)|^(loss|ends|training|best)$"
 _HEADERS = {"step_us": "time of a step", "memory_total_bytes": "memory of the fullest device"}
 
 
@@ -35,6 +36,9 @@ def sections(documents: Sequence[Document]) -> Iterator[Section]:
     rows = [_row(step) for step in steps]
     names = _names(rows)
     rows = [{"plan": name, **row} for name, row in zip(names, rows, strict=True)]
+    if all(row["memory_total_bytes"] for row in rows):
+        for i in best_of(rows, "memory_total_bytes", "tokens_per_s_per_device", 1):
+            rows[i]["best"] = rows[i]["plan"]
     order = sorted(
         range(len(steps)),
         key=lambda i: (rows[i]["fits"] is False, -rows[i]["tokens_per_s_per_device"]),
@@ -129,7 +133,7 @@ def _tradeoff(rows: Sequence[Row]) -> Dots:
     return Dots(
         "Plans by memory and time",
         ["memory_total_bytes"],
-        ["step_us", "tokens_per_s_per_device", mfu],
+        ["tokens_per_s_per_device", "step_us", mfu],
         ["plan"],
         log="",
         filters=varying,
@@ -137,6 +141,8 @@ def _tradeoff(rows: Sequence[Row]) -> Dots:
         ranges={"step_us": ("low_us", "high_us")},
         limits={"memory_total_bytes": [("capacity", value) for value in sorted(capacities)]},
         fits="fits",
+        labelled="best",
+        best={"tokens_per_s_per_device": 1, "step_us": -1, mfu: 1},
     )
 
 

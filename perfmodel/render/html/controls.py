@@ -1,0 +1,123 @@
+"""What a reader may choose on the page: selections, filters, sliders, and the frame of a table.
+
+The script finds these by their `data-` attributes and makes them work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from perfmodel.render.html.markup import Markup, tag
+from perfmodel.render.html.sections import Row, Section
+from perfmodel.render.quantities import shown
+
+_PRINTED = 40  # rows on paper, as style.css has it
+
+
+def select(label: str, options: Iterable[tuple[object, str]], **attributes: object) -> Markup:
+    """A selection with its label; options are (value, text)."""
+    choices = [tag("option", text, value=value) for value, text in options]
+    return tag("label", f"{label} ", tag("select", choices, **attributes))
+
+
+def filters(section: Section, keys: Sequence[str]) -> Iterable[Markup]:
+    """A selection of one of the values of each key, or of all."""
+    known = {column.key: column for column in section.columns}
+    for key in keys:
+        if key in known:
+            texts = {_text(row.get(key)): row.get(key) for row in section.rows}
+            order = sorted(texts, key=lambda text: (_number(texts[text]), text))
+            options = [("", "all"), *((text, text or "(none)") for text in order)]
+            yield select(known[key].header, options, data_filter=key)
+
+
+def _text(value: Any) -> str:
+    """A value as the script writes it: numbers have six digits in the page's data."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        rounded = float(f"{value:.6g}")
+        return str(int(rounded) if rounded.is_integer() else rounded)
+    return shown(value, "text")
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def levels(names: Mapping[str, str]) -> Markup:
+    """A tick for each level of memory."""
+    boxes = [
+        tag("label", tag("input", type="checkbox", value=level, checked=True), f" {name}")
+        for level, name in names.items()
+    ]
+    return tag("fieldset", tag("legend", "Levels"), boxes)
+
+
+def sliders(names: Mapping[str, str]) -> Markup:
+    """A slider for each hardware number, from half to twice what it is."""
+    labels = [
+        tag("label", tag("span", title), tag("output", "×1.00"),
+            tag("input", type="range", min=-1, max=1, step=0.05, value=0, data_quantity=name))
+        for name, title in names.items()
+    ]  # fmt: skip
+    return tag("div", labels, class_="sliders")
+
+
+def table(ident: str, section: Section, caption: str) -> Markup:
+    """The frame of a section's table, whose rows the script writes: they can be sorted by a column,
+    filtered by words, and saved."""
+    columns = [column for column in section.columns if not column.aside]
+    alike = ", ".join(
+        f"{column.header} {shown(section.rows[0].get(column.key), column.kind)}"
+        for column in columns
+        if column.hidden and column.key != "unit"
+    )
+    heads = [
+        tag("th", tag("button", column.header, type="button", data_sort=column.key), scope="col",
+            aria_sort="none", class_=None if column.kind == "text" else "number")
+        for column in columns if not column.hidden
+    ]  # fmt: skip
+    count = len(section.rows)
+    long = count > _PRINTED
+    frame = tag("caption", caption, class_="hidden-text"), tag("thead", tag("tr", heads))
+    words = f"Printed are the first {_PRINTED} of {count} rows as they are sorted."
+    return tag(
+        "div",
+        tag("div", tag("label", "Rows with ", tag("input", type="search")),
+            tag("button", "CSV", type="button", data_save=True),
+            tag("span", class_="note", aria_live="polite"), class_="controls"),
+        tag("p", f"In all rows: {alike}.", class_="note") if alike else "",
+        tag("p", "Wider than the page: scroll the table sideways.", class_="note wider"),
+        tag("p", words, class_="note printed") if long else "",
+        tag("div", tag("table", *frame, tag("tbody"), class_="long" if long else None),
+            class_="scroll rows", tabindex=0, role="region", aria_label=caption),
+        tag("button", "Show all rows", type="button", class_="more"),
+        data_table=ident,
+    )  # fmt: skip
+
+
+def terms(names: Sequence[str], note: str) -> Sequence[Markup]:
+    """The choice of a case, and the frame of the table of its terms."""
+    columns = [tag("col", class_=name) for name in ("name", "value", "bar")]
+    caption = tag("caption", "Terms and how they join", class_="hidden-text")
+    return (
+        tag("div", select("Case", enumerate(names), id="case"), class_="controls"),
+        tag("p"),
+        tag("table", caption, tag("colgroup", columns), tag("tbody"), class_="terms"),
+        tag("p", note, class_="note"),
+    )
+
+
+def called(section: Section, row: Row, names: Sequence[str]) -> str:
+    """The name of a row: its values under some keys, those that are no words with their heading."""
+    known = {column.key: column for column in section.columns}
+    parts = []
+    for key in names:
+        value = row.get(key)
+        if key in known and value not in (None, ""):
+            column = known[key]
+            text = shown(value, column.kind)
+            parts.append(text if column.kind == "text" else f"{column.header} {text}")
+    return ", ".join(parts)
