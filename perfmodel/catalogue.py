@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -68,7 +67,7 @@ class Table(Mapping[str, _T]):
 
     @cached_property
     def _entries(self) -> dict[str, _T]:
-        return self.read(self._file)
+        return yamltable.kept(self._file, self._key, lambda: self.read(self._file))
 
     @cached_property
     def _spellings(self) -> dict[str, _T]:
@@ -213,25 +212,15 @@ def _names_in(
 ) -> Sequence[Sequence[str]]:
     """The names that the files of a folder give themselves; a broken file has none (loading it says
     why)."""
-    texts = []
-    for path in files:
-        text = ""
-        with suppress(OSError, ValueError):
-            text = path.read_text(encoding="utf-8")
-        texts.append(text)
     if not files:
         return []
-    return yamltable.kept(
-        files[0].with_name("aliases"),
-        "\n".join(texts),
-        lambda: [_own_names(text, keys) for text in texts],
-    )
+    return yamltable.kept(files[0].parent, "names", lambda: [_own_names(f, keys) for f in files])
 
 
-def _own_names(text: str, keys: frozenset[str]) -> list[str]:
-    """The names under some top-level keys of a text, normalised."""
+def _own_names(path: Path, keys: frozenset[str]) -> list[str]:
+    """The names under some top-level keys of a file, normalised."""
     try:
-        top = yamlfile.head(text, "", keys)
+        top = yamlfile.head(yamlfile.read(path), "", keys)
     except PerfmodelError:
         return []
     values = (top.get(key) for key in sorted(keys))

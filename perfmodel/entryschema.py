@@ -72,7 +72,8 @@ def object_of(
 
     The schemas of dataclasses inside it are added to `parts`; None: they stand where they are used.
     """
-    hints = {**get_type_hints(kind, include_extras=True), **(narrowed.hints if narrowed else {})}
+    hints = get_type_hints(kind, include_extras=True)
+    rules = narrowed.rules if narrowed else {}
     docs, items = about(kind), [item for item in fields(kind) if item.name not in without]
     properties = {}
     for item in items:
@@ -80,6 +81,7 @@ def object_of(
         unit = f" Unit: {doc.unit}." if extras(hints[item.name], str) else ""
         properties[item.name] = {
             **_value(hints[item.name], parts),
+            **(rules[item.name].schema if item.name in rules else {}),
             "description": f"{doc.meaning}{unit}",
         }
     return {

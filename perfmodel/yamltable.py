@@ -1,36 +1,31 @@
-"""Shipped YAML files: decoded once, then kept as JSON in the user's cache folder.
+"""Shipped YAML files: decoded once, then kept as finished objects in the user's cache folder.
 
-Decoding YAML takes longer than a prediction. A kept document belongs to a file's name and its exact
-text, so the result always is what the file says, and copies of one version share it. A cached file
-that is damaged is ignored and written again. Where the folder cannot be written, nothing is kept.
+Decoding takes longer than a prediction. What is kept belongs to the package as it is: a change of
+any of its files makes all of it anew. A cached file that is damaged is ignored and written again.
+Where the folder cannot be written, nothing is kept.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
+import pickle
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from perfmodel import __version__, usercache
+from perfmodel import usercache
 
 _T = TypeVar("_T")
-
-FORMAT = 1
-"""Raise it where a file is decoded or kept otherwise than before in the same version."""
-_DIGITS_FIRST = re.compile(rb'\{"\d')  # a mapping whose first key may be a number
 _PACKAGE = Path(__file__).parent
 _SHIPPED = tuple(f"{place}{os.sep}" for place in (_PACKAGE, _PACKAGE.parent / "hardware_specs"))
 
 
 def read(path: Path) -> Any:
     """The document of a YAML file. Raises `OSError`, or `ValueError` for invalid YAML."""
-    text = path.read_text(encoding="utf-8")
-    return kept(path, text, lambda: parse(text))
+    return kept(path, "document", lambda: parse(path.read_text(encoding="utf-8")))
 
 
 def parse(text: str) -> Any:
@@ -45,62 +40,72 @@ def parse(text: str) -> Any:
 
 def is_shipped(path: Path) -> bool:
     """Whether a file comes with perfmodel: it is in the package, or in the checkout's specs."""
-    return str(path).startswith(_SHIPPED)
+    return f"{path}{os.sep}".startswith(_SHIPPED)
 
 
-def kept(path: Path, text: str, decode: Callable[[], _T]) -> _T:
-    """What `decode` makes of `text`, as plain data; that of a shipped file is kept.
+def kept(path: Path, form: str, make: Callable[[], _T]) -> _T:
+    """What `make` makes of the file at `path`; of a shipped file it is kept.
 
-    `text` is all that it is made of: that of the file at `path`, and of others that it needs.
-    Raises what `decode` raises.
+    `form` tells apart what several callers make of one file. Raises what `make` raises.
     """
     if not is_shipped(path):
-        return decode()
-    content = text.encode()
+        return make()
     file = None
-    with suppress(OSError, ValueError):
-        name = f"{path.name}-{len(content):x}-{zlib.crc32(content):08x}.json"
-        file = usercache.folder(f"yaml-{__version__}-{FORMAT}") / name
+    with suppress(Exception):  # no cache, or a damaged one: anything may go wrong in a pickle
+        own = f"{path}\n{form}\n{path.stat().st_mtime_ns}"
+        file = _folder() / f"{path.stem}-{form}-{_digest(own.encode())}"
         check, _, payload = file.read_bytes().partition(b"\n")
-        if check == _check(payload):
-            document: _T = _loads(payload)
-            return document
-    document = decode()
+        if check.decode() == _digest(payload):
+            value: _T = pickle.loads(payload)
+            return value
+    value = make()
     if file is not None:
-        _keep(file, document)
-    return document
+        _keep(file, value)
+    return value
 
 
-def _keep(file: Path, document: Any) -> None:
-    """Write a cached file, whole or not at all; what JSON does not restore is not kept."""
+def _keep(file: Path, value: Any) -> None:
+    """Write a cached file, whole or not at all; what was kept of another state goes."""
+    import shutil
     from tempfile import mkstemp
 
-    with suppress(OSError, TypeError, ValueError):
-        payload = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-        if repr(_loads(payload)) != repr(document):
-            return
-        file.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError, pickle.PicklingError, TypeError, AttributeError):
+        payload = pickle.dumps(value)
+        if not file.parent.is_dir():
+            package, _, _ = file.parent.name.partition("-")
+            for folder in file.parent.parent.glob(f"{package}-*"):
+                shutil.rmtree(folder, ignore_errors=True)
+            file.parent.mkdir(parents=True, exist_ok=True)
         descriptor, partial = mkstemp(dir=file.parent)
         try:
             with open(descriptor, "wb") as stream:
-                stream.write(_check(payload) + b"\n" + payload)
+                stream.write(_digest(payload).encode() + b"\n" + payload)
             os.replace(partial, file)
         finally:
             Path(partial).unlink(missing_ok=True)
 
 
-def _check(payload: bytes) -> bytes:
-    """The first line of a cached file, which damage of the rest changes."""
-    return f"{zlib.crc32(payload):08x}".encode()
+def _folder() -> Path:
+    """The folder for objects of this state of this package. Raises `OSError`."""
+    return usercache.folder("shipped") / f"{_digest(str(_PACKAGE).encode())}-{_state()}"
 
 
-def _loads(payload: bytes) -> Any:
-    hook = _int_keys if _DIGITS_FIRST.search(payload) else None  # it takes a quarter of the time
-    return json.loads(payload, object_hook=hook)
+@lru_cache(maxsize=1)
+def _state() -> str:
+    """A digest of all files of the package by their names, sizes and times."""
+    files = sorted(entry for place in _SHIPPED for entry in _files(place))
+    return _digest(repr(files).encode())
 
 
-def _int_keys(mapping: dict[str, Any]) -> dict[Any, Any]:
-    """A mapping from JSON, whose keys are texts, with integer keys where all are digits."""
-    if mapping and all(map(str.isdecimal, mapping)):
-        return {int(key): value for key, value in mapping.items()}
-    return mapping
+def _files(folder: str) -> Iterator[tuple[str, int, int]]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _files(entry.path) if entry.name != "__pycache__" else ()
+            elif entry.name.endswith((".py", ".yaml")):
+                status = entry.stat()
+                yield entry.path, status.st_size, status.st_mtime_ns
+
+
+def _digest(content: bytes) -> str:
+    return f"{zlib.crc32(content):08x}"

@@ -18,7 +18,8 @@ from perfmodel.evidence.measured.calibrate import calibrated
 from perfmodel.evidence.measured.environment import Cpu
 from perfmodel.evidence.measured.microbench import Curve, Readings
 from perfmodel.evidence.measured.plateaus import judged, plateau
-from perfmodel.hardware import check, load, loads, validate_file
+from perfmodel.hardware import load, loads, validate_file
+from perfmodel.hardware.physics import check
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 SIZES = [2.0**i for i in range(15, 29)]

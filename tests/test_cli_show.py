@@ -62,7 +62,7 @@ def test_a_fact_comes_from_the_kernel_that_another_is_like():
     assert facts["share"].by == facts["tiles"].by == "flash1"
     assert (facts["head_rule"].value, facts["head_rule"].by) == (None, "flash1-first")
     assert facts["stages"].value == 1
-    assert facts["few_queries"].by is None
+    assert facts["steps"].by is None
 
 
 def test_a_rule_that_is_stated_anew_owes_nothing_to_the_one_before(tmp_path, monkeypatch):
@@ -114,7 +114,7 @@ def test_json_and_csv_have_every_fact_whole(cli):
     rows = {row["name"]: row for row in document["facts"]}
     assert rows["tiles"]["value"]["0"] == [list(tile) for tile in kernel.tiles[0]]
     assert rows["tiles"]["source"] == kernel.source
-    assert rows["cluster"] == rows["cluster"] | {"value": 1, "unit": "blocks", "by": None}
+    assert rows["few_rows"] == rows["few_rows"] | {"value": 0, "unit": "rows", "by": None}
     said = csv.DictReader(io.StringIO(cli("show", "implementation", "cublas", "-f", "csv")[1]))
     cells = {row["name"]: row for row in said}
     assert cells.keys() == rows.keys()
@@ -124,8 +124,8 @@ def test_json_and_csv_have_every_fact_whole(cli):
 def test_people_see_what_is_stated_unless_they_ask_for_all(cli):
     some, every = (cli("show", "implementation", "deepgemm", *more)[1] for more in ((), ["--all"]))
     assert "promoted" in some
-    assert "swizzles" in every
-    assert "swizzles" not in some
+    assert "few_rows" in every
+    assert "few_rows" not in some
     assert "... (7)" in some
     assert cli("show", "implementation", "deepgemm", "-f", "markdown")[1].startswith("**deepgemm")
 

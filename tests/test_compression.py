@@ -17,10 +17,9 @@ from perfmodel.algorithms.matmul import kernel_type, matmul_format
 from perfmodel.compression import quantised
 from perfmodel.compression.comparing import balanced_tokens, least_zeros
 from perfmodel.compression.compressed import Compressed
-from perfmodel.compression.decoding import scattered
 from perfmodel.compression.naming import KINDS, scheme
 from perfmodel.compression.quantised import Quantised
-from perfmodel.compression.scheme import weight_only
+from perfmodel.compression.scheme import scattered, weight_only
 from perfmodel.compression.semistructured import TwoOfFour
 from perfmodel.compression.squeeze import Squeeze
 from perfmodel.compression.topkast import TopKast

@@ -27,7 +27,7 @@ from perfmodel.context_parallel import (
     threshold,
 )
 from perfmodel.context_parallel.calls import before, calls
-from perfmodel.context_parallel.clock import Clock
+from perfmodel.context_parallel.carrier import Clock
 from perfmodel.context_parallel.contexttime import ring_times
 from perfmodel.context_parallel.contexttraffic import exchanged, ring_held_bytes
 from perfmodel.context_parallel.placement import Shard, visible_pairs

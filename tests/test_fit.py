@@ -20,7 +20,7 @@ from perfmodel.timing.constants import default, shipped  # noqa: E402
 from perfmodel.validation.compare import predict_table  # noqa: E402
 
 # Far enough from the shipped values to be told apart, inside their bounds.
-PLANTED = {"row_price": 1.5e-6, "vector_loop_share": 0.7}
+PLANTED = {"row_price": 1.5e-6, "vector_share": 0.8}
 
 
 def cases() -> pd.DataFrame:
@@ -88,7 +88,7 @@ def test_the_fit_is_the_same_twice(planted, fitted):
 
 
 def test_a_fit_knows_nothing_of_an_earlier_one(planted):
-    names = ("row_price", "vector_loop_share", "hbm_share_early")
+    names = ("row_price", "vector_share", "l2_share")
     moved = [replace(c, value=c.high) if c.name in names else c for c in shipped()]
     from_shipped = fit(planted, shipped(), only=names, steps=3)
     assert fit(planted, moved, only=names, steps=3) == from_shipped

@@ -13,8 +13,8 @@ from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.errors import ProblemError
 from perfmodel.graph import Edge, Graph, Node, Tensor, predict_graph
 from perfmodel.graph.asks import answers, ask
-from perfmodel.graph.elapsed import Call, elapsed_seconds
 from perfmodel.graph.graphspread import Spread, together
+from perfmodel.graph.graphtime import Call, elapsed_seconds
 from perfmodel.graph.touches import reuses
 from perfmodel.hardware import load
 from perfmodel.predict import predict

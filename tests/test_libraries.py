@@ -88,7 +88,7 @@ GEMM = {"operator": "gemm", "formats": ["fp16"], "tiles": [[64, 64, 128]], "sour
 SOUND = {"operator": "attention", "schedule": "tiled-2", "tiles": [[64, 64, 128]], "source": "here"}
 REFUSED = [
     (GEMM | {"tile": 1}, "tile: there is no such key; did you mean tiles?"),
-    (GEMM | {"ping_pong": True}, "ping_pong: there is no such key"),
+    (GEMM | {"packs": True}, "packs: there is no such key"),
     (GEMM | {"caller": {}}, "caller: there is no such key"),
     (GEMM | {"operator": "gem"}, "operator: no such operator as 'gem'; write one of attention"),
     (GEMM | {"tiles": [[64, 64]]}, "tiles.0: .* is not a list of 3; write as many"),
@@ -99,7 +99,7 @@ REFUSED = [
     (GEMM | {"share": 1.5}, "share: 1.5 is not a share; write a number above 0"),
     (GEMM | {"share": float("nan")}, "share: 'nan' is not a number"),
     (GEMM | {"splits": [2, 1]}, "splits: numbers of slices must rise from 1"),
-    (GEMM | {"cluster": True}, "cluster: 'True' is not a whole number"),
+    (GEMM | {"few_rows": True}, "few_rows: 'True' is not a whole number"),
     (GEMM | {"formats": ["fp61"]}, "formats: there is no type 'fp61' of products; did you mean"),
     (GEMM | {"formats": []}, "formats: there is no type"),
     (GEMM | {"instruction": "wgmma"}, "instruction: 'wgmma' is not known; write one of register"),

@@ -62,7 +62,7 @@ def test_a_unit_of_turing_keeps_32_kib_of_its_96_for_shared_memory():
 def test_pascal_and_cdna_have_no_more_than_their_specs_say():
     p100, mi300x = of("p100-pcie-16gb"), of("mi300x")
     assert (p100.shared_capacity, p100.shared_per_block) == (64 * KIB, 48 * KIB)
-    assert (p100.l1_capacity, p100.pages_at_hand) == (24 * KIB, 8)
+    assert p100.l1_capacity == 24 * KIB
     assert p100.matrix_per_unit("fp64") == near(4.7e12 / 56, rel=0.02)
     assert p100.l1_latency == near(82 / 1.328e9)
     assert p100.l2_latency == near(234 / 1.328e9)

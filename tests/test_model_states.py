@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.training import optimisers, precision
 from perfmodel.training.parameter import Parameter
-from perfmodel.training.sharding import STAGES, deepspeed_zero3, model_states
+from perfmodel.training.stepmemory import STAGES, deepspeed_zero3, model_states
 
 ADAM = optimisers.load("adam")
 MATRIX = Parameter("w", (1000, 1000))

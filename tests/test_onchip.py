@@ -17,8 +17,7 @@ from perfmodel.networks import library
 from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.summary import cache_bytes_per_token
 from perfmodel.onchip.holding import holding, least_devices
-from perfmodel.onchip.latency import PRODUCTS, is_on_chip, latency
-from perfmodel.onchip.streaming import streamed
+from perfmodel.onchip.latency import PRODUCTS, is_on_chip, latency, streamed
 
 WSE, GROQ, H100 = load("wse-2"), load("groq-lpu"), load("h100-sxm")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +11,6 @@ from perfmodel.errors import ProblemError
 from perfmodel.training.overlap import (
     Queued,
     Work,
-    fill_buckets,
     gathered_and_reduced,
     in_turn,
     pace,
@@ -143,17 +140,6 @@ def test_contention_costs_sharded_training_its_share():
     assert shared.waiting_seconds == pytest.approx(0.8)
 
 
-@given(st.lists(st.floats(0.1, 50), min_size=1, max_size=12), st.floats(1, 60))
-def test_buckets_hold_every_gradient_once_and_close_when_full(gradients, size):
-    found = fill_buckets(gradients, size)
-    assert sum(held for _, held in found) == pytest.approx(sum(gradients))
-    assert found[-1][0] == len(gradients)
-    assert all(held >= size for _, held in found[:-1])
-    ends = [0, *(end for end, _ in found)]
-    for begin, end in pairwise(ends):
-        assert sum(gradients[begin : end - 1]) < size
-
-
 @given(st.integers(1, 9), st.floats(0.1, 5), st.floats(0.1, 5))
 def test_reduction_hides_all_but_the_last_bucket(n, c, r):
     buckets = [(i + 1, free(r)) for i in range(n)]
@@ -188,8 +174,6 @@ def test_bad_input_is_one_line():
         prefetched([kernel(1)], [free(1)] * 2)
     with pytest.raises(ProblemError, match="0 tiles; write a whole number from 1"):
         tiled(kernel(1), free(1), 0)
-    with pytest.raises(ProblemError, match="never fills"):
-        fill_buckets([1.0], 0)
     with pytest.raises(ProblemError, match="needs 1 transfers, and no more than 0 can end"):
         run([Queued(kernel(1), 1)], [Queued(free(1), 1)])
     with pytest.raises(ProblemError, match="transfer 0 waits for more layers than there are"):

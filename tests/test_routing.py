@@ -116,14 +116,6 @@ def test_heads_that_share_no_keys_read_them_once_each():
     assert apart.seconds > 5 * shared.seconds
 
 
-def test_a_kernel_that_writes_the_cache_itself_includes_no_other():
-    for parts in (("kv_write",), ("rope", "kv_write")):
-        found = predict(decode(heads=64, kv_heads=1), H100, implementation=TRTLLM, includes=parts)
-        assert found.terms["included"] == 0
-    usual = predict(decode(), H100, implementation=TRTLLM, includes=("kv_write",))
-    assert usual.terms["included"] > 0
-
-
 # ---- Others --------------------------------------------------------------------------------------
 
 

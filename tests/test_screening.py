@@ -95,7 +95,7 @@ def both(slug: str, dtype: str, seed: int = 1, *, splits: tuple[int, ...] = (1,)
         if dtype == "fp16"
         else (resolve("gemm", None, dtype, here))
     )
-    return Both(problem, replace(kernel, splits=splits, cluster=1), here)
+    return Both(problem, replace(kernel, splits=splits), here)
 
 
 CASES = pytest.mark.parametrize(("slug", "dtype"), [(s, d) for s in DEVICES for d in DTYPES])
@@ -144,18 +144,10 @@ def test_seconds_at_the_l2_are_those_of_the_full_model(slug, dtype):
     moved = np.maximum(found.grid.asked_bytes / how.multicast, inputs) + output
     options = (found.where, found.columns(moved), tensors, how.paired_rows)
     full = memory.l2_seconds(here, CONSTANTS, cost, *options, copied=how.tensor_copies)
-    paged = 0.0
-    if how.pitches:
-        paged = memory.translation_seconds(here, CONSTANTS, cost, found.where, how.pitches)
     screened = np.maximum(found.columns(terms["l2"]), port)
-    plain = found.full(paged) == 0
-    assert screened[plain] == near(found.full(full)[plain], rel=1e-5)
-    chip = found.columns(moved) / (here.l2_bytes_per_s * CONSTANTS["l2_share"]) + paged
-    # A tile that sticks out of the result spans the pages of what is there.
-    inside = (found.menu.rows <= found.problem.m) & (found.menu.columns <= found.problem.n)
-    many = plain | (inside & (found.where.busiest > found.where.blocks_per_unit))
-    assert many.sum() > many.size / 4
-    assert found.columns(terms["l2"])[many] == near(found.full(chip)[many], rel=1e-4)
+    assert screened == near(found.full(full), rel=1e-5)
+    chip = found.columns(moved) / (here.l2_bytes_per_s * CONSTANTS["l2_share"])
+    assert found.columns(terms["l2"]) == near(found.full(chip), rel=1e-4)
 
 
 @CASES
@@ -304,7 +296,9 @@ def test_the_kernel_that_adds_slices_up_worked_by_hand():
     rate = here.l2_bytes_per_s * CONSTANTS["l2_share"]
 
     def seconds(grid, here=here):
-        return screening._combining_seconds(grid, how, here, CONSTANTS)[:, 0, 0]
+        b, m, n = (grid.sizes[axis] for axis in "bmn")
+        sums = b * m * n * grid.slices[1:]
+        return plan.adding_seconds(here, CONSTANTS, how, grid.tiles, sums)[:, 0, 0]
 
     # A tile of 128 × 128: a launch, a block, and a round trip to the L2.
     tiny = _grid(Matmul(128, 128, 4096), (128, 128, 128), 3)
@@ -430,7 +424,7 @@ def test_scores_are_in_units_of_the_least_that_a_problem_takes(slug, dtype):
 def test_the_best_by_score_are_kept_and_two_that_leave_k_whole(name, waves):
     """Of the columns that serve, fit, cut k anew and take no more than so many waves."""
     draw, keep = np.random.default_rng(7), 7
-    kernel = replace(kernel_facts(name), splits=(1, 2, 3, 8), cluster=1)
+    kernel = replace(kernel_facts(name), splits=(1, 2, 3, 8))
     m, n, k = (sizes(draw, 1, 4096, 40)[:, None] for _ in range(3))
     found = Both(Matmul(m, n, k, dtype="w4a16"), kernel, machine(load("h100-sxm")))
     grid, menu, here = found.grid, found.menu, found.here

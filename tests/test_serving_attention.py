@@ -13,7 +13,7 @@ from perfmodel.algorithms import Attention
 from perfmodel.hardware import load
 from perfmodel.operators.included import included_seconds
 from perfmodel.predict import predict
-from perfmodel.timing import attention, attention_style, slicing, splitkv
+from perfmodel.timing import attention, attention_style, splitkv
 from perfmodel.timing.constants import default
 from perfmodel.timing.libraries import Caller, caller_of, kernel_facts, resolve
 from perfmodel.timing.machine import machine
@@ -276,7 +276,7 @@ def test_a_stated_window_keeps_flash_attention_2s_heads_apart_and_its_keys_whole
 @given(st.integers(1, 512), st.integers(1, 16))
 def test_small_grids_are_cut_into_segments(batch, groups):
     sizes = {"b": np.array([[float(batch)]]), "g": np.array([[float(groups)]])}
-    found = slicing.by_segments(sizes, UNIFIED.segment_rule)
+    found = UNIFIED.segment_rule.number(sizes, (16, 16, 128), machine(H100))
     assert found == (16 if batch * groups <= 128 else 1)
 
 

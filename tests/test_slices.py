@@ -15,12 +15,12 @@ from perfmodel.hardware import load
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.timing import attention_style, slicing, splitkv
 from perfmodel.timing.constants import default
+from perfmodel.timing.cuts.smallest import SplitRule
 from perfmodel.timing.libraries import Caller, kernel_facts
-from perfmodel.timing.libraries.rules import SplitRule
 from perfmodel.timing.machine import machine
 from perfmodel.timing.plan import combining_seconds
 from perfmodel.timing.setting import Setting
-from perfmodel.timing.style import Combining, Style
+from perfmodel.timing.style import Style
 
 H100, A100, B200 = load("h100-sxm"), load("a100-sxm4-80gb"), load("b200")
 FLASH2 = kernel_facts("flash2").split_rule
@@ -31,6 +31,7 @@ GRAPHED = replace(
     kernel_facts("flash4-hopper"), caller=Caller(paged=True, packed=True, captured=True)
 )
 CONSTANTS = default()
+TILE = (64, 128, 128)
 
 
 def slices_one_by_one(grid: int, tiles: int, slots: int, rule: SplitRule) -> int:
@@ -61,7 +62,7 @@ def columns_of(batch: int, groups: int, together: int, keys: int) -> dict[str, n
 @given(shapes)
 def test_slices_are_those_of_the_rule(shape):
     batch, groups, _, keys = shape
-    found = slicing.by_rule(columns_of(*shape), (64, 128, 128), FLASH2, machine(A100))
+    found = FLASH2.number(columns_of(*shape), (64, 128, 128), machine(A100))
     slots = A100.units * FLASH2.blocks_per_unit
     expected = slices_one_by_one(batch * groups, math.ceil(keys / 128), slots, FLASH2)
     assert found.shape == (1, 1)
@@ -72,7 +73,7 @@ def test_slices_are_those_of_the_rule(shape):
 def test_even_slices_give_every_unit_its_share_of_key_tiles(shape):
     # flash_prepare_scheduler.cu, for sequences of one length: blocks_per_sm is at least the mean.
     batch, groups, together, keys = shape
-    found = float(slicing.evenly(columns_of(*shape), (64, 128, 256), EVEN, machine(H100))[0, 0])
+    found = float(EVEN.number(columns_of(*shape), (64, 128, 256), machine(H100))[0, 0])
     tiles = math.ceil(keys / 128)
     rows = batch * groups * math.ceil(together / 64)
     share = math.ceil(1.1 * rows * tiles / H100.units)
@@ -80,39 +81,6 @@ def test_even_slices_give_every_unit_its_share_of_key_tiles(shape):
     assert 1 <= found <= tiles
     # No slice is longer than the share, unless there may be no more slices.
     assert math.ceil(tiles / found) <= share or found == 128
-    rule = kernel_facts("flash3").graph_rule
-    graph = slicing.evenly(columns_of(*shape), (64, 128, 256), EVEN, machine(H100), rule)
-    assert graph[0, 0] == (min(found, 32) if batch <= 512 else found)
-
-
-@given(st.integers(1, 256), st.integers(1, 8), st.integers(1, 100_000))
-def test_a_graph_asks_for_its_slices_whatever_the_keys(batch, groups, keys):
-    # vLLM captures up to 512 queries with a grid of 32 slices (flash_attn.py, max_num_splits).
-    rule, here, bc = kernel_facts("flash4").graph_rule, machine(H100), 128
-    setting = Setting(here, CONSTANTS)
-    how = attention_style.style(Attention(1, 8, 1, 1, keys, 128), GRAPHED, setting)
-    sizes = columns_of(batch, groups, 8, keys)
-    used, beside = splitkv._graph_slices(sizes, (64.0, bc, 256.0), rule, setting, how)
-    tiles = math.ceil(keys / bc)
-    assert used[0, 0] == math.ceil(tiles / math.ceil(tiles / 32))
-    idle = math.ceil(batch * groups * 32 / here.units)
-    idle -= math.ceil(batch * groups * used[0, 0] / here.units)
-    assert beside[0, 0] >= idle * here.at_clock(CONSTANTS["specialised_block_price"])
-    crowd = splitkv._graph_slices(
-        {**sizes, "b": sizes["b"] + 512}, (64.0, bc, 256.0), rule, setting, how
-    )
-    assert crowd[0][0, 0] == 1
-
-
-def test_slices_without_keys_cost_what_their_blocks_do():
-    """Many short sequences in a graph take longer than more of them outside it."""
-    few, many = Attention(512, 4, 1, 1, 16, 128), Attention(513, 4, 1, 1, 16, 128)
-    for device in (H100, load("b200")):
-        name = "vllm-0.24.0:vllm_flash_attn_fa4"
-        captured, loose = (predict(p, device, implementation=name).seconds for p in (few, many))
-        assert captured > 3 * loose
-        alone = (predict(p, device, implementation="flash4").seconds for p in (few, many))
-        assert next(alone) <= next(alone)
 
 
 @pytest.mark.parametrize("release", ["fa3", "fa4"])
@@ -136,7 +104,7 @@ def test_xqa_slices_are_those_of_its_library(shape):
     slices = max(min(slices, round(math.sqrt(8 * slices))), 1)
     if batch * groups * slices > 8 * A100.units:
         slices = max(8 * A100.units // (batch * groups), 1)
-    found = slicing.by_waves(columns_of(*shape), XQA, machine(A100))
+    found = XQA.number(columns_of(*shape), TILE, machine(A100))
     assert found[0, 0] == slices
 
 
@@ -144,7 +112,7 @@ def test_xqa_slices_are_those_of_its_library(shape):
 def test_slices_on_blackwell_fill_one_wave_and_have_two_steps_each(shape):
     # TensorRT-LLM, fmhaKernels.h: ⌈keys / 2·256⌉ of them, or as many as units are left for.
     batch, groups, _, keys = shape
-    found = slicing.by_waves(columns_of(*shape), GEN, machine(A100))[0, 0]
+    found = GEN.number(columns_of(*shape), TILE, machine(A100))[0, 0]
     assert found == min(-(-keys // 512), max(A100.units // (batch * groups), 1))
     assert found == 1 or found * batch * groups <= A100.units
 
@@ -156,12 +124,12 @@ def test_triton_slices_of_sglang_are_those_of_its_library(shape):
     units = int(A100.units * max(math.log2(keys / 64), 1.0))
     slices = min(-(-units // (batch * groups)), 8, -(-keys // 32))
     rule = kernel_facts("sglang-triton-decode").wave_rule
-    found = slicing.by_waves(columns_of(*shape), rule, machine(A100))[0, 0]
+    found = rule.number(columns_of(*shape), TILE, machine(A100))[0, 0]
     assert abs(found - slices) <= (units % (batch * groups) == 0)  # units are cut to whole ones
 
 
 def test_blocks_that_combine_among_themselves_need_no_second_launch():
-    apart = Style(compute="fp16", combining=Combining(CONSTANTS["split_price"]))
+    apart = Style(compute="fp16", combining_seconds=CONSTANTS["split_price"])
     inside = Style(compute="fp16")
     l2 = machine(A100).l2_latency
     assert combining_seconds(machine(A100), CONSTANTS, inside) == pytest.approx(3 * l2)
@@ -181,13 +149,6 @@ def test_a_combining_kernel_runs_for_captured_sequences_even_with_nothing_to_com
     idle, none = (splitkv._idle_seconds(s, Setting(machine(H100), default())) for s in sizes)
     assert idle.item() > 0
     assert none.item() == 0
-
-
-def test_combining_ahead_saves_the_gap():
-    constants, here = default(), machine(A100)
-    ahead, after = (Style("bf16", combining=Combining(1e-6, early)) for early in (True, False))
-    saved = combining_seconds(here, constants, after) - combining_seconds(here, constants, ahead)
-    assert saved == pytest.approx(here.at_clock(constants["kernel_gap"]))
 
 
 def split(shape: Attention):

@@ -14,17 +14,16 @@ from perfmodel.arithmetic import as_floats
 from perfmodel.hardware import load
 from perfmodel.timing import attention_style, slicing, splitkv
 from perfmodel.timing.constants import default
+from perfmodel.timing.cuts.grid import slice_keys
 from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
-from perfmodel.timing.plan import combining_seconds, time_plan
+from perfmodel.timing.plan import adding_seconds, combining_seconds, time_plan
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Block, Code, Style
 
 CONSTANTS = default()
-FREE = replace(
-    kernel_facts("flash-triton"), even_rule=None, split_rule=None, wave_rule=None, graph_rule=None
-)
+FREE = replace(kernel_facts("flash-triton"), even_rule=None, split_rule=None, wave_rule=None)
 H100 = machine(load("h100-sxm"))
 near = pytest.approx
 
@@ -50,15 +49,14 @@ def test_scores_of_slices_follow_their_full_times(slug):
     cost = full.launches[0].cost
     held = residency(here, cost, how.resident).blocks_per_unit
     assert slicing.resident_blocks(tile, 128.0, FREE, here, how, 2.0) == near(np.max(held))
-    slices = np.ceil(axes["x"] / slicing.slice_keys(axes["x"], slicing.SPLITS[None], tile[1]))
+    slices = np.ceil(axes["x"] / slice_keys(axes["x"], slicing.SPLITS[None], tile[1]))
     # Where slices are added up, and where there is no more to choose than whether they are.
     apart = np.log(found / full.seconds)[slices > 1]
     assert np.quantile(np.abs(apart - np.median(apart)), 0.95) < 0.45
     assert -0.3 < np.median(apart) < 0.1
     added = full.launches[1]
-    adding = slicing.adding_seconds(
-        axes["b"] * axes["g"] * axes["r"], 128.0, slices, FREE, here, CONSTANTS, how
-    )
+    rows = axes["b"] * axes["g"] * axes["r"]
+    adding = adding_seconds(here, CONSTANTS, how, rows, rows * 128.0 * slices)
     ratio = (adding / (added.gap + added.time.seconds))[slices > 1]
     assert 0.95 < np.median(ratio) < 1.01
     # The number that is best by the score is seldom far from the best.
@@ -110,8 +108,8 @@ def test_seconds_of_adding_slices_up_worked_by_hand():
     price = H100.at_clock(CONSTANTS["block_price"])
 
     def adding(rows, slices, kernel, here=H100):
-        found = slicing.adding_seconds(rows, DIM, np.array([slices]), kernel, here, CONSTANTS, how)
-        return found.item()
+        again = slicing.rounds_of_slices(np.array([slices]), kernel)
+        return adding_seconds(here, CONSTANTS, how, rows, rows * DIM * slices, again).item()
 
     # A few rows: a block, a round trip to the L2, or one more for each three slices.
     assert adding(8.0, 6.0, FREE) == near(start + price + H100.l2_latency)
@@ -124,7 +122,9 @@ def test_seconds_of_adding_slices_up_worked_by_hand():
     # Many slices are bytes: 4 written and 4 read for each number.
     narrow = replace(H100, l2_bytes_per_s=1e9, l2_latency=1e-9)
     start = combining_seconds(narrow, CONSTANTS, how)
-    assert adding(rows, 6.0, FREE, narrow) == near(start + 2 * price + 8 * rows * 128 * 6 / 1e9)
+    assert adding(rows, 6.0, FREE, narrow) == near(
+        start + 2 * price + 8 * rows * 128 * 6 / (1e9 * CONSTANTS["l2_share"])
+    )
 
 
 def axes_of(**given: float) -> dict[str, np.ndarray]:
@@ -144,8 +144,10 @@ def test_the_score_of_slices_worked_by_hand():
     price = H100.at_clock(CONSTANTS["block_price"])
     # One block of 64 tiles that are all arithmetic, and 2, 4, … of them on as many units.
     here = replace(H100, hbm_latency=0.0, hbm_bytes_per_s=1e30)
-    adding = {n: slicing.adding_seconds(1.0, DIM, np.array([float(n)]), FREE, here, CONSTANTS,
-                                        Style("fp16")).item() for n in (2, 64)}  # fmt: skip
+    adding = {
+        n: adding_seconds(here, CONSTANTS, Style("fp16"), 1.0, DIM * float(n)).item()
+        for n in (2, 64)
+    }
     found = scored(here, x=64 * 64)
     assert found[1] == near(64 * block + price)
     assert found[2] == near(32 * block + price + adding[2])
@@ -225,7 +227,7 @@ def test_no_more_slices_are_tried_than_blocks_run_at_once():
     rule = replace(kernel_facts("flash2").split_rule, near=0.999, blocks_per_unit=1)
     few = replace(machine(load("a100-sxm4-80gb")), units=11)
     axes = axes_of(b=5.0, g=1.0, r=8.0, q=1.0, x=24.0 * 64)
-    assert slicing.by_rule(axes, TILE, rule, few).item() == 2
+    assert rule.number(axes, TILE, few).item() == 2
 
 
 def test_decode_slices_stop_at_128_and_count_all_rows_of_a_group():
@@ -234,7 +236,7 @@ def test_decode_slices_stop_at_128_and_count_all_rows_of_a_group():
     here = replace(H100, units=512)
 
     def slices(**given: float) -> float:
-        return slicing.by_rule(axes_of(**one | given), (64, 128, 128), rule, here).item()
+        return rule.number(axes_of(**one | given), (64, 128, 128), here).item()
 
     # One block alone fills its slots the better, the more slices: as many as there may be.
     assert slices() == 128
@@ -243,7 +245,7 @@ def test_decode_slices_stop_at_128_and_count_all_rows_of_a_group():
     assert slices(r=64.0) == slices(q=32.0) == 128
     assert slices(b=32.0) == slices(g=32.0) == slices(q=1024.0) < 128
     few = replace(H100, units=4)
-    found = slicing.by_rule(axes_of(**one), (64, 128, 128), rule, few).item()
+    found = rule.number(axes_of(**one), (64, 128, 128), few).item()
     assert found == rule.blocks_per_unit * 4
     # The grid fills the slots by itself.
     full = rule.full * rule.blocks_per_unit * 512
@@ -262,13 +264,13 @@ def queries_one_by_one(heads: int, rule, units: int) -> int:
 def test_slices_of_a_heads_queries_are_those_of_the_rule(heads):
     rule, units = kernel_facts("flash1").head_rule, H100.units
     b, g, r = heads
-    found = slicing.queries_of_heads(axes_of(b=b, g=g, r=r), rule, H100)
+    found = rule.of_queries(axes_of(b=b, g=g, r=r), H100)
     assert found == [[queries_one_by_one(b * g * r, rule, units)]]
     # A machine that 30 slices do not fill is cut into all 30, or nearly as many.
     large = replace(H100, units=10**6)
     for near_best, most in ((rule.near, 29), (0.999, 30)):
         each = replace(rule, near=near_best)
-        assert slicing.queries_of_heads(axes_of(b=b, g=g, r=r), each, large).item() == most
+        assert each.of_queries(axes_of(b=b, g=g, r=r), large).item() == most
 
 
 def test_a_block_takes_one_tile_of_keys_where_that_fills_waves_better():
@@ -276,7 +278,7 @@ def test_a_block_takes_one_tile_of_keys_where_that_fills_waves_better():
 
     def tiles(b, keys, *, causal=False, g=1.0, r=1.0):
         axes = axes_of(b=b, g=g, r=r, x=keys)
-        return slicing.keys_of_heads(axes, 128, rule, H100, causal=causal).item()
+        return rule.of_keys(axes, 128, H100, causal=causal).item()
 
     units = H100.units
     # A head a unit is full already; half as many are filled by two tiles, worth 1 / (1 + 1/2).
@@ -300,20 +302,20 @@ def test_the_worth_of_a_tile_of_keys_falls_by_its_share():
     rule = kernel_facts("flash1").head_rule
     # 90 % of the units; two tiles fill 1.8 waves of 2, as full: worth less by half a tile or one.
     axes = axes_of(b=0.9 * H100.units, x=256.0)
-    assert slicing.keys_of_heads(axes, 128, rule, H100, causal=True).item() == 1
+    assert rule.of_keys(axes, 128, H100, causal=True).item() == 1
     # 70 %: two tiles fill 1.4 of 2 waves, 0.7; three 2.1 of 3; four 2.8 of 3, 0.933 / (1 + 1/4) of
     # all keys is more than 0.7, and with half of the share more so.
     for keys, causal, spread in ((512.0, False, 4), (512.0, True, 4), (256.0, False, 1)):
         axes = axes_of(b=0.7 * H100.units, x=keys)
-        found = slicing.keys_of_heads(axes, 128, rule, H100, causal=causal).item()
+        found = rule.of_keys(axes, 128, H100, causal=causal).item()
         assert found == spread
     # 80 %: four tiles fill 3.2 of 4, five 4 of 4: 1 / (1 + 1/5) = 0.833 and 1 / (1 + 1/10).
     for causal in (False, True):
         axes = axes_of(b=0.8 * H100.units, x=640.0)
-        assert slicing.keys_of_heads(axes, 128, rule, H100, causal=causal).item() == 5
+        assert rule.of_keys(axes, 128, H100, causal=causal).item() == 5
     # 86 %: seven tiles fill 6.02 of 7, worth 0.86 / (1 + 1/7) and less than one.
     axes = axes_of(b=0.86 * H100.units, x=7 * 128.0)
-    assert slicing.keys_of_heads(axes, 128, rule, H100, causal=False).item() == 1
+    assert rule.of_keys(axes, 128, H100, causal=False).item() == 1
 
 
 def test_grids_of_many_queries_are_cut_where_row_blocks_are_few_and_keys_many():
@@ -322,7 +324,7 @@ def test_grids_of_many_queries_are_cut_where_row_blocks_are_few_and_keys_many():
 
     def cut(window=None, **given):
         axes = axes_of(**{"x": 128.0 * 64, "q": 128.0, **given})
-        return bool(slicing.cuts(axes, (128, 128, 256), rule, H100, window).item())
+        return bool(rule.may_cut(axes, (128, 128, 256), H100, window).item())
 
     assert cut()
     assert cut(g=np.floor(least))
@@ -342,34 +344,27 @@ def test_grids_of_many_queries_are_cut_where_row_blocks_are_few_and_keys_many():
     assert not cut(window=10**6, x=512.0)
 
 
-def test_even_slices_count_all_rows_and_a_graph_all_queries():
-    rule, graph = kernel_facts("flash3").even_rule, kernel_facts("flash3").graph_rule
+def test_even_slices_count_all_rows():
+    rule = kernel_facts("flash3").even_rule
     tile = (64, 128, 256)
 
-    def even(with_graph=False, **given):
+    def even(**given):
         axes = axes_of(**{"x": 128.0 * 1000, **given})
-        chosen = graph if with_graph else None
-        return slicing.evenly(axes, tile, rule, H100, chosen).item()
+        return rule.number(axes, tile, H100).item()
 
     # 1,000 tiles of a row block on 132 units: shares of ⌈1.1 · 1000 / 132⌉ = 9 are 112 slices.
     assert even() == 112
     # Two row blocks, whatever makes them: ⌈16.7⌉ = 17 a share, 59 slices.
     for given in ({"r": 100.0}, {"q": 100.0}, {"r": 10.0, "q": 10.0}, {"b": 2.0}, {"g": 2.0}):
         assert even(**given) == 59
-    # Up to 512 queries a graph has its own most.
-    assert even(True) == graph.slices
-    assert even(True, q=100.0, b=5.0) == min(graph.slices, even(q=100.0, b=5.0))
-    assert even(True, q=600.0, r=0.1) == even(q=600.0, r=0.1) > 0
-    tiles = even(q=300.0, b=2.0)
-    assert even(True, q=300.0, b=2.0) == tiles
 
 
 def test_waves_of_slices_count_a_block_for_every_query():
     rule = kernel_facts("trtllm-xqa").wave_rule
-    one = slicing.by_waves(axes_of(x=128.0 * 256, b=64.0), rule, H100).item()
+    one = rule.number(axes_of(x=128.0 * 256, b=64.0), TILE, H100).item()
     for given in ({"q": 64.0}, {"g": 64.0}, {"b": 8.0, "q": 8.0}):
-        assert slicing.by_waves(axes_of(x=128.0 * 256, **given), rule, H100).item() == one
-    assert 1 < one < slicing.by_waves(axes_of(x=128.0 * 256, b=8.0), rule, H100).item()
+        assert rule.number(axes_of(x=128.0 * 256, **given), TILE, H100).item() == one
+    assert 1 < one < rule.number(axes_of(x=128.0 * 256, b=8.0), TILE, H100).item()
 
 
 def test_rows_that_are_added_up_are_those_of_every_head_and_query():

@@ -16,12 +16,12 @@ from perfmodel.hardware import load
 from perfmodel.operators.included import included_seconds
 from perfmodel.predict import predict
 from perfmodel.schedules.matmul import tiled_matmul
-from perfmodel.timing import attention_style, memory, pipes, power, rowwise, slicing, traffic
+from perfmodel.timing import attention_style, memory, pipes, power, rowwise, traffic
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import default
+from perfmodel.timing.cuts.heads import HeadRule
 from perfmodel.timing.kernel import busy_seconds, fill_seconds
 from perfmodel.timing.libraries import kernel_facts
-from perfmodel.timing.libraries.rules import HeadRule
 from perfmodel.timing.machine import machine
 from perfmodel.timing.occupancy import residency
 from perfmodel.timing.setting import Setting
@@ -175,38 +175,6 @@ def test_neither_more_work_at_boost_nor_more_energy_ends_sooner(at_boost, sustai
     here = float(power.held_down_seconds(at_boost, sustained, 5e-4))
     assert float(power.held_down_seconds(at_boost * more, sustained, 5e-4)) >= here * (1 - 3e-3)
     assert float(power.held_down_seconds(at_boost, sustained * more, 5e-4)) >= here * (1 - 3e-3)
-
-
-def translated(device: str, m: int, n: int, k: int) -> float:
-    """Seconds that a layer of 128 × 128 tiles waits for addresses."""
-    here, problem = machine(load(device)), Matmul(m, n, k, dtype="fp32")
-    schedule = tiled_matmul(128, 128, 8, stages=2)
-    cost = count(schedule, problem.sizes(), problem.elements()).kernels[0]
-    pitches = dict.fromkeys("mn", 4.0 * k)
-    return float(memory.translation_seconds(here, CONSTANTS, cost, residency(here, cost), pitches))
-
-
-def test_pascal_translates_what_lies_beyond_its_pages_worked_by_hand():
-    # k = 65,536: rows 256 KiB apart, 128 of them over 16.875 pages, 16 of a request over 2.875.
-    here = machine(load("p100-pcie-16gb"))
-    blocks = 64  # one or two a unit, which holds 8 pages' addresses
-    resident = 2
-    missed = 1 - 8 / (resident * 2 * 16.875)
-    requests = blocks * (65536 / 8) * 2 * 8 * 2.875
-    each = here.at_clock(CONSTANTS["translation_price"])
-    found = translated("p100-pcie-16gb", 1024, 1024, 65536)
-    assert found == pytest.approx(requests * missed * each)
-
-
-@given(st.integers(1, 8192), st.integers(1, 8192), st.integers(1, 65536))
-def test_translating_grows_with_k_and_only_on_pascal(m, n, k):
-    here, there = (translated("p100-pcie-16gb", m, n, size) for size in (k, 2 * k))
-    assert there >= 2 * here >= 0
-    assert translated("v100-pcie-32gb", m, n, k) == 0
-    # A unit of P4 has twice the pages at hand.
-    per_clock = [machine(load(slug)).clock_hz for slug in ("p4", "p100-pcie-16gb")]
-    if m <= 128 and n <= 128:  # one block, whichever the device
-        assert translated("p4", m, n, k) * per_clock[0] <= here * per_clock[1] * (1 + 1e-9)
 
 
 def test_two_warps_leave_half_of_a_unit_asleep():
@@ -420,7 +388,7 @@ def test_queries_of_a_head_are_cut_as_little_as_fills_the_last_wave(heads, units
     rule = HeadRule()
     sizes = {"b": np.array([[float(heads)]]), "g": np.ones((1, 1)), "r": np.ones((1, 1))}
     here = replace(machine(A100), units=units)
-    (taken,) = slicing.queries_of_heads(sizes, rule, here).ravel()
+    (taken,) = rule.of_queries(sizes, here).ravel()
 
     def full(slices: int) -> float:
         waves = heads * slices / (units * rule.blocks_per_unit)
@@ -436,7 +404,7 @@ def test_keys_of_a_head_are_spread_where_that_fills_the_machine():
         sizes = {"b": heads, "g": 1.0, "r": 1.0, "x": keys}
         arrays = {axis: np.full((1, 1), float(size)) for axis, size in sizes.items()}
         here = machine(A100)
-        return float(slicing.keys_of_heads(arrays, 256, HeadRule(), here, causal=causal).item())
+        return float(HeadRule().of_keys(arrays, 256, here, causal=causal).item())
 
     # 1,024 heads fill 9.48 waves of 108 to 95 %: spreading 2 tiles each to 18.96 gains less than it
     # costs. 256 heads fill 2.37 waves to 79 %, which 8 tiles each bring to 99.8 %.

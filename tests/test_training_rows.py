@@ -10,9 +10,8 @@ import pytest
 
 from perfmodel.errors import PerfmodelError
 from perfmodel.networks import library
-from perfmodel.training.cells import Cells
 from perfmodel.training.metrics import METRICS, convention_of
-from perfmodel.training.runnetwork import network_of
+from perfmodel.training.runnetwork import Cells, network_of
 from perfmodel.training.trainingrows import plan_of
 
 ROW = {

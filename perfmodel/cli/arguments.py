@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import click
 
 from perfmodel.cli import completing, known, ranges
 from perfmodel.fieldoption import FieldOption
-from perfmodel.hardware import Device
+from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator
 
 KERNEL = "Kernel"
 """Heading of the options of a kernel."""
 
-Devices = Annotated[
-    list[str],
-    FieldOption(
-        metavar="NAMES",
-        spellings=("--device", "--gpu", "-d"),
-        help="Devices: slugs, aliases or spec files, as a100,h100 or repeated (perfmodel hardware"
-        " list).",
-        complete=completing.devices,
-    ),
-]
-DeviceSpecs = Annotated[
-    Sequence[Device],
-    FieldOption(
-        metavar="NAMES",
-        spellings=("--device", "--gpu", "-d"),
-        help="Devices: slugs, aliases or spec files, as a100,h100 or repeated (perfmodel hardware"
-        " list).",
-        read=known.devices,
-        repeats=True,
-        complete=completing.devices,
-    ),
+_DEVICES = FieldOption(
+    metavar="NAMES",
+    spellings=("--device", "--gpu", "-d"),
+    help="Devices: slugs, aliases or spec files, as a100,h100 or repeated (perfmodel hardware"
+    " list).",
+    complete=completing.devices,
+)
+Devices = Annotated[list[str], _DEVICES]
+DeviceSpecs = Annotated[Sequence[Device], replace(_DEVICES, read=known.devices, repeats=True)]
+DeviceSpec = Annotated[
+    Device | None, FieldOption(metavar="NAME", read=load, complete=completing.devices)
 ]
 Size = Annotated[int, FieldOption(single=True)]
 Sizes = Annotated[ranges.Values, FieldOption(metavar="SIZES")]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
-from perfmodel.cli import completing, known, spellings
+from perfmodel.cli import completing, known
 from perfmodel.cli.arguments import ONE, DeviceSpecs, Sizes
 from perfmodel.cli.build import command
 from perfmodel.cli.leftout import possible
-from perfmodel.cli.networkoptions import Context, WeightFormat
+from perfmodel.cli.networkoptions import NETWORK, Context, WeightFormat
 from perfmodel.cli.output import Shown
 from perfmodel.compression import naming
 from perfmodel.compression.comparing import Compared, compare, least_zeros, runnable
@@ -31,15 +31,7 @@ _USUAL = "fp16,w8a16,fp8,w4a16,nf4,q4_k_m,2:4"
 class Asked:
     """What `compress` is asked for."""
 
-    network: Annotated[
-        Network | None,
-        FieldOption(
-            metavar="NETWORK",
-            argument=True,
-            read=spellings.network,
-            complete=completing.networks,
-        ),
-    ] = None
+    network: Annotated[Network | None, replace(NETWORK, help="")] = None
     """A network's name (perfmodel network list) or YAML file. Without it, the weight formats are
     listed."""
     device: DeviceSpecs = ()

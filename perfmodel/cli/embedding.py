@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from perfmodel.cli import completing, ranges
-from perfmodel.cli.arguments import DeviceSpecs, Size, Sizes, TypeName
+from perfmodel.cli import ranges
+from perfmodel.cli.arguments import DeviceSpec, DeviceSpecs, Size, Sizes, TypeName
 from perfmodel.cli.build import command
 from perfmodel.cli.output import Shown
 from perfmodel.embeddings import dlrm
@@ -16,7 +16,7 @@ from perfmodel.embeddings.dlrm import Recommender
 from perfmodel.embeddings.placement import Placed, cached, in_memory, sharded
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
-from perfmodel.hardware import Device, load, systems
+from perfmodel.hardware import Device, systems
 from perfmodel.render import embeddings as render
 
 _SAMPLES = ranges.read("2k", "")
@@ -46,9 +46,7 @@ class Asked:
     """Exponent of Zipf's law for the popularity of rows; 0: all rows equal."""
     batch: Sizes = _SAMPLES
     """Samples: a size, list (1k,2k) or range (1k:64k:x2)."""
-    host: Annotated[
-        Device | None, FieldOption(metavar="NAME", read=load, complete=completing.devices)
-    ] = None
+    host: DeviceSpec = None
     """CPU that holds the tables in its memory; the GPU has a cache."""
     cache: Annotated[float, FieldOption(metavar="SHARE", least=None)] = 0.5
     """Share of the GPU's memory for the cache, 0 to 1."""

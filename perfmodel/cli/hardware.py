@@ -15,9 +15,10 @@ from perfmodel.cli.output import Shown, say, to_stdout, write
 from perfmodel.errors import OutputError, ProblemError, UnknownName
 from perfmodel.fieldoption import FieldOption
 from perfmodel.formats.readers import hardware as problems_of
-from perfmodel.hardware import Device, System, check, load, loads, names, systems
+from perfmodel.hardware import Device, System, load, loads, names, systems
 from perfmodel.hardware.copying import like as copied
 from perfmodel.hardware.copying import without_misfits
+from perfmodel.hardware.physics import check
 from perfmodel.hardware.writer import SCHEMA_LINE, schema_line
 from perfmodel.plaintext import quoted
 from perfmodel.render import specs as render

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Any
@@ -24,10 +24,7 @@ from perfmodel.timing.libraries import kernels
 from perfmodel.timing.runs import table
 
 Row = dict[str, Any]
-
-
-def _kinds() -> Iterable[str]:
-    return KINDS
+_COMPLETE = completing.of_list("perfmodel.cli.list_:KINDS")
 
 
 def _read_kinds(text: str) -> list[str]:
@@ -46,7 +43,7 @@ class Asked:
 
     kind: Annotated[
         Sequence[str] | None,
-        FieldOption(metavar="KINDS", argument=True, names=_kinds, read=_read_kinds),
+        FieldOption(metavar="KINDS", argument=True, read=_read_kinds, complete=_COMPLETE),
     ] = None
     """Kinds to list, with commas: operators, implementations, schedules, harnesses, types,
     variants, algorithms, graphs, networks, engines, optimisers, precisions, levels, architectures,

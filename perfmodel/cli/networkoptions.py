@@ -10,16 +10,14 @@ from perfmodel.compression.scheme import Scheme
 from perfmodel.fieldoption import FieldOption
 from perfmodel.networks.network import Network
 
-NamedNetwork = Annotated[
-    Network,
-    FieldOption(
-        metavar="NETWORK",
-        help="A network's name (perfmodel network list) or YAML file.",
-        argument=True,
-        read=spellings.network,
-        complete=completing.networks,
-    ),
-]
+NETWORK = FieldOption(
+    metavar="NETWORK",
+    help="A network's name (perfmodel network list) or YAML file.",
+    argument=True,
+    read=spellings.network,
+    complete=completing.networks,
+)
+NamedNetwork = Annotated[Network, NETWORK]
 WeightFormat = Annotated[
     Scheme | None,
     FieldOption(metavar="NAME", single=True, read=naming.scheme, complete=completing.schemes),

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Annotated
 
 from perfmodel.cli import completing, known, ranges
-from perfmodel.cli.arguments import DeviceSpecs, Size
+from perfmodel.cli.arguments import DeviceSpec, DeviceSpecs, Size
 from perfmodel.cli.build import command
 from perfmodel.cli.networkoptions import NamedNetwork, WeightFormat
 from perfmodel.cli.output import Shown
@@ -16,7 +16,7 @@ from perfmodel.compression import naming
 from perfmodel.compression.compressed import Compressed
 from perfmodel.errors import ProblemError, UnknownName, needs
 from perfmodel.fieldoption import FieldOption
-from perfmodel.hardware import Device, load
+from perfmodel.hardware import Device
 from perfmodel.offload import flexgen, search
 from perfmodel.offload.layershape import Request, Stored, of_network
 from perfmodel.offload.layertimes import Rates, answer
@@ -29,15 +29,12 @@ from perfmodel.units import parse, si
 _ROOM = 0.9
 """Share of each memory that policies may fill."""
 _OWN = "own"
+_POLICIES = completing.of_list("perfmodel.cli.offload:_WAYS")
 _RATE = partial(ranges.quantity, dimension="bandwidth", name="--disk-rate")
 _CAPACITY = partial(parse, dimension="capacity")
 _CONTEXT = ranges.read("1k", "")
 
 Contexts = Annotated[ranges.Values, FieldOption(None, "TOKENS", ("--seq", "--context"))]
-
-
-def _policies() -> list[str]:
-    return list(_WAYS)
 
 
 def _costs() -> list[str]:
@@ -52,11 +49,9 @@ class Asked:
     """The network."""
     device: DeviceSpecs
     """The devices."""
-    host: Annotated[
-        Device | None, FieldOption(metavar="NAME", read=load, complete=completing.devices)
-    ] = None
+    host: DeviceSpec = None
     """CPU of the host: slug, alias or spec file."""
-    policy: Annotated[str, FieldOption(metavar="NAME", names=_policies)] = "auto"
+    policy: Annotated[str, FieldOption(metavar="NAME", complete=_POLICIES)] = "auto"
     """auto: the fastest of FlexGen's policies that fits; six percentages: FlexGen's policy
     (20,80,0,100,0,100: device and host for weights, for cache, for activations); recompute: part of
     the KV cache is recomputed; stream: weights over the link in each step; layers: some layers on

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from textwrap import wrap
 from typing import Annotated, Any
@@ -29,6 +29,7 @@ from perfmodel.timing.stated import Fact
 
 Head = dict[str, Any]
 Found = tuple[Head, Sequence[Fact]]
+_COMPLETE = completing.of_list("perfmodel.cli.show:KINDS")
 _WIDE = 96  # limit on the characters of a note in a table
 
 
@@ -38,15 +39,11 @@ def _names_of_kind(ctx: click.Context, incomplete: str) -> list[str]:
     return completing.of_list(lambda: (row["name"] for row in rows()) if rows else ())(incomplete)
 
 
-def _kinds() -> Iterable[str]:
-    return KINDS
-
-
 @dataclass(frozen=True)
 class Asked:
     """What `show` is asked for."""
 
-    kind: Annotated[str, FieldOption(metavar="KIND", argument=True, names=_kinds)]
+    kind: Annotated[str, FieldOption(metavar="KIND", argument=True, complete=_COMPLETE)]
     """implementation, harness, operator, schedule, type, variant, algorithm, graph, network,
     engine, optimiser, precision, level, architecture, device or system."""
     name: Annotated[str, FieldOption(metavar="NAME", argument=True, complete=_names_of_kind)]

@@ -17,7 +17,7 @@ from perfmodel.networks.network import Network
 from perfmodel.networks.networkprediction import KernelTime, NetworkPrediction, PassTime
 from perfmodel.networks.networktime import Held, predict_network
 from perfmodel.networks.setting import Setting
-from perfmodel.networks.storage import narrowed, part
+from perfmodel.networks.summary import narrowed, part
 from perfmodel.networks.value import Weight
 from perfmodel.operators import operator_of
 from perfmodel.prediction import Prediction

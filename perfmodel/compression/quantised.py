@@ -8,10 +8,10 @@ from pathlib import Path
 from perfmodel.algorithms import Matmul, Rowwise
 from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.catalogue import Table
-from perfmodel.compression.decoding import Decoding
 from perfmodel.compression.scheme import (
     PLAIN,
     PLAIN_BITS,
+    Decoding,
     Scheme,
     beside,
     passes_over_weights,

@@ -12,8 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from perfmodel.algorithms import Matmul
-from perfmodel.compression.decoding import Decoding
-from perfmodel.compression.scheme import Scheme, beside, passes_over_weights, weight_only
+from perfmodel.compression.scheme import Decoding, Scheme, beside, passes_over_weights, weight_only
 from perfmodel.compression.unstructured import sparse_product
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device

@@ -15,8 +15,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from perfmodel.algorithms import Matmul
-from perfmodel.compression.decoding import accesses_per_s, scattered
-from perfmodel.compression.scheme import Scheme, beside, passes_over_weights, weight_only
+from perfmodel.compression.scheme import (
+    Scheme,
+    accesses_per_s,
+    beside,
+    passes_over_weights,
+    scattered,
+    weight_only,
+)
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.predict import predict, rank

@@ -5,7 +5,7 @@
 
 placement.py has each device's tokens and counts the pairs that a mask leaves. calls.py has the
 attention problems of a device, contexttraffic.py the exchanged bytes, by the counting rule.
-clock.py and carrier.py time both.
+carrier.py times both.
 
 contexttime.py combines these into four ways (ring, gather, ulysses, tree). threshold.py finds the
 length at which a link is hidden, and the fastest way at each length.

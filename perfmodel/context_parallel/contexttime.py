@@ -32,8 +32,7 @@ import numpy as np
 from perfmodel.algorithms import Attention
 from perfmodel.algorithms.attention import Direction
 from perfmodel.context_parallel import calls
-from perfmodel.context_parallel.carrier import Carrier
-from perfmodel.context_parallel.clock import Clock
+from perfmodel.context_parallel.carrier import Carrier, Clock
 from perfmodel.context_parallel.contexttraffic import exchanged
 from perfmodel.context_parallel.placement import Held, check_divides, placed
 from perfmodel.count.exchanges import Exchange

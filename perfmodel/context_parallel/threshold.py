@@ -15,8 +15,7 @@ import numpy as np
 
 from perfmodel.algorithms import Attention
 from perfmodel.context_parallel import calls
-from perfmodel.context_parallel.carrier import Carrier
-from perfmodel.context_parallel.clock import Clock
+from perfmodel.context_parallel.carrier import Carrier, Clock
 from perfmodel.context_parallel.contexttime import WAYS, ContextPrediction, predict_context
 from perfmodel.context_parallel.contexttraffic import exchanged
 from perfmodel.errors import ProblemError

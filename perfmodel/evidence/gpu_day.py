@@ -104,7 +104,9 @@ def _day(options: argparse.Namespace) -> int:
     begin = time.monotonic()
     outcomes: dict[str, Outcome] = {}
     for name in stages:
-        rest = _seconds_left(options.limit_seconds, begin)
+        rest = options.limit_seconds
+        if rest is not None:
+            rest -= time.monotonic() - begin
         if rest is not None and rest <= 0:
             print(f"{name}: not started, the time is up")
             continue
@@ -133,10 +135,6 @@ def take_over(source: Path, folder: Path) -> None:
     for item in sorted(source.iterdir()):
         if item.is_file() and not item.name.startswith(".") and not (folder / item.name).exists():
             shutil.copy2(item, folder / item.name)
-
-
-def _seconds_left(limit_s: float | None, begin: float) -> float | None:
-    return None if limit_s is None else limit_s - (time.monotonic() - begin)
 
 
 def _command(options: argparse.Namespace, name: str, limit_s: float | None) -> list[str]:

@@ -259,7 +259,7 @@ def _main(arguments: Sequence[str] | None) -> None:
     ranges = spread_of(table, predicted, folds_)
     texts = {
         folder / "constants.yaml": constants_text(constants, _HEAD),
-        folder / "collectivespread.yaml": spread_text(ranges),
+        folder / "spread.yaml": spread_text(ranges),
     }
     if args.page:
         page = Path(args.page)

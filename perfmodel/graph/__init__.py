@@ -8,8 +8,8 @@ writes. An `Edge` (node.py) maps tensors to an operand. A `Graph` (graph.py) is 
 made.
 
 live.py counts the bytes allocated at each node, touches.py what earlier nodes left in the caches.
-asks.py predicts each distinct problem once. elapsed.py adds up kernels, gaps and host time,
-graphspread.py their ranges. graphtime.py joins all of them into the result (graphprediction.py):
+asks.py predicts each distinct problem once. graphspread.py adds up ranges. graphtime.py adds up
+kernels, gaps and host time, and joins all of them into the result (graphprediction.py):
 
     time = start + Σ kernels + gaps between them, or the host where it is later
 

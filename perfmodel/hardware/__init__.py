@@ -10,18 +10,15 @@ h100.scaled(hbm_bandwidth=2)         # a what-if copy
 from perfmodel.hardware.catalogue import aliases, load, names, specs
 from perfmodel.hardware.device import Device
 from perfmodel.hardware.levels import Level
-from perfmodel.hardware.physics import Finding, check
 from perfmodel.hardware.specfile import loads, validate_file
 from perfmodel.hardware.system import System, SystemLevel
 
 __all__ = [
     "Device",
-    "Finding",
     "Level",
     "System",
     "SystemLevel",
     "aliases",
-    "check",
     "load",
     "loads",
     "names",

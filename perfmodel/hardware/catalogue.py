@@ -12,7 +12,7 @@ from pathlib import Path
 
 from perfmodel import plugins
 from perfmodel.catalogue import Catalogue
-from perfmodel.hardware import physics, specfile
+from perfmodel.hardware import specfile
 from perfmodel.hardware.device import Device
 
 ENVIRONMENT = "PERFMODEL_HARDWARE_PATH"
@@ -40,7 +40,7 @@ def of_packages() -> list[Path]:
 
 DEVICES = Catalogue(
     "device",
-    lambda path: specfile.read(Device, path, physics.check),
+    lambda path: specfile.read(Device, path),
     folders,
     of_packages,
     SPELLINGS,

@@ -111,8 +111,8 @@ class Quantity(Sourced):
         return self.value
 
 
-def _text_of(*dimensions: str) -> Any:
-    """The type of a number with a unit of one of `dimensions`, within the range of real devices."""
+def _text_of(*dimensions: str) -> Rule:
+    """The rule of a number with a unit of one of `dimensions`, within the range of real devices."""
     patterns = "|".join(f"({DIMENSIONS[name].pattern()})" for name in dimensions)
     examples = [DIMENSIONS[name].example for name in dimensions]
 
@@ -133,9 +133,7 @@ def _text_of(*dimensions: str) -> Any:
                 f"{dimension.most:g} {dimension.symbols[0]}"
             )
 
-    return Annotated[
-        Any, Rule(check, {"type": "string", "pattern": patterns, "examples": examples})
-    ]
+    return Rule(check, {"type": "string", "pattern": patterns, "examples": examples})
 
 
 def _quantity(name: str, *dimensions: str) -> Narrowed:
@@ -187,7 +185,7 @@ Latency = Annotated[
     CycleTime,
     Narrowed(
         "Latency",
-        {"value": _text_of("time", "cycles"), "at_clock": _text_of("frequency") | None},
+        {"value": _text_of("time", "cycles"), "at_clock": _text_of("frequency")},
     ),
 ]
 """Time of one access, in cycles of a stated clock or in seconds."""

@@ -16,15 +16,9 @@ PATH = Path(__file__).with_name("sources.yaml")
 
 
 @lru_cache(maxsize=1)
-def text() -> str:
-    """The text of the file."""
-    return PATH.read_text(encoding="utf-8")
-
-
-@lru_cache(maxsize=1)
 def shared() -> Mapping[str, str]:
     """Title and address of each source by its key."""
-    titles: Mapping[str, str] = yamltable.kept(PATH, text(), lambda: yamltable.parse(text()))
+    titles: Mapping[str, str] = yamltable.read(PATH)
     return titles
 
 

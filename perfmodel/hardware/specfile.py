@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from perfmodel import yamlfile, yamltable
 from perfmodel.entries import Keys, Misfit, made
 from perfmodel.errors import SpecError
-from perfmodel.hardware import physics, sources
+from perfmodel.hardware import sources
 from perfmodel.hardware.device import Device
-from perfmodel.hardware.physics import Finding
 from perfmodel.hardware.system import System
 
 _B = TypeVar("_B", bound=Device | System)
@@ -19,48 +17,37 @@ _B = TypeVar("_B", bound=Device | System)
 
 def loads(text: str, where: str = "<text>") -> Device:
     """The device that `text` describes; raises `SpecError` for the first problem."""
-    return _sound_block(Device, yamlfile.parse(text, where), physics.check)
+    return _sound_block(Device, yamlfile.parse(text, where))
 
 
-def _sound_block(
-    kind: type[_B], document: yamlfile.Document, check: Callable[[_B], list[Finding]]
-) -> _B:
+def _sound_block(kind: type[_B], document: yamlfile.Document) -> _B:
     """The block that a document describes. Raises `SpecError` for the first problem."""
-    block, problems = _examination(kind, document, check)
+    block, problems = _examination(kind, document)
     if block is None or problems:
         suffix = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise SpecError(problems[0] + suffix)
     return block
 
 
-def read(kind: type[_B], path: Path, check: Callable[[_B], list[Finding]]) -> _B:
-    """The block that the file at `path` describes; raises `SpecError` for the first problem.
+def read(kind: type[_B], path: Path) -> _B:
+    """The block that the file at `path` describes; raises `SpecError` for the first problem."""
 
-    A shipped file is checked before it is kept, then no more.
-    """
-    text = yamlfile.read(path)
-    if not yamltable.is_shipped(path):
-        return _sound_block(kind, yamlfile.parse(text, str(path)), check)
+    def block() -> _B:
+        return _sound_block(kind, yamlfile.parse(yamlfile.read(path), str(path)))
 
-    def decoded() -> dict[str, Any]:
-        document = yamlfile.parse(text, str(path))
-        _sound_block(kind, document, check)
-        return sources.completed(document.data)
-
-    block: _B = made(kind, yamltable.kept(path, text + sources.text(), decoded))
-    return block
+    return yamltable.kept(path, kind.__name__, block)
 
 
 def validate_file(path: str | Path) -> list[str]:
     """Every problem of a spec file, one line each; empty means valid."""
-    return problems_of(Device, Path(path), physics.check)
+    return problems_of(Device, Path(path))
 
 
-def problems_of(kind: type[_B], path: Path, check: Callable[[_B], list[Finding]]) -> list[str]:
+def problems_of(kind: type[_B], path: Path) -> list[str]:
     """Every problem of a file that describes a block with a slug, one line each."""
     try:
         document = yamlfile.parse(yamlfile.read(path), str(path))
-        block, problems = _examination(kind, document, check)
+        block, problems = _examination(kind, document)
     except SpecError as error:
         return [str(error)]
     slug = None if block is None else getattr(block, "slug", None)
@@ -70,15 +57,15 @@ def problems_of(kind: type[_B], path: Path, check: Callable[[_B], list[Finding]]
     return problems
 
 
-def _examination(
-    kind: type[_B], document: yamlfile.Document, check: Callable[[_B], list[Finding]]
-) -> tuple[_B | None, list[str]]:
+def _examination(kind: type[_B], document: yamlfile.Document) -> tuple[_B | None, list[str]]:
     """The block of a document (None if invalid), and its problems."""
+    from perfmodel.hardware import physics, systemphysics  # only needed for what is not kept
+
     try:
         block: _B = made(kind, sources.completed(document.data))
     except Misfit as misfit:
         return None, [document.error(path, _line(path, fault)) for path, fault in misfit.faults]
-    findings = check(block)
+    findings = physics.check(block) if isinstance(block, Device) else systemphysics.check(block)
     return block, [document.error(f.where, f.message) for f in findings if f.level == "error"]
 
 

@@ -10,14 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from perfmodel.errors import UnknownName
+from perfmodel.hardware.catalogue import load
 from perfmodel.hardware.device import Device
 from perfmodel.hardware.physics import Finding, unexplained
 from perfmodel.hardware.system import System
 from perfmodel.units import seconds, si
 
 
-def check(system: System, device: Device | None = None) -> list[Finding]:
-    """Every fault in a system; each one makes it unusable."""
+def check(system: System) -> list[Finding]:
+    """Every fault in a system, also against its device's name and memory; each makes it
+    unusable."""
+    try:
+        device = load(system.device)
+    except UnknownName:
+        fault = f"device {system.device!r} has no spec; see perfmodel hardware list"
+        return [Finding("error", fault, ("device",))]
     return [
         *_pairs(system),
         *_memory(system, device),
@@ -39,10 +47,10 @@ def _groups(system: System) -> Iterator[Finding]:
             yield _error(i, "devices", f"{level.name} is in pairs, which join 2 devices each")
 
 
-def _memory(system: System, device: Device | None) -> Iterator[Finding]:
+def _memory(system: System, device: Device) -> Iterator[Finding]:
     """The innermost link, which must not be faster than the device's memory."""
     first = system.levels[0]
-    if device is not None and first.bytes_per_s > device.hbm_bytes_per_s:
+    if first.bytes_per_s > device.hbm_bytes_per_s:
         yield _error(
             0,
             "bandwidth_per_direction",

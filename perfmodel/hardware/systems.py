@@ -16,10 +16,9 @@ from perfmodel import plugins, yamlfile
 from perfmodel.catalogue import Catalogue, is_path
 from perfmodel.entries import made
 from perfmodel.errors import ProblemError, SpecError, UnknownName
-from perfmodel.hardware import catalogue, specfile, systemphysics
+from perfmodel.hardware import catalogue, specfile
 from perfmodel.hardware.device import Device
 from perfmodel.hardware.levels import Level
-from perfmodel.hardware.physics import Finding
 from perfmodel.hardware.system import Flag, Medium, System, SystemLevel, Topology
 
 FOLDER = "systems"
@@ -50,7 +49,7 @@ def _package_folders() -> list[Path]:
 
 SYSTEMS = Catalogue(
     "system",
-    lambda path: specfile.read(System, path, check),
+    lambda path: specfile.read(System, path),
     folders,
     _package_folders,
     catalogue.SPELLINGS,
@@ -80,7 +79,7 @@ def every() -> list[System]:
 
 def validate_file(path: str | Path) -> list[str]:
     """Every problem of a system's file, one line each; empty means valid."""
-    return specfile.problems_of(System, Path(path), check)
+    return specfile.problems_of(System, Path(path))
 
 
 def is_system(path: str | Path) -> bool:
@@ -201,15 +200,6 @@ def _level(level: Level, name: str, topology: Topology | None) -> dict[str, obje
     }  # fmt: skip
 
 
-def check(system: System) -> list[Finding]:
-    """Every fault in a system, also against its device's name and memory."""
-    device = _device(system.device)
-    if device is None:
-        fault = f"device {system.device!r} has no spec; see perfmodel hardware list"
-        return [Finding("error", fault, ("device",))]
-    return systemphysics.check(system, device)
-
-
 def _device(name: str) -> Device | None:
     try:
         return catalogue.load(name)
@@ -221,7 +211,6 @@ __all__ = [
     "System",
     "SystemLevel",
     "by_one_door",
-    "check",
     "is_named",
     "is_system",
     "load",

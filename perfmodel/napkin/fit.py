@@ -26,13 +26,15 @@ from perfmodel.timing import attention_style, matmul
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import usual
 from perfmodel.timing.machine import Machine
+from perfmodel.timing.menu import GROUP
+from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Code, Style
 
 LINE_BYTES = 128
 # Registers of a thread for tiles; the rest of the 255 are for addresses and indices.
 _TILE_REGISTERS = 200
-_ADDRESSING_BYTES = 160
+_ADDRESSING_BYTES = 4 * ADDRESSING_REGISTERS
 _MOST_THREADS = 1024
 _STEPS = np.array([1, 2, 3, 4, 6, 8, 12, 16])
 _POWERS = 2 ** np.arange(9)
@@ -40,8 +42,6 @@ _MOST_SIDE = 4096  # longest side of several axes together, summed ones included
 _WIDEST = 256  # longest tile edge of a matrix kernel
 _ROWS = np.array([1, 2, 4, 8, 16, 32, 64, 128])
 _LINES = np.array([1, 2, 4, 8, 16, 32, 64])
-# Row blocks launched together, as Triton does, so that concurrent blocks share columns in L2.
-_GROUP = 8
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ class Layout:
         grid = [loop for loop in kernel.nest if loop.grid and loop.axis not in (rows, columns)]
         loops = (
             *grid,
-            Loop(rows, _GROUP * np.asarray(tiles[rows]), grid=True),
+            Loop(rows, GROUP * np.asarray(tiles[rows]), grid=True),
             Loop(columns, tiles[columns], grid=True),
             Loop(rows, tiles[rows], grid=True),
             *(loop for loop in kernel.nest if not loop.grid),

@@ -53,13 +53,8 @@ class Entry:
 
 def read(path: str | Path) -> tuple[Entry, ...]:
     """The networks of a YAML file. Raises `SpecError`: one line, "file:line: message"."""
-    file, place = Path(path), str(path)
-    text = yamlfile.read(file)
-    data = yamltable.kept(file, text, lambda: yamlfile.parse(text, place).data)
-    try:
-        return _networks(data)
-    except _Wrong:
-        return parse(text, place)  # says the line
+    file = Path(path)
+    return yamltable.kept(file, "networks", lambda: parse(yamlfile.read(file), str(path)))
 
 
 def parse(text: str, where: str = "<text>") -> tuple[Entry, ...]:

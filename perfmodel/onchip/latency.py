@@ -11,6 +11,13 @@ cycle each way. Two layouts bound a step of L layers and p products a layer on n
 
 Vendors' compilers use other layouts, which are not public. The range is from the faster of the two
 to `_SOFTWARE` times the slower.
+
+Weights may be streamed to a wafer from outside, layer by layer (MemoryX). A step takes at least
+W/link, for any batch. Arithmetic takes as long from
+
+    B = (W/link) / (2·P/peak)
+
+sequences on; below, the machine waits. W: bytes of weights; P: their number.
 """
 
 from __future__ import annotations
@@ -129,3 +136,30 @@ def _layout(
         parts * bytes_ / (devices * device.hbm_bytes_per_s),
         crossings * (message / rate + _CROSSING_SECONDS),
     )
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """A step with streamed weights."""
+
+    link_seconds: float
+    """Seconds of all weights on the link: the lower bound of a step."""
+    sequence_seconds: float
+    """Seconds of arithmetic for one sequence, at the peak."""
+
+    @property
+    def hiding_batch(self) -> int:
+        """Sequences whose arithmetic takes as long as the link."""
+        return math.ceil(self.link_seconds / self.sequence_seconds)
+
+    def seconds(self, batch: int) -> float:
+        """Seconds of a step of `batch` sequences."""
+        return max(self.link_seconds, batch * self.sequence_seconds)
+
+
+def streamed(network: Compressed, device: Device, link_bytes_per_s: float) -> Streamed:
+    """A network's weights over a link of `link_bytes_per_s`."""
+    if not link_bytes_per_s > 0.0:
+        raise ProblemError(f"a link of {link_bytes_per_s:g} B/s; give more than 0")
+    flops = 2.0 * active_count(network.network, input_embedding=False)
+    return Streamed(network.weight_bytes / link_bytes_per_s, flops / device.matrix_flops("fp16"))

@@ -149,8 +149,6 @@ class LibraryOperator(Operator):
         quantises = isinstance(kernel, GemmFacts) and kernel.quantises
         if quantises and constants.run(request.harness).library_kernels:
             includes = (*includes, "quantise_activations")
-        if isinstance(kernel, AttentionFacts) and kernel.writes:
-            includes = tuple(name for name in includes if name not in ("kv_write", "rope"))
         includes = () if "included" in constants.off else tuple(dict.fromkeys(includes))
         return included_seconds(setting, problem, kernel, includes)
 

@@ -9,8 +9,7 @@ from typing import Any
 from perfmodel.compression.compressed import Compressed
 from perfmodel.hardware import Device
 from perfmodel.onchip.holding import holding
-from perfmodel.onchip.latency import is_on_chip, latency
-from perfmodel.onchip.streaming import streamed
+from perfmodel.onchip.latency import is_on_chip, latency, streamed
 from perfmodel.render.report import (
     Report,
     Row,

@@ -222,8 +222,12 @@ def released(name: str, version: str) -> Engine:
 
 def read(path: Path) -> Engine:
     """The engine of a file. Raises `SpecError` with the key and its correction."""
+    return yamltable.kept(path, "engine", lambda: _decoded(path))
+
+
+def _decoded(path: Path) -> Engine:
     try:
-        document = dict(yamltable.read(path))
+        document = dict(yamltable.parse(path.read_text(encoding="utf-8")))
         name = document.pop("engine")
         engine: Engine = made(Engine, document, {"name": name})
     except KeyError:

@@ -25,7 +25,7 @@ from perfmodel.networks.expand import expand
 from perfmodel.networks.network import Block, Latent, Mlp, Network
 from perfmodel.networks.recorder import Exchanged
 from perfmodel.networks.segment import Segment
-from perfmodel.networks.storage import narrowed
+from perfmodel.networks.summary import narrowed
 from perfmodel.serving.deployment import Deployment
 
 HEAD = "head"

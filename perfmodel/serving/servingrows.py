@@ -1,6 +1,9 @@
 """Rows of a serving-run table as deployments and loads, and the predicted metric of each row.
 
 Rows with equal deployment and kind of load are predicted together, as arrays.
+
+Published settings of benchmarks that their tables leave out are in `recipes.yaml`. Each is for rows
+of a source, an engine and an architecture. A cell of a row comes before it.
 """
 
 from __future__ import annotations
@@ -8,27 +11,26 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from perfmodel import yamltable
+from perfmodel.entries import made
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import Device
 from perfmodel.hardware import load as load_device
 from perfmodel.networks.network import Network
-from perfmodel.serving import recipes
 from perfmodel.serving.cachememory import memory, sequence_bytes
 from perfmodel.serving.clients import STATISTICS
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine, released
-from perfmodel.serving.recipes import Recipe
-from perfmodel.serving.served import METRICS, Served, Value, serve
-from perfmodel.serving.servingspread import Spread
+from perfmodel.serving.served import METRICS, Served, Spread, Value, serve
 from perfmodel.serving.steps import Steps
-from perfmodel.training.cells import Cells
-from perfmodel.training.runnetwork import network_of
+from perfmodel.training.runnetwork import Cells, network_of
 
 Row = Mapping[str, Any]
 MEMORY = "memory_gb"
@@ -103,7 +105,7 @@ def asked(row: Row) -> Asked:
     if metric not in (*METRICS, MEMORY):
         raise UnknownName("metric", metric, (*METRICS, MEMORY))
     device, engine = load_device(str(row["device"])), _engine(row)
-    recipe = recipes.recipe(str(row.get("source") or ""), engine.name, device)
+    recipe = recipe_of(str(row.get("source") or ""), engine.name, device)
     column = SIZES[load]
     size = 0.0 if not column or cells.missing(column) else float(row[column])
     if column and not size > 0:
@@ -267,3 +269,59 @@ def _memory(row: Asked) -> Value:
     cache = row.size * sequence_bytes(row.deployment, row.isl + row.osl)
     total = (room.weights_bytes + room.reserve_bytes + cache) / _GIGA
     return Value(total, total, total)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a benchmark starts an engine, and what it publishes."""
+
+    benchmark: str
+    """How names of its tables begin."""
+    source: str
+    """Where the settings stand."""
+    statistic: str = "mean"
+    """Statistic of first tokens."""
+    engine: str = ""
+    """The engine; empty: any."""
+    architecture: str = ""
+    """How the device's architecture begins; empty: any."""
+    cache: str = ""
+    """Type of the KV cache; empty: the engine's."""
+    tokens: int = 0
+    """Most tokens of a step; 0: the engine's."""
+    polls: Mapping[int, int] = field(default_factory=dict)
+    """Steps from one look at new requests to the next, by the clients from which on it holds;
+    empty: the engine's."""
+    gather: int = 0
+    """Most steps that prompts wait until every copy has one; 0: the engine's."""
+
+    def matches(self, source: str, engine: str, device: Device) -> bool:
+        """Whether rows of a source, an engine and a device run so."""
+        return (
+            source.lower().startswith(self.benchmark)
+            and self.engine in ("", engine)
+            and device.architecture.startswith(self.architecture)
+        )
+
+    def polled(self, engine: Engine, clients: float) -> Engine:
+        """The engine with these settings under a number of clients."""
+        limits = [limit for limit in self.polls if clients >= limit]
+        batching = replace(
+            engine.batching,
+            tokens=self.tokens or engine.batching.tokens,
+            poll=self.polls[max(limits)] if limits else engine.batching.poll,
+            gather=self.gather or engine.batching.gather,
+        )
+        return replace(engine, batching=batching)
+
+
+@lru_cache(maxsize=1)
+def _table() -> tuple[Recipe, ...]:
+    document = yamltable.read(Path(__file__).with_name("recipes.yaml"))
+    return tuple(made(Recipe, entry) for entry in document["recipes"])
+
+
+def recipe_of(source: str, engine: str, device: Device) -> Recipe:
+    """The settings of a row's source; without any where none is known."""
+    matching = (each for each in _table() if each.matches(source, engine, device))
+    return next(matching, Recipe("", ""))

@@ -16,7 +16,7 @@ from functools import cached_property
 from perfmodel.compression import quantised
 from perfmodel.errors import UnknownName
 from perfmodel.networks.network import Network
-from perfmodel.networks.storage import narrowed, part
+from perfmodel.networks.summary import narrowed, part
 from perfmodel.networks.value import Weight
 
 _PLAIN = Fraction(16)

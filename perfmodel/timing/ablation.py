@@ -17,7 +17,6 @@ TERMS: Mapping[str, str] = {
     "shared": "no shared-memory traffic",
     "transpose": "no transposing of 8-bit values",
     "l2": "no L2 bandwidth",
-    "translation": "no address translation",
     "llc": "no bandwidth of a memory-side cache",
     "hbm": "no memory bandwidth",
     "latency": "no latency of streamed tiles",

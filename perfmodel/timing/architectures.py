@@ -5,12 +5,12 @@ The table is `architectures.yaml`; its header has the sources.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from perfmodel.catalogue import Table
-from perfmodel.entries import ABOVE_ZERO, Misfit, Positive, stated
+from perfmodel.entries import ABOVE_ZERO, Misfit, Positive, made, written
 from perfmodel.errors import SpecError
 from perfmodel.hardware import Device
 
@@ -70,8 +70,6 @@ class Architecture:
     """Lanes that a unit's schedulers issue to in a clock; None where it is not documented."""
     single_issue: bool = False
     """Whether a scheduler issues at most one instruction a clock."""
-    pages_at_hand: Positive = float("inf")
-    """Pages of 2 MiB whose address translations a unit caches."""
     shared_kept_bytes: int = 0
     """Shared memory that cannot become L1."""
     accurate_ops: tuple[float, float] = (6.0, 1.0)
@@ -136,7 +134,9 @@ def _spec_row(row: Architecture, device: Device) -> Architecture:
     if spec is None:
         return row
     try:
-        return replace(row, **stated(Architecture, spec.values, without=_KEYS))
+        facts = {**written(row, without=_KEYS), **spec.values}
+        changed: Architecture = made(Architecture, facts, {key: getattr(row, key) for key in _KEYS})
+        return changed
     except Misfit as misfit:
         raise SpecError(f"{device.slug}: architecture_facts.values.{misfit}") from None
 

@@ -12,7 +12,7 @@ from perfmodel.algorithms.attention import Attention
 from perfmodel.arithmetic import as_floats, ceil_div
 from perfmodel.errors import ProblemError
 from perfmodel.schedules import tiled
-from perfmodel.timing import slicing, splitkv
+from perfmodel.timing import splitkv
 from perfmodel.timing.attention_style import (
     exchanging,
     on_tiles,
@@ -66,7 +66,7 @@ def forward_plan(
     if kernel.schedule == "tiled-1":
         if kernel.head_rule is not None and "split" not in constants.off:
             sizes = as_floats(problem.sizes())
-            slices = slicing.queries_of_heads(sizes, kernel.head_rule, machine)
+            slices = kernel.head_rule.of_queries(sizes, machine)
             query_slice = ceil_div(ceil_div(problem.seq_q, slices), br) * br
         exchange = exchanging(traits, machine, bc, threads / 32)
         turns = replace(traits.turns, exchange=exchange, fills=ceil_div(problem.seq_kv, bc))
@@ -128,19 +128,17 @@ def _tiles(
 ) -> tuple[tuple[TileRow, ...], np.ndarray | bool]:
     """Tiles for many queries, and which problems each serves: shape (n, tiles).
 
-    With paged keys some libraries run their decode kernel. Others have decode tiles for few
-    queries, or own tiles where a window hides keys.
+    With paged keys some libraries run their decode kernel. Others have own tiles where a window
+    hides keys.
     """
     dim, kv = int(np.max(problem.head_dim)), problem.elements()["kv"]
     if kernel.caller.paged and kernel.pages_by_decode:
         return (splitkv.decode_tile(kernel, machine, dim, kv),), True
-    narrow, sizes = kv.bits <= 8, problem.sizes()
+    narrow = kv.bits <= 8
     hides = problem.windowed() & np.ones((1, 1), dtype=bool)
-    few = ~hides & (sizes["r"] * sizes["q"] <= kernel.few_queries)
     menus = (
-        ((splitkv.decode_tile(kernel, machine, dim, kv),), few),
         (kernel.menu(dim, decode=False, narrow=narrow, windowed=True), hides),
-        (kernel.menu(dim, decode=False, narrow=narrow), ~hides & ~few),
+        (kernel.menu(dim, decode=False, narrow=narrow), ~hides),
     )
     choices = [(menu, serves) for menu, serves in menus if np.any(serves)]
     tiles = tuple(tile for menu, _ in choices for tile in menu)

@@ -10,7 +10,6 @@ from perfmodel.algorithms.attention import AXES, Attention
 from perfmodel.arithmetic import as_floats, ceil_div
 from perfmodel.count import count
 from perfmodel.schedules import tiled
-from perfmodel.timing import slicing
 from perfmodel.timing.attention_style import (
     exchanging,
     fed_by_registers,
@@ -73,8 +72,7 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
         keys = problem.seq_kv
         if kernel.head_rule is not None and "split" not in constants.off:
             sizes, causal = as_floats(problem.sizes()), problem.mask() is not None
-            rule = kernel.head_rule
-            slices = slicing.keys_of_heads(sizes, bc, rule, machine, causal=causal)
+            slices = kernel.head_rule.of_keys(sizes, bc, machine, causal=causal)
             keys = key_slice = ceil_div(ceil_div(problem.seq_kv, slices), bc) * bc
         exchange = exchanging(traits, machine, bc, threads / 32)
         turns = replace(traits.turns, exchange=exchange, fills=ceil_div(keys, bc))

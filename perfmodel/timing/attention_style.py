@@ -12,14 +12,14 @@ from perfmodel.arithmetic import Number, as_floats, ceil_div
 from perfmodel.count.executed import next_extent
 from perfmodel.schedules import tiled
 from perfmodel.timing.constants import Constants
+from perfmodel.timing.cuts.even import CAPTURED, SEARCHED
 from perfmodel.timing.libraries import AttentionFacts
-from perfmodel.timing.libraries.rules import CAPTURED, SEARCHED
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.matmul import large_product
 from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
 from perfmodel.timing.setting import Setting
-from perfmodel.timing.shares import block_price, hidden_share, matrix_share
-from perfmodel.timing.style import Block, Code, Combining, Style, Turns
+from perfmodel.timing.shares import hidden_share, matrix_share
+from perfmodel.timing.style import Block, Code, Style, Turns
 
 # 16-bit matrix operations a clock and unit of A100, for which the share of the rate that
 # register-fed instructions reach is stated.
@@ -47,7 +47,6 @@ def style(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Style
     search = _search_seconds(problem, kernel, setting)
     return replace(
         base,
-        overlap=_overlap(problem, kernel, constants),
         turns=replace(base.turns, chained=_is_chain(problem, kernel)),
         shared=("V",) if problem.keys_only else (),
         compiled_for=dict.fromkeys(HEAD_AXES, kernel.head_dims) if kernel.head_dims else {},
@@ -63,8 +62,10 @@ def style(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Style
 def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
     """The style of two chained products at the rate of `compute`, for any operands."""
     machine, constants = setting.machine, setting.constants
-    packed = kernel.caller.packed
-    price = block_price(kernel, constants) if packed else constants["chained_block_price"]
+    combiner = "block_price" if kernel.adds_plainly else "combine_price"
+    # Specialised warps hand work to each other; this costs more where sequences are packed.
+    hands = kernel.specialises and kernel.caller.packed
+    price = constants["specialised_block_price" if hands else "chained_block_price"]
     price += kernel.steps * constants["row_price"]
     return Style(
         compute=compute,
@@ -73,7 +74,7 @@ def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
         resident=np.inf if kernel.resident is None else kernel.resident,
         persistent=kernel.instruction == "native" and machine.architecture.copies == "tensor",
         tensor_copies=kernel.specialises and machine.architecture.copies == "tensor",
-        combining=_combiner(kernel, constants),
+        combining_seconds=None if kernel.combines_inside else constants[combiner],
         longest_first=kernel.schedule == "tiled-3",
         large_product=large_product(compute, setting),
         code=Code(integer_share=_INTEGER, vector_share=constants["loadless_vector_share"]),
@@ -82,21 +83,12 @@ def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
             setup_seconds=constants["specialised_start"] if kernel.specialises else 0.0,
         ),
         turns=Turns(
-            chained=kernel.ping_pong,
             fetched_by=constants["overlap_power"] if fed_by_registers(kernel, machine) else None,
             alone=kernel.schedule == "tiled-2",
             waits=kernel.waits,
         ),
         run=setting.run,
     )
-
-
-def _combiner(kernel: AttentionFacts, constants: Constants) -> Combining | None:
-    """The kernel that adds the slices of the keys up; None where the class has none."""
-    if kernel.combines_inside:
-        return None
-    start = constants["block_price" if kernel.adds_plainly else "combine_price"]
-    return Combining(start, kernel.combines_ahead)
 
 
 def _matrix_share(compute: str, kernel: AttentionFacts, setting: Setting) -> float:
@@ -130,20 +122,8 @@ def kept_share(share: float, rate: float) -> float:
 def _is_chain(problem: Attention, kernel: AttentionFacts) -> bool:
     """Whether exponentials and the vector work around them are one dependent chain."""
     if kernel.turns_at is None:
-        return kernel.ping_pong
+        return False
     return next_extent(int(np.max(problem.head_dim)), kernel.head_dims) not in kernel.turns_at
-
-
-def _overlap(problem: Attention, kernel: AttentionFacts, constants: Constants) -> float:
-    """Share of non-matrix work hidden under the matrix unit; 0 where registers run out.
-
-    FlashAttention-3 gives up the overlap within a warp group where addresses of 8-bit pages take
-    the registers (tile_size.h).
-    """
-    narrow = kernel.caller.paged and problem.elements()["kv"].bits <= 8
-    most = kernel.narrow_pages_to
-    wide = most is not None and int(np.max(problem.head_dim)) > most
-    return 0.0 if narrow and wide else hidden_share(kernel, constants)
 
 
 def _has_order(problem: Attention, kernel: AttentionFacts) -> Number:

@@ -199,7 +199,7 @@ def _unit_seconds(
         vector, integer = vector + vector_cost * special, integer + integer_cost * special
     vector_slots = pipes.vector_slots(machine, vector, integer)
     matrix_rate = machine.matrix_per_unit(style.compute) * style.matrix_share
-    threads = cost.nest.kernel.threads * _concurrency(grid)
+    threads = cost.nest.kernel.threads * grid.concurrent
     awake = pipes.awake_share(machine, constants, threads)
     matrix_awake = pipes.awake_share(machine, constants, threads / style.turns.warps)
 
@@ -258,8 +258,6 @@ def _memory_seconds(
         style.paired_rows,
         copied=style.tensor_copies,
     )
-    if style.pitches and "translation" not in constants.off:
-        l2 = l2 + memory.translation_seconds(machine, constants, cost, grid, style.pitches)
     streams = {"l2": l2, **_outer_seconds(machine, constants, flows.through(), style)}
     for name, link in links.items():
         streams[name] = memory.link_seconds(
@@ -275,8 +273,7 @@ def _memory_seconds(
     if style.block.turn_seconds:  # loads ahead of use overlap with it
         turn = style.block.turn_seconds * cost.passes / cost.blocks
         wait = np.maximum(wait, memory.latency_seconds(cost, grid, balance, 0.0, turn))
-    chain = machine.at_clock(style.block.chain_seconds)
-    steps = memory.latency_seconds(cost, grid, balance, style.block.step_seconds, chain)
+    steps = grid.busiest / grid.concurrent * machine.at_clock(style.block.chain_seconds)
     return {**streams, "latency": wait + steps}
 
 
@@ -345,16 +342,11 @@ def _sustained_seconds(
     )
 
 
-def _concurrency(grid: Residency) -> np.ndarray:
-    """Blocks that are resident on the busiest unit."""
-    return np.asarray(np.clip(grid.busiest, 1.0, np.maximum(grid.blocks_per_unit, 1.0)))
-
-
 def _block_seconds(
     machine: Machine, constants: Constants, grid: Residency, style: Style
 ) -> np.ndarray:
     """Seconds to start and end blocks, round by round, and to set up once."""
-    rounds = grid.busiest / _concurrency(grid) ** constants["block_overlap"]
+    rounds = grid.busiest / grid.concurrent ** constants["block_overlap"]
     price = machine.at_clock(constants["block_price"] * style.block.price)
     start = machine.at_clock(style.block.setup_seconds)
     return np.asarray(np.maximum(rounds * price + start, 0.0) + style.block.search_seconds)
@@ -372,7 +364,7 @@ def busy_seconds(
     stages = _stages(terms, style)
     seconds = pipes.overlapped(stages, style.overlap)
     if style.turns.alone:
-        block_share = np.maximum(1.0 / _concurrency(where), alone)
+        block_share = np.maximum(1.0 / where.concurrent, alone)
         seconds = np.maximum(seconds, block_share * sum(stages, start=np.zeros(())))
     return np.asarray(seconds)
 
@@ -394,7 +386,7 @@ def in_turn_seconds(
     waits = style.turns.waits * terms["latency"]
     staging = 1.0 + 64.0 * machine.clock_hz / machine.shared_bytes_per_unit
     seconds = sum(_stages(terms, style), start=np.asarray(staging * terms["l2"]))
-    block_share = np.maximum(1.0 / _concurrency(where), even.longest / even.share)
+    block_share = np.maximum(1.0 / where.concurrent, even.longest / even.share)
     return np.asarray(waits + block_share * seconds)
 
 
@@ -444,7 +436,7 @@ def fill_seconds(
     refill = terms["transpose"] + _excess(compute) if style.persistent else first
     tiles = np.maximum(np.asarray(cost.passes, dtype=np.float64) / cost.blocks, 1.0)
     later_rounds = np.maximum(where.busiest - 1.0, 0.0) / np.maximum(where.blocks_per_unit, 1.0)
-    fill = (first * _concurrency(where) + later_rounds * refill) / (tiles * np.maximum(share, 1.0))
+    fill = (first * where.concurrent + later_rounds * refill) / (tiles * np.maximum(share, 1.0))
     return np.asarray(fill * style.turns.fills)
 
 

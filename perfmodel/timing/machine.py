@@ -106,8 +106,6 @@ class Machine:
     """Bytes of the L1 of a unit."""
     l1_latency: float
     """Seconds of a load from the L1."""
-    pages_at_hand: float
-    """Pages of 2 MiB whose address translations a unit caches."""
     node_nm: float
     """Process node in nanometres; the energy of an operation scales with it."""
     tdp_watts: float
@@ -289,7 +287,6 @@ def _machine(device: Device) -> Machine:
         l2_latency=fact(device.latency_seconds("l2"), 260 / _CLOCK, "L2 latency", "s"),
         l1_capacity=_l1_capacity(device, architecture),
         l1_latency=device.latency_seconds("l1") or 34 / _CLOCK,
-        pages_at_hand=architecture.pages_at_hand,
         node_nm=architecture.node_nm,
         tdp_watts=_board_power(device, notes),
         base_share=min((device.base_hz or 0.0) / clock, 1.0),

@@ -16,12 +16,11 @@ from perfmodel.timing.libraries import Caller, GemmFacts, resolve
 from perfmodel.timing.machine import DOT_PRODUCTS, Machine
 from perfmodel.timing.memory import units_together
 from perfmodel.timing.menu import (
+    GROUP,
     Candidates,
     candidates,
-    clustered,
     columns_of,
     own_menu,
-    row_group,
     slice_k,
     stages_held,
     step_depth,
@@ -31,7 +30,7 @@ from perfmodel.timing.plan import Estimate, Part, Plan, time_plan
 from perfmodel.timing.screening import promising
 from perfmodel.timing.setting import Setting
 from perfmodel.timing.shares import hidden_share, matrix_share
-from perfmodel.timing.style import Block, Code, Combining, LargeProduct, Style, Turns
+from perfmodel.timing.style import Block, Code, LargeProduct, Style, Turns
 
 # Columns of the menu that are timed in full.
 KEEP = 16
@@ -63,7 +62,7 @@ def plan(
     machine, constants = setting.machine, setting.constants
     elements, sizes = problem.elements(), as_floats(problem.sizes())
     width = max(elements["data"].bytes, elements["weights"].bytes)
-    style = _style(problem, kernel, setting)
+    style = products(kernel, compute_type(problem, kernel, machine), setting)
     if kernel.caller.fills:
         weight = sizes["n"] * sizes["k"] * elements["weights"].bytes
         style = replace(style, run=_l2_loop(style.run, weight, machine))
@@ -78,13 +77,12 @@ def plan(
     slices = slice_k(np.asarray(sizes["k"]), menu.slices, depth)
     allowed = menu.serves(sizes["m"], sizes["n"])
     allowed = allowed & menu.fits(sizes, np.inf if dims else kernel.sliced_waves * machine.units)
-    sizes = {**sizes, "m": clustered(sizes["m"], menu.rows, kernel.cluster)}
     units = units_together(menu.rows, sizes["m"], style.paired_rows)
     schedule = tiled_matmul(
         menu.rows,
         menu.columns,
         depth,
-        group_m=dims.get("group", row_group(sizes, menu, kernel)),
+        group_m=dims.get("group", GROUP),
         split_k=slices if len(kernel.splits) > 1 or np.any(menu.slices > 1) else None,
         stages=dims.get("stages", stages_held(machine, (menu.rows + menu.columns) * depth * width)),
         threads=menu.threads,
@@ -98,14 +96,6 @@ def plan(
     tile = {"m": menu.rows, "n": menu.columns, "slices": menu.slices, **dims}
     preparation = kernel.prepares * setting.small_kernel_seconds(steps=2)
     return Plan(schedule.name, (part,), tile, beside=preparation, allowed=allowed)
-
-
-def _style(problem: Matmul, kernel: GemmFacts, setting: Setting) -> Style:
-    """The style of the class with this problem's operands."""
-    style = products(kernel, compute_type(problem, kernel, setting.machine), setting)
-    if kernel.caller.column_major:
-        return style
-    return replace(style, pitches=_pitches(problem, setting.machine))
 
 
 def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
@@ -131,7 +121,7 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
         tensor_copies=specialised,
         paired_rows=architecture.rows if specialised and architecture.pairs else np.inf,
         overlap_power=constants["staged_overlap_power"] if staged else None,
-        combining=Combining(constants["split_price"]),
+        combining_seconds=constants["split_price"],
         code=Code(vector_share=constants["vector_share"]),
         block=Block(
             turn_seconds=kernel.step_cycles / machine.clock_hz,
@@ -162,18 +152,6 @@ def _l2_loop(run: Circumstances, weight_bytes: Number, machine: Machine) -> Circ
     """A loop over as many copies of a weight as fill the L2, at most `run.copies`."""
     copies = np.ceil(machine.l2_capacity / np.asarray(weight_bytes))
     return replace(run, copies=np.clip(copies, 1.0, np.maximum(run.copies, 1.0)))
-
-
-def _pitches(problem: Matmul, machine: Machine) -> dict[str, Number]:
-    """Bytes between rows of the operands, where a unit may have to wait for address translation.
-
-    Both operands of a layer have k as their last axis (torch.nn.Linear), so rows of a tile lie k
-    elements apart. Batches consist of small matrices, and gradients have other last axes: neither
-    counts.
-    """
-    if np.isinf(machine.pages_at_hand) or problem.batched or problem.gradient:
-        return {}
-    return dict.fromkeys("mn", problem.k * problem.elements()["data"].bytes)
 
 
 def _operand_tile(

@@ -15,9 +15,6 @@ from perfmodel.timing.occupancy import Residency
 from perfmodel.timing.pipes import Balance, whole_extents
 from perfmodel.timing.traffic import Traffic
 
-# Bytes of a page; rows that one request of a warp touches, 32 bytes each (16 a thread).
-_PAGE, _ROWS = 2.0**21, 16.0
-
 
 def hbm_rate(machine: Machine, constants: Constants) -> float:
     """Bytes per second that memory gives to a pure streaming kernel.
@@ -109,46 +106,6 @@ def units_together(rows: Number, m: Number, paired_rows: float) -> np.ndarray:
     return np.where((np.asarray(rows) >= paired_rows) & (np.asarray(m) > rows), 2.0, 1.0)
 
 
-def translation_seconds(
-    machine: Machine,
-    constants: Constants,
-    cost: KernelCost,
-    where: Residency,
-    pitches: Mapping[str, Number],
-) -> np.ndarray:
-    """Seconds of address translation, for pages that miss a unit's translation cache.
-
-    Rows of a matrix lie `pitches` bytes apart, by the axis of the rows.
-    """
-    rows = {axis: np.asarray(cost.nest.tile(axis), dtype=np.float64) for axis in pitches}
-    resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
-    return np.asarray(cost.passes * page_seconds(machine, constants, rows, pitches, resident))
-
-
-def page_seconds(
-    machine: Machine,
-    constants: Constants,
-    rows: Mapping[str, Number],
-    pitches: Mapping[str, Number],
-    resident: Number,
-) -> Number:
-    """Seconds of translation for one step of a block, `resident` of which share a unit.
-
-    R rows of a tile that lie p bytes apart span R p / 2 MiB pages. Of all pages that a unit's
-    blocks touch, its translation cache holds `pages_at_hand`. A step takes 32 bytes of each row;
-    one request of a warp covers 16 rows, hence 1 + 15 p / 2 MiB pages. Misses go to a translator
-    that all units share, which serves them one after another.
-    """
-    pages: Number = 0.0
-    lookups: Number = 0.0
-    for axis, pitch in pitches.items():
-        pages = pages + 1.0 + (rows[axis] - 1.0) * (pitch / _PAGE)
-        requests = np.ceil(rows[axis] / _ROWS)
-        lookups = lookups + requests * (1.0 + (_ROWS - 1.0) * (pitch / _PAGE))
-    miss_share = np.maximum(1.0 - machine.pages_at_hand / (pages * resident), 0.0)
-    return lookups * miss_share * machine.at_clock(constants["translation_price"])
-
-
 def llc_seconds(machine: Machine, constants: Constants, moved: Traffic) -> np.ndarray | None:
     """Seconds at the boundary of a memory-side cache; None where there is none.
 
@@ -215,7 +172,7 @@ def latency_seconds(
     """
     stages = np.maximum(np.asarray(cost.nest.kernel.stages, dtype=np.float64) - 1.0, 1.0)
     per_block = np.asarray(cost.passes, dtype=np.float64) / cost.blocks * cost.row_passes
-    resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
+    resident = where.concurrent
     stream = np.maximum(even.share / resident, even.longest) * (per_block / stages * latency)
     return np.asarray(stream + where.busiest / resident * chain_seconds)
 

@@ -145,30 +145,6 @@ def step_depth(kernel: GemmFacts, menu: Candidates, width: float, weight: float)
     return np.where(menu.upto <= min(kernel.tiles), of_threads, line)
 
 
-def clustered(m: Number, rows: np.ndarray, cluster: int) -> Number:
-    """Rows of the product, plus one row for each tile that only fills up a cluster.
-
-    A cluster's blocks start together or not at all. Blocks past the last row load nothing but still
-    multiply.
-    """
-    tiles = np.ceil(m / rows)
-    total = np.ceil(tiles / cluster) * cluster
-    exact = (total == tiles) | (tiles == 1)
-    return np.where(exact, m, (total - 1.0) * rows + 1.0) if cluster > 1 else m
-
-
-def row_group(sizes: Mapping[str, Number], menu: Candidates, kernel: GemmFacts) -> Number:
-    """Row blocks that are launched together before the next column.
-
-    `GROUP` where the library swizzles. Otherwise all of them where they are fewer than the columns,
-    and one cluster where they are not (CUTLASS, RasterOrderOptions::Heuristic).
-    """
-    if kernel.swizzles:
-        return GROUP
-    rows, cols = np.ceil(sizes["m"] / menu.rows), np.ceil(sizes["n"] / menu.columns)
-    return np.where(cols > rows, np.maximum(rows, kernel.cluster), kernel.cluster)
-
-
 def slice_k(k: np.ndarray, slices: np.ndarray, depth: Number) -> np.ndarray:
     """Extent of k that one slice sums: whole pairs of steps."""
     return np.asarray(np.ceil(np.ceil(k / slices) / (2 * depth)) * (2 * depth))

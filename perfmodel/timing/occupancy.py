@@ -31,6 +31,11 @@ class Residency:
     waves: np.ndarray
     """Blocks of the grid over `slots`."""
 
+    @property
+    def concurrent(self) -> np.ndarray:
+        """Blocks that the busiest unit holds at once."""
+        return np.asarray(np.clip(self.busiest, 1.0, np.maximum(self.blocks_per_unit, 1.0)))
+
 
 def addressing_registers(cost: KernelCost) -> int:
     """Registers of a thread beside those of its tiles."""
@@ -38,26 +43,39 @@ def addressing_registers(cost: KernelCost) -> int:
     return _STREAMING_REGISTERS if streams else ADDRESSING_REGISTERS
 
 
-def residency(machine: Machine, cost: KernelCost, most: Number = np.inf) -> Residency:
-    """Resident blocks: the least of the limits by shared memory, registers, threads and blocks
-    (CUDA C++ Programming Guide, compute capabilities), and `most`.
+def resident_blocks(
+    machine: Machine,
+    shared_bytes: Number,
+    tile_bytes: Number,
+    threads: Number,
+    addressing: int = ADDRESSING_REGISTERS,
+) -> Number:
+    """Blocks that a unit holds at once: the least of the limits by shared memory, registers,
+    threads and blocks (CUDA C++ Programming Guide, compute capabilities).
 
-    A block above the per-block limit of shared memory gives 0.
+    `tile_bytes` are the registers of a block's tiles; a thread has `addressing` registers more. A
+    block that needs more registers than a unit has still runs, alone.
     """
+    # Registers above the limit of a thread spill to memory.
+    registers = np.minimum(
+        tile_bytes + 4.0 * addressing * threads, machine.thread_registers_bytes * threads
+    )
+    room = np.maximum(shared_bytes + machine.shared_reserved, 1e-9)
+    by_memory = np.minimum(
+        floor_div(machine.shared_capacity, room), floor_div(machine.registers_bytes, registers)
+    )
+    by_slots = np.minimum(floor_div(machine.max_threads, threads), machine.max_blocks)
+    return np.maximum(np.minimum(by_memory, by_slots), 1.0)
+
+
+def residency(machine: Machine, cost: KernelCost, most: Number = np.inf) -> Residency:
+    """How the blocks of a counted grid spread: of `resident_blocks` a unit holds at most `most`. A
+    block above the per-block limit of shared memory gives 0."""
     threads = np.asarray(cost.nest.kernel.threads, dtype=np.float64)
     shared = np.asarray(cost.shared_footprint_bytes, dtype=np.float64)
-    # Registers above the limit of a thread spill to memory.
-    registers = cost.register_footprint_bytes + 4.0 * addressing_registers(cost) * threads
-    registers = np.minimum(registers, machine.thread_registers_bytes * threads)
-    by_shared = floor_div(machine.shared_capacity, shared + machine.shared_reserved + 1e-9)
-    by_registers = floor_div(machine.registers_bytes, registers)
-    by_threads = floor_div(machine.max_threads, threads)
-    blocks = np.minimum(
-        np.minimum(by_shared, by_registers), np.minimum(by_threads, machine.max_blocks)
-    )
-    # A block that needs more registers than a unit has still runs, alone.
-    blocks = np.clip(blocks, 1.0, most)
-    blocks = np.where(shared > machine.shared_per_block, 0.0, blocks)
+    registers = cost.register_footprint_bytes
+    blocks = resident_blocks(machine, shared, registers, threads, addressing_registers(cost))
+    blocks = np.where(shared > machine.shared_per_block, 0.0, np.minimum(blocks, most))
     return fill(machine, cost.blocks, blocks)
 
 

@@ -77,8 +77,8 @@ def busiest_share(cost: KernelCost, where: Residency, *, longest_first: bool) ->
     longest = longest_share(cost)
     axis = mask.key if by_keys(cost.nest) else mask.query
     rows = ceil_div(np.asarray(cost.nest.sizes[axis]), cost.nest.tile(axis))
-    resident = np.clip(where.busiest, 1.0, np.maximum(where.blocks_per_unit, 1.0))
-    excess = beyond_even(longest, resident, rows / where.active_units if longest_first else None)
+    first_rows = rows / where.active_units if longest_first else None
+    excess = beyond_even(longest, where.concurrent, first_rows)
     mean = np.asarray(cost.blocks, dtype=np.float64) / where.active_units
     return np.asarray(np.maximum(np.minimum(where.busiest * longest, mean + excess), longest))
 

@@ -19,8 +19,13 @@ from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import KernelTime, term_names, time_kernel
 from perfmodel.timing.machine import Link, Machine
+from perfmodel.timing.memory import hbm_rate
 from perfmodel.timing.reuse import Reuse, Reuses
 from perfmodel.timing.style import Style
+from perfmodel.timing.traffic import held_share
+
+# Resident blocks of a combining kernel on a unit.
+_COMBINING = 12.0
 
 
 @dataclass(frozen=True)
@@ -245,16 +250,40 @@ def handed(plans: Sequence[Plan], reuses: Reuses | None) -> list[Plan]:
 
 
 def combining_seconds(machine: Machine, constants: Constants, style: Style) -> float:
-    """Seconds before a combining kernel (split-K, split-KV) moves its first byte: the launch gap,
-    unless the kernel is launched ahead, and its own start.
+    """Seconds before a combining kernel (split-K, split-KV) moves its first byte: the launch gap
+    and its own start.
 
     Where blocks combine inside the kernel, the last block waits for three L2 round trips: it writes
     its own result, adds to a counter and reads the results of the rest.
     """
-    if style.combining is None:
+    if style.combining_seconds is None:
         return 3.0 * machine.l2_latency
-    gap = 0.0 if style.combining.ahead else constants["kernel_gap"]
-    return float(machine.at_clock(gap + style.combining.seconds))
+    return float(machine.at_clock(constants["kernel_gap"] + style.combining_seconds))
+
+
+def adding_seconds(
+    machine: Machine,
+    constants: Constants,
+    style: Style,
+    blocks: Number,
+    partial_sums: Number,
+    loads: Number = 0.0,
+) -> np.ndarray:
+    """Seconds of a combining kernel of `blocks` blocks that adds up `partial_sums` numbers in fp32,
+    by a short estimate.
+
+    A block waits for `loads` dependent rounds of loads beyond the first. Partial sums that the L2
+    does not hold go to memory and back.
+    """
+    rounds = np.maximum(blocks / (machine.units * _COMBINING), 1.0)
+    partial_bytes = 4.0 * partial_sums
+    l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
+    misses = 1.0 - held_share(partial_bytes, machine.l2_distinct_bytes, constants["l2_knee"])
+    memory_seconds = 2.0 * partial_bytes * misses / hbm_rate(machine, constants)
+    crossing = np.maximum(2.0 * partial_bytes / l2_rate, memory_seconds)
+    second = np.maximum(crossing, rounds * machine.l2_latency * (1.0 + loads))
+    second = second + rounds * machine.at_clock(constants["block_price"])
+    return np.asarray(second + combining_seconds(machine, constants, style))
 
 
 def _launches(

@@ -8,7 +8,7 @@ import numpy as np
 
 from perfmodel.algorithms.attention import Attention
 from perfmodel.timing.libraries import kernel_facts
-from perfmodel.timing.libraries.rules import Route
+from perfmodel.timing.libraries.route import Route
 from perfmodel.timing.machine import Machine
 
 

@@ -25,14 +25,12 @@ _REDUCTIONS = {"softmax": 4, "layernorm": 2, "rmsnorm": 2, "quantise": 2}
 # Vectors of a row's length that scale and shift every row.
 _WEIGHTS = {"layernorm": 2, "rmsnorm": 1}
 
-# Elements of one load of a thread, where the class states none.
+# Elements of one load of a thread where the class states none, and in a row held in registers.
 _LOAD = 4
 # Share of an operator's vector operations that run on integer lanes: the maximum of a softmax;
 # maximum, clamps and conversion of a quantisation (CUDA C++ Programming Guide: compare, minimum,
 # maximum).
 _INTEGER = {"softmax": 1 / 4, "quantise": 5 / 6}
-# Latency of an operation in cycles (Jia et al. 2018: 4 on Volta, and since).
-_DEPENDENT = 4.0
 # Shared memory of a launch without opt-in on NVIDIA's devices (CUDA C++ Programming Guide: 48 KiB a
 # block); AMD's runtime gives the full limit of a block.
 _PLAIN_SHARED = 49152
@@ -61,7 +59,6 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
         layout = _tile_layout(layout, setting)
     schedule, steps = _schedule(problem, layout)
     streams = _maps(layout)
-    dependent = layout.dependent_ops if layout is not None and problem.direction != "bwd" else 0.0
     style = Style(
         compute="fp32",
         overlap=1.0,
@@ -72,7 +69,6 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
         block=Block(
             price=0.0,
             chain_seconds=steps * constants["row_price"],
-            step_seconds=_DEPENDENT * dependent / machine.clock_hz,
             waits=layout.waits if layout is not None else 0.0,
         ),
         run=setting.run,
@@ -166,11 +162,10 @@ def _extra_ops(problem: Rowwise, layout: _Layout | None, warp: int) -> dict[str,
         return {}
     elements = np.asarray(product([problem.rows, problem.cols]), dtype=np.float64)
     long_rows = np.asarray(problem.cols) > layout.held_columns
-    vector = layout.vector_ops + long_rows * layout.again_vector_ops
     special = layout.special_ops + long_rows * layout.again_special_ops
     folds = np.log2(warp) * problem.rows * _threads(np.asarray(problem.cols), layout)
     return {
-        "vector_ops": elements * vector + folds * layout.folded_vector_ops,
+        "vector_ops": folds * layout.folded_vector_ops,
         "special_ops": elements * special + folds * layout.folded_special_ops,
     }
 
@@ -224,7 +219,7 @@ def _integer_ops(problem: Rowwise, layout: _Layout | None) -> Number:
     load_share = np.where(_in_shared(columns, layout), 1.0, load_share)
     load_share = columns // layout.load * layout.load / columns if layout.strided else load_share
     stream_cost = (layout.passes + 1) * (load_share / layout.load + (1.0 - load_share))
-    held_cost = 2.0 / layout.held_load
+    held_cost = 2.0 / _LOAD
     fits = columns <= layout.held_columns
     accesses = np.where(fits, _UNROLLED * held_cost, _ACCESS * stream_cost)
     return elements * (accesses + layout.integer_ops)
@@ -282,12 +277,11 @@ def _most_resident(problem: Rowwise, layout: _Layout | None, machine: Machine) -
 
 
 def _device_layout(layout: Rows | None, problem: Rowwise, machine: Machine) -> _Layout | None:
-    """The layout for the problem's type on a device."""
+    """The layout on a device, for the problem's type."""
     if layout is None:
         return None
-    variant = _type_layout(layout, problem)
     room = _plain_shared(machine) / problem.elements()["data"].bytes if layout.shared_rows else 0.0
-    facts = {field.name: getattr(variant, field.name) for field in fields(Rows)}
+    facts = {field.name: getattr(layout, field.name) for field in fields(Rows)}
     # Four warps share a unit. A core or a systolic unit has no warps: it takes a row at a time.
     rows = 128 // machine.warp_threads if machine.device.kind == "gpu" else 1
     return _Layout(**facts, shared_columns=room, rows_per_block=rows)
@@ -302,22 +296,6 @@ def _tile_layout(layout: _Layout, setting: Setting) -> _Layout:
         tile_columns=columns,
         least_threads=threads,  # type: ignore[arg-type]
         most_threads=threads,  # type: ignore[arg-type]
-    )
-
-
-def _type_layout(layout: Rows, problem: Rowwise) -> Rows:
-    """The layout for the problem's type: loads of fixed width hold more elements of narrower
-    types."""
-    if not layout.wide:
-        return layout
-
-    def elements(of_fp32: int) -> int:
-        return max(int(of_fp32 * 4 / problem.elements()["data"].bytes), 1)
-
-    return replace(
-        layout,
-        load=elements(layout.load),
-        elements_per_thread=elements(layout.elements_per_thread),
     )
 
 

@@ -17,20 +17,16 @@ from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import (
     hbm_rate,
     mean_latency,
-    page_seconds,
     port_bytes_per_s,
     units_together,
 )
 from perfmodel.timing.menu import GROUP, Candidates, slice_k, stages_held, thread_tile
-from perfmodel.timing.occupancy import ADDRESSING_REGISTERS
+from perfmodel.timing.occupancy import resident_blocks
 from perfmodel.timing.pipes import issue_lanes, together
-from perfmodel.timing.plan import combining_seconds
+from perfmodel.timing.plan import adding_seconds
 from perfmodel.timing.power import power_seconds
 from perfmodel.timing.style import Style
 from perfmodel.timing.traffic import held_share
-
-# Resident blocks of the combining kernel on a unit.
-_COMBINING = 12.0
 
 
 @dataclass(frozen=True)
@@ -106,13 +102,9 @@ class Grid:
         return np.asarray(b * k * n * self.down * self.widths["weights"])
 
     def together(self, machine: Machine) -> np.ndarray:
-        """Resident blocks of a unit; see `occupancy.residency`."""
-        shared = machine.shared_capacity // (self.held_bytes + machine.shared_reserved)
-        resident = np.minimum(machine.max_threads // self.threads, shared)
-        registers = 4.0 * self.rows * self.columns + 4.0 * ADDRESSING_REGISTERS * self.threads
-        registers = np.minimum(registers, machine.thread_registers_bytes * self.threads)
-        resident = np.minimum(resident, machine.registers_bytes // registers)
-        return np.asarray(np.clip(resident, 1.0, machine.max_blocks))
+        """Resident blocks of a unit."""
+        sums = 4.0 * self.rows * self.columns
+        return np.asarray(resident_blocks(machine, self.held_bytes, sums, self.threads))
 
 
 def grid_of(problem: Matmul, menu: Candidates, machine: Machine, depth: Number) -> Grid:
@@ -194,13 +186,14 @@ def scores(
     The scaling keeps the scores in the range of single precision.
     """
     resident = grid.together(machine)
+    b, m, n, k = (grid.sizes[axis] for axis in "bmnk")
     times = {
         **_work_seconds(grid, problem, how, machine, constants),
         **_crossing_seconds(grid, how, machine, constants, resident),
-        "second": _combining_seconds(grid, how, machine, constants),
+        # One block a tile of the result, for each slicing but the first (unsliced) one.
+        "second": adding_seconds(machine, constants, how, grid.tiles, b * m * n * grid.slices[1:]),
         "price": machine.at_clock(constants["block_price"]),
     }
-    b, m, n, k = (grid.sizes[axis] for axis in "bmnk")
     rate = machine.matrix_per_unit(how.compute) * how.matrix_share
     unit = times["least"] + b * m * n * (2.0 * k) / (rate * machine.units)
     score = _score(
@@ -261,12 +254,6 @@ def _crossing_seconds(
     inputs, output = grid.input_bytes, grid.output_bytes
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
     crossing = (np.maximum(l2_bytes / style.multicast, inputs) + output) / l2_rate
-    if style.pitches and "translation" not in constants.off:
-        pitches = {axis: np.ravel(pitch) for axis, pitch in style.pitches.items()}
-        resident = np.clip(tiles / machine.units, 1.0, limit)
-        rows = {"m": grid.rows, "n": grid.columns}
-        translation = page_seconds(machine, constants, rows, pitches, resident)
-        crossing = crossing + tiles * np.ceil(k / grid.depth) * translation
     # Ragged tiles move fewer bytes: the busiest port carries one full block and otherwise mean
     # ones.
     pair = units_together(grid.rows, grid.sizes["m"], style.paired_rows)
@@ -306,27 +293,6 @@ def _misses(
         return misses, 0.0
     by_llc = held_share(footprint, machine.llc.capacity_bytes, constants["l2_knee"])
     return misses, np.asarray(reuse * np.maximum(by_llc - by_l2, 0.0))
-
-
-def _combining_seconds(
-    grid: Grid, style: Style, machine: Machine, constants: Constants
-) -> np.ndarray:
-    """Seconds of the combining kernel, for each slicing but the first (unsliced) one.
-
-    It has one block a tile of the result; registers limit the resident ones. Partial sums that the
-    L2 does not hold go to memory and back.
-    """
-    b, m, n = (grid.sizes[axis] for axis in "bmn")
-    l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
-    rounds = np.maximum(grid.tiles / (machine.units * _COMBINING), 1.0)
-    partial = (8.0 / l2_rate) * b * m * n * grid.slices[1:]
-    partial_bytes = 4.0 * b * m * n * grid.slices[1:]
-    misses = 1.0 - held_share(partial_bytes, machine.l2_distinct_bytes, constants["l2_knee"])
-    partial = np.maximum(partial, 2.0 * partial_bytes * misses / hbm_rate(machine, constants))
-    second = np.maximum(partial, rounds * machine.l2_latency)
-    second += rounds * machine.at_clock(constants["block_price"])
-    second += combining_seconds(machine, constants, style)
-    return np.asarray(second)
 
 
 def smallest(scores: np.ndarray, number: int) -> np.ndarray:

@@ -1,9 +1,9 @@
-"""Facts about a kernel as numbers: the shares of units that it reaches, the price of its blocks."""
+"""Facts about a kernel as numbers: the shares of units that it reaches."""
 
 from __future__ import annotations
 
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.libraries import AttentionFacts, MatrixFacts
+from perfmodel.timing.libraries import MatrixFacts
 from perfmodel.timing.machine import Machine
 
 
@@ -20,12 +20,3 @@ def hidden_share(kernel: MatrixFacts, constants: Constants) -> float:
     if kernel.overlap == "none":
         return 0.0
     return constants["warps_overlap" if kernel.overlap == "warps" else "pipelined_overlap"]
-
-
-def block_price(kernel: AttentionFacts, constants: Constants) -> float:
-    """Seconds to start and end a block of attention, at the reference clock.
-
-    Specialised warps hand work to each other; this costs more where sequences are packed.
-    """
-    name = "specialised_block_price" if kernel.specialises else "chained_block_price"
-    return constants[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +14,10 @@ from perfmodel.elements import ElementType
 from perfmodel.schedules import tiled
 from perfmodel.timing import rowchain, rowwise, slicing
 from perfmodel.timing.attention_style import on_tiles, operand_tile
+from perfmodel.timing.cuts.even import CAPTURED, EvenRule
+from perfmodel.timing.cuts.grid import Sizes, Tile, columns, slice_keys
+from perfmodel.timing.cuts.segments import SegmentRule
 from perfmodel.timing.libraries.facts import AttentionFacts, TileRow
-from perfmodel.timing.libraries.rules import CAPTURED, SEARCHED, GraphRule
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.setting import Setting
@@ -73,9 +74,9 @@ def split_plan(
 
 
 def _slices(
-    all_sizes: Mapping[str, Number],
-    sizes: Mapping[str, Number],
-    tile: tuple[Number, ...],
+    all_sizes: Sizes,
+    sizes: Sizes,
+    tile: Tile,
     cuttable: np.ndarray | bool,
     kernel: AttentionFacts,
     setting: Setting,
@@ -85,30 +86,24 @@ def _slices(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Slices with keys, slices launched, and extra seconds, by the class's own rule.
 
-    `all_sizes` has the sizes with all keys, `sizes` those with the keys that the window leaves.
+    `all_sizes` has the sizes with all keys, `sizes` those with the keys that the window leaves. A
+    rule that counts all keys launches slices that a window leaves without any.
     """
     machine, constants = setting.machine, setting.constants
-    zero = np.zeros((1, 1))
-    graph = kernel.graph_rule if kernel.caller.captured else None
+    zero, cut = np.zeros((1, 1)), kernel.cut
     if "split" in constants.off:
         return zero + 1.0, zero + 1.0, zero
-    if kernel.even_rule is not None:
-        launches = slicing.evenly(all_sizes, tile, kernel.even_rule, machine, graph)
-        launches = np.where(cuttable, launches, 1.0)
+    if isinstance(cut, EvenRule):
+        launches = np.where(cuttable, cut.number(all_sizes, tile, machine), 1.0)
         splits, extra = _key_slices(sizes, tile, launches, setting, style)
         return splits, launches, extra
-    if graph is not None:
-        splits, extra = _graph_slices(sizes, tile, graph, setting, style)
-        return splits, splits, extra
-    if kernel.segment_rule is not None:
-        launches = slicing.by_segments(sizes, kernel.segment_rule)
+    if isinstance(cut, SegmentRule):
+        launches = cut.number(sizes, tile, machine)
         return _window_slices(all_sizes, sizes, tile, launches), launches, zero
-    if kernel.wave_rule is not None:
-        splits = slicing.by_waves(sizes, kernel.wave_rule, machine)
-    elif kernel.split_rule is not None:
-        splits = slicing.by_rule(sizes, tile, kernel.split_rule, machine)
-    else:
+    if cut is None:
         splits = slicing.promising(sizes, tile, kernel, machine, constants, style, width, keep)
+    else:
+        splits = cut.number(sizes, tile, machine)
     return splits, splits, zero
 
 
@@ -150,49 +145,22 @@ def sliced_prefill(
     machine = setting.machine
     sizes = as_floats(problem.sizes())
     tile = tuple(np.array(tiles, dtype=np.float64).T[:, None])
-    if kernel.even_rule is not None:
-        cut = slicing.cuts(
-            sizes, tile, kernel.even_rule, machine, mask.left if mask is not None else None
-        )
-        graph = kernel.graph_rule if kernel.caller.captured else None
-        slices = slicing.evenly(sizes, tile, kernel.even_rule, machine, graph)
-        splits = np.where(cut, slices, 1.0)
-        idle = _idle_seconds(sizes, setting)
-        extra = np.where(cut & (splits == 1.0), idle, 0.0)
-        if not np.any(cut):
-            return None
-    elif kernel.caller.captured and kernel.graph_rule is not None:
-        splits, extra = _graph_slices(sizes, tile, kernel.graph_rule, setting, how)
-    else:
+    if kernel.even_rule is None:
         return None
+    window = mask.left if mask is not None else None
+    cut = kernel.even_rule.may_cut(sizes, tile, machine, window)
+    if not np.any(cut):
+        return None
+    splits = np.where(cut, kernel.even_rule.number(sizes, tile, machine), 1.0)
+    extra = np.where(cut & (splits == 1.0), _idle_seconds(sizes, setting), 0.0)
     pack = sizes["r"]
     plan = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, splits, pack)
     return replace(plan, schedule=kernel.schedule, beside=extra, allowed=allowed)
 
 
-def _graph_slices(
-    sizes: Mapping[str, Number],
-    tile: tuple[Number, ...],
-    rule: GraphRule,
-    setting: Setting,
-    style: Style,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Slices with keys, and extra seconds outside of their blocks' own time; see `GraphRule`.
-
-    Every round of blocks searches its sequence, on average among half of them, and rounds of blocks
-    without keys cost their launch.
-    """
-    machine = setting.machine
-    b, q = slicing.columns(sizes, "bq")
-    launches = np.where(b * q <= CAPTURED, float(rule.slices), 1.0)
-    splits, idle = _key_slices(sizes, tile, launches, setting, style)
-    search = ceil_div(b, 2.0 * SEARCHED) * setting.at_clock("tile_search")
-    return splits, idle + _rounds(sizes, tile[0], launches, machine) * search
-
-
 def _key_slices(
-    sizes: Mapping[str, Number],
-    tile: tuple[Number, ...],
+    sizes: Sizes,
+    tile: Tile,
     launches: np.ndarray,
     setting: Setting,
     style: Style,
@@ -200,7 +168,7 @@ def _key_slices(
     """Slices with keys among those `launches`, and seconds of the rounds of blocks without keys."""
     machine, constants = setting.machine, setting.constants
     rows, bc = tile[:2]
-    (x,) = slicing.columns(sizes, "x")
+    (x,) = columns(sizes, "x")
     tiles = ceil_div(x, bc)
     splits = ceil_div(tiles, ceil_div(tiles, launches))
     idle = _rounds(sizes, rows, launches, machine) - _rounds(sizes, rows, splits, machine)
@@ -208,23 +176,21 @@ def _key_slices(
 
 
 def _window_slices(
-    all_sizes: Mapping[str, Number],
-    sizes: Mapping[str, Number],
-    tile: tuple[Number, ...],
+    all_sizes: Sizes,
+    sizes: Sizes,
+    tile: Tile,
     launches: np.ndarray,
 ) -> np.ndarray:
     """Slices among those `launches` that have keys the window leaves; slices are whole tiles of
     `all_sizes` key, hidden ones included."""
-    (x,), (keys,) = slicing.columns(all_sizes, "x"), slicing.columns(sizes, "x")
-    length = slicing.slice_keys(x, launches, tile[1])
+    (x,), (keys,) = columns(all_sizes, "x"), columns(sizes, "x")
+    length = slice_keys(x, launches, tile[1])
     return np.asarray(np.maximum(ceil_div(np.minimum(keys, x), length), 1.0))
 
 
-def _rounds(
-    sizes: Mapping[str, Number], rows: Number, slices: np.ndarray, machine: Machine
-) -> np.ndarray:
+def _rounds(sizes: Sizes, rows: Number, slices: np.ndarray, machine: Machine) -> np.ndarray:
     """Rounds of blocks, one block a unit, for so many slices of every tile of rows."""
-    b, g, r, q = slicing.columns(sizes, "bgrq")
+    b, g, r, q = columns(sizes, "bgrq")
     return np.asarray(ceil_div(b * g * ceil_div(r * q, rows) * slices / machine.units, 1.0))
 
 
@@ -234,8 +200,8 @@ def _sliced_plan(
     kernel: AttentionFacts,
     setting: Setting,
     style: Style,
-    sizes: Mapping[str, Number],
-    tile: tuple[Number, ...],
+    sizes: Sizes,
+    tile: Tile,
     splits: np.ndarray,
     launches: np.ndarray,
     pack: Number,
@@ -255,7 +221,7 @@ def _sliced_plan(
         schedule = tiled.split_kv(
             mask,
             rows,
-            slicing.slice_keys(x, slices, keys),
+            slice_keys(x, slices, keys),
             keys,
             pack=pack,
             stages=kernel.stages,
@@ -279,7 +245,7 @@ def _sliced_plan(
     return Plan("split-kv", parts, sides)
 
 
-def _tile(problem: Attention, kernel: AttentionFacts, machine: Machine) -> tuple[Number, ...]:
+def _tile(problem: Attention, kernel: AttentionFacts, machine: Machine) -> Tile:
     """Rows, keys and threads of a decode tile: one for all problems, or arrays where windows
     differ."""
     dim, kv = int(np.max(problem.head_dim)), problem.elements()["kv"]
@@ -293,8 +259,8 @@ def _tile(problem: Attention, kernel: AttentionFacts, machine: Machine) -> tuple
 
 
 def _cut_tiles(
-    problem: Attention, kernel: AttentionFacts, machine: Machine, tile: tuple[Number, ...]
-) -> tuple[tuple[Number, ...], np.ndarray | bool]:
+    problem: Attention, kernel: AttentionFacts, machine: Machine, tile: Tile
+) -> tuple[Tile, np.ndarray | bool]:
     """The decode tile (rows, keys, threads), and for which problems the library's host cuts keys.
 
     In CUDA graphs the number of slices is given. Otherwise FlashAttention-3's host decides for one
@@ -308,7 +274,8 @@ def _cut_tiles(
         cut_tile = decode_tile(replace(kernel, decode=kernel.sliced), machine, dim, kv)
     cut: np.ndarray | bool = True
     if not kernel.caller.captured:
-        cut = slicing.cuts(as_floats(problem.sizes()), cut_tile, kernel.even_rule, machine, None)
+        sizes = as_floats(problem.sizes())
+        cut = kernel.even_rule.may_cut(sizes, cut_tile, machine, None)
     if kernel.sliced is None:
         return tile, cut
     return tuple(np.where(cut, a, b) for a, b in zip(cut_tile, tile, strict=True)), cut
@@ -339,7 +306,7 @@ def _regrouping(problem: Attention, setting: Setting) -> np.ndarray:
     return np.asarray(_copies(sizes) * copy)
 
 
-def _copies(sizes: Mapping[str, Number]) -> np.ndarray:
+def _copies(sizes: Sizes) -> np.ndarray:
     """Number of copy kernels around FlashAttention-2's decode of grouped queries (flash_api.cpp).
 
     The queries of a group become rows of one problem. With one sequence or one key-value head that
@@ -351,7 +318,7 @@ def _copies(sizes: Mapping[str, Number]) -> np.ndarray:
     return np.asarray(grouped * (1.0 + 3.0 * strided))
 
 
-def _idle_seconds(sizes: Mapping[str, Number], setting: Setting) -> np.ndarray:
+def _idle_seconds(sizes: Sizes, setting: Setting) -> np.ndarray:
     """Seconds of a combining kernel that finds nothing to combine, beyond the kernel before it.
 
     It is launched ahead, so only its blocks cost time. A block has 1,024 elements of the result.
@@ -359,9 +326,9 @@ def _idle_seconds(sizes: Mapping[str, Number], setting: Setting) -> np.ndarray:
     its number of slices (flash_fwd_combine_kernel.h).
     """
     machine = setting.machine
-    b, g, r, q, d = slicing.columns(sizes, "bgrqd")
-    columns = np.where(d <= 64, 64.0, 128.0)
-    blocks = b * np.ceil(g * r * q * columns / 1024) * np.ceil(d / columns)
+    b, g, r, q, d = columns(sizes, "bgrqd")
+    width = np.where(d <= 64, 64.0, 128.0)
+    blocks = b * np.ceil(g * r * q * width / 1024) * np.ceil(d / width)
     rounds = np.maximum(blocks / (machine.units * _IDLE_BLOCKS), 1.0)
     start = setting.at_clock("block_price")
     seconds = rounds * (start + 3.0 * machine.l2_latency)

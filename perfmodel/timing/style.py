@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,8 +41,6 @@ class Block:
     before ends."""
     chain_seconds: Number = 0.0
     """Seconds of dependent steps of a block: reductions."""
-    step_seconds: float = 0.0
-    """Seconds of dependent arithmetic a streamed tile, at the device's own clock."""
     turn_seconds: float = 0.0
     """Seconds of dependent steps a streamed tile that finish before the next tile's begin, at the
     device's own clock."""
@@ -77,16 +74,6 @@ class Turns:
     warps: int = 1
     """Warps that take turns in multiplying; with 2, one stages operands while the other
     multiplies."""
-
-
-@dataclass(frozen=True)
-class Combining:
-    """The kernel that adds partial results up."""
-
-    seconds: float
-    """Start of the kernel in seconds, at the reference clock of 1.75 GHz."""
-    ahead: bool = False
-    """Whether it is launched before the sliced kernel ends."""
 
 
 @dataclass(frozen=True)
@@ -131,13 +118,11 @@ class Style:
     """Whether a block processes several tiles and loads the next one ahead."""
     longest_first: bool = True
     """Whether the longest row tiles of a head start first."""
-    pitches: Mapping[str, Number] = field(default_factory=dict)
-    """Bytes between rows of the operands, by the axis of the rows, where a unit's translation cache
-    may miss; empty elsewhere."""
     compiled_for: Extents = field(default_factory=dict)
     """Extents that the code is compiled for, by axis; others are padded to the next."""
-    combining: Combining | None = None
-    """The kernel that adds partial results up; None where blocks combine inside the kernel."""
+    combining_seconds: float | None = None
+    """Start of the kernel that adds partial results up, at the reference clock of 1.75 GHz; None
+    where blocks combine inside the kernel."""
     large_product: LargeProduct | None = None
     """A large product on the device, than which chained products are not faster; None for kernels
     without chained products."""

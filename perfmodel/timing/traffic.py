@@ -442,8 +442,7 @@ def _l1_share(machine: Machine, cost: KernelCost, wave: _Wave, grid: Residency) 
     """
     if cost.nest.kernel.operand_tile is not None:
         return _ZERO
-    resident = np.clip(grid.busiest, 1.0, np.maximum(grid.blocks_per_unit, 1.0))
-    rows = waves.footprint(wave.nest, wave.loads(), wave.loops, resident)
+    rows = waves.footprint(wave.nest, wave.loads(), wave.loops, grid.concurrent)
     return held_share(rows, machine.l1_capacity, _L1_KNEE)
 
 

@@ -12,7 +12,6 @@ A `Parameter` (parameter.py) is a weight by its shape. optimisers.yaml declares 
 of an algorithm; optimisers.py cuts it into kernels, so that states, traffic and products are
 counted.
 
-precision.py has the types of weights, gradients and states; sharding.py has each device's share of
-them. trainingrows.py and runnetwork.py read rows of measured runs, and metrics.py computes the
-metric of a row from a step.
+precision.py has the types of weights, gradients and states. trainingrows.py and runnetwork.py read
+rows of measured runs, and metrics.py computes the metric of a row from a step.
 """

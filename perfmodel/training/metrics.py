@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.training.cells import Row
+from perfmodel.training.runnetwork import Row
 from perfmodel.training.step import Step
 
 # How tables name a way of counting operations, and the convention that they mean.

@@ -189,28 +189,9 @@ def reduced_in_buckets(layers: Sequence[Work], buckets: Sequence[tuple[int, Work
     """Backward of layers whose gradients are reduced bucket by bucket (data parallel, ZeRO 0–2).
 
     `buckets` has, for each bucket, the layers that must end before it can be sent, and its
-    reduction. `fill_buckets` computes the first. The last bucket is exposed.
+    reduction. The last bucket is exposed.
     """
     return run([Queued(work) for work in layers], [Queued(w, n) for n, w in buckets])
-
-
-def fill_buckets(gradient_bytes: Sequence[float], bucket_bytes: float) -> list[tuple[int, float]]:
-    """For each bucket, the layers after which it is full, and its bytes; layers in backward order.
-
-    A bucket closes once it holds `bucket_bytes`; the last one holds the rest (PyTorch's distributed
-    data parallel, Li et al. 2006.15704, section 3.2.2). Raises `ProblemError` for a bucket of no
-    bytes.
-    """
-    if not bucket_bytes > 0:
-        raise ProblemError(f"a bucket of {bucket_bytes:g} bytes never fills; write bytes above 0")
-    buckets: list[tuple[int, float]] = []
-    fill = 0.0
-    for i, size in enumerate(gradient_bytes):
-        fill += size
-        if fill >= bucket_bytes or (fill and i == len(gradient_bytes) - 1):
-            buckets.append((i + 1, fill))
-            fill = 0.0
-    return buckets
 
 
 def in_turn(layers: Sequence[Work], transfers: Sequence[Work]) -> Overlapped:

@@ -1,4 +1,4 @@
-"""A row of a training-run table as a network.
+"""A row of a training-run table as a network, and its cells.
 
 A name that the package knows gives that network, changed where the row differs. Any other name
 gives a network of the nearest name's family at the row's sizes, and without a family a decoder like
@@ -7,13 +7,13 @@ Llama's (RMSNorm, rotary positions, gated).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.networks import library
 from perfmodel.networks.network import Block, Latent, Mlp, Network, SelfAttention
-from perfmodel.training.cells import Cells
 
 # The family's code for names without sizes of their own; the first prefix that matches counts.
 _FAMILIES = {
@@ -175,3 +175,37 @@ def _mlp(template: Mlp, cells: Cells, hidden: int) -> Mlp:
         groups=template.groups if experts == template.experts else 0,
         chosen_groups=template.chosen_groups if experts == template.experts else 0,
     )
+
+
+Row = Mapping[str, Any]
+
+
+class Cells:
+    """The cells of a row, and the defaults that replaced empty ones."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.assumed: list[str] = []
+
+    def missing(self, name: str) -> bool:
+        """Whether a cell is empty."""
+        value = self.row.get(name)
+        return value is None or value == "" or value != value
+
+    def whole(self, name: str) -> int | None:
+        """A whole number; None where the cell is empty."""
+        return None if self.missing(name) else int(self.row[name])
+
+    def needed(self, name: str) -> int:
+        """A required whole number. Raises `ProblemError` where the cell is empty."""
+        number = self.whole(name)
+        if number is None:
+            raise ProblemError(f"{name} is empty; fill the column")
+        return number
+
+    def usual(self, name: str, value: Any, why: str) -> Any:
+        """A cell, or its default `value`, which is recorded with the reason."""
+        if not self.missing(name):
+            return self.row[name]
+        self.assumed.append(f"{name} {value} ({why})")
+        return value

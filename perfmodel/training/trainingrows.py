@@ -13,9 +13,8 @@ from perfmodel.errors import ProblemError
 from perfmodel.networks.network import Network
 from perfmodel.networks.stack import load as load_stack
 from perfmodel.networks.stack import of_program
-from perfmodel.training.cells import Cells, Row
 from perfmodel.training.plan import Plan
-from perfmodel.training.runnetwork import network_of
+from perfmodel.training.runnetwork import Cells, Row, network_of
 
 
 @dataclass(frozen=True)

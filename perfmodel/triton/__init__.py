@@ -8,14 +8,13 @@
 
     description   what a kernel computes, by the names of its arguments and config fields
     running       configs that cannot run: shared memory, registers, failed compilations
-    ranking       `rank` sorts configs, `choose` picks one without a run
-    tuning        `prune`, for `prune_configs_by`; without an answer it keeps every config
+    ranking       `rank` sorts configs, `choose` picks one without a run; `prune`, for
+                  `prune_configs_by`, keeps every config where it has no answer
 
 torch and triton are imported only to find this machine's device.
 """
 
 from perfmodel.triton.description import Description, attention, matmul, rows
-from perfmodel.triton.ranking import Ranked, choose, rank
-from perfmodel.triton.tuning import prune
+from perfmodel.triton.ranking import Ranked, choose, prune, rank
 
 __all__ = ["Description", "Ranked", "attention", "choose", "matmul", "prune", "rank", "rows"]

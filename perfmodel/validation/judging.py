@@ -192,7 +192,8 @@ def verdicts(
     earlier report `before` by more than `worse` (a fraction). A group without any predicted row
     fails. A group that is not in the earlier report is not compared with it.
     """
-    names = _group_columns(summary)
+    columns = list(summary.columns)
+    names = columns[: columns.index("n")]
     lines = before.to_dict("records") if before is not None else []
     earlier = {_group(line, names): line["mape"] for line in lines if line["n"]}
     results = []
@@ -214,11 +215,6 @@ def _miss(line: Mapping[Hashable, Any], max_error: float | None, limit: float) -
     if line["n"] and not line["mape"] <= limit:
         return f"MAPE {line['mape']:.2%} is above {limit:.2%}, which the baseline allows"
     return ""
-
-
-def _group_columns(summary: pd.DataFrame) -> list[str]:
-    """The columns by which a report is grouped."""
-    return list(summary.columns)[: list(summary.columns).index("n")]
 
 
 def _group(line: Mapping[Hashable, Any], names: Sequence[str]) -> str:

@@ -36,6 +36,7 @@ from perfmodel.timing.knowledge import is_calibrated
 from perfmodel.timing.knowledge import table as ranges_table
 from perfmodel.validation import wording
 from perfmodel.validation.compare import beats_floor, predict_table
+from perfmodel.validation.factworth import fact_worth
 from perfmodel.validation.judging import LEFT_OUT
 from perfmodel.validation.masking import MASKS, masked
 from perfmodel.validation.pages import between, kept, table_rows
@@ -268,6 +269,7 @@ def scoreboard(table: pd.DataFrame, *, columns: Sequence[str] = tuple(COLUMNS)) 
         files["terms.csv"] = term_worth(fit, known)
         files["measured-rates.csv"] = calibrated_worth(fit, known)
     files["masked.csv"] = maskings(subset)
+    files["facts.csv"] = fact_worth(subset)
     files |= {f"without-each-{name}.csv": held_by_value(fit, name, folds) for name in splits}
     figures = {
         "n": f"{len(rows):,}",

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from perfmodel.errors import PerfmodelError
 from perfmodel.evidence.tables import servingbench
 from perfmodel.evidence.tables.layout import Layout
-from perfmodel.serving.served import Value
+from perfmodel.serving.served import Spread, Value
 from perfmodel.serving.servingrows import Answers, Asked, asked
-from perfmodel.serving.servingspread import Spread
 from perfmodel.validation.judging import Fields
 
 if TYPE_CHECKING:

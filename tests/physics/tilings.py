@@ -8,7 +8,7 @@ from perfmodel.algorithms import Attention, Matmul
 from perfmodel.arithmetic import as_floats, ceil_div
 from perfmodel.count.band import visit
 from perfmodel.prediction import Predictions
-from perfmodel.timing import attention_backward, slicing
+from perfmodel.timing import attention_backward
 from perfmodel.timing.attention_style import fed_by_registers, order_of
 from perfmodel.timing.libraries import AttentionFacts, MatrixFacts, kernels
 from perfmodel.timing.machine import machine
@@ -24,7 +24,7 @@ def query_slices(found: Predictions) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(kernel, AttentionFacts) or kernel.head_rule is None:
         return np.ones(len(found)), np.ones(len(found))
     sizes = {axis: np.reshape(s, (-1, 1)) for axis, s in as_floats(found.problem.sizes()).items()}
-    asked = slicing.queries_of_heads(sizes, kernel.head_rule, machine(found.device))
+    asked = kernel.head_rule.of_queries(sizes, machine(found.device))
     rows = found.tile["rows"][:, None]
     queries = ceil_div(ceil_div(sizes["q"], asked), rows) * rows
     return ceil_div(sizes["q"], queries)[:, 0], queries[:, 0]

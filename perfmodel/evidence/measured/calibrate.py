@@ -43,7 +43,8 @@ _MATRIX = {
 def calibrated(readings: Readings, slug: str) -> Device:
     """The device of `readings`, called `slug`; the machine's own name becomes an alias."""
     spec = _shipped_spec(readings.slug)
-    data = _spec_data(spec) if spec else _machine_data(readings)
+    # Of a shipped spec, latencies and rates that are not measured here are kept.
+    data = written(spec, without=("measured",)) if spec else _machine_data(readings)
     name = normalise(slug)
     spellings = (readings.slug, *data.get("aliases", ()), *([spec.slug] if spec else []))
     aliases = {normalise(spelling) for spelling in spellings} - {name}
@@ -86,11 +87,6 @@ def _shipped_spec(slug: str) -> Device | None:
         return device
     origins = (shipped() / f"{name}.yaml" for name in device.aliases)
     return next((load(path) for path in origins if path.is_file()), None)
-
-
-def _spec_data(device: Device) -> dict[str, Any]:
-    """A shipped spec as data; its latencies and rates that are not measured here are kept."""
-    return written(device, without=("measured",))
 
 
 def _sources(readings: Readings) -> dict[str, str]:

@@ -229,17 +229,13 @@ def _long_launches(table: Table) -> Iterator[tuple[Row, _Cells]]:
 def _check_unit(metric: str, unit: str, place: str) -> None:
     """Raise `TableError` for a metric in a unit of another dimension, such as a duration in
     bytes."""
-    units = _SECONDS if "__time_" in metric else _BYTE_UNITS if _is_bytes(metric) else None
+    is_bytes = "__bytes" in metric and metric.endswith(".sum")  # no rate, no share of the peak
+    units = _SECONDS if "__time_" in metric else _BYTE_UNITS if is_bytes else None
     if units is not None and unit not in units:
         raise TableError(
             f"{place}: {metric} is in {shown(unit)}, which is no unit of "
             f"{'time' if units is _SECONDS else 'bytes'}; export it again"
         )
-
-
-def _is_bytes(metric: str) -> bool:
-    """Whether a metric counts bytes: a sum, not a rate or a share of the peak."""
-    return "__bytes" in metric and metric.endswith(".sum")
 
 
 def _metrics(cells: _Cells) -> dict[str, float]:

@@ -146,7 +146,8 @@ def read(path: str | Path) -> Timeline:
     for i, event in enumerate(jsonstream.events(path, notes)):
         trace.event(event, i)
     is_cut = bool(notes)
-    notes += _skip_note(trace)
+    if trace.skipped:
+        notes.append(f"{trace.skipped} events without a name or a time left out")
     if trace.kernels.start:
         return _device_timeline(trace, notes)
     if not trace.op and not trace.fault and not any(trace.marks.values()):
@@ -155,10 +156,6 @@ def read(path: str | Path) -> Timeline:
     if trace.unshaped > len(trace.op) / 2:
         notes.append("operators have no shapes: profile with record_shapes=True")
     return _host_timeline(trace, notes)
-
-
-def _skip_note(trace: _Trace) -> list[str]:
-    return [f"{trace.skipped} events without a name or a time left out"] if trace.skipped else []
 
 
 # ---- Kernels and the operators that launched them ------------------------------------------------

@@ -14,15 +14,13 @@ from typing import Annotated, Any, Literal
 
 from perfmodel.timing.architectures import Architecture, Copies
 from perfmodel.timing.architectures import Instruction as Native
-from perfmodel.timing.libraries.rules import (
-    EvenRule,
-    GraphRule,
-    HeadRule,
-    Route,
-    SegmentRule,
-    SplitRule,
-    WaveRule,
-)
+from perfmodel.timing.cuts.even import EvenRule
+from perfmodel.timing.cuts.grid import Cut
+from perfmodel.timing.cuts.heads import HeadRule
+from perfmodel.timing.cuts.segments import SegmentRule
+from perfmodel.timing.cuts.smallest import SplitRule
+from perfmodel.timing.cuts.waves import WaveRule
+from perfmodel.timing.libraries.route import Route
 
 TileRow = tuple[int, int, int]
 """Rows, columns and threads of a block's tile."""
@@ -182,9 +180,6 @@ class AttentionFacts(MatrixFacts):
     """Tiles of decode over 8-bit keys without a window that hides some, where they differ."""
     sliced: Annotated[Menus | None, "[rows, keys, threads]"] = None
     """Tiles of decode where its host cuts the keys into slices, where they differ."""
-    few_queries: Annotated[int, "queries"] = 0
-    """Most queries of a group, its heads together, that only decode tiles serve where no window
-    hides keys."""
     backward: Annotated[float | None, "of the matrix rate"] = None
     """Share of the matrix rate that its backward loop sustains, where not the usual one."""
     passed_columns: Annotated[int | None, "columns of the result"] = None
@@ -195,12 +190,8 @@ class AttentionFacts(MatrixFacts):
     blocks share their time as they share that of starting."""
     apart: bool = False
     """Whether each query head of a decode has blocks of its own, which share no keys."""
-    writes: bool = False
-    """Whether it rotates queries and keys and writes the cache itself."""
     holds_queries: bool = False
     """Whether a block of many queries keeps them in registers, not in shared memory."""
-    ping_pong: bool = False
-    """Whether groups of warps alternate: one does its softmax while another multiplies."""
     specialises: bool = False
     """Whether some warps of a block only load (warp specialisation), which is set up once."""
     packs: bool = False
@@ -214,8 +205,6 @@ class AttentionFacts(MatrixFacts):
     """The same, by even shares of all tiles."""
     wave_rule: WaveRule | None = None
     """The same, by whole waves of blocks."""
-    graph_rule: GraphRule | None = None
-    """Slices of the keys in a framework's CUDA graphs."""
     segment_rule: SegmentRule | None = None
     """The same, by a fixed number for small grids."""
     head_rule: HeadRule | None = None
@@ -223,8 +212,6 @@ class AttentionFacts(MatrixFacts):
     keys; None: a block takes a whole head."""
     combines_inside: bool = False
     """Whether the last block of a row adds the slices up in the same kernel."""
-    combines_ahead: bool = False
-    """Whether the combining kernel is launched ahead and waits on the device."""
     combine_loads: Annotated[int, "slices"] = 0
     """Slices that the combining kernel loads before it waits for them; 0: all."""
     decoder: str | None = None
@@ -276,13 +263,16 @@ class AttentionFacts(MatrixFacts):
     window hides keys, each head then runs alone, and its keys are not cut."""
     pages_by_decode: bool = False
     """Whether its decode kernel runs all queries over a paged cache."""
-    narrow_pages_to: Annotated[int | None, "elements"] = None
-    """Largest head dimension at which 8-bit pages leave registers for overlap."""
     aligned_windows: bool = False
     """Whether a window's first key is the first key of a tile; otherwise it lies anywhere in
     one."""
     transposes: bool = False
     """Whether warps that load 8-bit values transpose them in shared memory."""
+
+    @property
+    def cut(self) -> Cut | None:
+        """The rule by which it chooses the number of slices of the keys."""
+        return self.even_rule or self.segment_rule or self.wave_rule or self.split_rule
 
     def menu(
         self, head_dim: int, *, decode: bool, narrow: bool = False, windowed: bool = False
@@ -359,10 +349,6 @@ class GemmFacts(MatrixFacts):
     specialises: bool = True
     """Whether, with tensor copies, blocks are persistent, some of their warps only load, and pairs
     of blocks share loads."""
-    cluster: Annotated[int, "blocks"] = 1
-    """Row blocks that start together or not at all."""
-    swizzles: bool = True
-    """Whether blocks are launched in groups that share operands in L2 (swizzle)."""
     step_cycles: Annotated[float, "cycles"] = 0.0
     """Cycles of dependent steps a tile of k, which the next tile's steps follow: scales that are
     fetched, applied or moved before the multiplication."""
@@ -412,13 +398,8 @@ class Rows:
     """Number of times that a streamed row is read."""
     load: Annotated[int, "elements"]
     """Elements of one load of a thread; the rest of a streamed row is loaded element by element."""
-    held_load: Annotated[int, "elements"] = 4
-    """Elements of one load where the row stays in registers."""
     group: Annotated[int, "elements"] = 0
     """Elements of a row with their own scale, treated as a row each; 0: the whole row."""
-    wide: bool = False
-    """Whether loads have a fixed width in bytes: `load` is stated for fp32, and one load holds more
-    elements of narrower types."""
     leftover: bool = False
     """Whether elements beyond full rounds of whole loads are loaded element by element, in rounds
     of all threads, as are the first of a row that starts unaligned."""
@@ -440,16 +421,10 @@ class Rows:
     """Loads of a thread in flight, plus one."""
     waits: Annotated[float, "loads"] = 0.0
     """Further dependent loads of a row."""
-    dependent_ops: Annotated[float, "operations"] = 0.0
-    """Dependent operations a round of loads."""
-    vector_ops: Annotated[float, "operations"] = 0.0
-    """Vector operations an element beyond the algorithm's."""
     special_ops: Annotated[float, "operations"] = 0.0
     """Special-function operations an element beyond the algorithm's."""
     integer_ops: Annotated[float, "operations"] = 0.0
     """Integer operations an element beyond the algorithm's: conversions in software."""
-    again_vector_ops: Annotated[float, "operations"] = 0.0
-    """Further vector operations an element of a streamed row."""
     again_special_ops: Annotated[float, "operations"] = 0.0
     """Further special-function operations an element of a streamed row."""
     folded_vector_ops: Annotated[float, "operations"] = 0.0

@@ -8,11 +8,11 @@ ones. Names of kernels are unique over all files.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from perfmodel import plugins, yamltable
 from perfmodel.entries import Misfit, made
@@ -20,6 +20,7 @@ from perfmodel.errors import PerfmodelError, UnknownName, nearest
 from perfmodel.timing.libraries.facts import GIVEN, KINDS, KernelFacts
 from perfmodel.timing.libraries.soundness import check, check_links
 
+_T = TypeVar("_T")
 GROUP = "libraries"
 """Name of the entry point, after `perfmodel.`."""
 FOLDER = Path(__file__).parent
@@ -96,19 +97,27 @@ def document(path: Path, name: str) -> Document:
     return file
 
 
+def kept(form: str, make: Callable[[], _T]) -> _T:
+    """What `make` makes of the shipped files, kept from one process to the next."""
+    return yamltable.kept(FOLDER / f"{NAMES}.yaml", form, make)
+
+
 @lru_cache(maxsize=1)
 def shipped() -> Mapping[str, KernelFacts]:
     """The kernels of shipped files by name."""
-    return facts_of([item for name, item in load().items() if name != NAMES], {})
+    return kept("kernels", lambda: facts_of([d for n, d in load().items() if n != NAMES], {}))
 
 
 @lru_cache(maxsize=1)
 def kernels() -> Mapping[str, KernelFacts]:
     """All kernels by name, those of other packages included; packages with wrong facts are left
     out."""
-    others, bases = brought(), entries(load().values())
+    others = brought()
+    if not others:
+        return shipped()
+    bases = entries(load().values())
     try:
-        return {**shipped(), **facts_of(others, bases)} if others else shipped()
+        return {**shipped(), **facts_of(others, bases)}
     except PerfmodelError:
         return {**shipped(), **dict(_sound_kernels(others, bases))}
 

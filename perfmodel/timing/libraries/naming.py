@@ -11,13 +11,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from perfmodel.entries import Misfit, made
 from perfmodel.errors import nearest
 from perfmodel.timing.architectures import Instruction
 from perfmodel.timing.libraries.facts import Caller, KernelFacts
-from perfmodel.timing.libraries.files import NAMES, Document, brought, find, kernels, load
+from perfmodel.timing.libraries.files import NAMES, Document, brought, find, kept, kernels, load
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def _checked_entry(entry: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _shipped_names() -> tuple[Named, ...]:
-    return known_as(load()[NAMES])
+    return kept("named", lambda: known_as(load()[NAMES]))
 
 
 @lru_cache(maxsize=1)
@@ -138,19 +140,25 @@ def names() -> tuple[Named, ...]:
 @lru_cache(maxsize=1)
 def callers() -> tuple[Called, ...]:
     """Every entry on how runs are called."""
-    return tuple(entry for item in (load()[NAMES], *brought()) for entry in called_as(item))
+    shipped = kept("callers", lambda: called_as(load()[NAMES]))
+    return (*shipped, *(entry for item in brought() for entry in called_as(item)))
+
+
+def _made(kind: type[_T], part: str) -> tuple[_T, ...]:
+    """The entries of a part of names.yaml."""
+    return kept(part, lambda: tuple(made(kind, entry) for entry in load()[NAMES].parts[part]))
 
 
 @lru_cache(maxsize=1)
 def usual_kernels() -> tuple[Usual, ...]:
     """Kernels that are taken where none is named, best first."""
-    return tuple(made(Usual, entry) for entry in load()[NAMES].parts["usual"])
+    return _made(Usual, "usual")
 
 
 @lru_cache(maxsize=1)
 def spellings() -> tuple[Spelling, ...]:
     """Other spellings that are accepted for kernels, from names.yaml."""
-    return tuple(made(Spelling, entry) for entry in load()[NAMES].parts["spellings"])
+    return _made(Spelling, "spellings")
 
 
 def computed_by(op: str) -> tuple[str, ...]:

@@ -25,7 +25,6 @@ _LAYOUT = (
     "most_threads",
     "passes",
     "load",
-    "held_load",
     "least_threads",
 )
 
@@ -74,8 +73,6 @@ def _gemm_faults(kernel: GemmFacts) -> Iterator[tuple[str, str]]:
     order = sorted(set(kernel.splits))
     if kernel.splits[:1] != (1,) or list(kernel.splits) != order:
         yield "splits", "numbers of slices must rise from 1; write [1, 2, 4]"
-    if kernel.cluster == 0:
-        yield "cluster", "0 is too few; write 1 or more"
 
 
 def _row_faults(kernel: RowFacts) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,11 @@
+"""How libraries cut the keys of attention into slices, so that few queries fill a device.
+
+    smallest    FlashAttention-2: the smallest number that fills the last wave nearly best
+    even        FlashAttention-3: an even share of all key tiles for every unit
+    waves       FlashInfer, TensorRT-LLM, SGLang: as many slices as fill whole waves
+    segments    vLLM's Triton kernel: a fixed number for small grids
+    heads       FlashAttention-1: a head's queries, or its keys in the backward pass
+
+One rule a file: its source, its facts as a library's YAML states them, and its `number` of slices.
+Kernels without a rule take the number that a short estimate finds fastest (`timing.slicing`).
+"""
