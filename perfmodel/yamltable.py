@@ -12,13 +12,16 @@ import pickle
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import is_dataclass
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
 from perfmodel import usercache
 
 _T = TypeVar("_T")
+_PLAIN = {("builtins", "set"), ("builtins", "frozenset"), ("datetime", "date")}
 _PACKAGE = Path(__file__).parent
 _SHIPPED = tuple(f"{place}{os.sep}" for place in (_PACKAGE, _PACKAGE.parent / "hardware_specs"))
 
@@ -56,12 +59,26 @@ def kept(path: Path, form: str, make: Callable[[], _T]) -> _T:
         file = _folder() / f"{path.stem}-{form}-{_digest(own.encode())}"
         check, _, payload = file.read_bytes().partition(b"\n")
         if check.decode() == _digest(payload):
-            value: _T = pickle.loads(payload)
+            value: _T = _Unpickler(BytesIO(payload)).load()
             return value
     value = make()
     if file is not None:
         _keep(file, value)
     return value
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes plain data and our dataclasses, and runs nothing else: a cached file is data."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """A dataclass of the package. Raises `UnpicklingError` for anything else."""
+        if module.startswith("perfmodel."):
+            kind = super().find_class(module, name)
+            if isinstance(kind, type) and is_dataclass(kind):
+                return kind
+        if (module, name) in _PLAIN:
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name} is not kept")
 
 
 def _keep(file: Path, value: Any) -> None:

@@ -26,11 +26,10 @@ from perfmodel.context_parallel import (
     ring_imbalance,
     threshold,
 )
-from perfmodel.context_parallel.calls import before, calls
 from perfmodel.context_parallel.carrier import Clock
 from perfmodel.context_parallel.contexttime import ring_times
 from perfmodel.context_parallel.contexttraffic import exchanged, ring_held_bytes
-from perfmodel.context_parallel.placement import Shard, visible_pairs
+from perfmodel.context_parallel.placement import Shard, gathered_calls, step_calls, visible_pairs
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import load, systems
 from perfmodel.napkin.ring import least_block
@@ -101,13 +100,13 @@ def test_calls_compute_every_pair_once(placement, ranks, each, causal):
     held = placed(placement, problem.seq_q, ranks)
     for queries in held:
         for keys in held:
-            made = calls(problem, queries, keys)
+            made = step_calls(problem, queries, keys)
             assert sum(map(seen, made)) == visible_pairs(queries, keys, causal=causal)
         if placement != "striped" or not causal:  # striped rows see gathered keys in steps
             of_all = sum(
                 k <= q or not causal for q in tokens(queries) for k in range(problem.seq_q)
             )
-            assert sum(map(seen, before(problem, queries))) == of_all
+            assert sum(map(seen, gathered_calls(problem, queries))) == of_all
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 20), st.integers(0, 20))
@@ -115,7 +114,7 @@ def test_shards_of_any_place_and_length_are_computed(queries, keys, first, other
     """Beside the placements: a band that ends inside of either shard."""
     rows, cells = (Shard(first, 1, queries),), (Shard(other, 1, keys),)
     if rows != cells:
-        made = calls(LLAMA, rows, cells)
+        made = step_calls(LLAMA, rows, cells)
         assert sum(map(seen, made)) == visible_pairs(rows, cells, causal=True)
 
 

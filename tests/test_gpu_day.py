@@ -22,7 +22,7 @@ from perfmodel.evidence import gpu_day, registry
 from perfmodel.evidence.cases import attention, gemm
 from perfmodel.evidence.compiled import compilefacts
 from perfmodel.evidence.day import forecast, precompile, profile, summary
-from perfmodel.evidence.day.planned import Planned
+from perfmodel.evidence.day.gpu import Planned
 from perfmodel.evidence.day.rehearsal import Rehearsal
 from perfmodel.evidence.day.stages import checks, race, raced
 from perfmodel.evidence.day.supervisor import Outcome, run_group, supervise
@@ -68,7 +68,6 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 import perfmodel.evidence.day as day
 modules = [f"perfmodel.evidence.day.{{found.name}}" for found in pkgutil.iter_modules(day.__path__)]
-modules.remove("perfmodel.evidence.day.planned")  # made where the model is
 modules += ["perfmodel.evidence." + name for name in (
     "gpu_day", "measured.measure", "measured.tuning", "measured.contenders", "measured.rivals",
     "gradients", "measured.session", "measured.timer", "measured.environment", "measured.journal",

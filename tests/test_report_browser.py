@@ -14,6 +14,7 @@ from reportresults import EVIL
 from perfmodel.hardware import load
 from perfmodel.render.html import page as pages
 from perfmodel.render.html import readers
+from perfmodel.render.html.kinds.registry import Document
 from perfmodel.render.html.results import Results, case_key
 
 pytestmark = pytest.mark.browser
@@ -50,7 +51,8 @@ def results():
     evil = {**rows[0], "device": EVIL, "schedule": EVIL, "assumptions": [EVIL]}
     readers.add({"predictions": [evil]}, found, EVIL)
     for row in predict_table(published().iloc[::6]).to_dict("records"):
-        found.add_run({key: None if value != value else value for key, value in row.items()})
+        run = {key: None if value != value else value for key, value in row.items()}
+        found.add_document("runs", Document("", [run]))
     found.add_table(EVIL, [{"name": EVIL, "time_us": 3.0}, {"name": "b", "time_us": 20.0}])
     return found
 

@@ -63,6 +63,21 @@ def test_what_cannot_be_kept_is_made_each_time(cache):
         assert next(yamltable.kept(TABLE, "iterator", lambda: iter([1]))) == 1
 
 
+class Runs:
+    """A pickle of it would run a command."""
+
+    def __reduce__(self):
+        return os.system, ("touch ran",)
+
+
+@pytest.mark.parametrize("value", [Runs(), Path("x")])
+def test_a_cached_file_runs_nothing(cache, value, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert yamltable.kept(TABLE, "other", lambda: value) is value
+    assert not (tmp_path / "ran").exists()
+
+
 def test_an_edited_file_is_decoded_and_what_was_kept_before_goes(cache, monkeypatch):
     assert yamltable.kept(TABLE, "text", lambda: "old") == "old"
     monkeypatch.setattr(yamltable, "_state", lambda: "another")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from perfmodel.analysis.trend import device_points
-from perfmodel.cli import completing, known
+from perfmodel.cli import known
+from perfmodel.cli.arguments import SomeDevices
 from perfmodel.cli.build import command
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.output import Format, chosen_format, emit
@@ -15,28 +17,19 @@ from perfmodel.render.chart import SUFFIXES
 from perfmodel.render.trend import report, trend_chart
 
 
-def trend(
-    device: Annotated[
-        list[str] | None,
-        FieldOption(
-            metavar="NAMES",
-            spellings=("--device", "--gpu", "-d"),
-            help="Only these devices, with commas or repeated: a100,h100 [default: all].",
-            complete=completing.devices,
-        ),
-    ] = None,
-    format: Format = None,
-    output: Annotated[
-        str | None,
-        FieldOption(
-            metavar="FILE",
-            spellings=("--output", "-o", "--chart"),
-            help="Write the chart (.svg, .pdf, .png) or the table (.json, .csv, .md, .txt).",
-        ),
-    ] = None,
-    *,
-    drawing: Drawing,
-) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """What `trend` is asked for."""
+
+    device: SomeDevices = None
+    """Only these devices, with commas or repeated: a100,h100 [default: all]."""
+    format: Format = None
+    """Output format."""
+    output: Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o", "--chart"))] = None
+    """Write the chart (.svg, .pdf, .png) or the table (.json, .csv, .md, .txt)."""
+
+
+def trend(asked: Asked, drawing: Drawing) -> None:
     """Show the memory wall: the growth of operations, memory and interconnects.
 
     \b
@@ -44,13 +37,14 @@ def trend(
     perfmodel trend --output trend.svg
     perfmodel trend -d a100 -d h100 -d b200 --output trend.pdf
     """
-    drawn = output is not None and output.lower().endswith(SUFFIXES)
-    chosen_format(format, None if drawn else output)
-    drawing.check(output if drawn else None, wants="--output FILE.svg")
-    points = device_points(known.devices(device) if device else specs())
-    emit(report(points), format, None if drawn else output)
+    drawn = asked.output is not None and asked.output.lower().endswith(SUFFIXES)
+    table = None if drawn else asked.output
+    chosen_format(asked.format, table)
+    drawing.check(asked.output if drawn else None, wants="--output FILE.svg")
+    points = device_points(known.devices(asked.device) if asked.device else specs())
+    emit(report(points), asked.format, table)
     if drawn:
-        drawing.save(trend_chart(points, drawing.page), str(output))
+        drawing.save(trend_chart(points, drawing.page), str(asked.output))
 
 
 app = command(trend)

@@ -3,8 +3,8 @@
     carrier = OverLink(link_of(device, "nvlink")[1])
     predict_context(Attention(1, 32, 8, 131072, 131072, 128, causal=True), device, carrier, ranks=8)
 
-placement.py has each device's tokens and counts the pairs that a mask leaves. calls.py has the
-attention problems of a device, contexttraffic.py the exchanged bytes, by the counting rule.
+placement.py has each device's tokens and counts the pairs that a mask leaves. It has the
+attention problems of a device, too; contexttraffic.py the exchanged bytes, by the counting rule.
 carrier.py times both.
 
 contexttime.py combines these into four ways (ring, gather, ulysses, tree). threshold.py finds the

@@ -31,10 +31,16 @@ import numpy as np
 
 from perfmodel.algorithms import Attention
 from perfmodel.algorithms.attention import Direction
-from perfmodel.context_parallel import calls
 from perfmodel.context_parallel.carrier import Carrier, Clock
 from perfmodel.context_parallel.contexttraffic import exchanged
-from perfmodel.context_parallel.placement import Held, check_divides, placed
+from perfmodel.context_parallel.placement import (
+    Held,
+    aligned,
+    check_divides,
+    gathered_calls,
+    placed,
+    step_calls,
+)
 from perfmodel.count.exchanges import Exchange
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device
@@ -136,11 +142,11 @@ def ring_steps(problem: Attention, ranks: int, placement: str) -> Steps:
     """The calls of each device in each step; a single query is on all devices."""
     if problem.seq_q == 1:
         check_divides(problem.seq_kv, ranks, "parts, one a device")
-        block = calls.of(problem, 1, problem.seq_kv // ranks, causal=False)
+        block = aligned(problem, 1, problem.seq_kv // ranks, causal=False)
         return [[(block,)] * ranks] * ranks
     shards: tuple[Held, ...] = placed(placement, problem.seq_q, ranks)
     return [
-        [calls.calls(problem, shards[i], shards[(i - step) % ranks]) for step in range(ranks)]
+        [step_calls(problem, shards[i], shards[(i - step) % ranks]) for step in range(ranks)]
         for i in range(ranks)
     ]
 
@@ -183,7 +189,7 @@ def _gather(shared: _Shared) -> ContextPrediction:
     (backward)."""
     check_divides(shared.problem.seq_q, shared.ranks, "parts, one a device")
     shards = placed(shared.placement, shared.problem.seq_q, shared.ranks)
-    times = [shared.clock.together(calls.before(shared.problem, shard)) for shard in shards]
+    times = [shared.clock.together(gathered_calls(shared.problem, shard)) for shard in shards]
     crossing = exchanged("gather", shared.problem, shared.ranks, gradient=shared.gradient)
     return _serial(shared, max(times, key=lambda t: t[0]), crossing)
 
@@ -202,7 +208,7 @@ def _tree(shared: _Shared) -> ContextPrediction:
     """Each device attends to its own keys; outputs and statistics are reduced over all."""
     check_divides(shared.problem.seq_kv, shared.ranks, "parts, one a device")
     keys = shared.problem.seq_kv // shared.ranks
-    share = calls.of(shared.problem, 1, keys, causal=False)
+    share = aligned(shared.problem, 1, keys, causal=False)
     crossing = exchanged("tree", shared.problem, shared.ranks)
     return _serial(shared, shared.clock.together([share]), crossing)
 

@@ -1,4 +1,5 @@
-"""Placement of a sequence's tokens on devices, and the keys that queries see.
+"""Placement of a sequence's tokens on devices, the keys that queries see, and the attention
+problems that follow.
 
 A shard is tokens at equal distances: first, first + stride, … A device holds one or two:
 
@@ -9,12 +10,19 @@ A shard is tokens at equal distances: first, first + stride, … A device holds 
 Query f + t·m of a shard that begins at f sees key g + t·n of another shard if t·n ≤ f − g + t·m,
 that is n ≤ m + ⌊(f − g)/t⌋. So a causal mask between two shards is a shifted band, and is counted
 like any other mask.
+
+A causal mask between two shards leaves nothing, everything, or a triangle. Queries that see the
+same whole shards share one call. A device's own tokens are in order, so its own step is one causal
+call for any placement.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+from perfmodel.algorithms import Attention
 from perfmodel.algorithms.algorithm import Band
 from perfmodel.errors import ProblemError, UnknownName
 
@@ -110,3 +118,59 @@ def ring_imbalance(placement: str, tokens: int, ranks: int, *, causal: bool = Tr
         for step in range(ranks)
     ]
     return sum(max(step) for step in steps) * ranks / sum(sum(step) for step in steps)
+
+
+def step_calls(problem: Attention, queries: Held, keys: Held) -> tuple[Attention, ...]:
+    """The calls of one step; empty where the mask hides every key from every query."""
+    rows, cells = (sum(shard.count for shard in held) for held in (queries, keys))
+    if not problem.causal:
+        return (aligned(problem, rows, cells, causal=False),)
+    if queries == keys:
+        return (aligned(problem, rows, cells, causal=True),)
+    counts: dict[tuple[Shard, ...], int] = defaultdict(int)  # keys seen → queries
+    parts: list[Attention] = []
+    for shard in queries:
+        view = tuple(block for block in keys if last_seen(shard, block) >= block.count - 1)
+        if view:
+            counts[view] += shard.count
+        for block in keys:
+            if block not in view:
+                parts += _triangle(problem, shard, block)
+    for view, count in counts.items():
+        parts.append(aligned(problem, count, sum(block.count for block in view), causal=False))
+    return tuple(parts)
+
+
+def gathered_calls(problem: Attention, queries: Held) -> tuple[Attention, ...]:
+    """The calls of queries when their device has all keys of the sequence.
+
+    Raises `ProblemError` for causal queries that are not contiguous.
+    """
+    if not problem.causal:
+        return (
+            aligned(problem, sum(shard.count for shard in queries), problem.seq_kv, causal=False),
+        )
+    if any(shard.stride > 1 for shard in queries):
+        raise ProblemError(
+            "striped queries see gathered keys in steps, which no kernel's mask has; "
+            "take zigzag or contiguous"
+        )
+    return tuple(aligned(problem, one.count, one.first + one.count, causal=True) for one in queries)
+
+
+def aligned(problem: Attention, queries: int, keys: int, *, causal: bool) -> Attention:
+    """The problem with `queries` and `keys`, aligned at their ends."""
+    return replace(problem, seq_q=queries, seq_kv=keys, causal=causal)
+
+
+def _triangle(problem: Attention, queries: Shard, keys: Shard) -> Iterator[Attention]:
+    """Calls where each query sees one key more than the query before, up to all keys."""
+    last = last_seen(queries, keys)
+    rows = queries.count - max(-last, 0)  # queries that see at least one key
+    if rows <= 0:
+        return
+    last = max(last, 0)  # keys that the first of them sees
+    slope = min(rows, keys.count - last)
+    yield aligned(problem, slope, last + slope, causal=True)
+    if rows > slope:
+        yield aligned(problem, rows - slope, keys.count, causal=False)

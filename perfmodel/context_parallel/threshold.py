@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from perfmodel.algorithms import Attention
-from perfmodel.context_parallel import calls
 from perfmodel.context_parallel.carrier import Carrier, Clock
 from perfmodel.context_parallel.contexttime import WAYS, ContextPrediction, predict_context
 from perfmodel.context_parallel.contexttraffic import exchanged
+from perfmodel.context_parallel.placement import aligned
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 
@@ -51,7 +51,7 @@ def threshold(
     """
     times = clock or Clock(device)
     blocks = _lengths()
-    steps = [calls.of(problem, n, n, causal=False) for n in blocks]
+    steps = [aligned(problem, n, n, causal=False) for n in blocks]
     times.together(steps)
     computing = np.array([times.known[step][0] for step in steps])
     sends = np.array([carrier.send_seconds(_block_bytes(step))[0] for step in steps])

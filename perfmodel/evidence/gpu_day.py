@@ -192,7 +192,7 @@ def _stage(options: argparse.Namespace) -> int:
 
 def _plan_for(options: argparse.Namespace) -> int:
     from perfmodel.evidence.day import forecast, precompile, stages
-    from perfmodel.evidence.day.planned import Planned
+    from perfmodel.evidence.day.gpu import Planned
 
     bed = Planned(options.plan_for)
     folder = Path(options.output)

@@ -1,4 +1,5 @@
-"""Kernels of one step on one device, as an engine runs the layers of a network.
+"""Kernels of one step on one device, as an engine runs the layers of a network, and its exchanges
+by the collectives that the engine runs.
 
 The layers are those of `networks.expand`, with the engine's changes: a residual sum and the
 following norm share a kernel, products read quantised weights, keys and values are written to a
@@ -13,12 +14,15 @@ elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+
 from perfmodel.algorithms import Matmul, Rowwise
 from perfmodel.algorithms.matmul import is_widened
+from perfmodel.collectives import Collective, predict_collective
 from perfmodel.graph import Node, touches
 from perfmodel.graph.asks import Ask, ask
 from perfmodel.networks.expand import expand
@@ -27,6 +31,7 @@ from perfmodel.networks.recorder import Exchanged
 from perfmodel.networks.segment import Segment
 from perfmodel.networks.summary import narrowed
 from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.times import Line, Times
 
 HEAD = "head"
 
@@ -160,3 +165,47 @@ def _writes(setup: Deployment, segment: Segment, tokens: int) -> Iterator[Kernel
             name = f"{node.name} cache write"
             question = Ask(name, problem, "auto", None, (), {})
             yield Kernel(name, segment.name, "pointwise", segment.repeat, question)
+
+
+COMMUNICATION = "communication"
+
+_Layers = tuple[Exchanged, int]
+"""The exchange of one layer, and the number of layers."""
+
+
+def exchange_times(of: Deployment, steps: Sequence[Sequence[_Layers]]) -> Times | None:
+    """Times of the exchanges of steps that all have the same ones; None where there are none."""
+    if not steps[0]:
+        return None
+    rows = [_exchange_seconds(of, [step[i] for step in steps]) for i in range(len(steps[0]))]
+    lines = tuple(Line(one.kind, COMMUNICATION, COMMUNICATION, repeat) for one, repeat in steps[0])
+    return Times(lines, *(np.array([row[i] for row in rows]) for i in range(3))).merged()
+
+
+def send_times(of: Deployment, tensor_bytes: np.ndarray) -> Times:
+    """Sends from one pipeline stage to the next."""
+    problem = Collective("send-receive", np.ceil(tensor_bytes).astype(np.int64), 2, 2)
+    time = predict_collective(problem, of.fabric)
+    line = Line("send-receive", COMMUNICATION, COMMUNICATION, 1)
+    return Times((line,), *(v[None] for v in (time.seconds, time.low_seconds, time.high_seconds)))
+
+
+def _exchange_seconds(
+    setup: Deployment, row: Sequence[_Layers]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Seconds, low and high ends of one exchange in several steps."""
+    first, _ = row[0]
+    ranks = setup.tensor if first.axis == "tensor" else setup.expert
+    local = min(
+        ranks, max(setup.fabric.node_devices // (1 if first.axis == "tensor" else setup.tensor), 1)
+    )
+    while ranks % local:
+        local -= 1
+    width = setup.dispatch_width if first.out else 1.0
+    sizes = np.array([round(one.tensor_bytes * width) for one, _ in row], dtype=np.int64)
+    library = setup.engine.all_reduce if first.kind == "all-reduce" else "nccl"
+    share = 1.0 if first.router is None else first.router.share(ranks // local)
+    problem = Collective(first.kind, sizes, ranks, local, network_share=share)
+    time = predict_collective(problem, setup.fabric, library=library)
+    repeat = np.array([layers for _, layers in row])
+    return time.seconds * repeat, time.low_seconds * repeat, time.high_seconds * repeat

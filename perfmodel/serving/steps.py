@@ -21,10 +21,17 @@ from perfmodel.networks.network import SelfAttention
 from perfmodel.networks.networktime import sustained
 from perfmodel.operators import operator_of
 from perfmodel.predict import predict_arrays
-from perfmodel.serving import stepexchange
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine
-from perfmodel.serving.kernels import HEAD, absorbed, exchanges, kernels
+from perfmodel.serving.kernels import (
+    COMMUNICATION,
+    HEAD,
+    absorbed,
+    exchange_times,
+    exchanges,
+    kernels,
+    send_times,
+)
 from perfmodel.serving.times import HOST, Line, Times, around, beside
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine
@@ -116,9 +123,7 @@ class Steps:
         """Kernels with gaps, launches, sends between stages, and the engine's host time."""
         turns = self._turns(tokens)
         body = self._overlap(beside(parts), turns, FABRIC_UNITS if prompt else 0.0)
-        launches = (
-            sum(line.launches for line in body.lines if line.kind != stepexchange.KIND) * turns
-        )
+        launches = sum(line.launches for line in body.lines if line.kind != COMMUNICATION) * turns
         gaps = launches * self.gap_seconds
         device = body.total + gaps
         host = hosts.load(self.of.engine.prefill if prompt else self.of.setting(1).stack.host)
@@ -128,7 +133,7 @@ class Steps:
             pieces.append(Times.exactly(Line("launches", HOST, HOST), waits))
         if self.of.pipeline > 1:
             volume = tokens * self.of.network.hidden * 2.0 / self.of.tensor
-            pieces.append(stepexchange.send(self.of, volume).times(self.of.pipeline - 1))
+            pieces.append(send_times(self.of, volume).times(self.of.pipeline - 1))
         engine = self.of.engine
         engine_s = engine.host_seconds(sequences, shared=self.of.tensor > 1)
         pieces.append(Times.exactly(Line("engine", HOST, HOST), engine_s))
@@ -252,7 +257,7 @@ class Steps:
         seconds = values[:, :, 0] * repeat
         low, high = (seconds * values[:, :, i] / values[:, :, 3] for i in (1, 2))
         times = Times(lines, seconds.T, low.T, high.T).merged()
-        crossing = None if head else stepexchange.times(
+        crossing = None if head else exchange_times(
             self.of, [list(exchanges(self.of, size)) for size in sizes]
         )  # fmt: skip
         times = times if crossing is None else times.beside(crossing)

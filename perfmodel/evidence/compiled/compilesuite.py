@@ -96,7 +96,7 @@ def requests(kernel: BundledKernel, target: Target) -> Iterator[Request]:
 
 def planned(target: Target, device: str) -> Iterator[Request]:
     """Every config that a measuring run on a device would try for the proof set."""
-    from perfmodel.evidence.day.planned import Planned
+    from perfmodel.evidence.day.gpu import Planned
     from perfmodel.evidence.day.stages import raced
 
     for kernel, problem, config in raced(Planned(device)):

@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from perfmodel.evidence.cases import Case
+from perfmodel.evidence.compiled.targets import target_of
 from perfmodel.evidence.kernel import BundledKernel
 from perfmodel.evidence.measured import grids, session
-from perfmodel.evidence.measured.contenders import Launcher, Menu
+from perfmodel.evidence.measured.contenders import Launcher, Menu, contenders
 from perfmodel.evidence.measured.environment import Environment, environment
 from perfmodel.evidence.measured.measure import Bench
 from perfmodel.evidence.measured.microbench import Readings
 from perfmodel.evidence.measured.pulse import Pulse
-from perfmodel.evidence.measured.rivals import Contender
+from perfmodel.evidence.measured.rivals import Contender, rivals
 from perfmodel.evidence.measured.tuning import Tuner
 
 Beside = Callable[[Case, str, str], Mapping[str, str]]
@@ -77,6 +78,30 @@ class Gpu:
     def profiler(self) -> str | None:
         """`ncu`, where it is on the PATH."""
         return shutil.which("ncu")
+
+
+class Planned(Gpu):
+    """A device known only by its hardware spec; nothing can be run on it. Needs the model."""
+
+    def __init__(self, device: str) -> None:
+        from perfmodel.hardware import load
+
+        self._spec = load(device)
+
+    def spec(self) -> str:
+        """The device's slug."""
+        return self._spec.slug
+
+    def launcher(self) -> Launcher:
+        """Its compile target and units; raises `ProblemError` for a device without a target."""
+        return Launcher("cuda", target_of(self._spec).name, int(self._spec.units))
+
+    def contenders(
+        self, tuner: Tuner | None, menu: Menu
+    ) -> tuple[Sequence[Contender], tuple[str, ...]]:
+        """The implementations that would be timed on the device."""
+        kernels, notes = contenders(self.launcher(), tuner, menu)
+        return [*kernels, *rivals("cuda")], notes
 
 
 def device(*, rehearsed: bool, faults: Mapping[str, str] | None = None) -> Gpu:

@@ -46,11 +46,6 @@ class Results:
         _room(sum(len(d.rows) for d in (*documents, document)), f"rows of {kind}")
         documents.append(document)
 
-    def add_run(self, row: Mapping[str, Any]) -> None:
-        """Add a measured run of an operator with its prediction. Raises what `add_document`
-        raises."""
-        self.add_document(RUNS, Document("", [dict(row)]))
-
     def add_table(self, title: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add a table whose columns are the plain members of its rows."""
         self.tables.append(table(title, list(rows)))
@@ -66,11 +61,6 @@ class Results:
         documents = (d for group in self.documents.values() for d in group)
         rows = (*self.cases, *(row for d in documents for row in d.rows))
         return list(dict.fromkeys(str(row["device"]) for row in rows if row.get("device")))
-
-    @property
-    def empty(self) -> bool:
-        """Whether there are no results."""
-        return not (self.cases or self.documents or self.tables)
 
     def sections(self, *, late: bool) -> list[Section]:
         """Sections of the kinds; with `late` those after the cases, else those before.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from perfmodel.render.html.columns import columns, telling
-from perfmodel.render.html.kinds.registry import Document, assumptions, first, flat, kind
+from perfmodel.render.html.kinds.registry import Document, assumptions, first, kind, rows_of
 from perfmodel.render.html.sections import Dots, Rows, Section
 from perfmodel.units import binary, seconds, si
 
@@ -17,7 +17,7 @@ _SERIES = ("system", "library", "collective", "problem_ranks", "problem_dtype")
 @kind("collectives", keys=("collective", "bus_gb_per_s", "protocol", "time_us", "device"))
 def sections(documents: Sequence[Document]) -> Iterator[Section]:
     """Times and bandwidths over size, and the table."""
-    rows = [flat(row) for document in documents for row in document.rows]
+    rows = rows_of(documents)
     for row in rows:
         row["series"] = (
             f"{row['collective']} of {row['library']} on {row['problem_ranks']} x {row['device']} "
@@ -61,7 +61,7 @@ def _sentences(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 @kind("ridges", keys=("ridge_flop_per_byte", "parallelism", "threshold"))
 def ridges(documents: Sequence[Document]) -> Iterator[Section]:
     """The threshold above which arithmetic hides each parallelism's communication."""
-    rows = [flat(row) for document in documents for row in document.rows]
+    rows = rows_of(documents)
     yield Section(
         "Links as roofs",
         rows,

@@ -6,21 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfmodel.render.html.columns import columns, telling
-from perfmodel.render.html.kinds.registry import Document, first, flat, kind
+from perfmodel.render.html.kinds.registry import Document, first, kind, rows_of
 from perfmodel.render.html.sections import Bar, Bars, Dots, Rows, Section
 from perfmodel.units import seconds
 
 Row = Mapping[str, Any]
 
 
-def _rows(documents: Sequence[Document]) -> list[dict[str, Any]]:
-    return [flat(row) for document in documents for row in document.rows]
-
-
 @kind("policies", keys=("prefill_s", "decode_s", "decode_limiter"))
 def policies(documents: Sequence[Document]) -> Iterator[Section]:
     """Time and memory of offload policies."""
-    rows = _rows(documents)
+    rows = rows_of(documents)
     names = [_policy(row) for row in rows]
     times = [
         Bar(name, {"prefill": row["prefill_s"], "decode": row["decode_s"]})
@@ -67,7 +63,7 @@ def _dots(
 @kind("recompute", keys=("split", "sent_us", "time_share"))
 def recompute(documents: Sequence[Document]) -> Iterator[Section]:
     """Caches of which a part is recomputed."""
-    rows = _rows(documents)
+    rows = rows_of(documents)
     best = min(rows, key=lambda row: row["time_share"])
     text = (
         f"Computing {best['share']:.0%} of the cache anew takes {best['time_share']:.0%} of the "
@@ -79,7 +75,7 @@ def recompute(documents: Sequence[Document]) -> Iterator[Section]:
 @kind("streaming", keys=("link_us", "work_us", "hiding_batch"))
 def streaming(documents: Sequence[Document]) -> Iterator[Section]:
     """Weights that are streamed to the device in every step."""
-    rows = _rows(documents)
+    rows = rows_of(documents)
     best = max(rows, key=lambda row: row["tokens_per_s"])
     text = (
         f"Streamed weights: {best['tokens_per_s']:,.3g} tokens/s at batch {best['batch']}, limited "
@@ -91,7 +87,7 @@ def streaming(documents: Sequence[Document]) -> Iterator[Section]:
 @kind("layers", keys=("on_device", "on_host", "time_us"))
 def layers(documents: Sequence[Document]) -> Iterator[Section]:
     """Layers divided between device and host."""
-    rows = _rows(documents)
+    rows = rows_of(documents)
     best = max((row for row in rows if row["fits"]), key=lambda row: row["tokens_per_s"])
     text = (
         f"The most layers that pay on the device: {best['on_device']} of "
@@ -106,7 +102,7 @@ def layers(documents: Sequence[Document]) -> Iterator[Section]:
 @kind("machines", keys=("joules_per_token", "streamed_us", "hiding_batch"))
 def machines(documents: Sequence[Document]) -> Iterator[Section]:
     """Devices that hold a network."""
-    rows = _rows(documents)
+    rows = rows_of(documents)
     bars = [
         Bar(f"{row['devices']} x {row['device']}", {"step": row["time_us"]}, row["low_us"],
             row["high_us"])
@@ -136,7 +132,7 @@ def machines(documents: Sequence[Document]) -> Iterator[Section]:
 @kind("placements", keys=("placement", "dense_us", "samples_per_s"))
 def placements(documents: Sequence[Document]) -> Iterator[Section]:
     """Embedding tables by placement."""
-    rows = _rows(documents)
+    rows = rows_of(documents)
     several = len({row["batch"] for row in rows}) > 1
     bars = [
         Bar(

@@ -86,6 +86,11 @@ def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return members
 
 
+def rows_of(documents: Sequence[Document]) -> list[dict[str, Any]]:
+    """The rows of all documents, flat."""
+    return [flat(row) for document in documents for row in document.rows]
+
+
 def first(sentences: Iterable[str], what: str) -> Iterator[str]:
     """The first sentences of a summary, and how many more `what` there are."""
     lines = list(sentences)

@@ -7,7 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfmodel.render.html.columns import columns, telling
-from perfmodel.render.html.kinds.registry import TOLD, Document, assumptions, first, flat, kind
+from perfmodel.render.html.kinds.registry import (
+    TOLD,
+    Document,
+    assumptions,
+    first,
+    flat,
+    kind,
+    rows_of,
+)
 from perfmodel.render.html.sections import Bar, Bars, Dots, Rows, Section
 from perfmodel.units import binary
 
@@ -190,7 +198,7 @@ _KINDS = ("weights", "context", "exchange_buffers", "graphs", "activations", "ca
 @kind("fits", keys=("bytes_per_token", "cache_room_bytes", "total_bytes"))
 def fits(documents: Sequence[Document]) -> Iterator[Section]:
     """Capacity: memory by kind, and the table."""
-    rows = [flat(row) for document in documents for row in document.rows]
+    rows = rows_of(documents)
     bars, lines = [], []
     for row in rows:
         answer = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from perfmodel.render.html.columns import columns, telling
-from perfmodel.render.html.kinds.registry import Document, first, flat, kind
+from perfmodel.render.html.kinds.registry import Document, first, kind, rows_of
 from perfmodel.render.html.sections import Dots, Rows, Section, table
 from perfmodel.units import seconds, si
 
@@ -13,7 +13,7 @@ from perfmodel.units import seconds, si
 @kind("formats", keys=("format", "bits"))
 def sections(documents: Sequence[Document]) -> Iterator[Section]:
     """Rates by size and batch, and the table."""
-    flat_rows = [flat(row) for document in documents for row in document.rows]
+    flat_rows = rows_of(documents)
     rows = [row for row in flat_rows if row.get("time_us") is not None]
     if len(rows) < len(flat_rows):  # the list of formats: `perfmodel compress` without a network
         yield table("Weight formats", [row for row in flat_rows if row.get("time_us") is None])
