@@ -60,7 +60,7 @@ RESULTS = [
     "count.cost.Traffic",
     "napkin.explain.Explanation",
     "napkin.explain.KernelPage",
-    "graph.prediction.NodePrediction",
+    "graph.graphprediction.NodePrediction",
     "graph.declaration.DeclaredGraph",
     "analysis.whatif.WhatIf",
     "analysis.whatif.Change",
