@@ -47,7 +47,7 @@ class Table(Mapping[str, _T]):
         Raises `SpecError` in one line.
         """
         try:
-            document = yamltable.read(file)
+            document = yamltable.parse(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise SpecError(f"{file}: {' '.join(str(error).split())}") from None
         if not isinstance(document, Mapping) or document.get("version") != VERSION:

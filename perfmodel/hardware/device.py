@@ -24,7 +24,7 @@ from perfmodel.hardware.blocks import (
     Memory,
     Occupancy,
 )
-from perfmodel.hardware.facts import Count, Label, Line, Power, walk
+from perfmodel.hardware.facts import Count, Label, Line, Power, si_of, walk
 from perfmodel.hardware.levels import Level, levels
 
 Timed = Literal["shared", "l1", "l2", "llc", "hbm"]
@@ -114,7 +114,7 @@ class Device:
     @property
     def base_hz(self) -> float | None:
         """Guaranteed clock."""
-        return _si(self.compute.clocks.base)
+        return si_of(self.compute.clocks.base)
 
     @property
     def binary_target(self) -> str | None:
@@ -126,17 +126,17 @@ class Device:
     @property
     def boost_hz(self) -> float:
         """Highest clock (base where no boost is known)."""
-        return _si(self.compute.clocks.boost or self.compute.clocks.base) or 0.0
+        return si_of(self.compute.clocks.boost or self.compute.clocks.base) or 0.0
 
     @property
     def beyond_boost(self) -> float:
         """Clock that the board reaches over its boost clock, at which the peaks are rated."""
-        return (_si(self.compute.clocks.reached) or self.boost_hz) / self.boost_hz
+        return (si_of(self.compute.clocks.reached) or self.boost_hz) / self.boost_hz
 
     @property
     def tensor_hz(self) -> float:
         """Clock at which the matrix peaks are rated."""
-        return _si(self.compute.clocks.tensor) or self.boost_hz
+        return si_of(self.compute.clocks.tensor) or self.boost_hz
 
     @property
     def matrix_types(self) -> tuple[str, ...]:
@@ -217,12 +217,12 @@ class Device:
     @property
     def l2_bytes_per_s(self) -> float | None:
         """Documented peak bandwidth of the last cache."""
-        return _si(self.memory.l2.bandwidth) if self.memory.l2 else None
+        return si_of(self.memory.l2.bandwidth) if self.memory.l2 else None
 
     @property
     def measured_l2_bytes_per_s(self) -> float | None:
         """Achieved read bandwidth of the last cache."""
-        return _si(self.measured.l2_bandwidth) if self.measured else None
+        return si_of(self.measured.l2_bandwidth) if self.measured else None
 
     @property
     def l2_partitions(self) -> int | None:
@@ -238,18 +238,18 @@ class Device:
     @property
     def shared_max_per_block_bytes(self) -> float | None:
         """Most shared memory that one block may have."""
-        return _si(self.memory.shared.max_per_block) if self.memory.shared else None
+        return si_of(self.memory.shared.max_per_block) if self.memory.shared else None
 
     @property
     def shared_reserved_bytes(self) -> float:
         """Shared memory that the system reserves for each block."""
-        reserve = _si(self.memory.shared.reserved_per_block) if self.memory.shared else None
+        reserve = si_of(self.memory.shared.reserved_per_block) if self.memory.shared else None
         return reserve or 0.0
 
     @property
     def shared_bytes_per_clock(self) -> float | None:
         """Shared-memory bytes per clock per unit."""
-        return _si(self.memory.shared.bandwidth_per_unit) if self.memory.shared else None
+        return si_of(self.memory.shared.bandwidth_per_unit) if self.memory.shared else None
 
     @property
     def max_threads(self) -> int | None:
@@ -278,12 +278,12 @@ class Device:
 
     def latency_seconds(self, level: Timed) -> float | None:
         """Latency of one dependent access to `level`, unloaded."""
-        return _si(getattr(self.latency, level)) if self.latency else None
+        return si_of(getattr(self.latency, level)) if self.latency else None
 
     @property
     def tdp_watts(self) -> float | None:
         """Power limit as shipped."""
-        return _si(self.tdp)
+        return si_of(self.tdp)
 
     def levels(self) -> tuple[Level, ...]:
         """Its memory levels from the core outwards, then its links; see `hardware.levels`."""
@@ -308,9 +308,3 @@ class Device:
         from perfmodel.hardware.writer import dump
 
         return dump(self)
-
-
-def _si(fact: object) -> float | None:
-    """The SI value of an optional fact."""
-    value = getattr(fact, "si", None)
-    return None if value is None else float(value)

@@ -191,6 +191,11 @@ Latency = Annotated[
 """Time of one access, in cycles of a stated clock or in seconds."""
 
 
+def si_of(fact: Quantity | None) -> float | None:
+    """The SI value of a quantity that a spec may lack."""
+    return None if fact is None else fact.si
+
+
 def items(block: Any) -> Iterator[tuple[str, Any]]:
     """Fields of a part of a spec that have a value; in a fact the value comes before its source."""
     names = [item.name for item in fields(block)]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from perfmodel.hardware.blocks import Cache, Link
-from perfmodel.hardware.facts import Quantity, Sourced
+from perfmodel.hardware.facts import Sourced, si_of
 
 if TYPE_CHECKING:
     from perfmodel.hardware.device import Device
@@ -106,7 +106,7 @@ def _device_levels(device: Device) -> Iterator[Level]:
             label=shared.label,
             scope="unit",
             bytes_per_s=None if rate is None else rate * device.units * device.boost_hz,
-            measured_bytes_per_s=_si(measured.shared_bandwidth if measured else None),
+            measured_bytes_per_s=si_of(measured.shared_bandwidth if measured else None),
             capacity_bytes=shared.capacity_per_unit.si,
             latency_seconds=device.latency_seconds("shared"),
             instances=device.units,
@@ -117,7 +117,7 @@ def _device_levels(device: Device) -> Iterator[Level]:
     if memory.l2 is not None:
         yield _cache(device, "l2", "L2", memory.l2, device.measured_l2_bytes_per_s)
     if memory.llc is not None:
-        achieved = _si(measured.llc_bandwidth if measured else None)
+        achieved = si_of(measured.llc_bandwidth if measured else None)
         yield _cache(device, "llc", "LLC", memory.llc, achieved)
     yield Level(
         name="hbm",
@@ -144,7 +144,7 @@ def _cache(
         name=name,
         label=cache.label or label,
         scope="device",
-        bytes_per_s=_si(cache.bandwidth),
+        bytes_per_s=si_of(cache.bandwidth),
         measured_bytes_per_s=achieved,
         capacity_bytes=cache.capacity.si / parts,
         latency_seconds=device.latency_seconds(name),
@@ -167,10 +167,10 @@ def _links(device: Device) -> Iterator[Level]:
                 name=name,
                 label=link.name,
                 scope="link",
-                bytes_per_s=_si(link.bandwidth_per_direction),
+                bytes_per_s=si_of(link.bandwidth_per_direction),
                 measured_bytes_per_s=None,
-                capacity_bytes=_si(link.capacity),
-                latency_seconds=_si(link.latency),
+                capacity_bytes=si_of(link.capacity),
+                latency_seconds=si_of(link.latency),
                 instances=1,
                 shared_by=device.units,
                 devices=None if link.devices is None else link.devices.value,
@@ -180,8 +180,3 @@ def _links(device: Device) -> Iterator[Level]:
 
 def _facts(*facts: Sourced | None) -> tuple[Sourced, ...]:
     return tuple(fact for fact in facts if fact is not None)
-
-
-def _si(fact: Quantity | None) -> float | None:
-    """The SI value of an optional fact."""
-    return None if fact is None else fact.si
