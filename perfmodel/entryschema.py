@@ -79,11 +79,11 @@ def object_of(
     for item in items:
         doc = docs[item.name]
         unit = f" Unit: {doc.unit}." if extras(hints[item.name], str) else ""
-        properties[item.name] = {
-            **_value(hints[item.name], parts),
-            **(rules[item.name].schema if item.name in rules else {}),
-            "description": f"{doc.meaning}{unit}",
-        }
+        value = _value(hints[item.name], parts)
+        if item.name in rules:
+            stated = value["anyOf"][0] if optional(bare(hints[item.name])) is not None else value
+            stated |= rules[item.name].schema
+        properties[item.name] = {**value, "description": f"{doc.meaning}{unit}"}
     return {
         "type": "object",
         "properties": properties,

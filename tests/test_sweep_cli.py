@@ -82,7 +82,7 @@ def test_bad_sweeps_are_one_line(cli, tmp_path):
         "--yes",
     )
     refused(cli(*GEMM, "-o", folder, "--where", "tme_us < 1"), "time_us")
-    refused(cli(*GEMM, "-o", folder, "--where", "time_us <"), "too early")
+    refused(cli(*GEMM, "-o", folder, "--where", "time_us <"), "write it like")
     refused(cli(*GEMM, "-o", folder, "--best", "--pareto", "time,bytes"), "one at a time")
     refused(cli(*GEMM, "-o", folder, "--best", "--per", "devce"), "device")
     refused(cli(*GEMM, "-o", folder, "--pareto", "time"), "two quantities")

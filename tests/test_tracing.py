@@ -324,7 +324,7 @@ def test_a_sum_over_all_elements_goes_at_the_memorys_rate(name):
     found = predict_graph(trace(Sum(), (x,)).graph, H100)
     for node in found.nodes:
         moving = float(node.prediction.bytes["hbm"]) / H100.hbm_bytes_per_s
-        assert node.seconds < 2 * moving + 4e-6, node.name
+        assert node.seconds < 2 * moving + 8e-6, node.name
 
 
 class Region(torch.nn.Module):

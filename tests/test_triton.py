@@ -116,7 +116,7 @@ def test_tiles_on_the_command_line(cli):
     for given_, said in (
         ("m=128", "needs its n"),
         ("m", "is not DIMENSION=SIZE"),
-        ("m=1,n=2,m=3", "twice"),
+        ("m=1,n=2,m=3", "choose one"),
         ("m=1,n=2,x=3", "no dimension"),
     ):
         code, _, err = cli("predict", "gemm", "-d", "h100-sxm", "--tile", given_)
