@@ -32,7 +32,12 @@ myst_heading_anchors = 6  # levels of headings that get the anchor that forges g
 nb_execution_mode = "off"  # a notebook shows the outputs that it carries
 
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "undoc-members": True}
+autodoc_default_options = {
+    "members": True,
+    "undoc-members": True,
+    # Those of our own classes: a prediction has the numbers that one and many share.
+    "inherited-members": "BaseException, Mapping, dict, tuple, str",
+}
 maximum_signature_line_length = 80
 toc_object_entries = False
 smartquotes = False

@@ -20,11 +20,12 @@ from hypothesis import Phase, settings
 from perfmodel.errors import PerfmodelError
 
 MODEL = (
-    "predict:predict_arrays", "collectives.predict:predict_collective",
-    "networks.predict:predict_network", "training.step:predict_step", "serving.steps:Steps.decode",
-    "serving.steps:Steps.prefill", "serving.steps:Steps.mixed", "serving.steps:Steps.verify",
-    "serving.memory:weight_bytes", "serving.memory:sequence_bytes", "offload.layertimes:answer",
-    "offload.memory:held", "compression.network:Compressed.predict",
+    "predict:predict_arrays", "collectives.collectivetime:predict_collective",
+    "networks.networktime:predict_network", "training.step:predict_step",
+    "serving.steps:Steps.decode", "serving.steps:Steps.prefill", "serving.steps:Steps.mixed",
+    "serving.steps:Steps.verify", "serving.cachememory:weight_bytes",
+    "serving.cachememory:sequence_bytes", "offload.layertimes:answer",
+    "offload.policymemory:held", "compression.compressed:Compressed.predict",
 )  # fmt: skip
 """What predicts, as module:name below `perfmodel`."""
 
