@@ -82,7 +82,7 @@ def object_of(
         value = _value(hints[item.name], parts)
         if item.name in rules:
             stated = value["anyOf"][0] if optional(bare(hints[item.name])) is not None else value
-            stated |= rules[item.name].schema
+            stated.update(rules[item.name].schema)
         properties[item.name] = {**value, "description": f"{doc.meaning}{unit}"}
     return {
         "type": "object",

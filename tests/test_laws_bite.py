@@ -22,7 +22,7 @@ LAWS = {
     },
     "test_physics": {
         "test_the_command_says_what_it_checked": "runs in a process of its own",
-        "test_every_cliff_is_told_to_users": "reads a document",
+        "test_cliffs_say_why_and_the_model_page_leads_to_them": "reads a document",
     },
     "test_predict": {},
     "test_step_laws": {
