@@ -44,7 +44,7 @@ ROOMS: dict[str, tuple[int, tuple[str, ...]]] = {
         2_800,
         ("perfmodel/evidence/*.py", "perfmodel/evidence/replay", "perfmodel/evidence/compiled"),
     ),
-    "judge": (2_800, ("perfmodel/validation", "perfmodel/fitting")),
+    "judge": (2_800, ("perfmodel/validation", "perfmodel/fitting", "perfmodel/learned")),
     "show": (3_400, ("perfmodel/render",)),
     "cli": (1_900, ("perfmodel/cli",)),
     "kernels and bench": (
