@@ -76,7 +76,7 @@ def test_fp32_reaches_less_of_the_rate_where_lanes_take_every_issue_slot():
 def test_power_is_spent_over_the_whole_loop():
     """A loop that loads for as long as it multiplies takes longer at boost, so that its board pays
     the same energy in more time; and no less time than a loop without loads would need."""
-    tight = replace(machine(L40S), tdp_watts=250.0)
+    tight = replace(machine(L40S), tdp_watts=220.0)
     kernel = replace(
         kernel_facts("cublas-fp32-ampere"), tiles={10**9: ((128, 128, 256),)}, splits=(1,)
     )
