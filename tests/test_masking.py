@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from perfmodel.algorithms import Attention
+from perfmodel.count import executed
 from perfmodel.evidence.records.records import tidy
 from perfmodel.hardware import load, names
 from perfmodel.hardware.facts import walk
@@ -65,3 +66,7 @@ def test_a_data_sheet_is_a_device_that_can_be_predicted():
     shape = Attention(2, 16, 16, 2048, 2048, 128)
     sheet = datasheet(load("h100-sxm"))
     assert predict(shape, sheet).seconds != predict(shape, load("h100-sxm")).seconds
+
+
+def test_without_a_menu_nothing_is_padded():
+    assert [executed.next_extent(96, menu) for menu in ((), (64, 128), (64,))] == [96, 128, 128]

@@ -75,7 +75,9 @@ def padded(nest: rule.Nest, compiled_for: Extents = _ANY) -> rule.Nest:
 
 def next_extent(extent: Number, menu: tuple[int, ...]) -> Number:
     """The smallest entry of a menu that is at least `extent`; beyond the last, multiples of the
-    first."""
+    first. Without a menu nothing is padded."""
+    if not menu:
+        return extent
     extents, entries = np.asarray(extent), np.array(menu)
     index = np.searchsorted(entries, extents)
     nearest = np.where(
