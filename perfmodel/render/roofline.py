@@ -3,8 +3,10 @@
 A kernel has one mark for each level, all at one height. A level has a colour, a line style and a
 shape of mark, so that greyscale tells them apart too; hollow marks are predicted, filled ones
 measured. Marks of one kernel that stand close together show poor reuse between those levels (Yang,
-Kurth & Williams 2020). A published peak is a thin line beside the thick one of the measured value.
-A mark above its roof gets a warning sign, because it means a wrong number.
+Kurth & Williams 2020).
+
+A published peak is a thin line beside the thick one of the measured value. A mark above its roof
+gets a warning sign, because it means a wrong number.
 """
 
 from __future__ import annotations
