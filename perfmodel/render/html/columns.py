@@ -30,8 +30,9 @@ class Column:
 
     def as_dict(self) -> dict[str, Any]:
         """The column in the page's data."""
-        members = {"key": self.key, "header": self.header, "kind": self.kind}
-        return members | {name: True for name in ("hidden", "aside") if getattr(self, name)}
+        marks = {"number": self.kind != "text", "hidden": self.hidden, "aside": self.aside}
+        true = {name: True for name, mark in marks.items() if mark}
+        return {"key": self.key, "header": self.header, **true}
 
 
 def column(key: str, values: Iterable[Any], header: str = "") -> Column:

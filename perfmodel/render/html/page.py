@@ -102,14 +102,14 @@ def render(
     parts += [_section(s, s.id or f"late-{i}", data) for i, s in enumerate(content.late)]
     if explorer:
         data["explorer"] = explorer
-        parts.append(section("explorer", "Explorer"))
+        titles = [str(each["title"]) for each in explorer["operators"]]
+        parts.append(section("explorer", "Explorer", controls.explorer(titles, explorer["note"])))
     types = [str(case["compute_type"]) for case in content.cases if case["compute_type"]]
     parts.append(Markup(devices.cards(results.devices, list(dict.fromkeys(types)))))
     parts += [_section(s, f"table-{i}", data) for i, s in enumerate(results.tables)]
     if content.cases or content.assumptions:
         parts.append(_assumptions(content.assumptions))
-    names = ["page.js", *(["explorer.js"] if explorer else [])]
-    script = "\n".join(["(() => {", '"use strict";', *map(_asset, names), "})();"])
+    script = "\n".join(["(() => {", '"use strict";', _asset("page.js"), "})();"])
     style = _asset("style.css")
     policy = "; ".join([
         "default-src 'none'", f"script-src '{_hash(script)}'", f"style-src '{_hash(style)}'",
@@ -119,7 +119,7 @@ def render(
         title=html.escape(title),
         policy=html.escape(policy, quote=True),
         style=style,
-        shapes=shapes() if data["charts"] else "",
+        shapes=shapes() if data["charts"] or explorer else "",
         main="\n".join(parts),
         command=html.escape(command),
         data=as_json(data),

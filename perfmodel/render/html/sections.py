@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from perfmodel.render.bars import Bar, Bars
 from perfmodel.render.dots import Dots
 from perfmodel.render.html.columns import Column, columns
+from perfmodel.render.quantities import shown
 
 Row = Mapping[str, Any]
 
@@ -45,16 +47,50 @@ class Section:
     """Anchor in the page's addresses; numbered if empty."""
 
     def table(self) -> dict[str, Any]:
-        """The rows in the page's data, as lists in the order of the columns; `unit` names the
-        column that has the kind of each row's numbers, if one has."""
-        keys = [column.key for column in self.columns]
+        """The rows in the page's data, as lists in the order of the columns, with the texts of
+        those values that are written otherwise.
+
+        The rows may have a column with the kind of their numbers.
+        """
         units = [part.unit for part in self.parts if isinstance(part, Dots) and part.unit]
+
+        def written(row: Row, column: Column) -> str | None:
+            own = bool(units) and column.key in ("measured", "predicted", "low", "high")
+            value = row.get(column.key)
+            text = None if value is None else shown(value, row[units[0]] if own else column.kind)
+            return None if text == str(value) else text
+
         return {
             "title": self.title,
             "columns": [column.as_dict() for column in self.columns],
-            "rows": [[row.get(key) for key in keys] for row in self.rows],
-            "unit": units[0] if units else None,
+            "rows": [[row.get(column.key) for column in self.columns] for row in self.rows],
+            "texts": [[written(row, column) for column in self.columns] for row in self.rows],
         }
+
+    def told(
+        self,
+        name: Sequence[str],
+        axes: Sequence[str] = (),
+        ranges: Mapping[str, tuple[str, str]] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        """What is told of a row that is pointed at: the columns of its name, each with what
+        precedes its value, then heading and column of its numbers, and the ends of their ranges.
+
+        Those of the axes come first.
+        """
+        known = {column.key: column for column in self.columns}
+        ranges = {"time_us": ("low_us", "high_us"), "predicted": ("low", "high"), **ranges}
+        ends = {key: ranges.get(key, (f"low_{key}", f"high_{key}")) for key in known}
+        ends = {key: pair for key, pair in ends.items() if set(pair) <= known.keys()}
+        skipped = {*name, *(end for pair in ends.values() for end in pair)}
+        skipped |= {key for key, each in known.items() if each.hidden and key != "limiter"}
+        order = [key for key in dict.fromkeys([*axes, *known]) if key in known]
+        return {
+            "name": [(f"{known[key].header} " * (known[key].kind != "text"), key)
+                     for key in name if key in known],
+            "tells": [(known[key].header, key, *ends.get(key, ()))
+                      for key in order if key not in skipped],
+        }  # fmt: skip
 
 
 def table(title: str, rows: Sequence[Row]) -> Section:
