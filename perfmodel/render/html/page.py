@@ -109,7 +109,8 @@ def render(
     parts += [_section(s, f"table-{i}", data) for i, s in enumerate(results.tables)]
     if content.cases or content.assumptions:
         parts.append(_assumptions(content.assumptions))
-    script = "\n".join(["(() => {", '"use strict";', _asset("page.js"), "})();"])
+    names = ["page.js", *(["explorer.js"] if explorer else [])]
+    script = "\n".join(["(() => {", '"use strict";', *map(_asset, names), "})();"])
     style = _asset("style.css")
     policy = "; ".join([
         "default-src 'none'", f"script-src '{_hash(script)}'", f"style-src '{_hash(style)}'",

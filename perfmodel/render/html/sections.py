@@ -47,24 +47,26 @@ class Section:
     """Anchor in the page's addresses; numbered if empty."""
 
     def table(self) -> dict[str, Any]:
-        """The rows in the page's data, as lists in the order of the columns, with the texts of
-        those values that are written otherwise.
+        """The rows in the page's data, as lists in the order of the columns, and for each row the
+        texts of its numbers with a bar between them, empty where they are as in JSON.
 
         The rows may have a column with the kind of their numbers.
         """
         units = [part.unit for part in self.parts if isinstance(part, Dots) and part.unit]
 
-        def written(row: Row, column: Column) -> str | None:
+        def written(row: Row, column: Column) -> str:
             own = bool(units) and column.key in ("measured", "predicted", "low", "high")
             value = row.get(column.key)
-            text = None if value is None else shown(value, row[units[0]] if own else column.kind)
-            return None if text == str(value) else text
+            if value is None or isinstance(value, str):
+                return ""
+            text = shown(value, row[units[0]] if own else column.kind)
+            return "" if text == str(value) else text
 
         return {
             "title": self.title,
             "columns": [column.as_dict() for column in self.columns],
             "rows": [[row.get(column.key) for column in self.columns] for row in self.rows],
-            "texts": [[written(row, column) for column in self.columns] for row in self.rows],
+            "texts": ["|".join(written(row, each) for each in self.columns) for row in self.rows],
         }
 
     def told(
@@ -73,12 +75,10 @@ class Section:
         axes: Sequence[str] = (),
         ranges: Mapping[str, tuple[str, str]] = MappingProxyType({}),
     ) -> dict[str, Any]:
-        """What is told of a row that is pointed at: the columns of its name, each with what
-        precedes its value, then heading and column of its numbers, and the ends of their ranges.
-
-        Those of the axes come first.
-        """
+        """What is told of a row that is pointed at, by places of columns: those of its name; those
+        of its numbers, the axes' first, each with those of the ends of its range."""
         known = {column.key: column for column in self.columns}
+        place = {key: i for i, key in enumerate(known)}
         ranges = {"time_us": ("low_us", "high_us"), "predicted": ("low", "high"), **ranges}
         ends = {key: ranges.get(key, (f"low_{key}", f"high_{key}")) for key in known}
         ends = {key: pair for key, pair in ends.items() if set(pair) <= known.keys()}
@@ -86,9 +86,8 @@ class Section:
         skipped |= {key for key, each in known.items() if each.hidden and key != "limiter"}
         order = [key for key in dict.fromkeys([*axes, *known]) if key in known]
         return {
-            "name": [(f"{known[key].header} " * (known[key].kind != "text"), key)
-                     for key in name if key in known],
-            "tells": [(known[key].header, key, *ends.get(key, ()))
+            "name": [place[key] for key in name if key in known],
+            "tells": [[place[each] for each in (key, *ends.get(key, ()))]
                       for key in order if key not in skipped],
         }  # fmt: skip
 

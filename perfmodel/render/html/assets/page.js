@@ -48,25 +48,27 @@ function bar(start, end, colour) {
 
 // ---- rows, with the values and the texts of their cells
 for (const table of Object.values(data.tables)) {
-  table.at = Object.fromEntries(table.columns.map(({ key }, i) => [key, i]));
-  table.value = (i, key) => table.rows[i][table.at[key]];
-  table.text = (i, key) => table.texts[i]?.[table.at[key]] ?? String(table.value(i, key) ?? "");
-  table.called = (i, names) =>
-    names
-      .filter(([, key]) => table.text(i, key))
-      .map(([header, key]) => header + table.text(i, key))
+  table.texts = table.texts.map((line) => line.split("|"));
+  table.place = (key) => table.columns.findIndex((column) => column.key === key);
+  table.value = (i, key) => table.rows[i][table.place(key)];
+  table.text = (i, j) => table.texts[i][j] || String(table.rows[i][j] ?? "");
+  table.named = (text, j) => (table.columns[j].number ? `${table.columns[j].header} ` : "") + text;
+  table.called = (i, places) =>
+    places
+      .filter((j) => table.text(i, j))
+      .map((j) => table.named(table.text(i, j), j))
       .join(", ");
 }
 // A row in lines: its name, then its numbers, ranges behind their values.
 function described({ table: id, name, tells }, i) {
   const table = data.tables[id];
   const lines = tells
-    .filter(([, key]) => table.text(i, key))
+    .filter(([j]) => table.text(i, j))
     .slice(0, 18)
-    .map(([header, key, low, high]) => {
-      const ends = [low, high].map((end) => end && table.text(i, end));
-      const range = ends.every(Boolean) ? ` (${ends.join(" to ")})` : "";
-      return `${header}: ${(table.text(i, key) + range).slice(0, 90)}`;
+    .map(([j, ...ends]) => {
+      const texts = ends.map((end) => table.text(i, end)).filter(has);
+      const range = texts.length === 2 ? ` (${texts.join(" to ")})` : "";
+      return `${table.columns[j].header}: ${(table.text(i, j) + range).slice(0, 90)}`;
     });
   return [table.called(i, name), ...lines].join("\n");
 }
@@ -130,16 +132,16 @@ function chartOf(figure, chart) {
   const chosen = drawings[0].dataset.choice.split(" ");
 
   function colour(by) {
-    const groups = [...new Set(table.rows.map((_, i) => table.text(i, by)))];
+    const j = table.place(by);
+    const groups = [...new Set(table.rows.map((_, i) => table.text(i, j)))];
     for (const mark of marks) {
-      const i = groups.indexOf(table.text(mark.dataset.row, by));
+      const i = groups.indexOf(table.text(mark.dataset.row, j));
       if (mark.tagName === "use") {
         mark.setAttribute("href", `#shape-${i % SHAPES}`);
         mark.setAttribute("fill", ink(i));
       } else if (mark.tagName === "path") mark.setAttribute("stroke", ink(i));
     }
-    const { header, number } = table.columns[table.at[by]];
-    const named = (name, i) => swatch(i, `${number ? `${header} ` : ""}${name || "(none)"}`);
+    const named = (name, i) => swatch(i, table.named(name || "(none)", j));
     legend.replaceChildren(
       ...(groups.length > 1 ? groups.map(named) : []),
       chart.fits ? "Pale marks do not fit." : "",
@@ -150,9 +152,11 @@ function chartOf(figure, chart) {
     for (const { dataset, value } of all("[data-axis]")) chosen[dataset.axis] = value;
     for (const drawing of drawings) drawing.hidden = drawing.dataset.choice !== chosen.join(" ");
     if (table) {
-      const filters = all("[data-filter]").filter(({ value }) => value);
+      const filters = all("[data-filter]")
+        .filter(({ value }) => value)
+        .map(({ dataset, value }) => [table.place(dataset.filter), value]);
       const kept = table.rows.map((_, i) =>
-        filters.every(({ dataset, value }) => table.text(i, dataset.filter) === value),
+        filters.every(([j, value]) => table.text(i, j) === value),
       );
       for (const mark of marks) mark.toggleAttribute("hidden", !kept[mark.dataset.row]);
       const visible = drawings.find((each) => !each.hidden)?.querySelectorAll(MARKS) ?? [];
@@ -215,10 +219,11 @@ function tableOf(parent) {
   const find = (selector) => parent.querySelector(selector);
   const [more, scroll] = [find(".more"), find(".scroll")];
   let [sorted, descending, words, all] = [null, false, [], false];
-  const texts = (i) => columns.map(({ key }) => table.text(i, key) || "–");
+  const places = columns.map(({ key }) => table.place(key));
+  const texts = (i) => places.map((j) => table.text(i, j) || "–");
   const compared = (a, b) => (typeof a === "number" ? a - b : String(a).localeCompare(String(b)));
   function order(i, j) {
-    const [a, b] = [table.value(i, sorted), table.value(j, sorted)];
+    const [a, b] = [i, j].map((row) => table.rows[row][sorted]);
     return has(a) && has(b) ? (descending ? -1 : 1) * compared(a, b) : has(b) - has(a);
   }
   function chosen() {
@@ -248,8 +253,9 @@ function tableOf(parent) {
   parent.addEventListener("click", ({ target }) => {
     const { sort, save } = target.dataset;
     if (sort) {
-      descending = sorted === sort && !descending;
-      sorted = sort;
+      const place = table.place(sort);
+      descending = sorted === place && !descending;
+      sorted = place;
       for (const head of parent.querySelectorAll("th")) head.ariaSort = "none";
       target.parentNode.ariaSort = descending ? "descending" : "ascending";
     } else if (save !== undefined) {
@@ -313,6 +319,7 @@ function effect(i) {
 function whatIf(section) {
   const known = cases.rows.map((_, i) => i).filter((i) => data.effects[i]);
   const inputs = [...section.querySelectorAll("input")];
+  const [before, after] = ["time_us", "after_us"].map(cases.place);
   function changed() {
     for (const input of inputs) {
       factors[input.dataset.quantity] = Number(input.value);
@@ -332,17 +339,17 @@ function whatIf(section) {
     const fitting = ratios.filter((ratio) => ratio !== null);
     known.forEach((i, j) => {
       const us = ratios[j] === null ? null : ratios[j] * cases.value(i, "time_us");
-      cases.rows[i][cases.at.after_us] = us;
-      cases.texts[i][cases.at.after_us] = us && time(us);
+      cases.rows[i][after] = us;
+      cases.texts[i][after] = us && time(us);
     });
     const [least, most] = [Math.min(...fitting), Math.max(...fitting)].map((x) => x.toFixed(2));
     const middle = fitting.length && median(fitting).toFixed(2);
     const ends = middle ? `times ×${middle} in the median, ×${least} to ×${most}` : "no case fits";
     const lost = ratios.length - fitting.length;
-    const [before, after] = ["time_us", "after_us"].map((key) => cases.text(picked, key) || "–");
+    const times = [before, after].map((place) => cases.text(picked, place) || "–");
     document.getElementById("whatif-result").textContent =
       `${known.length} of ${cases.rows.length} cases: ${ends}${lost ? `; ${lost} no longer fit` : ""}.` +
-      (data.effects[picked] ? ` Selected: ${before} → ${after}.` : "");
+      (data.effects[picked] ? ` Selected: ${times.join(" → ")}.` : "");
   });
 }
 // Roofs and marks on log axes move by the logarithm of what they are multiplied by. A level's line
@@ -371,138 +378,6 @@ function moveRoofs() {
   }
 }
 
-// ---- the explorer: sliders choose a case, the list has all devices' times, and the chart the times
-// over the first size of those ticked
-const explorer = data.explorer;
-function explore(section) {
-  const [question, search] = section.querySelectorAll("#explorer-operator, #explorer-search");
-  const [sliders, answer, list, curves] = section.querySelectorAll("[data-part]");
-  const ticked = new Set();
-  let own = false; // whether the user has ticked any
-  let at = []; // places of the sliders
-  const operator = () => explorer.operators[question.value];
-  // A case in an operator's arrays: the first size varies slowest.
-  function timed(device, index) {
-    const times = operator().times[device];
-    const place = operator().sizes.reduce((sum, { values }, i) => sum * values.length + index[i], 0);
-    const [us, useful] = [times?.us[place], operator().useful[place]];
-    return us && { us, useful, limiter: explorer.limiters[times.limiter[place]] };
-  }
-  const words = () => search.value.toLowerCase().split(/[\s,]+/);
-  const matches = (slug) => words().every((word) => slug.includes(word));
-  // Devices that have a time for the case, the fastest first.
-  const ranked = () =>
-    explorer.devices
-      .map((slug, i) => ({ slug, i, ...timed(i, at) }))
-      .filter(({ us, slug }) => us && matches(slug))
-      .sort((a, b) => a.us - b.us);
-
-  function build() {
-    at = operator().sizes.map(({ values }) => values.length >> 1);
-    const slider = ({ name, values }, i) => {
-      const output = el("output", {}, String(values[at[i]]));
-      const oninput = ({ target }) => {
-        at[i] = Number(target.value);
-        output.textContent = target.ariaValueText = String(values[at[i]]);
-        draw();
-      };
-      const range = { type: "range", max: values.length - 1, value: at[i], "data-size": name };
-      return el("label", {}, el("span", {}, name), output, el("input", { ...range, oninput }));
-    };
-    sliders.replaceChildren(...operator().sizes.map(slider));
-    if (!own) ticked.clear();
-    if (!own) for (const { i } of ranked().slice(0, 5)) ticked.add(i);
-    draw();
-  }
-  // Why devices that have the words in their names are not in the list.
-  function lacking() {
-    const reasons = {};
-    for (const [i, why] of Object.entries(operator().lacking ?? {}))
-      if (matches(explorer.devices[i])) (reasons[why] ??= []).push(explorer.devices[i]);
-    return Object.entries(reasons).map(([why, slugs]) => ` Left out, ${why}: ${slugs.join(", ")}.`);
-  }
-  function draw() {
-    const rows = ranked();
-    const [least, most] = [rows[0]?.us, rows.at(-1)?.us];
-    const fastest = `devices; the fastest is ${rows[0]?.slug}, ${rows.length && time(least)}.`;
-    answer.textContent =
-      (rows.length
-        ? `${rows.length} of ${explorer.devices.length} ${fastest}`
-        : "No device with these words in its name has a time.") + lacking().join("");
-    const line = ({ slug, i, us, useful, limiter }) => {
-      const onchange = ({ target }) => {
-        own = true;
-        ticked[target.checked ? "add" : "delete"](i);
-        drawCurves();
-      };
-      const tick = el("input", { type: "checkbox", checked: ticked.has(i), onchange });
-      const length = 0.02 + (0.98 * Math.log(us / least)) / (Math.log(most / least) || 1);
-      return el(
-        "tr",
-        {},
-        el("th", { scope: "row" }, el("label", {}, tick, ` ${slug}`)),
-        el("td", { class: "number" }, time(us)),
-        el("td", {}, bar(0, length, "sky")),
-        el("td", { class: "number" }, useful ? si((useful / us) * 1e6, "FLOP/s") : "–"),
-        el("td", {}, limiter),
-      );
-    };
-    list.querySelector("tbody").replaceChildren(...rows.map(line));
-    drawCurves();
-  }
-  // A log axis: where a value stands, and round values.
-  function logAxis(values, from, to) {
-    const [low, high] = [Math.min(...values) / 1.2, Math.max(...values) * 1.2];
-    const scale = (value) => from + ((to - from) * Math.log(value / low)) / Math.log(high / low);
-    const powers = Array.from({ length: 24 }, (_, i) => 10 ** (i - 4));
-    const parts = high / low < 300 ? [1, 2, 5] : [1];
-    const all = powers.flatMap((power) => parts.map((part) => part * power));
-    return [scale, all.filter((value) => value > low && value < high)];
-  }
-  function drawCurves() {
-    const axis = operator().sizes[0];
-    const lines = ranked()
-      .filter(({ i }) => ticked.has(i))
-      .map(({ slug, i }) => ({
-        slug,
-        points: axis.values
-          .map((value, j) => [value, timed(i, [j, ...at.slice(1)])?.us])
-          .filter(([, us]) => us),
-      }));
-    curves.replaceChildren(el("p", { class: "note" }, "Tick devices to draw their curves."));
-    if (!lines.length) return;
-    const every = lines.flatMap(({ points }) => points);
-    const [x, across] = logAxis(every.map(([value]) => value), 56, 550);
-    const [y, up] = logAxis(every.map(([, us]) => us), 300, 22);
-    const text = (words, left, top, anchor) =>
-      svg("text", { x: left, y: top, "text-anchor": anchor }, words);
-    const now = x(axis.values[at[0]]);
-    const grid = [...across.map((v) => `M${x(v)},22V300`), ...up.map((v) => `M56,${y(v)}H550`)];
-    const label = `Time over ${axis.name} of ${lines.map(({ slug }) => slug).join(", ")}`;
-    const picture = svg(
-      "svg",
-      { viewBox: "0 0 560 336", role: "img", "aria-label": label },
-      svg("path", { class: "grid", d: grid.join("") }),
-      svg("path", { d: `M${now},22V300`, stroke: "var(--grey)", "stroke-dasharray": "1 3" }),
-      across.map((value) => text(String(value), x(value), 315, "middle")),
-      up.map((value) => text(time(value).replace(/\.0+/, ""), 50, y(value) + 4, "end")),
-      text(axis.name, 303, 332, "middle"),
-      text("time", 50, 13, "end"),
-      lines.map(({ points }, i) => [
-        svg("path", { d: `M${points.map(([v, us]) => [x(v), y(us)]).join("L")}`, stroke: ink(i) }),
-        points.map(([v, us]) =>
-          svg("use", { href: `#shape-${i % SHAPES}`, fill: ink(i), x: x(v), y: y(us) }),
-        ),
-      ]),
-    );
-    const names = lines.map(({ slug }, i) => swatch(i, slug));
-    curves.replaceChildren(picture, el("p", { class: "legend" }, names));
-  }
-  question.addEventListener("change", build);
-  search.addEventListener("input", draw);
-  build();
-}
-
 // ---- the page
 for (const [id, chart] of Object.entries(data.charts)) chartOf(document.getElementById(id), chart);
 for (const parent of document.querySelectorAll("[data-table]")) tableOf(parent);
@@ -510,7 +385,6 @@ if (data.terms) termsOf(document.getElementById("terms"));
 if (data.effects) whatIf(document.getElementById("whatif"));
 if (data.charts["roofline-chart"]) redraws.push(moveRoofs);
 if (cases) pick(0);
-if (explorer) explore(document.getElementById("explorer"));
 for (const { id, firstElementChild } of document.querySelectorAll("main > section"))
   document
     .getElementById("contents")
