@@ -18,7 +18,7 @@ from perfmodel.cli.progress import counted
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device, load
-from perfmodel.render.report import Column, Report, binary, percent, ratio, text
+from perfmodel.render.report import Column, Report, binary, ratio, text
 
 if TYPE_CHECKING:
     from perfmodel.evidence.compiled.compiled import CompiledKernel, CompiledLaunch
@@ -164,7 +164,7 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
     columns += [_integer("registers", "registers", 1), _spills()]
     columns.append(Column("shared", lambda row: row["shared_bytes"], binary, rank=1))
     columns += [_integer("threads", "threads", 3), _integer("blocks", "blocks_per_unit", 3)]
-    columns.append(percent("occupancy", "occupancy", rank=1))
+    columns.append(Column("occupancy", "occupancy", "{:.1%}", rank=1))
     columns.append(text("limited by", "occupancy_limit", rank=2))
     columns += [_per_pass(unit) for unit in _units(rows)]
     columns.append(Column("cycles/pass", _busiest, ratio, rank=2))

@@ -10,7 +10,7 @@ from perfmodel.cli.build import command
 from perfmodel.cli.output import PANEL, Format, chosen_format, emit, say
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render.report import Column, Report, fixed, integer, percent, text
+from perfmodel.render.report import Column, Report, text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,11 +109,11 @@ _GROUP = [text("framework", "framework"), text("family", "family"),
 def _report(groups: Any) -> Report:
     columns = [
         *_GROUP,
-        integer("runs", "rows"),
-        fixed("start us", "start_us", 2),
-        fixed("factor", "factor", 3),
-        percent("model off", "before"),
-        percent("left out", "after"),
+        Column("runs", "rows"),
+        Column("start us", "start_us", "{:.2f}"),
+        Column("factor", "factor", "{:.3f}"),
+        Column("model off", "before", "{:.1%}"),
+        Column("left out", "after", "{:.1%}"),
     ]
     names = ("framework", "family", "architecture", "rows", "start_us", "factor", "before", "after")
     rows = [{name: getattr(group, name) for name in names} for group in groups]
@@ -125,14 +125,14 @@ def _curve_report(rows: list[dict[str, Any]]) -> Report:
     columns: list[Column] = [
         text("device", "device"),
         *_GROUP[:2],
-        integer("runs", "rows"),
-        integer("learned from", "learned"),
-        percent("model off", "model"),
-        percent("corrected", "corrected"),
-        percent("p90", "model_p90"),
-        percent("corrected p90", "corrected_p90"),
-        percent("in range", "covered"),
-        fixed("width", "width", 2),
+        Column("runs", "rows"),
+        Column("learned from", "learned"),
+        Column("model off", "model", "{:.1%}"),
+        Column("corrected", "corrected", "{:.1%}"),
+        Column("p90", "model_p90", "{:.1%}"),
+        Column("corrected p90", "corrected_p90", "{:.1%}"),
+        Column("in range", "covered", "{:.1%}"),
+        Column("width", "width", "{:.2f}"),
     ]
     notes = ["medians of |ln(measured / predicted)| of the runs that were not learned from"]
     return Report("curve", rows, columns, notes=notes)

@@ -12,7 +12,7 @@ from perfmodel.cli.build import command
 from perfmodel.cli.output import Format, chosen_format, emit, say
 from perfmodel.fieldoption import FieldOption
 from perfmodel.render import Report
-from perfmodel.render.report import Column, integer, micros, text
+from perfmodel.render.report import Column, micros, text
 
 if TYPE_CHECKING:
     from perfmodel.evidence.profiled.operations import Row
@@ -188,7 +188,7 @@ def _ratio(row: Mapping[str, Any]) -> Any:
 COLUMNS = (
     text("operator", "operator"),
     text("problem", "problem", fold=20),
-    integer("calls", "calls", rank=2),
+    Column("calls", "calls", rank=2),
     _time("measured", "measured_us"),
     _time("predicted", "predicted_us", rank=1),
     Column("x", _ratio, lambda value: f"{value:.2f}"),
