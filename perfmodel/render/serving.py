@@ -19,13 +19,17 @@ from perfmodel.serving.cachememory import (
 )
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.disaggregated import Pools
+from perfmodel.serving.queue.outcome import STATISTICS, Outcome
 from perfmodel.serving.served import Served
 from perfmodel.serving.speculative import Speculation
+from perfmodel.serving.targets import Targets
 
 KINDS = ("matmul", "attention", "norm", "pointwise", "embedding", "communication", "host")
 """Classes of operations that the time between tokens is shown by."""
-_SIZES = {"static batch": "batch", "concurrency": "clients", "rate": "requests/s"}
 _DEPLOYMENT = columns_of(Deployment)
+
+_SIZES = {"static batch": "batch", "concurrency": "clients", "rate": "requests/s"}
+"""Names of the size of each kind of load."""
 
 
 def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Report:
@@ -190,6 +194,72 @@ def pools(answers: Sequence[tuple[Deployment, int, int, Pools]], refused: Refuse
         "prompt alone; TPOT: of a full copy that only decodes"
     )
     return _report("pools", rows, [*_DEPLOYMENT, *_POOLS], [note], refused)
+
+
+def simulated(
+    answers: Sequence[tuple[Deployment, float, Outcome]],
+    kind: str,
+    targets: Targets,
+    refused: Refused,
+) -> Report:
+    """A line a simulation: latencies with their quantiles, rates, and what meets the targets."""
+    rows = [_simulated_row(plan, size, outcome, targets) for plan, size, outcome in answers]
+    own = [c for c in _SIMULATED if targets.given or c.header not in ("in targets", "goodput/s")]
+    sizes = [Column(_SIZES[kind], "size")] if kind in _SIZES else []
+    notes = [
+        "TTFT, TPOT: mean (p50 p90 p99) of the requests; loads without --requests have ranges",
+    ]
+    if targets.given:
+        notes += ["in targets: share of requests that meet them; goodput: those of a second"]
+    notes += ["cache: largest share that requests held at once"]
+    suffix = f", {rows[0]['requests']:,} requests"
+    return _report("simulations", rows, [*_DEPLOYMENT, *sizes, *own], notes, refused, suffix)
+
+
+def _simulated_row(plan: Deployment, size: float, outcome: Outcome, targets: Targets) -> Row:
+    arrivals, share = outcome.arrivals, outcome.good_share(targets)
+    units = {"ttft": ("ms", 1e3), "tpot": ("ms", 1e3), "e2e": ("s", 1.0)}
+    return {
+        **plan.as_dict(), "size": size, "requests": len(arrivals),
+        "isl": round(float(arrivals.inputs.mean())), "osl": round(float(arrivals.outputs.mean())),
+        **{
+            f"{metric}_{unit}_{name}": outcome.statistic(metric, name) * scale
+            for metric, (unit, scale) in units.items() for name in STATISTICS
+        },
+        "requests_per_s": outcome.requests_per_s,
+        "output_tokens_per_s": outcome.output_tokens_per_s,
+        "output_tokens_per_s_per_device": outcome.output_tokens_per_s / plan.devices,
+        "good_share": share, "goodput_per_s": share * outcome.requests_per_s,
+        "cached_share": outcome.hit_share, "preemptions": outcome.preemptions,
+        "fullest": outcome.fullest,
+    }  # fmt: skip
+
+
+def _quantiles(header: str, key: str) -> Column:
+    def cell(row: Row) -> str:
+        mean, *quantiles = (ratio(row[f"{key}_{name}"]) for name in STATISTICS)
+        return f"{mean} ({' '.join(quantiles)})"
+
+    return Column(header, cell)
+
+
+def _any(key: str) -> Callable[[Sequence[Row]], bool]:
+    return lambda rows: any(row[key] for row in rows)
+
+
+_SIMULATED = (
+    Column("isl", "isl", when=DIFFERS),
+    Column("osl", "osl", when=DIFFERS),
+    _quantiles("TTFT ms", "ttft_ms"),
+    _quantiles("TPOT ms", "tpot_ms"),
+    Column("E2E s", "e2e_s_mean", ratio),
+    Column("tokens/s", "output_tokens_per_s"),
+    Column("in targets", "good_share"),
+    Column("goodput/s", "goodput_per_s"),
+    Column("prefix hits", "cached_share", when=_any("cached_share"), rank=3),
+    Column("preemptions", "preemptions", when=_any("preemptions")),
+    Column("cache", "fullest", "percent", rank=3),
+)
 
 
 def _report(
