@@ -91,12 +91,14 @@ def _hashed(kind: Any) -> Callable[[Any], Any]:
 def _equal(self: Any, other: object) -> Any:
     if other.__class__ is not self.__class__:
         return NotImplemented
-    values = _compared(self.__class__)
-    return values(self) == values(other)
+    kind: Any = type(self)
+    values = _compared(kind)
+    return bool(values(self) == values(other))
 
 
 def _hash(self: object) -> int:
-    return hash(_hashed(type(self))(self))
+    kind: Any = type(self)
+    return hash(_hashed(kind)(self))
 
 
 def _text(self: Any) -> str:
