@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache, cached_property
 from operator import attrgetter
 from typing import Any, get_args
 
+from perfmodel.frozen import dataclass
 from perfmodel.plaintext import printable
 from perfmodel.quantities import KINDS, kind_of, shown
 
