@@ -53,7 +53,7 @@ class Load:
     """Load: concurrent clients, each with one request at a time: a size, list or range."""
     rate: Annotated[Sequence[float] | None, FieldOption(_LOAD, "RATES", read=_rates)] = None
     """Load: requests a second, with commas: 0.5,1,2.5."""
-    load: Annotated[str | None, FieldOption(_LOAD, "full")] = None
+    load: Annotated[str | None, FieldOption(_LOAD, "full", names=("full",), single=True)] = None
     """Load: as many concurrent requests as fit."""
     cached: Annotated[str, FieldOption(_LOAD, "TOKENS")] = "0"
     """Tokens of a prompt that are in the cache already (a prefix), or their share: 512, 0.5, 50%;
@@ -71,8 +71,6 @@ class Load:
         names = [f"--{name}" for name in kinds if getattr(self, name) is not None]
         if len(names) > 1:
             raise ProblemError(f"{' and '.join(names)} are different kinds of load; give one")
-        if self.load is not None:
-            known.named("load", self.load, ("full",))
 
     @cached_property
     def kind(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -12,16 +12,16 @@ from typing import Annotated, Any
 import click
 
 from perfmodel.analysis import plans
-from perfmodel.cli import completing, known, ranges
-from perfmodel.cli.arguments import ONE, SomeDevices
+from perfmodel.cli import ranges
+from perfmodel.cli.arguments import CHART, ONE, Machines
 from perfmodel.cli.build import Values, asking_for, command
-from perfmodel.cli.combining import Grid, Zip
-from perfmodel.cli.networkoptions import NamedNetwork
+from perfmodel.cli.combining import Grid
+from perfmodel.cli.networkoptions import NamedNetwork, SomeSystems, Zip
 from perfmodel.cli.output import PANEL, Shown, say
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import PerfmodelError, ProblemError, SizeError
 from perfmodel.fieldoption import STEP, FieldOption
-from perfmodel.hardware import Device, System, load, systems
+from perfmodel.hardware import Device, System, load
 from perfmodel.networks.flops import CONVENTIONS, USUAL
 from perfmodel.networks.network import Network
 from perfmodel.render import steps as render
@@ -54,12 +54,9 @@ class Asked:
 
     network: NamedNetwork
     """The network."""
-    device: SomeDevices = None
+    device: Machines = ()
     """Devices, each in its usual system, with commas or repeated: a100,h100."""
-    system: Annotated[
-        list[str] | None,
-        FieldOption(None, "NAMES", ("--system", "-s"), complete=completing.systems),
-    ] = None
+    system: SomeSystems = ()
     """Systems, with commas or repeated: dgx-a100,dgx-h100 (perfmodel list systems)."""
     gpus: Annotated[ranges.Values, FieldOption()] = ONE
     """Number of devices: a size, list (8,16) or range (64:1024:x2)."""
@@ -73,14 +70,11 @@ class Asked:
     """Convention of FLOPs for the MFU."""
     fastest: Annotated[bool, FieldOption(PANEL)] = False
     """Show only the fastest plan that fits, for each number of devices."""
-    chart: Annotated[str | None, FieldOption(PANEL, "FILE")] = None
+    chart: Annotated[str | None, replace(CHART, panel=PANEL)] = None
     """Chart (.svg, .pdf, .png): for one plan its pipeline's timeline, for several memory against
     speed."""
     dask: Annotated[str | None, FieldOption(PANEL, "ADDRESS")] = None
     """Predict the plans on this Dask scheduler: tcp://host:8786."""
-
-    def __post_init__(self) -> None:
-        known.named("MFU convention", self.convention, CONVENTIONS)
 
     def places(self) -> list[Place]:
         """Named systems, or devices in their usual systems. Raises `ProblemError` without any."""
@@ -88,21 +82,15 @@ class Asked:
             raise ProblemError(
                 "name a device (-d h100-sxm) or a system (--system dgx-h100), one of them"
             )
-        machines = [systems.load(name) for text in self.system or () for name in known.names(text)]
-        if not self.pairs:
-            machines = list({system.slug: system for system in machines}.values())
-        devices = known.devices(self.device or (), repeats=self.pairs)
-        return [
-            *(Place(device, None) for device in devices),
-            *(Place(load(system.device), system) for system in machines),
-        ]
+        places = [Place(device, None) for device in self.device]
+        places += [Place(load(system.device), system) for system in self.system]
+        return places if self.pairs else list({place.slug: place for place in places}.values())
 
 
 @asking_for(
     Plan,
     without=("accumulation", "sequence", "data", "dropout", "precision", "loss", "ends",
              "training"),
-    after={"global_batch": "seq", "micro_batch": "expert", "pairs": "expert"},
 )  # fmt: skip
 def train(asked: Asked, values: Values, shown: Shown) -> None:
     """Predict a training step: time with a range, its breakdown, and memory by kind.
@@ -192,11 +180,10 @@ def _check(network: Network, sizes: dict[str, Any], name: str, size: int) -> Non
 
 def _draw(steps: list[Step], path: str, *, several: bool) -> None:
     """A chart of a grid of plans, or of one plan's pipeline."""
-    from perfmodel.render.chart import chart_suffix, save
+    from perfmodel.render.chart import save
     from perfmodel.render.html.figures import chart_of
     from perfmodel.render.timeline import timeline_chart
 
-    chart_suffix(path)
     if several:
         save(chart_of(render.data(steps, [])), path)
     elif steps and steps[0].timeline is not None:
