@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-from perfmodel.cli.operatorgroup import read
 
 from perfmodel import operators
 from perfmodel.algorithms import Attention, Matmul, Rowwise
@@ -15,6 +14,7 @@ from perfmodel.algorithms.sizes import LARGEST, MOST_CASES, MOST_POINTS
 from perfmodel.analysis.sweep import Grid, Sweep
 from perfmodel.cli import known
 from perfmodel.cli.list_ import KINDS
+from perfmodel.cli.operatorgroup import read
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.evidence.records.records import published
 from perfmodel.hardware import load

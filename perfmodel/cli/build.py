@@ -320,9 +320,10 @@ def command(
 def further(options: Sequence[Declared], words: Sequence[str]) -> dict[str, Any]:
     """The values given in the words that a command with `PASS_ON` has left, for options that depend
     on its other arguments: texts, or True."""
-    context = click.get_current_context()
+    context = click.get_current_context(silent=True)
+    path = "perfmodel" if context is None else context.command_path
     own = Headed("further", params=[each.built() for each in options], add_help_option=False)
-    given = own.make_context(context.command_path.partition(" [")[0], list(words))
+    given = own.make_context(path, list(words))
     return {name: value for name, value in given.params.items() if value not in (None, False)}
 
 

@@ -53,7 +53,9 @@ class Asked(declared.Asked):
     """Axes that each block streams over, with commas, outermost first."""
     format: Annotated[
         str | None,
-        FieldOption(None, "FORMAT", ("--format", "-f"), read=_format, names="perfmodel.cli.explain:FORMATS"),
+        FieldOption(
+            None, "FORMAT", ("--format", "-f"), read=_format, names="perfmodel.cli.explain:FORMATS"
+        ),
     ] = None
     """Output format: text (or table), markdown, latex or json."""
     output: Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o"))] = None

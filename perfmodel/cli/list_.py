@@ -94,7 +94,9 @@ class Asked:
 
     kind: Annotated[
         Sequence[str],
-        FieldOption(metavar="KINDS", argument=True, read=_read_kinds, names="perfmodel.cli.list_:KINDS"),
+        FieldOption(
+            metavar="KINDS", argument=True, read=_read_kinds, names="perfmodel.cli.list_:KINDS"
+        ),
     ] = KINDS
     """Kinds to list, with commas: operators, implementations, schedules, harnesses, types,
     variants, algorithms, graphs, networks, engines, optimisers, precisions, levels, architectures,

@@ -43,7 +43,9 @@ class Asked:
     """The devices."""
     host: Host = None
     """CPU of the host: slug, alias or spec file."""
-    policy: Annotated[str, FieldOption(metavar="NAME", names="perfmodel.cli.offload:_POLICIES")] = "auto"
+    policy: Annotated[str, FieldOption(metavar="NAME", names="perfmodel.cli.offload:_POLICIES")] = (
+        "auto"
+    )
     """auto: the fastest of FlexGen's policies that fits; six percentages: FlexGen's policy
     (20,80,0,100,0,100: device and host for weights, for cache, for activations); recompute: part of
     the KV cache is recomputed; stream: weights over the link in each step; layers: some layers on

@@ -52,7 +52,7 @@ class OperatorGroup(Group):
         if cmd_name in self.more:
             return self.more[cmd_name][0]
         try:
-            operator = operators.load(spellings.operator(cmd_name, operators.names()))
+            operator = _operator(cmd_name)
         except UnknownName as error:
             hint = f"(see '{ctx.command_path} --help')"
             raise UnknownName("command", cmd_name, self.list_commands(ctx), hint) from error
@@ -63,6 +63,14 @@ class OperatorGroup(Group):
     def _summaries(self) -> dict[str, str]:
         texts = {item.name: item.about for item in operators.every()}
         return texts | {name: text for name, (_, text) in self.more.items()}
+
+
+def _operator(name: str) -> Operator:
+    """The operator of that name, or of another spelling of it; names of all are asked for last."""
+    try:
+        return operators.load(name)
+    except UnknownName:
+        return operators.load(spellings.operator(name, operators.names()))
 
 
 def _command(name: str, operator: Operator, action: Action, examples: str) -> click.Command:
@@ -150,6 +158,7 @@ def read(operator: Operator, given: Mapping[str, Any], *, bound: bool = True) ->
             if text is not None:
                 values[item.name] = ranges.read(text, flag, least=item.least)
     if bound:  # before any of them is made
-        check_cases(math.prod(map(len, (*values.values(), *kinds.values()))))
+        counts = [*map(len, values.values()), *map(len, kinds.values())]
+        check_cases(math.prod(counts))
     sizes = {name: each.array for name, each in values.items()}
     return Grid(operator, sizes, kinds, follows)

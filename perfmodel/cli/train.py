@@ -34,21 +34,6 @@ MOST = 100_000
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where plans run."""
-
-    device: Device
-    """The device."""
-    system: System | None
-    """The system that joins devices; None: the device's usual one."""
-
-    @property
-    def slug(self) -> str:
-        """Slug of the system, or of the device alone."""
-        return (self.system or self.device).slug
-
-
-@dataclass(frozen=True)
 class Asked:
     """What `train` is asked for beside the fields of a plan."""
 
@@ -76,14 +61,13 @@ class Asked:
     dask: Annotated[str | None, FieldOption(PANEL, "ADDRESS")] = None
     """Predict the plans on this Dask scheduler: tcp://host:8786."""
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[Device | System]:
         """Named systems, or devices in their usual systems. Raises `ProblemError` without any."""
         if bool(self.device) == bool(self.system):
             raise ProblemError(
                 "name a device (-d h100-sxm) or a system (--system dgx-h100), one of them"
             )
-        places = [Place(device, None) for device in self.device]
-        places += [Place(load(system.device), system) for system in self.system]
+        places: list[Device | System] = [*self.device, *self.system]
         return places if self.pairs else list({place.slug: place for place in places}.values())
 
 
@@ -140,42 +124,41 @@ def train(asked: Asked, values: Values, shown: Shown) -> None:
 
 def _steps(asked: Asked, grid: Grid) -> tuple[list[Step], list[tuple[str, str]]]:
     """Steps of the plans; for each impossible plan, its label and the reason."""
+    from perfmodel.training.step import check
+
+    def planned(sizes: Mapping[str, Any]) -> Plan:
+        return Plan.over(**{name: value for name, value in sizes.items() if name != "device"})
+
+    def model(place: Device | System) -> tuple[Network, Device, System | None]:
+        if isinstance(place, System):
+            return asked.network, load(place.device), place
+        return asked.network, place, None
+
+    def checked(sizes: dict[str, Any], name: str, size: int) -> None:
+        """Raise `PerfmodelError` where a plan with another size is impossible too."""
+        network, device, system = model(sizes["device"])
+        check(network, planned({**sizes, name: size}), device, system)
+
     steps: list[Step] = []
     refused: list[tuple[str, str]] = []
     for place, group in groupby(grid, key=itemgetter("device")):
-        candidates = [(sizes, _candidate(sizes)) for sizes in group]
-        ready = [plan for _, plan in candidates if isinstance(plan, Plan)]
-        model = (asked.network, place.device, place.system)
-        answers = iter(plans.steps(model, ready, dask=asked.dask))
-        for sizes, plan in candidates:
-            answer: Any = next(answers) if isinstance(plan, Plan) else plan
+        outcomes: list[tuple[dict[str, Any], Plan | PerfmodelError]] = []
+        for sizes in group:
+            try:
+                outcomes.append((sizes, planned(sizes)))
+            except PerfmodelError as error:
+                outcomes.append((sizes, error))
+        ready = [plan for _, plan in outcomes if isinstance(plan, Plan)]
+        answers = iter(plans.steps(model(place), ready, dask=asked.dask))
+        for sizes, plan in outcomes:
+            answer = next(answers) if isinstance(plan, Plan) else plan
             if isinstance(answer, SizeError):
-                answer = answer.those(partial(_check, asked.network, sizes))
+                answer = answer.those(partial(checked, sizes))
             if isinstance(answer, Step):
                 steps.append(answer)
             else:
                 refused.append((grid.label(sizes), str(answer)))
     return steps, refused
-
-
-def _plan(sizes: Mapping[str, Any]) -> Plan:
-    return Plan.over(**{name: value for name, value in sizes.items() if name != "device"})
-
-
-def _candidate(sizes: Mapping[str, Any]) -> Plan | PerfmodelError:
-    """A plan, or the error of an impossible one."""
-    try:
-        return _plan(sizes)
-    except PerfmodelError as error:
-        return error
-
-
-def _check(network: Network, sizes: dict[str, Any], name: str, size: int) -> None:
-    """Raise `PerfmodelError` where a plan with another size is impossible too."""
-    from perfmodel.training.step import check
-
-    place = sizes["device"]
-    check(network, _plan({**sizes, name: size}), place.device, place.system)
 
 
 def _draw(steps: list[Step], path: str, *, several: bool) -> None:
