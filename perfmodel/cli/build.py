@@ -305,12 +305,12 @@ def command(
     @wraps(action)
     def run(**given: Any) -> None:
         values = {name: slot.made(given) for name, slot in arguments.items()}
-        shown: Printed | None = values.get("shown")
+        output: Printed | None = values.get("shown")
         if "shown" not in signature.parameters:
             values.pop("shown", None)
         result = action(**values)
-        if shown is not None and result is not None:
-            shown.emit(*(result if isinstance(result, Sequence) else [result]))
+        if output is not None and result is not None:
+            output.emit(*(result if isinstance(result, Sequence) else [result]))
 
     params = [param for slot in arguments.values() for param in slot.params]
     text = folded(inspect.cleandoc(help or action.__doc__ or ""))

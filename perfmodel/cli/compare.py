@@ -133,7 +133,7 @@ def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Drawing) -> Non
             f"--chart draws microseconds, and {tables.kind} tables have other units too; drop it"
         )
     for_ci = gates.FORMATS.get(asked.format or "")
-    shown = Printed(None if for_ci else asked.format)
+    printer = Printed(None if for_ci else asked.format)
     from perfmodel.evidence.records.records import write_table
     from perfmodel.evidence.tables.reading import read
     from perfmodel.validation.judging import report as errors
@@ -174,12 +174,12 @@ def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Drawing) -> Non
             with open(path, "a", encoding="utf-8") as file:
                 file.writelines(markdown.render(report))
         write(for_ci(report, outcomes, paths[0]), None)
-    elif asked.rows and shown.form == "json":
-        shown.emit(replace(report, head={**report.head, runs.name: runs.rows}))
+    elif asked.rows and printer.form == "json":
+        printer.emit(replace(report, head={**report.head, runs.name: runs.rows}))
     elif asked.rows:
-        shown.emit(*([runs] if shown.form == "csv" else [runs, report]))
+        printer.emit(*([runs] if printer.form == "csv" else [runs, report]))
     else:
-        shown.emit(report)
+        printer.emit(report)
     for miss in misses:
         say(f"gate failed: {miss}")
     if misses:

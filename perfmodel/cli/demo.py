@@ -174,14 +174,14 @@ def _charts(runs: list[_Run]) -> dict[str, Any]:
         )
         for length in CHARTED:
             for schedule, answer in run.answers.items():
-                one = answer.one(int(np.flatnonzero(length == LENGTHS)[0]))
+                prediction = answer.one(int(np.flatnonzero(length == LENGTHS)[0]))
                 fields = {"dtype": _TYPE, "at": str(length), "of": "N"}
-                kernel = Kernel.of_prediction(one, schedule, **fields)
+                kernel = Kernel.of_prediction(prediction, schedule, **fields)
                 kernels.append(kernel)
                 ran = run.published.get(schedule)
                 rows = [] if ran is None else ran[ran["seq_q"] == length].to_dict("records")
                 for row in rows:
-                    rate = one.work / (row["measured_us"] * 1e-6)
+                    rate = prediction.work / (row["measured_us"] * 1e-6)
                     kernels.append(kernel.ran(rate, row["implementation"]))
     note = "Measured: FlashAttention-2 figure 5 (A100), FlashAttention-3 figure 5 (H100)."
     case = f"attention {_TYPE}, {HEADS} heads of {HEAD_DIM}, batches of {TOKENS:,} tokens"

@@ -61,7 +61,7 @@ def learn(asked: Asked, hints: Hints) -> None:
     if asked.plan is not None:
         from pandas import isna
 
-        shown = Shown(asked.format, asked.output)
+        printer = Shown(asked.format, asked.output)
         candidates = None if not asked.tables else _table(asked.tables, hints)
         runs = learnplan.planned(candidates, asked.plan, asked.device, asked.op)
         rows: list[dict[str, Any]] = [
@@ -70,15 +70,15 @@ def learn(asked: Asked, hints: Hints) -> None:
         ]
         columns = [text(name, name) for name in runs.columns]
         title, notes = "runs worth measuring", [learnplan.NOTE]
-        shown.emit(Report("runs", rows, columns, title, notes=notes))
+        printer.emit(Report("runs", rows, columns, title, notes=notes))
         return
     if not asked.tables:
         raise ProblemError("learn needs a table of measured runs; name one, or ask for --plan N")
     if asked.curve:
-        shown = Shown(asked.format, asked.output)
+        printer = Shown(asked.format, asked.output)
         rows = list(learning.curve(_table(asked.tables, hints)))
         notes = ["medians of |ln(measured / predicted)| of the runs that were not learned from"]
-        shown.emit(Report("curve", rows, _CURVE, notes=notes))
+        printer.emit(Report("curve", rows, _CURVE, notes=notes))
         return
     printed, path = Printed(asked.format), asked.output
     if path is None or not path.endswith((".yaml", ".yml")):

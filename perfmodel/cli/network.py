@@ -188,13 +188,13 @@ def show(shape: Shape, format: Format = None, output: Output = None) -> None:
     if shape.yaml:
         write(iter([reading.text(shape.name)]), output)
         return
-    shown, positions = Shown(format, output), shape.name.positions
+    printer, positions = Shown(format, output), shape.name.positions
     if shape.seq is not None and 0 < positions < shape.seq:
         raise ProblemError(
             f"--seq {shape.seq:,}: there are {positions:,} learned positions; give fewer"
         )
     tokens = shape.seq or min(positions or _SEQ, _SEQ)
-    shown.emit(networkparts.report(shape.name, tokens, shape.kv_dtype))
+    printer.emit(networkparts.report(shape.name, tokens, shape.kv_dtype))
 
 
 @dataclass(frozen=True)

@@ -94,8 +94,8 @@ def facts_of(kind: str, name: str) -> tuple[dict[str, Any], Sequence[Fact]]:
         from perfmodel.training import stated as training
 
         entry: Any = optimisers.load(name) if kind == "optimisers" else precision.load(name)
-        of = training.of_optimiser if kind == "optimisers" else training.of_precision
-        return {"name": entry.name, "about": entry.about, "source": entry.source}, of(entry)
+        stated_of = training.of_optimiser if kind == "optimisers" else training.of_precision
+        return {"name": entry.name, "about": entry.about, "source": entry.source}, stated_of(entry)
     rows = {row["name"]: row for row in list_.names_of(kind)}
     if name not in rows:
         raise UnknownName(singular(kind), name, rows)

@@ -83,7 +83,7 @@ def sweep(grid: Grid, asked: Asked, question: Question, drawing: Drawing) -> Non
     """Predict all cases on all devices, into a folder or in answer to a question."""
     is_file = question.asked and asked.output and Path(asked.output).suffix in SUFFIXES
     folder = None if is_file else asked.output
-    shown = Shown(asked.format, asked.output if is_file else None)
+    printer = Shown(asked.format, asked.output if is_file else None)
     if folder is None and not question.asked:
         raise ProblemError(
             "nothing to do: name a folder with --output, or add --best, --pareto or --where"
@@ -113,7 +113,7 @@ def sweep(grid: Grid, asked: Asked, question: Question, drawing: Drawing) -> Non
     if question.asked:
         schedule = ["schedule"] if len(grid.schedules) > 1 else []
         chunks = tables(plan, meter) if folder is None else parts(folder)
-        query.show(chunks, grid.operator.name, ["device", *schedule, *grid.varying], shown)
+        query.show(chunks, grid.operator.name, ["device", *schedule, *grid.varying], printer)
 
 
 def ask(

@@ -38,10 +38,10 @@ def trend(asked: Asked, drawing: Drawing) -> None:
     """
     path = asked.output
     chart = path if path is not None and path.lower().endswith(SUFFIXES) else None
-    shown = Shown(asked.format, None if chart else path)
+    printer = Shown(asked.format, None if chart else path)
     drawing.check(chart, wants="--output FILE.svg")
     points = device_points(asked.device or specs())
-    shown.emit(report(points))
+    printer.emit(report(points))
     if chart is not None:
         drawing.save(trend_chart(points, drawing.page), chart)
 
