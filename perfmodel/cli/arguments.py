@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import click
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import known, ranges, spellings
 from perfmodel.errors import OutputError
 from perfmodel.fieldoption import FieldOption
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator
 
@@ -144,12 +145,12 @@ class Kernels:
     def schedules(self, operator: Operator) -> tuple[str, ...]:
         """The schedules. Raises `UnknownName` for one that the operator does not have."""
         kind = f"schedule of {operator.name}"
-        texts = known.names(self.schedule)
-        return tuple(known.named(kind, name, operator.schedules) for name in texts)
+        texts = spellings.names(self.schedule)
+        return tuple(spellings.named(kind, name, operator.schedules) for name in texts)
 
     def implementations(self, operator: Operator) -> tuple[str | None, ...]:
         """The library kernels, or None for the library's choice. Raises as `known`."""
-        texts = known.names(self.implementation)
+        texts = spellings.names(self.implementation)
         return tuple(known.implementation(operator, name) for name in texts) or (None,)
 
     def request(self) -> dict[str, Any]:

@@ -14,19 +14,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import wraps
 from importlib import import_module
 from typing import Any, get_origin, get_type_hints
 
 import click
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import ranges, spellings
 from perfmodel.cli.helppages import Argument, Headed, HeadedGroup, Option, folded
 from perfmodel.cli.output import Printed, Shown
 from perfmodel.entries import bare, optional
 from perfmodel.errors import UnknownName
 from perfmodel.fieldoption import FieldOption
+from perfmodel.frozen import dataclass
 
 Action = Callable[..., Any]
 Values = Callable[[], dict[str, list[Any]]]
@@ -114,7 +115,7 @@ class Declared:
             texts: Any = list(given)
             if get_origin(self.kind) is Mapping:
                 form, example = str(self.option.metavar), self.option.example
-                texts = known.pairs(self.flags[0], texts, form, example)
+                texts = spellings.pairs(self.flags[0], texts, form, example)
             if self.option.read is not None:
                 return self.option.read(texts)
             return texts if texts or self.default is _REQUIRED else self.default
@@ -124,12 +125,12 @@ class Declared:
             read = ranges.one if self.kind is int else ranges.read
             return read(given, self.flags[0], self.option.least or 0)
         if self.option.single and isinstance(given, str):
-            given = known.one(self.flags[0], given)
+            given = spellings.one(self.flags[0], given)
         if self.option.read is not None:
             return self.option.read(given)
         if isinstance(self.option.names, tuple) and self.option.names:
             words = self.name.rstrip("_").replace("_", " ")
-            return known.named(words, given, self.option.names)
+            return spellings.named(words, given, self.option.names)
         return given
 
     def as_text(self) -> Declared:
@@ -150,7 +151,7 @@ class Declared:
             return [int(value) for value in ranges.parse(given, self.flags[0], least)]
         if given is None or (self.kind is str and given == self.default and not option.single):
             return [self.default if given is None else given]
-        texts = (given,) if option.single else known.names(given)
+        texts = (given,) if option.single else spellings.names(given)
         entries = [option.read(text) if option.read else text for text in texts]
         return [getattr(entry, "name", entry) if self.kind is str else entry for entry in entries]
 

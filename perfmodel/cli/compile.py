@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from perfmodel.cli import kerneloptions, known
+from perfmodel.cli import kerneloptions, spellings
 from perfmodel.cli.arguments import SomeDevices
 from perfmodel.cli.build import PASS_ON, command
 from perfmodel.cli.kerneloptions import problems
@@ -54,7 +54,7 @@ def compile(context: click.Context, asked: Asked) -> Report:
     from perfmodel.evidence.compiled.compiled import Request, compile_all, first_fitting
     from perfmodel.evidence.compiled.targets import TARGETS, target, target_of
 
-    targets = [target(name) for text in asked.target or () for name in known.names(text)]
+    targets = [target(name) for text in asked.target or () for name in spellings.names(text)]
     program = asked.loaded()
     pairs = [(target_of(device), device) for device in asked.device]
     targets = targets or [each for each, _ in pairs]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
-from perfmodel.cli import known
+from perfmodel.cli import spellings
 from perfmodel.cli.arguments import ONE, Sizes, SomeDevices
 from perfmodel.cli.build import command
 from perfmodel.cli.leftout import possible
@@ -52,8 +52,8 @@ class Asked:
         """The named schemes, which must all run; otherwise those that the device can run of the
         network's own and the usual ones, and why it cannot run others."""
         if self.formats is not None:
-            return [naming.scheme(name) for name in known.names(self.formats)], []
-        usual = known.names(",".join(filter(None, [network.weights, _USUAL])))
+            return [naming.scheme(name) for name in spellings.names(self.formats)], []
+        usual = spellings.names(",".join(filter(None, [network.weights, _USUAL])))
         return runnable([naming.scheme(name) for name in usual], device)
 
 

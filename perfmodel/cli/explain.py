@@ -9,7 +9,7 @@ from typing import Annotated
 
 import click
 
-from perfmodel.cli import declared, known
+from perfmodel.cli import declared, spellings
 from perfmodel.cli.arguments import OneDevice
 from perfmodel.cli.build import PASS_ON, command
 from perfmodel.cli.output import to_stdout, write
@@ -31,7 +31,7 @@ def _kernels(text: str) -> list[list[str]]:
 
 
 def _format(name: str) -> str:
-    return known.named("format", "text" if name == "table" else name, FORMATS)
+    return spellings.named("format", "text" if name == "table" else name, FORMATS)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import ranges, spellings
 from perfmodel.cli.arguments import Devices, GraphSizes, Harness, SomeType
 from perfmodel.cli.build import command
 from perfmodel.cli.output import Shown
@@ -51,7 +51,7 @@ def sizes(texts: Mapping[str, str], names: Mapping[str, object]) -> dict[str, fl
     """The sizes of a graph from texts by name. Raises `UnknownName` and `ProblemError`."""
     values: dict[str, float] = {}
     for name, text in texts.items():
-        name = known.named("size of the graph", name.replace("-", "_"), names)
+        name = spellings.named("size of the graph", name.replace("-", "_"), names)
         values[name] = ranges.number(text, name, least=0)
     return values
 

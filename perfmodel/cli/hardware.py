@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from perfmodel.cli import known
+from perfmodel.cli import spellings
 from perfmodel.cli.arguments import OneDevice, written
 from perfmodel.cli.build import Group
 from perfmodel.cli.output import say, to_stdout, write
@@ -61,9 +61,9 @@ def list_(
         perfmodel hardware list --vendor amd,intel
         perfmodel hardware list --format csv --output devices.csv
     """
-    devices, names = list(specs()), [name.lower() for name in known.names(vendor)]
+    devices, names = list(specs()), [name.lower() for name in spellings.names(vendor)]
     for name in names:
-        known.named("vendor", name, _vendors())
+        spellings.named("vendor", name, _vendors())
     return render.devices([item for item in devices if not names or item.vendor.lower() in names])
 
 

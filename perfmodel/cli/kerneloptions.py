@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import ranges, spellings
 from perfmodel.cli.build import Declared, further
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
@@ -59,7 +59,7 @@ class Asked:
         values = {item.name: getattr(config, item.name) for item in fields(config)}
         changes = {}
         for name, text in self.config.items():
-            known.named("config field", name, values)
+            spellings.named("config field", name, values)
             changes[name] = _value(text, values[name], f"--config {name}")
         return replace(config, **changes)
 
@@ -130,5 +130,5 @@ def _values(text: Any, default: Any, name: str, flag: str) -> list[Any]:
     if text is True:
         return [True]
     if isinstance(default, str) or "dtype" in name:
-        return list(known.names(text))
+        return list(spellings.names(text))
     return [int(size) for size in ranges.parse(text, flag)]

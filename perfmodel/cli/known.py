@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from os.path import exists
 
-from perfmodel.cli.spellings import check_count
+from perfmodel.cli.spellings import check_count, named, names, pairs
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator, owntile
@@ -18,33 +18,6 @@ from perfmodel.plaintext import quoted, whole_number
 from perfmodel.timing.libraries import implementations, kernels
 from perfmodel.timing.libraries.naming import asked_for, plain_names
 from perfmodel.timing.runs import harnesses
-
-
-def names(text: str | None) -> tuple[str, ...]:
-    """A comma-separated list of names; empty where the option was not given."""
-    if text is None:
-        return ()
-    parts = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not parts:
-        raise ProblemError("an empty list of names; write one name, or several with commas")
-    return parts
-
-
-def one(option: str, text: str) -> str:
-    """The name in `text`. Raises `ProblemError` for a list where `option` takes one name."""
-    if "," in text:
-        raise ProblemError(
-            f"{option} takes one name, not the list {quoted(text)}; run the command for each"
-        )
-    return text.strip()
-
-
-def named(kind: str, name: str, known: Iterable[str]) -> str:
-    """The name, if known. Raises `UnknownName` with the nearest names."""
-    choices = tuple(known)
-    if name not in choices:
-        raise UnknownName(kind, name, choices)
-    return name
 
 
 def devices(texts: Iterable[str], *, repeats: bool = False) -> list[Device]:
@@ -63,23 +36,6 @@ def devices(texts: Iterable[str], *, repeats: bool = False) -> list[Device]:
 def harness(name: str) -> str:
     """The harness. Raises `UnknownName` for one without known overhead."""
     return named("harness", name, harnesses())
-
-
-def pairs(option: str, texts: Iterable[str], form: str, example: str) -> dict[str, str]:
-    """Values by name, from NAME=VALUE, with commas or repeated.
-
-    Raises `ProblemError` for a text of another `form`, or a name given twice.
-    """
-    values: dict[str, str] = {}
-    for pair in (pair for text in texts for pair in names(text)):
-        name, _, value = (part.strip() for part in pair.rpartition("="))
-        if not (name and value):
-            raise ProblemError(f"{option} {quoted(pair)} is not {form}; write {example}")
-        if values.setdefault(name, value) != value:
-            raise ProblemError(
-                f"{option} gives {quoted(name)} as {values[name]} and as {value}; choose one"
-            )
-    return values
 
 
 def mesh(texts: Mapping[str, str]) -> dict[str, tuple[int, str]]:

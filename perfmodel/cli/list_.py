@@ -11,7 +11,7 @@ from perfmodel import operators
 from perfmodel.algorithms.matmul import FORMATS
 from perfmodel.algorithms.rowwise import MAPS
 from perfmodel.analysis.usual import CASES, families, usual
-from perfmodel.cli import known
+from perfmodel.cli import spellings
 from perfmodel.cli.build import command
 from perfmodel.elements import ELEMENTS
 from perfmodel.fieldoption import FieldOption
@@ -80,12 +80,12 @@ _SPELLINGS = {
 
 def _read_kinds(text: str) -> list[str]:
     """The kinds in a list, in our own spelling. Raises `UnknownName`."""
-    names = (_SPELLINGS.get(name, name) for name in known.names(text))
-    return [known.named("kind of names", name, KINDS) for name in names]
+    names = (_SPELLINGS.get(name, name) for name in spellings.names(text))
+    return [spellings.named("kind of names", name, KINDS) for name in names]
 
 
 def _read_operators(text: str) -> list[str]:
-    return [known.named("operator", name, operators.names()) for name in known.names(text)]
+    return [spellings.named("operator", name, operators.names()) for name in spellings.names(text)]
 
 
 @dataclass(frozen=True)

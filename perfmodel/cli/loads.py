@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import ranges, spellings
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
 from perfmodel.serving.clients import STATISTICS
@@ -30,7 +30,7 @@ def _parts(text: str) -> list[float]:
     """
     fault = "is no share; write 0.5 or 50%, or a number of tokens"
     values: list[float] = []
-    for part in known.names(text):
+    for part in spellings.names(text):
         if part.endswith("%") or "." in part:
             shares = ranges.numbers(part, "--cached", lambda share: 0.0 <= share <= 1.0, fault)
             values += [min(share, 1.0 - 1e-9) for share in shares]

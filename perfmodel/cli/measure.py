@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
-from perfmodel.cli import known
+from perfmodel.cli import spellings
 from perfmodel.cli.build import command
 from perfmodel.cli.output import say
 from perfmodel.cli.progress import progress, status
@@ -42,7 +42,7 @@ class Asked:
     """Measure a small grid of cases with short samples."""
     cases: Annotated[str | None, FieldOption(None, "GRID")] = None
     """Grid of cases: cpu-quick, cpu-full, quick, proof or full; or a table of cases (.csv)."""
-    ops: Annotated[Sequence[str], FieldOption(None, "LIST", read=known.names)] = ()
+    ops: Annotated[Sequence[str], FieldOption(None, "LIST", read=spellings.names)] = ()
     """Only these operations, with commas: attention,gemm."""
     resume: bool = False
     """Continue an existing table."""

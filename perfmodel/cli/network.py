@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import click
 
-from perfmodel.cli import known
+from perfmodel.cli import spellings
 from perfmodel.cli.arguments import Chart, Devices, TypeName
 from perfmodel.cli.build import Group, Values, asking_for
 from perfmodel.cli.drawing import Drawing
@@ -155,7 +155,7 @@ def list_(
         perfmodel network list --family llama,mixtral
         perfmodel network list --format csv --output networks.csv
     """
-    families = {known.named("family", name, _families()) for name in known.names(family)}
+    families = {spellings.named("family", name, _families()) for name in spellings.names(family)}
     entries = library.entries()
     return networkparts.listed([e for e in entries if not families or e.network.family in families])
 

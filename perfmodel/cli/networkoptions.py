@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from perfmodel.cli import known, spellings
+from perfmodel.cli import spellings
 from perfmodel.compression import naming
 from perfmodel.compression.scheme import Scheme
 from perfmodel.fieldoption import PLAN, FieldOption
@@ -34,7 +34,7 @@ Context = Annotated[int, FieldOption(None, "TOKENS", ("--seq", "--context"), sin
 
 def _systems(texts: Sequence[str]) -> list[System]:
     """The systems of all names; each text may be a list."""
-    return [systems.load(name) for text in texts for name in known.names(text)]
+    return [systems.load(name) for text in texts for name in spellings.names(text)]
 
 
 SYSTEM = FieldOption(

@@ -16,7 +16,7 @@ import click
 
 from perfmodel import operators
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.cli import known, ranges, spellings
+from perfmodel.cli import ranges, spellings
 from perfmodel.cli.build import Action, Declared, Group, Slot, command
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.fieldoption import FieldOption
@@ -144,9 +144,9 @@ def read(operator: Operator, given: Mapping[str, Any], *, bound: bool = True) ->
         if isinstance(item, Flag):
             kinds |= {item.name: (bool(text),)} if item.always or text else {}
         elif isinstance(item, Choice):
-            names = known.names(text)
+            names = spellings.names(text)
             for name in names if item.known is not None else ():
-                known.named(item.kind, name, item.known or ())
+                spellings.named(item.kind, name, item.known or ())
             kinds[item.name] = names or (None,)
         elif item.argument:
             source, flag = texts.get(item.source or ""), item.flags[0]

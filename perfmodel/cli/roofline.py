@@ -14,7 +14,7 @@ import numpy as np
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import describe, length, single
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.cli import known, spellings
+from perfmodel.cli import spellings
 from perfmodel.cli.arguments import CHART, Kernels
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.operatorgroup import OperatorGroup
@@ -78,8 +78,8 @@ def roofline(grid: Grid, asked: Asked, drawing: Drawing) -> None:
             points += dots
         report("drawing")
         links = [name for name in LINKS if any(name in each.intensity for each in points)]
-        levels = tuple(map(spellings.level, known.names(asked.level))) or (*LEVELS, *links)
-        types = known.names(asked.roof) or tuple(
+        levels = tuple(map(spellings.level, spellings.names(asked.level))) or (*LEVELS, *links)
+        types = spellings.names(asked.roof) or tuple(
             dict.fromkeys(each.compute_type for each in problems if each.multiplied())
         )
         lines = [roofs(item, types, levels) for item in asked.device]

@@ -16,7 +16,7 @@ from perfmodel.analysis.sweep.expressions import condition, quantity
 from perfmodel.analysis.sweep.manifest import read_manifest, stored_kinds
 from perfmodel.analysis.sweep.runner import Meter, run, tables
 from perfmodel.analysis.sweep.sample import Sample
-from perfmodel.cli import known
+from perfmodel.cli import spellings
 from perfmodel.cli.arguments import TimedKernel
 from perfmodel.cli.build import command
 from perfmodel.cli.drawing import Drawing
@@ -168,7 +168,7 @@ class _Query:
             if kinds.get(name) != "number":
                 raise OutputError(f"--chart draws columns, and {name!r} is none; name two columns")
         test = condition(question.where, kinds) if question.where is not None else None
-        per = [known.named("column", name, kinds) for name in known.names(question.per)]
+        per = [spellings.named("column", name, kinds) for name in spellings.names(question.per)]
         axes = [quantity(text, kinds) for text in question.quantities]
         self._sample = None if question.chart is None else Sample(["device", *names])
         self._names = names
