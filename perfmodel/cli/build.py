@@ -23,7 +23,6 @@ import click
 
 from perfmodel.cli import ranges, spellings
 from perfmodel.cli.helppages import Argument, Headed, HeadedGroup, Option, folded
-from perfmodel.cli.output import Printed, Shown
 from perfmodel.entries import bare, optional
 from perfmodel.errors import UnknownName
 from perfmodel.fieldoption import FieldOption
@@ -300,13 +299,15 @@ def command(
         else:
             arguments[item.name] = _slot(item, describe)
     if signature.return_annotation is not None and "shown" not in signature.parameters:
+        from perfmodel.cli.output import Shown  # --help of all commands needs none
+
         kind = inspect.Parameter.KEYWORD_ONLY
         arguments["shown"] = _slot(inspect.Parameter("shown", kind, annotation=Shown), describe)
 
     @wraps(action)
     def run(**given: Any) -> None:
         values = {name: slot.made(given) for name, slot in arguments.items()}
-        output: Printed | None = values.get("shown")
+        output: Any = values.get("shown")
         if "shown" not in signature.parameters:
             values.pop("shown", None)
         result = action(**values)
