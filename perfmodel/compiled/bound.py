@@ -91,11 +91,11 @@ class Bounds:
             return self._either(*arguments)
         if op in _RISING and positive:
             return self._put(op, a[0], *arguments[1:]), self._put(op, a[1], *arguments[1:])
-        for one, other in ((0, 1), (1, 0)) if op in ("multiply", "divide") else ():
+        for place, other in ((0, 1), (1, 0)) if op in ("multiply", "divide") else ():
             factor = arguments[other]
             scales = (op == "multiply" or other) and self._exact(factor) and self._positive(factor)
-            if scales and not self._positive(arguments[one]):
-                (low, high), exact = self._of(arguments[one]), self._of(factor)[0]
+            if scales and not self._positive(arguments[place]):
+                (low, high), exact = self._of(arguments[place]), self._of(factor)[0]
                 return self._put(op, low, exact), self._put(op, high, exact)
         if op == "multiply" and positive:
             loaded = self._loaded(node)
@@ -174,12 +174,12 @@ class Bounds:
         answer = above if op.startswith("greater") is truth else below
         return no if answer is None else answer
 
-    def _leaves(self, op: str, node: int, whole: Collection[int] = ()) -> list[int]:
-        """The terms of a sum, or of a maximum, of more than two; those in `whole` stay whole."""
+    def _leaves(self, op: str, node: int, uncut: Collection[int] = ()) -> list[int]:
+        """The terms of a sum, or of a maximum, of more than two; those in `uncut` stay whole."""
         terms, rest = [], [node]
         while rest:
             each = rest.pop()
-            if self.graph.nodes[each][0] == op and each not in whole:
+            if self.graph.nodes[each][0] == op and each not in uncut:
                 rest += self.graph.arguments(each)
             else:
                 terms.append(each)
@@ -269,17 +269,19 @@ class Bounds:
         if graph.nodes[rest][0] == "subtract":
             rest, sign = graph.arguments(rest)
         terms = self._leaves("add", rest)
-        whole = [
+        ceilings = [
             each
             for each in terms
             if graph.nodes[each][0] == "ceil"
             and graph.nodes[graph.arguments(each)[0]][0] == "divide"
             and graph.arguments(graph.arguments(each)[0])[0] == grid
         ]
-        if not whole or self._exact(grid):
+        if not ceilings or self._exact(grid):
             return None
-        divisor = graph.arguments(graph.arguments(whole[0])[0])[1]
-        others = [self._of(each)[0] for each in terms if each != whole[0]] or [graph.constant(0.0)]
+        divisor = graph.arguments(graph.arguments(ceilings[0])[0])[1]
+        others = [self._of(each)[0] for each in terms if each != ceilings[0]] or [
+            graph.constant(0.0)
+        ]
         extra = self._put("subtract", self._folded("add", others), self._of(sign)[1])
         extra = self._put("minimum", extra, graph.constant(0.0))
         whole_part = self._put("divide", self._of(total)[1], self._of(grid)[0])
@@ -293,11 +295,11 @@ class Bounds:
         parts = [self._quotient(each) for each in (steps, *self.graph.arguments(slices))]
         if None in parts:
             return False
-        (extent, step), (whole, length), other = (each or (0, 0) for each in parts)
+        (extent, step), (axis, length), other = (each or (0, 0) for each in parts)
         shorter = (
             {*self.graph.arguments(extent)} if self.graph.nodes[extent][0] == "minimum" else {}
         )
-        return other == (whole, step) and shorter == {whole, length}
+        return other == (axis, step) and shorter == {axis, length}
 
     def _quotient(self, node: int) -> tuple[int, int] | None:
         """a and b of ⌈a / b⌉."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from perfmodel.frozen import dataclass
 
 if TYPE_CHECKING:  # a single prediction does not load them
     from perfmodel.compiled.writer import Program

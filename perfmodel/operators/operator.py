@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from perfmodel.algorithms import Problem
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.operators.options import Choice, Multiple, Option, Size
 from perfmodel.timing.constants import Constants
