@@ -21,7 +21,7 @@ from perfmodel.render.report import listed, text
 from perfmodel.timing import stated
 from perfmodel.timing.architectures import ARCHITECTURES
 from perfmodel.timing.libraries import kernels
-from perfmodel.timing.runs import table
+from perfmodel.timing.runs import HARNESSES
 
 Row = dict[str, Any]
 _COMPLETE = completing.of_list("perfmodel.cli.list_:KINDS")
@@ -153,7 +153,7 @@ def _variants() -> Iterator[Row]:
 
 
 def _harnesses() -> Iterator[Row]:
-    for run in table().runs.values():
+    for run in HARNESSES.values():
         yield _row(run.name, run.about)
 
 

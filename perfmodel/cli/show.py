@@ -24,7 +24,7 @@ from perfmodel.render.report import Row, text
 from perfmodel.timing import stated
 from perfmodel.timing.libraries import kernel_facts, kernels
 from perfmodel.timing.libraries.naming import asked_for
-from perfmodel.timing.runs import table
+from perfmodel.timing.runs import HARNESSES
 from perfmodel.timing.stated import Fact
 
 Head = dict[str, Any]
@@ -117,10 +117,8 @@ def _kernel(name: str) -> str:
 
 
 def _harness(name: str) -> Found:
-    runs = table().runs
-    if name not in runs:
-        raise UnknownName("harness", name, runs)
-    return {"name": name, "about": runs[name].about}, stated.of_harness(runs[name])
+    run = HARNESSES.load(name)
+    return {"name": name, "about": run.about}, stated.of_harness(run)
 
 
 def _operator(name: str) -> Found:
