@@ -105,8 +105,8 @@ SHOWN = {
     "matrix instructions": get_args(architectures.Instruction),
     "ways of copying": get_args(architectures.Copies),
     "protocols": get_args(nccl.Protocol),
-    "schedules": list_._SCHEDULES,
-    "levels": list_._LEVELS,
+    "schedules": list_.SCHEDULES,
+    "levels": list_.LEVELS,
     "kinds of names": list_.KINDS,
 }
 
