@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from perfmodel.columns import ASIDE, Column
+from perfmodel.quantities import shown
 from perfmodel.render.bars import Bar, Bars
 from perfmodel.render.dots import Dots
-from perfmodel.render.html.columns import Column, columns
-from perfmodel.render.quantities import shown
+from perfmodel.render.html.columns import columns, hidden
 
 Row = Mapping[str, Any]
 
@@ -55,8 +56,8 @@ class Section:
         units = [part.unit for part in self.parts if isinstance(part, Dots) and part.unit]
 
         def written(row: Row, column: Column) -> str:
-            own = bool(units) and column.key in ("measured", "predicted", "low", "high")
-            value = row.get(column.key)
+            own = bool(units) and column.name in ("measured", "predicted", "low", "high")
+            value = row.get(column.name)
             if value is None or isinstance(value, str):
                 return ""
             text = shown(value, row[units[0]] if own else column.kind)
@@ -64,10 +65,15 @@ class Section:
 
         return {
             "title": self.title,
-            "columns": [column.as_dict() for column in self.columns],
-            "rows": [[row.get(column.key) for column in self.columns] for row in self.rows],
+            "columns": [
+                {"key": column.name, "header": column.header,
+                 "number": column.kind != "text" or None,
+                 "hidden": hidden(column, self.rows) or None, "aside": column.when == ASIDE or None}
+                for column in self.columns
+            ],
+            "rows": [[row.get(column.name) for column in self.columns] for row in self.rows],
             "texts": ["|".join(written(row, each) for each in self.columns) for row in self.rows],
-        }
+        }  # fmt: skip
 
     def told(
         self,
@@ -77,13 +83,14 @@ class Section:
     ) -> dict[str, Any]:
         """What is told of a row that is pointed at, by places of columns: those of its name; those
         of its numbers, the axes' first, each with those of the ends of its range."""
-        known = {column.key: column for column in self.columns}
+        known = {column.name: column for column in self.columns}
         place = {key: i for i, key in enumerate(known)}
         ranges = {"time_us": ("low_us", "high_us"), "predicted": ("low", "high"), **ranges}
         ends = {key: ranges.get(key, (f"low_{key}", f"high_{key}")) for key in known}
         ends = {key: pair for key, pair in ends.items() if set(pair) <= known.keys()}
         skipped = {*name, *(end for pair in ends.values() for end in pair)}
-        skipped |= {key for key, each in known.items() if each.hidden and key != "limiter"}
+        skipped |= {key for key, each in known.items()
+                    if key != "limiter" and hidden(each, self.rows)}  # fmt: skip
         order = [key for key in dict.fromkeys([*axes, *known]) if key in known]
         return {
             "name": [place[key] for key in name if key in known],
