@@ -18,7 +18,7 @@ from perfmodel.cli.kerneloptions import problems
 from perfmodel.cli.output import Shown
 from perfmodel.cli.progress import progress
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render.report import Column, Report, keyed, text
+from perfmodel.render.report import Column, Report, text
 from perfmodel.units import binary
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ _COLUMNS = [
     text("launch", "launch"),
     text("tensor", "tensor"),
     *(
-        keyed(f"{source} {way}", f"{source}_{way}_bytes", "{:,.0f}".format,
+        Column(f"{source} {way}", f"{source}_{way}_bytes", "{:,.0f}".format,
               rank=1 if way == "atomic" else 0)
         for way in _WAYS
         for source in ("asked", "counted")
