@@ -95,7 +95,12 @@ class Declared:
             numbers = ", ".join(
                 f"{header_of(each)} {shown(best.get(each), kind_of(each))}" for each in self.told
             )
-            label = ", ".join(filter(None, (name, described(best, self.named))))
+            label = ", ".join(
+                filter(
+                    None,
+                    (name, described(best, [key for key in self.named if key not in self.apart])),
+                )
+            )
             yield f"{self.title}, {superlative}: {label}: {numbers}."
 
 
