@@ -75,7 +75,7 @@ def shown(value: Any, kind: str) -> str:
     """A value with its unit, to three digits; a dash for what is no number."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if not isinstance(value, int | float):
+    if not isinstance(value, int | float) or not math.isfinite(value):
         return str(value)
     if isinstance(value, float) and not math.isfinite(value):
         return "–"

@@ -151,12 +151,12 @@ def tornado_chart(found: Sequence[WhatIf], page: Page | None = None) -> Chart:
         figure = Figure(figsize=(width, height), layout="constrained")
         _draw(figure.add_subplot(), moving, changes, palette)
         dress(figure, page, palette, title, caption)
-    said = [f"{line.name}: " + ", ".join(f"{side} {x:+.0%}" for side, x in line.shares.items())
+    phrases = [f"{line.name}: " + ", ".join(f"{side} {x:+.0%}" for side, x in line.shares.items())
             for line in numbers]  # fmt: skip
     data: list[Row] = [{"what": line.name, **line.shares, "elasticity": line.elasticity}
                        for line in numbers]  # fmt: skip
     data += [{"what": line.name, **line.shares} for line in changes]
-    return Chart(figure, title, f"Change of time. {'; '.join(said)}.", data, caption, page)
+    return Chart(figure, title, f"Change of time. {'; '.join(phrases)}.", data, caption, page)
 
 
 def _total(parts: Sequence[np.ndarray]) -> float:

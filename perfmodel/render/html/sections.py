@@ -65,15 +65,16 @@ class Section:
 
         return {
             "title": self.title,
-            "columns": [
-                {"key": column.name, "header": column.header,
-                 "number": column.kind != "text" or None,
-                 "hidden": hidden(column, self.rows) or None, "aside": column.when == ASIDE or None}
-                for column in self.columns
-            ],
+            "columns": [self._heading(column) for column in self.columns],
             "rows": [[row.get(column.name) for column in self.columns] for row in self.rows],
             "texts": ["|".join(written(row, each) for each in self.columns) for row in self.rows],
-        }  # fmt: skip
+        }
+
+    def _heading(self, column: Column) -> dict[str, Any]:
+        marks = {"number": column.number, "hidden": hidden(column, self.rows),
+                 "aside": column.when == ASIDE}  # fmt: skip
+        true = {name: True for name, mark in marks.items() if mark}
+        return {"key": column.name, "header": column.header or column.name, **true}
 
     def told(
         self,
@@ -89,8 +90,9 @@ class Section:
         ends = {key: ranges.get(key, (f"low_{key}", f"high_{key}")) for key in known}
         ends = {key: pair for key, pair in ends.items() if set(pair) <= known.keys()}
         skipped = {*name, *(end for pair in ends.values() for end in pair)}
-        skipped |= {key for key, each in known.items()
-                    if key != "limiter" and hidden(each, self.rows)}  # fmt: skip
+        skipped |= {
+            key for key, each in known.items() if hidden(each, self.rows) and key != "limiter"
+        }
         order = [key for key in dict.fromkeys([*axes, *known]) if key in known]
         return {
             "name": [place[key] for key in name if key in known],
