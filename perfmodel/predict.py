@@ -139,7 +139,7 @@ def predict_arrays(
     if tile:
         request, problem = _tile_request(request, problem, tile)
     unique = distinct(problem) if reuse is None and not mesh and not tile else None
-    if unique is None or 2 * len(unique[0]) > len(unique[1]):  # distinct problems are held twice
+    if unique is None:
         return _predict_pieces(problem, device, values, request)
     first, inverse = unique
     return _predict_pieces(pick(problem, first), device, values, request).of(problem, inverse)

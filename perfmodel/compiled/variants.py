@@ -44,8 +44,10 @@ class Variant:
     """The plain facts of the results."""
     program: Program
     """The source, with its constants and menus."""
-    outputs: tuple[str, ...]
-    """Names of the results."""
+    rows: Mapping[str, int]
+    """The place of each result among what the program computes."""
+    fixed: Mapping[str, float]
+    """Results that are the same for all problems."""
     words: Mapping[str, np.ndarray]
     """Results that are words: those that their numbers stand for."""
     guards: tuple[bool, ...]
@@ -65,7 +67,7 @@ class Variant:
             row[n:] = row[n - 1]
         if np.any(columns.min(axis=1) < list(self.program.inputs.values())):
             return None
-        table = np.empty((len(self.outputs), room))
+        table = np.empty((self.height, room))
         decisions = np.empty(len(self.guards) + 1, dtype=np.int64)
         addresses = np.array([row.ctypes.data for row in columns] or [0], dtype=np.uintp)
         self.run(
@@ -75,13 +77,15 @@ class Variant:
         self.faulty |= bool(decisions[-1])
         if self.faulty or tuple(decisions[:-1] != 0) != self.guards:
             return None
-        results = {name: row[:n] for name, row in zip(self.outputs, table, strict=True)}
+        results = {name: np.broadcast_to(value, n) for name, value in self.fixed.items()}
+        results |= {name: table[row, :n] for name, row in self.rows.items()}
         return results | {
             name: words[results[name].astype(np.intp)] for name, words in self.words.items()
         }
 
     def __post_init__(self) -> None:
         tables = self.program.tables
+        self.height = max(self.rows.values(), default=-1) + 1
         self._menus = np.array([each.ctypes.data for each in tables] or [0], dtype=np.uintp)
         self._lengths = np.array([len(each) for each in tables] or [0], dtype=np.int64)
 
@@ -168,7 +172,11 @@ def _record(kind: _Kind, function: Function, arrays: Mapping[str, np.ndarray]) -
             function, {name: values[index] for name, values in arrays.items()}
         )
         guards = list(recording.guards)
-        program = write(recording.graph, list(results.values()), guards)
+        values = {name: recording.graph.value(node) for name, node in results.items()}
+        computed = list(
+            dict.fromkeys(node for name, node in results.items() if values[name] is None)
+        )
+        program = write(recording.graph, computed, guards)
     except UnrecordableError:
         kind.refused = True
         return
@@ -178,7 +186,14 @@ def _record(kind: _Kind, function: Function, arrays: Mapping[str, np.ndarray]) -
         if node in recording.words
     }
     decisions = tuple(recording.guards[guard] for guard in guards)
-    kind.variant = Variant(answer, program, tuple(results), words, decisions)
+    kind.variant = Variant(
+        answer,
+        program,
+        {name: computed.index(node) for name, node in results.items() if node in computed},
+        {name: value for name, value in values.items() if value is not None},
+        words,
+        decisions,
+    )
 
 
 def _build(variant: Variant, *, waits: bool) -> None:
