@@ -14,7 +14,7 @@ from perfmodel.render.facts import shown
 from perfmodel.render.report import listed
 from perfmodel.timing import stated
 from perfmodel.timing.libraries import files, kernel_facts, kernels
-from perfmodel.timing.runs import table
+from perfmodel.timing.runs import HARNESSES
 from perfmodel.units import seconds
 
 
@@ -132,7 +132,7 @@ def test_people_see_what_is_stated_unless_they_ask_for_all(cli):
 
 def test_a_harness_has_the_values_of_its_entry(cli):
     found = json.loads(cli("show", "harness", "cuda_graph", "-f", "json")[1])
-    run_ = table().runs["cuda_graph"]
+    run_ = HARNESSES["cuda_graph"]
     rows = {row["name"]: row for row in found["facts"]}
     assert found["about"] == run_.about
     assert rows["warm"]["value"] == run_.warm
@@ -143,9 +143,9 @@ def test_a_harness_has_the_values_of_its_entry(cli):
     assert seconds(run_.starts["attention"]) in cli("show", "harness", "cuda_graph")[1]
 
 
-@pytest.mark.parametrize("name", [*table().runs])
+@pytest.mark.parametrize("name", [*HARNESSES])
 def test_every_harness_says_all_that_its_entry_does(name):
-    found = table().runs[name]
+    found = HARNESSES[name]
     said = {fact.name: fact for fact in stated.of_harness(found) if fact.by is not None}
     assert {key: fact.source for key, fact in said.items()} == dict(found.sources)
 

@@ -87,7 +87,7 @@ def nouns(module):
         for attribute in attributes:
             noun = getattr(noun, attribute, None)
         if (inspect.isclass(noun) or inspect.isfunction(noun)) and not noun.__module__.startswith(
-            ("perfmodel.cli", "perfmodel.render", "perfmodel.errors")
+            ("perfmodel.cli", "perfmodel.render", "perfmodel.columns", "perfmodel.errors")
         ):
             called[noun] = ast.unparse(target)
     return called

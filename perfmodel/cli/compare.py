@@ -20,7 +20,7 @@ from perfmodel.errors import ProblemError, TableError
 from perfmodel.evidence.tables.hints import Hints
 from perfmodel.fieldoption import FieldOption
 from perfmodel.render import RENDERERS, Report, gates, markdown, runrows, tablecolumns
-from perfmodel.render.report import fixed, integer, percent, text
+from perfmodel.render.report import Column, text
 from perfmodel.validation.kinds import KINDS, Kind, load
 
 if TYPE_CHECKING:
@@ -302,17 +302,17 @@ def _chart(
     return scatter_chart(rows, group, fields.measured, fields.predicted, drawing.page)
 
 
-NOISE = (percent("noise", "noise_ln"), percent("in noise", "within_noise"))
+NOISE = (Column("noise", "noise_ln", "{:.1%}"), Column("in noise", "within_noise", "{:.1%}"))
 COLUMNS = (
-    integer("n", "n"),
-    integer("unpredicted", "unpredicted", rank=4),
-    integer("flagged", "flagged", rank=5),
-    percent("MAPE", "mape"),
-    fixed("median |ln|", "median_abs_ln", rank=1),
-    fixed("p90 |ln|", "p90_abs_ln", rank=2),
-    fixed("bias", "bias"),
-    fixed("Spearman", "spearman", rank=3),
-    percent("in range", "coverage"),
+    Column("n", "n"),
+    Column("unpredicted", "unpredicted", rank=4),
+    Column("flagged", "flagged", rank=5),
+    Column("MAPE", "mape", "{:.1%}"),
+    Column("median |ln|", "median_abs_ln", "{:.3f}", rank=1),
+    Column("p90 |ln|", "p90_abs_ln", "{:.3f}", rank=2),
+    Column("bias", "bias", "{:.3f}"),
+    Column("Spearman", "spearman", "{:.3f}", rank=3),
+    Column("in range", "coverage", "{:.1%}"),
 )
 
 app = command(compare)

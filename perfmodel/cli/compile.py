@@ -13,11 +13,11 @@ from perfmodel.cli import kerneloptions, spellings
 from perfmodel.cli.arguments import SomeDevices
 from perfmodel.cli.build import PASS_ON, command
 from perfmodel.cli.kerneloptions import problems
-from perfmodel.cli.progress import counted
+from perfmodel.cli.progress import progress
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device, load
-from perfmodel.render.report import Column, Report, binary, keyed, percent, ratio, text
+from perfmodel.render.report import Column, Report, binary, ratio, text
 
 if TYPE_CHECKING:
     from perfmodel.evidence.compiled.compiled import CompiledKernel, CompiledLaunch
@@ -65,7 +65,7 @@ def compile(context: click.Context, asked: Asked) -> Report:
             raise ProblemError(f"{device.slug} runs {each.name}; add --target {each.name}")
         devices[each].append(device)
     builds: list[CompiledKernel] = []
-    with counted("compiling") as tell:
+    with progress("compiling") as tell:
         for problem in problems(program, context.args):
             if not asked.config:
                 builds += first_fitting(program, problem, [*devices], tell)
@@ -133,13 +133,13 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
         text("target", "target"),
         text("device", "device", rank=4),
         Column("config", config, number=False, fold=16, rank=5),
-        keyed("registers", "registers", rank=1),
+        Column("registers", "registers", rank=1),
         Column("spilled", lambda row: row["spill_bytes"], "{:,} B".format, rank=1,
                style=lambda row: "red" if row["spill_bytes"] else ""),
-        keyed("shared", "shared_bytes", binary, rank=1),
-        keyed("threads", "threads", rank=3),
-        keyed("blocks", "blocks_per_unit", rank=3),
-        percent("occupancy", "occupancy", rank=1),
+        Column("shared", "shared_bytes", binary, rank=1),
+        Column("threads", "threads", rank=3),
+        Column("blocks", "blocks_per_unit", rank=3),
+        Column("occupancy", "occupancy", "{:.1%}", rank=1),
         text("limited by", "occupancy_limit", rank=2),
         *(unit(name) for name in rows[0]["instructions"] if any(counts(r)[name] for r in rows)),
         Column("cycles/pass", lambda row: row["cycles_per_pass"].get(row["limiter"], math.nan),

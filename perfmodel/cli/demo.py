@@ -16,8 +16,8 @@ from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device, load
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Predictions
-from perfmodel.render import Column, Report
-from perfmodel.render.report import Row, binary, keyed, micros, quantity, ratio, text
+from perfmodel.render import Report
+from perfmodel.render.report import Column, Row, binary, micros, quantity, ratio, text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,8 +140,8 @@ _COLUMNS = (
     _traffic("shared", "shared", 8),
     Column("FLOP/B", lambda row: row["arithmetic_intensity"]["hbm"], ratio, rank=4),
     text("limiter", "limiter"),
-    keyed("time", "time_us", micros),
-    keyed("speed-up", "speed_up", "{:.1f}x".format, rank=1),
+    Column("time", "time_us", micros),
+    Column("speed-up", "speed_up", "{:.1f}x".format, rank=1),
     Column("memory", _memory, rank=3, style=lambda row: "" if row["fits"] else "red"),
 )
 

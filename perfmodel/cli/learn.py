@@ -12,7 +12,7 @@ from perfmodel.cli.output import PANEL, Format, Printed, Shown, say
 from perfmodel.errors import ProblemError
 from perfmodel.evidence.tables.hints import Hints
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render.report import Report, fixed, integer, percent, text
+from perfmodel.render.report import Column, Report, text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,23 +103,23 @@ _GROUP = [text("framework", "framework"), text("family", "family")]
 _CORRECTIONS = [
     *_GROUP,
     text("architecture", "architecture"),
-    integer("runs", "rows"),
-    fixed("start us", "start_us", 2),
-    fixed("factor", "factor", 3),
-    percent("model off", "before"),
-    percent("left out", "after"),
+    Column("runs", "rows"),
+    Column("start us", "start_us", "{:.2f}"),
+    Column("factor", "factor", "{:.3f}"),
+    Column("model off", "before", "{:.1%}"),
+    Column("left out", "after", "{:.1%}"),
 ]
 _CURVE = [
     text("device", "device"),
     *_GROUP,
-    integer("runs", "rows"),
-    integer("learned from", "learned"),
-    percent("model off", "model"),
-    percent("corrected", "corrected"),
-    percent("p90", "model_p90"),
-    percent("corrected p90", "corrected_p90"),
-    percent("in range", "covered"),
-    fixed("width", "width", 2),
+    Column("runs", "rows"),
+    Column("learned from", "learned"),
+    Column("model off", "model", "{:.1%}"),
+    Column("corrected", "corrected", "{:.1%}"),
+    Column("p90", "model_p90", "{:.1%}"),
+    Column("corrected p90", "corrected_p90", "{:.1%}"),
+    Column("in range", "covered", "{:.1%}"),
+    Column("width", "width", "{:.2f}"),
 ]
 
 app = command(learn)

@@ -22,7 +22,7 @@ from perfmodel.render.report import listed, text
 from perfmodel.timing import stated
 from perfmodel.timing.architectures import ARCHITECTURES
 from perfmodel.timing.libraries import kernels
-from perfmodel.timing.runs import table
+from perfmodel.timing.runs import HARNESSES
 
 Row = dict[str, Any]
 KINDS = (
@@ -157,7 +157,7 @@ def names_of(kind: str) -> Iterator[Row]:
             all_take = len(takers) == len(entries)
             yield row(name, SCHEDULES.get(name, ""), *([] if all_take else takers))
     elif kind == "harnesses":
-        yield from (row(run.name, run.about) for run in table().runs.values())
+        yield from (row(run.name, run.about) for run in HARNESSES.values())
     elif kind == "types":
         others = [name for name in BUILT_IN if name != "gemm"]
         for name in dict.fromkeys((*ELEMENTS, *FORMATS)):

@@ -16,7 +16,7 @@ from perfmodel.cli.output import Shown, to_stdout
 from perfmodel.cli.progress import status
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render.report import Report, binary, keyed, micros, quantity, text
+from perfmodel.render.report import Column, Report, binary, micros, quantity, text
 from perfmodel.units import parse, seconds
 
 if TYPE_CHECKING:
@@ -105,12 +105,12 @@ def _fastest(case: Case, device: Device | None, asked: Asked, title: str) -> Rep
         )
     columns = [
         *_NEST,
-        keyed("time", "time_us", micros),
-        keyed("limiter", "limiter", lambda name: names.get(name, name), number=False),
-        keyed(names["hbm"], "hbm_bytes", quantity("B"), rank=1),
-        keyed("L2", "l2_bytes", quantity("B"), rank=2),
-        keyed("threads", "threads", rank=3),
-        keyed("buffers", "stages", rank=4),
+        Column("time", "time_us", micros),
+        Column("limiter", "limiter", lambda name: names.get(name, name), number=False),
+        Column(names["hbm"], "hbm_bytes", quantity("B"), rank=1),
+        Column("L2", "l2_bytes", quantity("B"), rank=2),
+        Column("threads", "threads", rank=3),
+        Column("buffers", "stages", rank=4),
     ]
     head = {"device": device.slug, "algorithm": case.algorithm.name, "time_us": best.seconds * 1e6}
     head["trace"] = notes
@@ -135,8 +135,8 @@ def _least(case: Case, device: Device | None, asked: Asked, title: str) -> Repor
     rows, notes = trace.least_rows(plan), list(trace.least_sentences(plan))
     columns = [
         *_NEST,
-        keyed("moved", "moved_bytes", quantity("B")),
-        keyed("held", "held_bytes", binary),
+        Column("moved", "moved_bytes", quantity("B")),
+        Column("held", "held_bytes", binary),
     ]
     head = {
         "algorithm": case.algorithm.name,

@@ -10,7 +10,7 @@ from perfmodel.cli.build import command
 from perfmodel.cli.networkoptions import OneSystem
 from perfmodel.cli.output import Printed, say
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render.report import Report, integer, keyed, micros, text
+from perfmodel.render.report import Column, Report, micros, text
 
 if TYPE_CHECKING:
     from perfmodel.evidence.profiled.operations import Row
@@ -151,11 +151,11 @@ def _signed(value: float) -> str:
 COLUMNS = (
     text("operator", "operator"),
     text("problem", "problem", fold=20),
-    integer("calls", "calls", rank=2),
-    keyed("measured", "measured_us", _signed),
-    keyed("predicted", "predicted_us", _signed, rank=1),
-    keyed("x", "ratio", "{:.2f}".format),
-    keyed("lost", "lost_us", _signed),
+    Column("calls", "calls", rank=2),
+    Column("measured", "measured_us", _signed),
+    Column("predicted", "predicted_us", _signed, rank=1),
+    Column("x", "ratio", "{:.2f}".format),
+    Column("lost", "lost_us", _signed),
     text("limiter", "limiter", rank=3),
     text("by", "known_by", rank=4),
 )

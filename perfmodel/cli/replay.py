@@ -16,9 +16,9 @@ from perfmodel.cli.arguments import SomeDevices
 from perfmodel.cli.build import PASS_ON, command
 from perfmodel.cli.kerneloptions import problems
 from perfmodel.cli.output import Shown
-from perfmodel.cli.progress import counted
+from perfmodel.cli.progress import progress
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render.report import Column, Report, keyed, text
+from perfmodel.render.report import Column, Report, text
 from perfmodel.units import binary
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def replay(context: click.Context, asked: Asked, shown: Shown) -> None:
     devices: list[Any] = [*asked.device] or [None]
     config = asked.configured(program.configs[0]) if asked.config or context.args else None
     first, _ = program.cases[0]
-    with counted("replaying blocks") as tell:
+    with progress("replaying blocks") as tell:
         replays = [
             run(
                 asked.kernel,
@@ -136,7 +136,7 @@ _COLUMNS = [
     text("launch", "launch"),
     text("tensor", "tensor"),
     *(
-        keyed(f"{source} {way}", f"{source}_{way}_bytes", "{:,.0f}".format,
+        Column(f"{source} {way}", f"{source}_{way}_bytes", "{:,.0f}".format,
               rank=1 if way == "atomic" else 0)
         for way in _WAYS
         for source in ("asked", "counted")

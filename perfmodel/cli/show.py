@@ -24,7 +24,7 @@ from perfmodel.render.report import text
 from perfmodel.timing import stated
 from perfmodel.timing.libraries import kernel_facts, kernels
 from perfmodel.timing.libraries.naming import asked_for
-from perfmodel.timing.runs import table
+from perfmodel.timing.runs import HARNESSES
 from perfmodel.timing.stated import Fact
 
 _WIDE = 96  # limit on the characters of a note in a table
@@ -101,7 +101,7 @@ def facts_of(kind: str, name: str) -> tuple[dict[str, Any], Sequence[Fact]]:
         raise UnknownName(singular(kind), name, rows)
     row = rows[name]
     if kind == "harnesses":
-        return {"name": name, "about": row["about"]}, stated.of_harness(table().runs[name])
+        return {"name": name, "about": row["about"]}, stated.of_harness(HARNESSES[name])
     if kind == "architectures":
         devices = row["about"].split(", ")
         facts = [Fact("devices", devices, "", "Shipped devices of it.", name, None)]

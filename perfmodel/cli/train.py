@@ -108,9 +108,7 @@ def train(asked: Asked, values: Values, shown: Shown) -> None:
     fits = any(step.memory.fits for step in steps)
     if several and asked.fastest:
         steps = plans.fastest(steps)
-    if shown.form == "json":
-        shown.emit(render.data(steps, refused))
-    elif several:
+    if several or shown.form == "json":
         shown.emit(render.several(steps, refused, asked.convention))
     else:
         shown.emit(render.single(steps[0], asked.convention))
@@ -168,7 +166,7 @@ def _draw(steps: list[Step], path: str, *, several: bool) -> None:
     from perfmodel.render.timeline import timeline_chart
 
     if several:
-        save(chart_of(render.data(steps, [])), path)
+        save(chart_of(render.several(steps, [], USUAL)), path)
     elif steps and steps[0].timeline is not None:
         save(timeline_chart(steps[0].timeline), path)
     else:
