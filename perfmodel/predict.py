@@ -205,7 +205,7 @@ def _pieces(
             for index in sets
             for part in _route_groups(operator, problem, index, device, request)
         ]
-    size = operator.chunk
+    size = operator.at_once(request)
     return [part[i : i + size] for part in sets for i in range(0, len(part), size)]
 
 

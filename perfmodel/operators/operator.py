@@ -159,6 +159,10 @@ class Operator(ABC):
         chip.
         """
 
+    def at_once(self, request: Request) -> int:
+        """Problems timed at once for such a request."""
+        return self.chunk
+
     def routes(self, problem: Any, device: Device, request: Request) -> np.ndarray | None:
         """A code for each problem: problems with different ones run on different kernels of a
         library. None: all run on one."""
@@ -192,6 +196,11 @@ class Operator(ABC):
     def least(self, name: str) -> int:
         """The smallest value of a size."""
         return next((item.least for item in self.sizes if item.name == name), 1)
+
+    @property
+    def measured_shares(self) -> tuple[str, ...]:
+        """Numbers with a column in the measured-run table that need not be whole."""
+        return ()
 
     @property
     def measured_sizes(self) -> tuple[str, ...]:

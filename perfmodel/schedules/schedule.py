@@ -32,6 +32,9 @@ class Loop:
     """The mesh axis that the loop is spread over; None within a device."""
     ranks: Number = 1
     """Devices of the mesh axis: the trips of a mesh loop."""
+    trips: Number | None = None
+    """Trips, on average, over an axis whose extent is the mean of uneven ones: its ragged ends are
+    many. None: the extent over the tile, rounded up."""
 
 
 @dataclass(frozen=True)

@@ -78,11 +78,13 @@ def plan(
     allowed = menu.serves(sizes["m"], sizes["n"])
     allowed = allowed & menu.fits(sizes, np.inf if dims else kernel.sliced_waves * machine.units)
     units = units_together(menu.rows, sizes["m"], style.paired_rows)
+    row_tiles = problem.row_tiles(menu.rows)
     schedule = tiled_matmul(
         menu.rows,
         menu.columns,
         depth,
-        group_m=dims.get("group", GROUP),
+        group_m=dims.get("group", GROUP) if row_tiles is None else None,
+        row_tiles=row_tiles,
         split_k=slices if len(kernel.splits) > 1 or np.any(menu.slices > 1) else None,
         stages=dims.get("stages", stages_held(machine, (menu.rows + menu.columns) * depth * width)),
         threads=menu.threads,

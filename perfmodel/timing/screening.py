@@ -122,6 +122,7 @@ def grid_of(problem: Matmul, menu: Candidates, machine: Machine, depth: Number) 
     widths = {name: elements[name].bytes for name in ("data", "weights", "output")}
     cuts = menu.slices[0, : menu.splits].astype(kind)[:, None, None]
     widest = max(widths["data"], widths["weights"])
+    down = problem.row_tiles(rows.T)
     return Grid(
         sizes=flat_sizes,
         widths=widths,
@@ -132,7 +133,7 @@ def grid_of(problem: Matmul, menu: Candidates, machine: Machine, depth: Number) 
         stages=stages_held(machine, (rows + columns) * depth * widest),
         cuts=cuts,
         slices=np.ceil(flat_sizes["k"] / slice_k(flat_sizes["k"], cuts, depth)),
-        down=np.ceil(flat_sizes["m"] / rows),
+        down=np.ceil(flat_sizes["m"] / rows) if down is None else down.T.astype(kind),
         across=np.ceil(flat_sizes["n"] / columns),
     )
 

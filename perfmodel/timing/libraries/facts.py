@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from perfmodel.timing.architectures import Architecture, Copies
 from perfmodel.timing.architectures import Instruction as Native
@@ -32,6 +32,8 @@ AttentionSchedule = Literal["standard", "tiled-1", "tiled-2", "tiled-3"]
 # Rows and keys of the smallest tile: those of one matrix instruction.
 _LEAST = 16
 RowOperator = Literal["softmax", "layernorm", "rmsnorm", "pointwise", "quantise", "rowwise"]
+ROW_OPERATORS: tuple[str, ...] = get_args(RowOperator)
+"""The operators of row-wise kernels."""
 
 
 @dataclass(frozen=True)
@@ -474,11 +476,45 @@ class RowFacts(KernelFacts):
         return takes and (not self.variants or variant in self.variants)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """A kernel of a chain: some operator, at sizes that follow from those of the chain."""
+
+    operator: str
+    """The operator whose problem it is."""
+    sizes: Mapping[str, Any]
+    """Its options: sizes as expressions of the parameters of the chain's operator, names and flags
+    as they are. A type may be that of a role: `data`, `kv`."""
+    kernel: str | None = None
+    """The kernel that runs it; None: a good library's."""
+    times: Any = 1
+    """How often it is launched; an expression, whose value may be 0."""
+    part: str = ""
+    """The word of the timed region that it is: routing. Where the region is said, only those in it
+    run; without a word it always runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainFacts(KernelFacts):
+    """What a library launches for a declared operator: kernels one after another."""
+
+    operator: str
+    """The declared operator."""
+    launches: tuple[Launch, ...]
+    """Its kernels, in launch order."""
+    formats: tuple[str, ...] = ()
+    """Types that it supports; empty: all."""
+
+    def computes(self, dtype: str, variant: str) -> bool:
+        """Whether it supports a type."""
+        return not self.formats or dtype in self.formats
+
+
 KINDS: Mapping[str, type[KernelFacts]] = {
     "attention": AttentionFacts,
     "gemm": GemmFacts,
-    **dict.fromkeys(RowOperator.__args__, RowFacts),  # type: ignore[attr-defined]
+    **dict.fromkeys(ROW_OPERATORS, RowFacts),
 }
-"""The dataclass of facts for each operator."""
+"""The dataclass of facts for each operator with kernels of its own; of all others `ChainFacts`."""
 GIVEN = ("name", "library", "caller")
 """Fields that no file entry states: they follow from the entry's place and caller."""
