@@ -22,7 +22,7 @@ from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import Device
 from perfmodel.operators.operator import Operator, Request
 from perfmodel.operators.options import Flag, Size
-from perfmodel.timing.libraries import ChainFacts
+from perfmodel.timing.libraries import ChainFacts, implementations, is_known
 from perfmodel.timing.libraries.facts import Launch
 from perfmodel.timing.plan import Estimate
 from perfmodel.timing.setting import Setting
@@ -45,10 +45,12 @@ class Launched:
 def launched(problem: DeclaredProblem, kernel: ChainFacts, request: Request) -> list[Launched]:
     """The kernels that a chain launches in the timed region. Raises `PerfmodelError`, with the
     chain and the launch, where one has no meaning."""
+    types = {"dtype": problem.dtype, **{k: each.name for k, each in problem.elements().items()}}
     return [
         _launched(problem, kernel.name, i, launch)
         for i, launch in enumerate(kernel.launches)
-        if not launch.part or not request.includes or launch.part in request.includes
+        if (not launch.part or not request.includes or launch.part in request.includes)
+        and all(types[role] in names for role, names in launch.when.items())
     ]
 
 
@@ -58,6 +60,8 @@ def _launched(problem: DeclaredProblem, chain: str, i: int, launch: Launch) -> L
     values = {name: wide(value) for name, value in problem.values().items()}
     try:
         operator = load(launch.operator)
+        if launch.kernel is not None and not is_known(operator.library, launch.kernel):
+            raise UnknownName("implementation", launch.kernel, implementations(operator.library))
         options = given(operator, launch.sizes, values, problem.dtype, problem.elements())
         times = evaluate(launch.times, values)
         return Launched(

@@ -122,6 +122,10 @@ class DeclaredOperator(Operator):
         """The launch floor of any operator."""
         return FLOOR
 
+    def same_call(self, sizes: Mapping[str, Any]) -> np.ndarray | None:
+        """Single queries apart."""
+        return np.asarray(np.asarray(sizes["seq_q"]) == 1) if "seq_q" in sizes else None
+
     def routes(self, problem: Any, device: Device, request: Request) -> np.ndarray | None:
         """Codes of the kernels that run the launches of each problem."""
         launches, _ = self._launches(problem, device, request)
@@ -135,7 +139,10 @@ class DeclaredOperator(Operator):
         if request.schedule != "auto":
             return [], None
         if implementations(self.name):
-            facts = resolve(self.name, request.implementation, problem.dtype, machine(device))
+            facts = resolve(
+                self.name, request.implementation, problem.dtype, machine(device),
+                decode=bool(np.all(np.asarray(problem.given.get("seq_q", 0)) == 1)),
+            )  # fmt: skip
             return chain.launched(problem, facts[0], request), facts
         built_in = as_built_in(_whole_case(problem))
         if built_in is None:

@@ -56,6 +56,9 @@ class Kernel:
     """Outputs that are read back on every pass, the first included."""
     spill: Mapping[str, str] = field(default_factory=dict)
     """Outputs that are rewritten, with their element role before the last write."""
+    within: frozenset[str] = frozenset()
+    """Inputs that are part of another input's tile, which brings them along: values that are the
+    first columns of the keys."""
     registers: frozenset[str] = frozenset()
     """Operands and results in registers or tensor memory: they never cross the shared-memory
     boundary."""

@@ -489,6 +489,8 @@ class Launch:
     """The kernel that runs it; None: a good library's."""
     times: Any = 1
     """How often it is launched; an expression, whose value may be 0."""
+    when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Types of `dtype` or of a role with which it is launched; empty: with any."""
     part: str = ""
     """The word of the timed region that it is: routing. Where the region is said, only those in it
     run; without a word it always runs."""
@@ -504,6 +506,8 @@ class ChainFacts(KernelFacts):
     """Its kernels, in launch order."""
     formats: tuple[str, ...] = ()
     """Types that it supports; empty: all."""
+    decoder: str | None = None
+    """The chain that runs single queries, where it is another one."""
 
     def computes(self, dtype: str, variant: str) -> bool:
         """Whether it supports a type."""

@@ -11,7 +11,6 @@ from perfmodel.errors import nearest
 from perfmodel.timing.architectures import ARCHITECTURES
 from perfmodel.timing.libraries.facts import (
     AttentionFacts,
-    ChainFacts,
     GemmFacts,
     KernelFacts,
     MatrixFacts,
@@ -101,10 +100,6 @@ def check_links(kernel: KernelFacts, known: Mapping[str, KernelFacts]) -> None:
         if target not in peers:
             hint = nearest(target, peers)
             raise Misfit(key, f"there is no kernel {target!r} of {kernel.operator}; {hint}")
-    for i, launch in enumerate(kernel.launches if isinstance(kernel, ChainFacts) else ()):
-        if launch.kernel is not None and launch.kernel not in known:
-            hint = nearest(launch.kernel, known)
-            raise Misfit(f"launches.{i}.kernel", f"there is no kernel {launch.kernel!r}; {hint}")
     if isinstance(kernel, GemmFacts):
         quantisers = {n: each for n, each in known.items() if each.operator == "quantise"}
         if kernel.quantiser not in quantisers:
