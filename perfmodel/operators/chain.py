@@ -6,69 +6,66 @@ computes the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from perfmodel.algorithms import Problem
 from perfmodel.algorithms.declaredproblem import DeclaredProblem
 from perfmodel.algorithms.expressions import evaluate
 from perfmodel.algorithms.problem import repeated
-from perfmodel.arithmetic import Number, wide
+from perfmodel.arithmetic import wide
+from perfmodel.count import compulsory_bytes
 from perfmodel.elements import ElementType
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import Device
-from perfmodel.operators.operator import Operator, Request
+from perfmodel.operators.operator import Launched, Operator, Request
 from perfmodel.operators.options import Flag, Size
+from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.libraries import ChainFacts, implementations, is_known
 from perfmodel.timing.libraries.facts import Launch
 from perfmodel.timing.plan import Estimate
+from perfmodel.timing.reuse import Reuse, Reuses
 from perfmodel.timing.setting import Setting
 
 
-@dataclass(frozen=True)
-class Launched:
-    """A kernel of a chain at the sizes of its problems."""
+def launched(
+    problem: DeclaredProblem, kernel: ChainFacts, device: Device, request: Request
+) -> list[Launched]:
+    """The kernels that a chain launches in the timed region, chains within it unfolded.
 
-    operator: Operator
-    """Its operator."""
-    problem: Problem
-    """Its problems."""
-    kernel: str | None
-    """The kernel that runs it; None: a good library's."""
-    times: Number
-    """How often each problem launches it, shape (n,) or a number."""
-
-
-def launched(problem: DeclaredProblem, kernel: ChainFacts, request: Request) -> list[Launched]:
-    """The kernels that a chain launches in the timed region. Raises `PerfmodelError`, with the
-    chain and the launch, where one has no meaning."""
+    Raises `PerfmodelError`, with the chain and the launch, where one has no meaning.
+    """
     types = {"dtype": problem.dtype, **{k: each.name for k, each in problem.elements().items()}}
-    return [
-        _launched(problem, kernel.name, i, launch)
-        for i, launch in enumerate(kernel.launches)
-        if (not launch.part or not request.includes or launch.part in request.includes)
-        and all(types[role] in names for role, names in launch.when.items())
-    ]
+    launches: list[Launched] = []
+    for i, launch in enumerate(kernel.launches):
+        outside = launch.part and request.includes and launch.part not in request.includes
+        if outside or any(types[role] not in names for role, names in launch.when.items()):
+            continue
+        try:
+            launches += _unfolded(problem, launch, device, request)
+        except PerfmodelError as error:
+            place = f"{kernel.name}, launch {i + 1}, {launch.operator}"
+            raise ProblemError(f"{place}: {error}") from None
+    return launches
 
 
-def _launched(problem: DeclaredProblem, chain: str, i: int, launch: Launch) -> Launched:
+def _unfolded(
+    problem: DeclaredProblem, launch: Launch, device: Device, request: Request
+) -> Iterator[Launched]:
     from perfmodel.operators.registry import load
 
     values = {name: wide(value) for name, value in problem.values().items()}
-    try:
-        operator = load(launch.operator)
-        if launch.kernel is not None and not is_known(operator.library, launch.kernel):
-            raise UnknownName("implementation", launch.kernel, implementations(operator.library))
-        options = given(operator, launch.sizes, values, problem.dtype, problem.elements())
-        times = evaluate(launch.times, values)
-        return Launched(
-            operator, operator.problem(**operator.fixed, **options), launch.kernel, times
-        )
-    except PerfmodelError as error:
-        raise ProblemError(f"{chain}, launch {i + 1}, {launch.operator}: {error}") from None
+    operator = load(launch.operator)
+    if launch.kernel is not None and not is_known(operator.library, launch.kernel):
+        raise UnknownName("implementation", launch.kernel, implementations(operator.library))
+    options = given(operator, launch.sizes, values, problem.dtype, problem.elements())
+    part = operator.problem(**operator.fixed, **options)
+    query = Request(implementation=launch.kernel, harness=request.harness)
+    times = evaluate(launch.times, values)
+    for item in operator.launches(part, device, query):
+        yield replace(item, times=item.times * times)
 
 
 def given(
@@ -130,8 +127,6 @@ class Chained:
     """Their sums, gaps included."""
     tile: Mapping[str, np.ndarray]
     """The tile of the only kernel; empty where there are several."""
-    names: tuple[str, ...]
-    """Names of their kernels, in launch order."""
     assumptions: tuple[str, ...]
     """What was assumed of them."""
 
@@ -144,24 +139,47 @@ def time(
     A further kernel starts a gap after the one before it.
     """
     total: Estimate | None = None
-    count: Number = 0
-    names, notes, tile = [], [], {}
-    for item in launches:
-        query = Request(implementation=item.kernel, harness=request.harness, place=request.place)
-        problem = repeated(item.problem, n)
-        timed = item.operator.time(problem, device, setting.constants, query)
-        part = timed.estimate
-        part.seconds = timed.seconds - timed.launch_seconds
-        part = part.times(np.broadcast_to(np.asarray(item.times, np.float64), (n,)))
+    times = [np.broadcast_to(np.asarray(item.times, np.float64), (n,)) for item in launches]
+    notes: list[str] = []
+    tile: Mapping[str, np.ndarray] = {}
+    for item, number, reuse in zip(
+        launches, times, _reuses(launches, times, n, setting.run), strict=True
+    ):
+        query = replace(request, implementation=item.kernel, includes=(), reuse=reuse)
+        timed = item.operator.time(repeated(item.problem, n), device, setting.constants, query)
+        alone = replace(timed.estimate, seconds=timed.seconds - timed.launch_seconds)
+        part = alone.times(number)
         total = part if total is None else total.plus(part)
-        count = count + item.times
-        names.append(timed.implementation)
         notes += timed.assumptions if item.kernel is not None else ()
-        tile = dict(timed.tile)
+        tile = timed.tile
     assert total is not None
-    gaps = np.maximum(count - 1.0, 0.0) * setting.further_seconds
+    gaps = np.maximum(sum(times) - 1.0, 0.0) * setting.further_seconds
     total.seconds = total.seconds + gaps
     total.terms["gap"] = total.terms["gap"] + gaps
-    return Chained(
-        total, tile if len(names) == 1 else {}, tuple(names), tuple(dict.fromkeys(notes))
-    )
+    return Chained(total, tile if len(launches) == 1 else {}, tuple(dict.fromkeys(notes)))
+
+
+def _reuses(
+    launches: Sequence[Launched], times: Sequence[np.ndarray], n: int, run: Circumstances
+) -> list[Reuses | None]:
+    """What earlier kernels left of the inputs of each launch in the caches.
+
+    Weights and caches of keys and values were last read by the run before, all bytes of the chain
+    ago. So was what the first kernel reads. The other inputs were written by the kernel before:
+    their own bytes ago. A single kernel has the reuse of its own runs (None).
+    """
+    if len(launches) == 1:
+        return [None]
+    moved = [np.broadcast_to(compulsory_bytes(item.problem).reshape(-1), (n,)) for item in launches]
+    chain_bytes = sum((each * number for each, number in zip(moved, times, strict=True)))
+    reuses: list[Reuses | None] = []
+    for i, (item, own_bytes) in enumerate(zip(launches, moved, strict=True)):
+        algorithm = item.problem.algorithm()
+        again = (Reuse(run.warm, chain_bytes, run.repeats),) if run.warm else ()
+        handed = (Reuse(1.0, own_bytes),) if i else again
+        lasting = ("weights", "kv")
+        tensors = {name: algorithm.tensors[name].element for name in algorithm.inputs}
+        said = {name: again if role in lasting else handed for name, role in tensors.items()}
+        outputs = algorithm.outputs if run.repeats else ()
+        reuses.append({**said, **dict.fromkeys(outputs, again)})
+    return reuses

@@ -25,15 +25,14 @@ from perfmodel.hardware import Device
 from perfmodel.napkin.mapper import FUSIONS, Mapping_, search
 from perfmodel.operators import chain
 from perfmodel.operators.builtin import BUILT_IN
-from perfmodel.operators.chain import Launched
 from perfmodel.operators.library import unknowns
-from perfmodel.operators.operator import Operator, Request, Timed
+from perfmodel.operators.operator import Launched, Operator, Request, Timed
 from perfmodel.operators.options import Choice, Flag, Option, Size, dtype
 from perfmodel.plaintext import quoted
 from perfmodel.timing import floors
 from perfmodel.timing.circumstances import circumstances
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.libraries import Caller, ChainFacts, implementations, resolve, unmet
+from perfmodel.timing.libraries import Caller, implementations, resolve, unmet
 from perfmodel.timing.machine import machine
 from perfmodel.timing.placing import placed
 from perfmodel.timing.plan import Plan, handed, time_plan
@@ -128,26 +127,30 @@ class DeclaredOperator(Operator):
 
     def routes(self, problem: Any, device: Device, request: Request) -> np.ndarray | None:
         """Codes of the kernels that run the launches of each problem."""
-        launches, _ = self._launches(problem, device, request)
+        launches = self.launches(problem, device, request)
         return chain.routes(launches, device, request, length(problem))
 
-    def _launches(
-        self, problem: DeclaredProblem, device: Device, request: Request
-    ) -> tuple[list[Launched], Any]:
-        """What a library launches for problems, with its chain and sentences on the choice; of the
-        built-in operator without them. Empty where a schedule is searched."""
+    def launches(self, problem: Problem, device: Device, request: Request) -> list[Launched]:
+        """What the chain of a library launches, or the built-in operator that the declaration
+        names; none where a schedule is searched."""
+        assert isinstance(problem, DeclaredProblem)
         if request.schedule != "auto":
-            return [], None
+            return []
         if implementations(self.name):
-            facts = resolve(
-                self.name, request.implementation, problem.dtype, machine(device),
-                decode=bool(np.all(np.asarray(problem.given.get("seq_q", 0)) == 1)),
-            )  # fmt: skip
-            return chain.launched(problem, facts[0], request), facts
+            kernel, _ = self._chain(problem, device, request)
+            return chain.launched(problem, kernel, device, request)
         built_in = as_built_in(_whole_case(problem))
-        if built_in is None:
-            return [], None
-        return [Launched(*built_in, request.implementation, 1)], None
+        return [] if built_in is None else [Launched(*built_in, request.implementation)]
+
+    def _chain(self, problem: DeclaredProblem, device: Device, request: Request) -> Any:
+        """The facts of the library's chain, and sentences on the choice."""
+        return resolve(
+            self.name,
+            request.implementation,
+            problem.dtype,
+            machine(device),
+            decode=bool(np.all(np.asarray(problem.given.get("seq_q", 0)) == 1)),
+        )
 
     def time(
         self, problem: Problem, device: Device, constants: Constants, request: Request
@@ -159,9 +162,9 @@ class DeclaredOperator(Operator):
             raise ProblemError(
                 f"schedule {request.schedule!r} is not known for {self.name}; it is one of {names}"
             )
-        launches, facts = self._launches(problem, device, request)
-        if facts is not None:
-            return self._chain_time(launches, *facts, length(problem), device, constants, request)
+        launches = self.launches(problem, device, request)
+        if launches and implementations(self.name):
+            return self._chain_time(problem, launches, device, constants, request)
         if launches:
             (only,) = launches
             return only.operator.time(only.problem, device, constants, request)
@@ -171,14 +174,14 @@ class DeclaredOperator(Operator):
 
     def _chain_time(
         self,
+        problem: DeclaredProblem,
         launches: list[Launched],
-        kernel: ChainFacts,
-        notes: tuple[str, ...],
-        n: int,
         device: Device,
         constants: Constants,
         request: Request,
     ) -> Timed:
+        kernel, notes = self._chain(problem, device, request)
+        n = length(problem)
         chip = machine(device)
         conditions = circumstances(request.harness, self.name, constants)
         setting = Setting(chip, constants, conditions)

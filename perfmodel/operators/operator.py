@@ -116,6 +116,20 @@ class Timed:
     """The share of `seconds` that kernels wait for exchanges."""
 
 
+@dataclass(frozen=True)
+class Launched:
+    """A kernel of a chain at the sizes of its problems."""
+
+    operator: Operator
+    """Its operator."""
+    problem: Problem
+    """Its problems."""
+    kernel: str | None
+    """The kernel that runs it; None: a good library's."""
+    times: Any = 1
+    """How often each problem launches it: an array of length n, or a number."""
+
+
 class Operator(ABC):
     """What a user can predict by name. Stateless, so that a sweep can send it to other
     processes."""
@@ -158,6 +172,11 @@ class Operator(ABC):
         Raises `ProblemError` for an unknown schedule, harness or type, and where nothing fits on
         chip.
         """
+
+    def launches(self, problem: Problem, device: Device, request: Request) -> list[Launched]:
+        """The problems of other operators that a library launches for it: of an operator with
+        kernels of its own, itself."""
+        return [Launched(self, problem, request.implementation)]
 
     def at_once(self, request: Request) -> int:
         """Problems timed at once for such a request."""
