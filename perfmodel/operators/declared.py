@@ -187,7 +187,7 @@ class DeclaredOperator(Operator):
         setting = Setting(chip, constants, conditions)
         chained = chain.time(launches, n, device, setting, request)
         operator = launches[0].operator
-        calls = len(launches) if len(launches) > 1 else 0
+        calls = kernel.calls or (len(launches) if len(launches) > 1 else 0)
         dispatch = floors.dispatch(
             constants, request.harness, operator.called_as(launches[0].problem), kernel.caller,
             calls=calls, machine=chip,

@@ -27,18 +27,16 @@ if TYPE_CHECKING:
 class Family:
     """Rows of one kind."""
 
-    op: str
-    """What their column `op` says."""
+    rows: Mapping[str, str]
+    """Columns, each with a regular expression that matches its whole cell: op, variant, phase."""
     operator: str
     """The operator that they time."""
     sizes: Mapping[str, Any]
     """Its parameters, as expressions of the row's columns."""
-    variant: str = ""
-    """Regular expression that matches their whole column `variant`; empty: any."""
     words: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Numbers that words in a column stand for."""
-    includes: Mapping[str, str] = field(default_factory=dict)
-    """Cells of their column `includes`, in our words."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Cells that say the same in our words, by column."""
     source: str = ""
     """Whose tables these are."""
 
@@ -56,14 +54,12 @@ def adapted(sheet: Sheet) -> Sheet:
     Rows that lack a column of theirs stay as they are.
     """
     frame = sheet.frame
-    if "op" not in frame:
-        return sheet
-    ops = cells.text(frame["op"])
-    variants = cells.text(frame["variant"]) if "variant" in frame else ops.where(False, "")
     for family in families():
-        rows = (ops == family.op).to_numpy(bool)
-        if family.variant:
-            rows = rows & variants.str.fullmatch(family.variant).to_numpy(bool)
+        if not set(family.rows) <= set(frame.columns):
+            continue
+        rows = np.ones(len(frame), dtype=bool)
+        for name, pattern in family.rows.items():
+            rows = rows & cells.text(frame[name]).str.fullmatch(pattern).to_numpy(bool)
         needed = {name for entry in family.sizes.values() for name in names(entry)}
         if rows.any() and needed <= set(frame.columns):
             frame = _as_operator(frame, family, rows, needed)
@@ -76,11 +72,12 @@ def _as_operator(
     """The frame with the family's rows under their operator and its parameters."""
     columns = {name: _numbers(frame.loc[rows, name], family.words.get(name, {})) for name in needed}
     sizes = {name: evaluate(entry, columns) for name, entry in family.sizes.items()}
-    frame = frame.astype({name: object for name in ("op", *sizes) if name in frame})
-    frame.loc[rows, "op"] = family.operator
-    if family.includes and "includes" in frame:
-        ours = [family.includes.get(word, word) for word in cells.text(frame.loc[rows, "includes"])]
-        frame.loc[rows, "includes"] = ours
+    frame = frame.astype(
+        {name: object for name in ("op", *sizes, *family.columns) if name in frame}
+    )
+    for name, text in {"op": family.operator, **family.columns}.items():
+        if name in frame:
+            frame.loc[rows, name] = text
     for name, values in sizes.items():
         if name not in frame:
             frame[name] = ""

@@ -508,6 +508,8 @@ class ChainFacts(KernelFacts):
     """Types that it supports; empty: all."""
     decoder: str | None = None
     """The chain that runs single queries, where it is another one."""
+    calls: Annotated[int, "calls"] = 0
+    """Framework calls that it takes without a graph, views included; 0: one a kernel."""
 
     def computes(self, dtype: str, variant: str) -> bool:
         """Whether it supports a type."""
