@@ -124,11 +124,12 @@ def _drawn(
     else:
         ends = low ** (1.0 - skew), high ** (1.0 - skew)
         shares = (ends[0] + (ends[1] - ends[0]) * uniform) ** (1.0 / (1.0 - skew))
-    loads = np.minimum(np.round(shares / shares.sum() * rows), np.ceil(tokens))
+    most = max(np.ceil(tokens), np.ceil(rows / groups))
+    loads = np.minimum(np.round(shares / shares.sum() * rows), most)
     order = np.argsort(-shares)
     missing = round(rows - loads.sum())
     while missing:
-        able = order[loads[order] < tokens] if missing > 0 else order[loads[order] > 0]
+        able = order[loads[order] < most] if missing > 0 else order[loads[order] > 0]
         step = able[: abs(missing)]
         loads[step] += np.sign(missing)
         missing -= int(np.sign(missing)) * len(step)

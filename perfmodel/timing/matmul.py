@@ -71,7 +71,10 @@ def plan(
     menu = menu.by_columns() if kernel.caller.column_major and not dims else menu
     depth = dims.get("k", step_depth(kernel, menu, width, elements["weights"].bytes))
     if menu.rows.size > keep and not dims:
-        best = promising(problem, menu, style, machine, constants, depth, keep, kernel.sliced_waves)
+        best = promising(
+            problem, menu, style, machine, constants, depth, keep, kernel.sliced_waves,
+            stages=kernel.stages,
+        )  # fmt: skip
         menu = menu.take(best)
         depth = depth if np.ndim(depth) == 0 else columns_of(np.asarray(depth), best)
     slices = slice_k(np.asarray(sizes["k"]), menu.slices, depth)
@@ -86,7 +89,7 @@ def plan(
         group_m=dims.get("group", GROUP) if row_tiles is None else None,
         row_tiles=row_tiles,
         split_k=slices if len(kernel.splits) > 1 or np.any(menu.slices > 1) else None,
-        stages=dims.get("stages", stages_held(machine, (menu.rows + menu.columns) * depth * width)),
+        stages=dims.get("stages", stages_held(machine, (menu.rows + menu.columns) * depth * width, kernel.stages)),
         threads=menu.threads,
         operand_tile=_operand_tile(kernel, style.compute, machine, menu, units),
         algorithm=matmul(
