@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
-from perfmodel.entries import Fault, Keys, Misfit, bare, excerpt, optional
+from perfmodel.entries import Fault, Keys, Misfit, bare, choices, excerpt, optional
 from perfmodel.errors import PerfmodelError, nearest
 
 _STRICT: Mapping[str, Mapping[str, Any]] = {
@@ -105,6 +105,12 @@ def _fault(kind: Any, entry: Any, problem: Any) -> Fault:
     """One of pydantic's errors as a path and what to do."""
     path, hint, owner = _place(kind, entry, problem["loc"])
     value = problem["input"]
+    if problem["type"].startswith("union_tag"):
+        key = problem["ctx"]["discriminator"].strip("'")
+        words = f"write one of {', '.join(choices(hint))}"
+        value = value.get(key) if isinstance(value, Mapping) else None
+        fault = "the key is missing" if value is None else f"{excerpt(value)} is not known"
+        return (*path, key), f"{fault}; {words}"
     if problem["type"] == "unexpected_keyword_argument":
         return _unknown(path, entry_fields(owner))
     if problem["type"] == "missing" and is_dataclass(owner):
@@ -133,6 +139,9 @@ def _place(kind: Any, entry: Any, location: Keys) -> tuple[Keys, Any, Any]:
             return path, _plain(get_args(owner)[0]), owner
         owner = _plain(hint)
         origin, parts = get_origin(owner), get_args(owner)
+        if key in choices(owner):
+            hint = owner = choices(owner)[key]
+            continue
         if is_dataclass(owner):
             hint = get_type_hints(owner, include_extras=True).get(str(key), Any)
         elif origin is tuple:

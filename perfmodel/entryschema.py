@@ -14,7 +14,7 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from perfmodel.entries import Narrowed, Rule, bare, extras, has_default, optional
+from perfmodel.entries import Narrowed, Rule, bare, choices, extras, has_default, optional
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -113,6 +113,8 @@ def _plain_value(
     if optional(hint) is not None:
         return {"anyOf": [_value(optional(hint), parts), {"type": "null"}]}
     origin, arguments = get_origin(hint), get_args(hint)
+    if choices(hint):
+        return {"anyOf": [_value(kind, parts) for kind in arguments]}
     if origin is Literal:
         return {"enum": list(arguments)}
     if origin is tuple:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from perfmodel.frozen import dataclass
 
 PLAN, STEP, PASS = "Plan", "Step", "Pass"
 """Headings: how a network is split over devices, what one step computes, how a pass runs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cache
 from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import describe
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.operators.operator import Exchanged
 from perfmodel.timing import capacity

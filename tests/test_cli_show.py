@@ -60,7 +60,7 @@ def test_each_fact_is_stated_by_the_kernel_that_is_said_to_or_is_the_usual_one(n
 def test_a_fact_comes_from_the_kernel_that_another_is_like():
     facts = {fact.name: fact for fact in stated.of_kernel("flash1-first")}
     assert facts["share"].by == facts["tiles"].by == "flash1"
-    assert (facts["head_rule"].value, facts["head_rule"].by) == (None, "flash1-first")
+    assert (facts["cut"].value, facts["cut"].by) == (None, "flash1-first")
     assert facts["stages"].value == 1
     assert facts["steps"].by is None
 
@@ -72,14 +72,14 @@ def test_a_rule_that_is_stated_anew_owes_nothing_to_the_one_before(tmp_path, mon
         "source": "a",
         "tiles": [[64, 64, 128]],
     }
-    first["even_rule"] = {"margin": 1.2, "most": 8}
-    second = {"like": "one", "even_rule": {"most": 4}, "source": "b"}
+    first["cut"] = {"rule": "even", "margin": 1.2, "most": 8}
+    second = {"like": "one", "cut": {"rule": "even", "most": 4}, "source": "b"}
     known = files.Document("acme", "acme.yaml", {"kernels": {"one": first, "two": second}})
     monkeypatch.setattr(files, "brought", lambda: (known,))
     by = files.stated("two")
     assert by["tiles"] == by["schedule"] == "one"
-    assert by["even_rule.most"] == by["source"] == "two"
-    assert "even_rule.margin" not in by
+    assert by["cut.most"] == by["source"] == "two"
+    assert "cut.margin" not in by
     assert "like" not in by
 
 

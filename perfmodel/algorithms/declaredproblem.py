@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ from perfmodel.algorithms.case import Case, Declaration
 from perfmodel.algorithms.problem import Problem
 from perfmodel.arithmetic import Number, product, wide
 from perfmodel.elements import ElementType
+from perfmodel.frozen import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -11,6 +10,7 @@ from perfmodel.algorithms.matmul import Matmul
 from perfmodel.algorithms.sizes import check_positive
 from perfmodel.arithmetic import Number, product
 from perfmodel.errors import ProblemError
+from perfmodel.frozen import dataclass
 
 # Loads that stand for those of all groups: means of as many equal parts of the sorted loads.
 _LOADS = 64

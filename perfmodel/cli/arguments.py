@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any
 
 import click
 
 from perfmodel.cli import completing, known, ranges
 from perfmodel.fieldoption import FieldOption
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator
 

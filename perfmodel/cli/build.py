@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import wraps
 from importlib import import_module
 from typing import Any, get_origin, get_type_hints
 
 import click
 
-from perfmodel.cli import completing, known, ranges
+from perfmodel.cli import completing, ranges, spellings
 from perfmodel.cli.helppages import Argument, Headed, HeadedGroup, Option, folded
 from perfmodel.entries import bare, optional
 from perfmodel.errors import UnknownName
 from perfmodel.fieldoption import FieldOption
+from perfmodel.frozen import dataclass
 
 Action = Callable[..., None]
 Values = Callable[[], dict[str, list[Any]]]
@@ -116,7 +117,8 @@ class Declared:
             return read(given, self.flags[0], self.option.least or 0)
         if self.option.read is None or given is None:
             return given
-        return self.option.read(known.one(self.flags[0], given) if self.option.single else given)
+        text = spellings.one(self.flags[0], given) if self.option.single else given
+        return self.option.read(text)
 
     def as_text(self) -> Declared:
         """The same option with a text for `values`, where numbers and names take lists."""
@@ -136,7 +138,7 @@ class Declared:
             return [int(value) for value in ranges.parse(given, self.flags[0], least)]
         if self.kind is str and given == self.default and not option.single:
             return [given]
-        texts = (given,) if option.single else known.names(given)
+        texts = (given,) if option.single else spellings.names(given)
         entries = [option.read(text) if option.read else text for text in texts]
         return [getattr(entry, "name", entry) if self.kind is str else entry for entry in entries]
 

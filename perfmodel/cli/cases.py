@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sized
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -15,6 +15,7 @@ from perfmodel.algorithms import Problem
 from perfmodel.cli import ranges
 from perfmodel.cli.known import named, names
 from perfmodel.cli.ranges import Values
+from perfmodel.frozen import dataclass
 from perfmodel.operators import Choice, Flag, Operator, Size
 from perfmodel.operators.operator import groups
 

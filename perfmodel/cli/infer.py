@@ -24,8 +24,10 @@ from perfmodel.hardware import System, systems
 from perfmodel.render import Report, serving
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine
+from perfmodel.serving.queue.traffic import Traffic
 from perfmodel.serving.served import Served, serve
 from perfmodel.serving.steps import Steps
+from perfmodel.serving.targets import Targets
 
 _MOST = 20_000
 """Limit on the loads of a command, over all devices and engines."""
@@ -83,23 +85,26 @@ class Question:
 
             chart_suffix(path)
 
-    def other(self, load: Load) -> str:
+    def other(self, load: Load, traffic: Traffic) -> str:
         """The option that asks for something else than loads; empty without one.
 
         Raises `ProblemError` for options that do not go together.
         """
         questions = {"fit": self.fit, "draft": self.draft, "pools": self.pools}
         names = [f"--{name}" for name, value in questions.items() if value]
-        if not names:
+        queue = "--arrivals" if traffic.arrivals else "--requests" if traffic.requests else ""
+        if not names and not queue:
             return ""
-        of_loads = {
+        of_loads: dict[str, Any] = {
             "terms": self.terms,
             "chart": self.chart,
             "operators": self.operators,
-            "cached": load.cached != "0",
-            "vary": load.vary,
             "statistic": load.statistic != "mean",
         }
+        if queue:
+            names.insert(0, queue)
+        else:
+            of_loads |= {"cached": load.cached != "0", "vary": load.vary}
         names += [f"--{name}" for name, value in of_loads.items() if value]
         if len(names) > 1:
             raise ProblemError(f"{names[0]} and {names[1]} do not go together; drop one")
@@ -112,14 +117,17 @@ class Question:
 
 
 @asking_for(Deployment, without=("network", "device", "system"))
-def infer(target: Target, load: Load, values: Values, question: Question, shown: Shown) -> None:
+def infer(
+    target: Target, load: Load, traffic: Traffic, targets: Targets, values: Values,
+    question: Question, shown: Shown,
+) -> None:  # fmt: skip
     """Predict a served network: time to first token, time between tokens, tokens a second.
 
     \b
-    perfmodel infer llama-3-8b -d h100-sxm --batch 1:256:x2 --engine tensorrt-llm --terms
     perfmodel infer llama-3-70b -d h200-sxm --tensor 1,2,4 --load full --weights bf16,fp8
     perfmodel infer llama-3-70b -d h100,mi300x,b200 --tensor 4,8,2 --zip
     perfmodel infer qwen3-32b -d h100-sxm --tensor 2 --engine vllm --concurrency 1:256:x2
+    perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --engine vllm --rate 1,2 --requests 10k
     perfmodel infer llama-3-8b -d rtx4090 --fit context --batch 1,8
     perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --draft llama-3-8b --accept 0.7 --batch 1,16
     perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --pools --isl 2k --osl 256 --engine vllm
@@ -134,10 +142,14 @@ def infer(target: Target, load: Load, values: Values, question: Question, shown:
         {"load": load.sizes, **load.lengths},
         question.pairs,
     )
-    option = question.other(load)
+    option = question.other(load, traffic)
     if option:
-        shown.emit(_answer(option, deployments, load, question))
+        with waiting("predicting"):
+            report = _answer(option, deployments, load, traffic, targets, question)
+        shown.emit(report)
         return
+    if targets.given:
+        raise ProblemError("--ttft and --tpot count requests one by one; give --requests 1000")
     deployments.loads.check(_MOST, "loads")
     with waiting("predicting loads"):
         loads, refused = deployments.answers(partial(_loads, load))
@@ -145,10 +157,15 @@ def infer(target: Target, load: Load, values: Values, question: Question, shown:
     _draw(question, loads)
 
 
-def _answer(option: str, deployments: Deployments, load: Load, question: Question) -> Report:
+def _answer(
+    option: str, deployments: Deployments, load: Load, traffic: Traffic, targets: Targets,
+    question: Question,
+) -> Report:  # fmt: skip
     """The answer to another question than loads."""
     from perfmodel.cli import inferways
 
+    if option in ("--requests", "--arrivals"):
+        return inferways.simulated(deployments, load, traffic, targets)
     if option == "--fit":
         return inferways.fitting(deployments, load, str(question.fit))
     if option == "--draft":

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from os.path import exists
 
 from perfmodel.cli.spellings import check_count
+from perfmodel.cli.spellings import names as names
+from perfmodel.cli.spellings import one as one
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator, owntile
@@ -20,25 +22,6 @@ from perfmodel.timing.libraries.naming import asked_for, plain_names
 from perfmodel.timing.runs import harnesses
 
 _NAMES = {"rowwise": "row-wise operators"}
-
-
-def names(text: str | None) -> tuple[str, ...]:
-    """A comma-separated list of names; empty where the option was not given."""
-    if text is None:
-        return ()
-    parts = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not parts:
-        raise ProblemError("an empty list of names; write one name, or several with commas")
-    return parts
-
-
-def one(option: str, text: str) -> str:
-    """The name in `text`. Raises `ProblemError` for a list where `option` takes one name."""
-    if "," in text:
-        raise ProblemError(
-            f"{option} takes one name, not the list {quoted(text)}; run the command for each"
-        )
-    return text.strip()
 
 
 def devices(texts: Iterable[str], *, repeats: bool = False) -> list[Device]:

@@ -49,7 +49,9 @@ class Load:
     """Output length: generated tokens of a request."""
     batch: Annotated[ranges.Values | None, FieldOption(_LOAD, "SEQUENCES")] = None
     """Load: static batches that start and end together: a size, list (1,8) or range (1:256:x2)."""
-    concurrency: Annotated[ranges.Values | None, FieldOption(_LOAD, "CLIENTS")] = None
+    concurrency: Annotated[
+        ranges.Values | None, FieldOption(_LOAD, "CLIENTS", ("--concurrency", "--users"))
+    ] = None
     """Load: concurrent clients, each with one request at a time: a size, list or range."""
     rate: Annotated[Sequence[float] | None, FieldOption(_LOAD, "RATES", read=_rates)] = None
     """Load: requests a second, with commas: 0.5,1,2.5."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +15,7 @@ from perfmodel.cli.streams import PIPE_CLOSED, mute
 from perfmodel.errors import OutputError, UnknownName, reason, say
 from perfmodel.evidence.records.replacing import check_target, replacing
 from perfmodel.fieldoption import FieldOption
+from perfmodel.frozen import dataclass
 from perfmodel.plaintext import LOOKALIKES
 from perfmodel.render import RENDERERS, SUFFIXES, Renderer, Report
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -11,6 +10,7 @@ from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import single
 from perfmodel.cli.cases import Cases
 from perfmodel.cli.leftout import Asked, answered
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Prediction

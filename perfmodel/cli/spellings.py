@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from perfmodel.elements import ELEMENTS
 from perfmodel.errors import ProblemError, UnknownName, say
+from perfmodel.plaintext import quoted
 
 if TYPE_CHECKING:
     from perfmodel.networks.network import Network
@@ -20,6 +21,25 @@ if TYPE_CHECKING:
 _REPOSITORY = re.compile(r"(?!\.\.?/)[\w.-]+/([\w.-]+)")
 _TUNED = re.compile(r"[-_.](?:instruct|chat|hf|it|base|v\d+(?:\.\d+)*|\d{4})$", re.IGNORECASE)
 _COUNTED = re.compile(r"(?P<name>.+):(?P<count>\d+)|(?P<many>\d+) ?[xX] ?(?P<of>\D.*)")
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """A comma-separated list of names; empty where the option was not given."""
+    if text is None:
+        return ()
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not parts:
+        raise ProblemError("an empty list of names; write one name, or several with commas")
+    return parts
+
+
+def one(option: str, text: str) -> str:
+    """The name in `text`. Raises `ProblemError` for a list where `option` takes one name."""
+    if "," in text:
+        raise ProblemError(
+            f"{option} takes one name, not the list {quoted(text)}; run the command for each"
+        )
+    return text.strip()
 
 
 def types(text: str) -> str:

@@ -7,7 +7,7 @@ computes the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from perfmodel.arithmetic import wide
 from perfmodel.count import compulsory_bytes
 from perfmodel.elements import ElementType
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.operators.operator import Launched, Operator, Request
 from perfmodel.operators.options import Flag, Size
@@ -161,18 +162,16 @@ def time(
 
 def _reuses(
     launches: Sequence[Launched], times: Sequence[np.ndarray], n: int, run: Circumstances
-) -> list[Reuses | None]:
+) -> list[Reuses]:
     """What earlier kernels left of the inputs of each launch in the caches.
 
     Weights and caches of keys and values were last read by the run before, all bytes of the chain
     ago. So was what the first kernel reads. The other inputs were written by the kernel before:
-    their own bytes ago. A single kernel has the reuse of its own runs (None).
+    their own bytes ago.
     """
-    if len(launches) == 1:
-        return [None]
     moved = [np.broadcast_to(compulsory_bytes(item.problem).reshape(-1), (n,)) for item in launches]
     chain_bytes = sum((each * number for each, number in zip(moved, times, strict=True)))
-    reuses: list[Reuses | None] = []
+    reuses: list[Reuses] = []
     for i, (item, own_bytes) in enumerate(zip(launches, moved, strict=True)):
         algorithm = item.problem.algorithm()
         again = (Reuse(run.warm, chain_bytes, run.repeats),) if run.warm else ()

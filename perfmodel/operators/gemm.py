@@ -15,7 +15,7 @@ from perfmodel.algorithms.matmul import FORMATS, kernel_type
 from perfmodel.errors import ProblemError
 from perfmodel.operators.library import Chosen, LibraryOperator, multiplied_as
 from perfmodel.operators.operator import CHUNK, Request
-from perfmodel.operators.options import Choice, dtype, size
+from perfmodel.operators.options import Choice, Option, dtype, size
 from perfmodel.plaintext import quoted
 from perfmodel.timing import matmul
 from perfmodel.timing.libraries import GemmFacts, resolve, usual
@@ -34,8 +34,8 @@ class GemmOperator(LibraryOperator):
     tile = ("m", "n", "slices")
     own_tile = ("m", "n", "k", "warps", "stages", "group", "slices")
     chunk = CHUNK // 2  # its menu is the longest
-    needed = ("m", "n", "k")
-    options = (
+    needed: tuple[str, ...] = ("m", "n", "k")
+    options: tuple[Option, ...] = (
         size("m", "-m", "--m", default="4096", help="Rows of C: {size}."),
         size("n", "-n", "--n", default="4096", help="Columns of C."),
         size("k", "-k", "--k", default="4096", help="Summed dimension."),
@@ -47,7 +47,7 @@ class GemmOperator(LibraryOperator):
         """A `Matmul`."""
         return Matmul(**given)
 
-    def same_call(self, sizes: Mapping[str, Any]) -> np.ndarray:
+    def same_call(self, sizes: Mapping[str, Any]) -> np.ndarray | None:
         """Strided batches apart: they have their own kernels."""
         return np.asarray(np.asarray(sizes.get("batch", 1)) > 1, dtype=np.int64)
 

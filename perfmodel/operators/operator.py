@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from perfmodel.algorithms import Problem
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.operators.options import Choice, Multiple, Option, Size
 from perfmodel.timing.constants import Constants
@@ -45,6 +46,8 @@ class Request:
     all."""
     tile: Mapping[str, Any] = field(default_factory=dict)
     """The caller's own tile by dimension, numbers or arrays of n; empty: a library's menu."""
+    exhaustive: bool = False
+    """Whether every column of a menu is timed in full, not only the most promising ones."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,9 @@ class Operator(ABC):
     """Dimensions of a tile that a caller may set instead of using a library's menu."""
     chunk: int = CHUNK
     """Problems timed at once."""
+    free_sizes: tuple[str, ...] = ()
+    """Sizes that may differ between the problems of one call: the arrays of compiled code. Empty:
+    none is compiled."""
 
     @abstractmethod
     def problem(self, **given: Any) -> Problem:

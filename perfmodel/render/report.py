@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from perfmodel.frozen import dataclass
 from perfmodel.plaintext import printable
 from perfmodel.units import binary, seconds, si
 

@@ -30,8 +30,10 @@ from perfmodel.serving.cachememory import (
 )
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.disaggregated import Pools
+from perfmodel.serving.queue.outcome import STATISTICS, Outcome
 from perfmodel.serving.served import Served
 from perfmodel.serving.speculative import Speculation
+from perfmodel.serving.targets import Targets
 
 KINDS = ("matmul", "attention", "norm", "pointwise", "embedding", "communication", "host")
 """Classes of operations that the time between tokens is shown by."""
@@ -43,6 +45,9 @@ _NUMBERS = {
 """Numbers that a row may have, with their names in a table."""
 _ABOVE_ONE = ("tp", "pp", "ep", "dp", "cached")
 """Those that a title leaves out where they are 1 or less."""
+
+_SIZES = {"static batch": "batch", "concurrency": "clients", "rate": "requests/s"}
+"""Names of the size of each kind of load."""
 
 
 def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Report:
@@ -98,9 +103,7 @@ def _notes(loads: Sequence[Served], *, terms: bool) -> list[str]:
 
 def size_name(loads: Sequence[Served]) -> str:
     """The name of a load's size."""
-    return {"static batch": "batch", "concurrency": "clients", "rate": "requests/s"}.get(
-        loads[0].kind, "load"
-    )
+    return _SIZES.get(loads[0].kind, "load")
 
 
 def fitting_batches(
@@ -227,6 +230,62 @@ def pools(answers: Sequence[tuple[Deployment, int, int, Pools]], refused: Refuse
         "prompt alone; TPOT: of a full copy that only decodes"
     )
     return _report("pools", rows, columns, _title(rows), [note], refused)
+
+
+def simulated(
+    answers: Sequence[tuple[Deployment, float, Outcome]], kind: str, targets: Targets,
+    refused: Refused,
+) -> Report:  # fmt: skip
+    """A line a simulation: latencies with their quantiles, rates, and what meets the targets."""
+    rows = [_simulated_row(plan, size, outcome, targets) for plan, size, outcome in answers]
+    columns = _varying(rows)
+    columns += [_short("size", _SIZES[kind])] if kind in _SIZES else []
+    columns += [_quantiles("TTFT ms", "ttft_ms"), _quantiles("TPOT ms", "tpot_ms")]
+    columns += [_short("e2e_s_mean", "E2E s"), _short("output_tokens_per_s", "tokens/s")]
+    if targets.given:
+        columns += [percent("in targets", "good_share"), _short("goodput_per_s", "goodput/s")]
+    if any(row["cached_share"] for row in rows):
+        columns += [percent("prefix hits", "cached_share", rank=3)]
+    if any(row["preemptions"] for row in rows):
+        columns += [_short("preemptions")]
+    columns += [percent("cache", "fullest", rank=3)]
+    notes = [
+        "TTFT, TPOT: mean (p50 p90 p99) of the requests; loads without --requests have ranges",
+    ]
+    if targets.given:
+        notes += ["in targets: share of requests that meet them; goodput: those of a second"]
+    notes += ["cache: largest share that requests held at once"]
+    count = rows[0]["requests"]
+    return _report(
+        "simulations", rows, columns, f"{_title(rows)}, {count:,} requests", notes, refused
+    )
+
+
+def _simulated_row(plan: Deployment, size: float, outcome: Outcome, targets: Targets) -> Row:
+    arrivals, share = outcome.arrivals, outcome.good_share(targets)
+    units = {"ttft": ("ms", 1e3), "tpot": ("ms", 1e3), "e2e": ("s", 1.0)}
+    return {
+        **_identity(plan), "size": size, "requests": len(arrivals),
+        "isl": round(float(arrivals.inputs.mean())), "osl": round(float(arrivals.outputs.mean())),
+        **{
+            f"{metric}_{unit}_{name}": outcome.statistic(metric, name) * scale
+            for metric, (unit, scale) in units.items() for name in STATISTICS
+        },
+        "requests_per_s": outcome.requests_per_s,
+        "output_tokens_per_s": outcome.output_tokens_per_s,
+        "output_tokens_per_s_per_device": outcome.output_tokens_per_s / plan.devices,
+        "good_share": share, "goodput_per_s": share * outcome.requests_per_s,
+        "cached_share": outcome.hit_share, "preemptions": outcome.preemptions,
+        "fullest": outcome.fullest,
+    }  # fmt: skip
+
+
+def _quantiles(header: str, key: str) -> Column:
+    def show(row: Row) -> str:
+        mean, *quantiles = (ratio(row[f"{key}_{name}"]) for name in STATISTICS)
+        return f"{mean} ({' '.join(quantiles)})"
+
+    return Column(header, lambda row: row, show)
 
 
 def _identity(plan: Deployment) -> dict[str, object]:

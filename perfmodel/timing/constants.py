@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import isnan, nan
 from pathlib import Path
 
 from perfmodel.catalogue import Table
 from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.frozen import dataclass
 from perfmodel.timing.runs import Run, run_of, table
 
 

@@ -11,12 +11,13 @@ a prediction follows from the levels (`perfmodel.timing.spread`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from perfmodel import yamltable
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.timing.architectures import architecture_of
 from perfmodel.timing.libraries import framework_of

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from perfmodel import yamltable
 from perfmodel.errors import PerfmodelError, ProblemError
+from perfmodel.frozen import dataclass
 
 VERSION = 1
 UNKNOWN = "unknown"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from perfmodel.frozen import dataclass
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
@@ -27,6 +28,8 @@ class Setting:
     """How the run is timed, as far as it affects the device."""
     tile: Mapping[str, np.ndarray] = field(default_factory=dict)
     """The caller's own tile by dimension, shape (n, 1); empty: the library's menu is searched."""
+    exhaustive: bool = False
+    """Whether every column of the menu is timed in full, not only the most promising ones."""
 
     @property
     def own_threads(self) -> np.ndarray:
