@@ -178,7 +178,7 @@ def _reuses(
         handed = (Reuse(1.0, own_bytes),) if i else again
         lasting = ("weights", "kv")
         tensors = {name: algorithm.tensors[name].element for name in algorithm.inputs}
-        said = {name: again if role in lasting else handed for name, role in tensors.items()}
+        inputs = {name: again if role in lasting else handed for name, role in tensors.items()}
         outputs = algorithm.outputs if run.repeats else ()
-        reuses.append({**said, **dict.fromkeys(outputs, again)})
+        reuses.append({**inputs, **dict.fromkeys(outputs, again)})
     return reuses

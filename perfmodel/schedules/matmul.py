@@ -30,7 +30,9 @@ def tiled_matmul(
     `group_m` launches that many row blocks together, column by column, so that concurrent blocks
     share operands in L2 (Triton's grouped order). `split_k` is the extent of k that one block sums.
     Where it is less than k, a second kernel adds the partial tiles up, one block for each
-    `combine_tile` of (rows, columns), bm × bn unless given. `row_tiles` is the mean number of tiles
+    `combine_tile` of (rows, columns), bm × bn unless given.
+
+    `row_tiles` is the mean number of tiles
     along m where products have different rows. `algorithm` is a variant of `matmul()`
     (widened weights, promoted accumulators).
     """

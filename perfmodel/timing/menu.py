@@ -161,10 +161,10 @@ def stages_held(machine: Machine, stage_bytes: Number, most: int = 0) -> Number:
     if machine.staged:
         return 2
     if machine.architecture.copies != "tensor":
-        held = np.clip(machine.shared_per_block / 2 // stage_bytes, 3, 5)
+        buffers = np.clip(machine.shared_per_block / 2 // stage_bytes, 3, 5)
     else:
-        held = np.clip(machine.shared_per_block // stage_bytes, 3, 8)
-    return np.minimum(held, most) if most else held
+        buffers = np.clip(machine.shared_per_block // stage_bytes, 3, 8)
+    return np.minimum(buffers, most) if most else buffers
 
 
 def thread_tile(rows: Number, columns: Number, threads: Number) -> tuple[float, Number]:
