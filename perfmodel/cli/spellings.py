@@ -7,7 +7,7 @@ than the spelling changes, a note on standard error says what was taken.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from os.path import exists
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,31 @@ def one(option: str, text: str) -> str:
             f"{option} takes one name, not the list {quoted(text)}; run the command for each"
         )
     return text.strip()
+
+
+def named(kind: str, name: str, known: Iterable[str]) -> str:
+    """The name, if known. Raises `UnknownName` with the nearest names."""
+    choices = tuple(known)
+    if name not in choices:
+        raise UnknownName(kind, name, choices)
+    return name
+
+
+def pairs(option: str, texts: Iterable[str], form: str, example: str) -> dict[str, str]:
+    """Values by name, from NAME=VALUE, with commas or repeated.
+
+    Raises `ProblemError` for a text of another `form`, or a name given twice.
+    """
+    values: dict[str, str] = {}
+    for pair in (pair for text in texts for pair in names(text)):
+        name, _, value = (part.strip() for part in pair.rpartition("="))
+        if not (name and value):
+            raise ProblemError(f"{option} {quoted(pair)} is not {form}; write {example}")
+        if values.setdefault(name, value) != value:
+            raise ProblemError(
+                f"{option} gives {quoted(name)} as {values[name]} and as {value}; choose one"
+            )
+    return values
 
 
 def types(text: str) -> str:

@@ -35,6 +35,7 @@ class GemmOperator(LibraryOperator):
     own_tile = ("m", "n", "k", "warps", "stages", "group", "slices")
     chunk = CHUNK // 2  # its menu is the longest
     needed: tuple[str, ...] = ("m", "n", "k")
+    free_sizes: tuple[str, ...] = ("m", "n", "k", "batch")
     options: tuple[Option, ...] = (
         size("m", "-m", "--m", default="4096", help="Rows of C: {size}."),
         size("n", "-n", "--n", default="4096", help="Columns of C."),
@@ -124,6 +125,7 @@ class GroupedOperator(GemmOperator):
         dtype(FORMATS),
     )
     needed = ("m", "n", "k", "batch")
+    free_sizes = ()  # rows of groups are no plain number
 
     @property
     def library(self) -> str:  # type: ignore[override]
