@@ -69,7 +69,7 @@ def plan(
     if menu.rows.size > keep and not dims and not setting.exhaustive:
         best = promising(
             problem, menu, style, machine, constants, depth, keep, kernel.sliced_waves,
-            stages=kernel.stages,
+            stages=kernel.held_steps,
         )  # fmt: skip
         menu = menu.take(best)
         depth = depth if np.ndim(depth) == 0 else columns_of(np.asarray(depth), best)
@@ -86,7 +86,7 @@ def plan(
         split_k=slices if len(kernel.splits) > 1 or np.any(menu.slices > 1) else None,
         stages=dims.get(
             "stages",
-            stages_held(machine, (menu.rows + menu.columns) * depth * width, kernel.stages),
+            stages_held(machine, (menu.rows + menu.columns) * depth * width, kernel.held_steps),
         ),
         threads=menu.threads,
         operand_tile=_operand_tile(kernel, style.compute, machine, menu),

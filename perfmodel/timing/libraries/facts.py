@@ -324,7 +324,7 @@ class GemmFacts(MatrixFacts):
     specialises: bool = True
     """Whether, with tensor copies, blocks are persistent, some of their warps only load, and pairs
     of blocks share loads."""
-    stages: Annotated[int, "buffers"] = 0
+    held_steps: Annotated[int, "buffers"] = 0
     """Most steps of k that a block holds at once; 0: as many as fit."""
     step_cycles: Annotated[float, "cycles"] = 0.0
     """Cycles of dependent steps a tile of k, which the next tile's steps follow: scales that are

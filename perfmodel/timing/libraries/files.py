@@ -189,7 +189,7 @@ def _facts(name: str, home: Document, entry: Mapping[str, Any], table: Entries) 
         raise home.error(
             name,
             "operator",
-            f"no kernels of {operator!r} are known; write one of {kinds}, or add launches",
+            f"no such operator as {operator!r}; write one of {kinds}, or add launches",
         )
     identity = {"name": name, "library": home.name, "caller": KernelFacts.caller}
     assert identity.keys() == set(GIVEN)
