@@ -87,7 +87,7 @@ class Declaration:
         """Name of the algorithm."""
         return self.algorithm.name
 
-    def at(self, dtype: str = "bf16", roles: Mapping[str, str] = _NONE, **given: Any) -> Case:
+    def at(self, dtype: str = "bf16", roles: Mapping[str, str] = _NONE, /, **given: Any) -> Case:
         """The algorithm at given parameters, with `roles` of other types than declared.
 
         Parameters may be float64 arrays where there is no mask. Raises `ProblemError` for sizes
