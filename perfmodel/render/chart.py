@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".svg", ".pdf", ".png")
-_LEAST = 1.0, 0.3  # inches of a panel, across and up
+_LEAST = 0.6, 0.25  # inches of a panel, across and up
 
 
 @dataclass(frozen=True)
