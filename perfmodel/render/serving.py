@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from perfmodel.errors import ProblemError
 from perfmodel.render.refused import Refused, head, lines
 from perfmodel.render.report import (
     Column,
@@ -31,6 +33,7 @@ from perfmodel.serving.cachememory import (
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.disaggregated import Pools
 from perfmodel.serving.queue.outcome import STATISTICS, Outcome
+from perfmodel.serving.search import Demand, Miss, Option
 from perfmodel.serving.served import Served
 from perfmodel.serving.speculative import Speculation
 from perfmodel.serving.targets import Targets
@@ -286,6 +289,78 @@ def _quantiles(header: str, key: str) -> Column:
         return f"{mean} ({' '.join(quantiles)})"
 
     return Column(header, lambda row: row, show)
+
+
+_BEST = 6
+"""Plans that a search shows, beside the best of each device."""
+
+
+def options(
+    found: Sequence[Option], misses: Sequence[Miss], demand: Demand, gpus: int, count: int
+) -> Report:
+    """A line a plan: the best ones, and the best of each device; under them why the next fails."""
+    firsts = {option.of.device.slug: option for option in reversed(found)}.values()
+    best = [o for i, o in enumerate(found) if i < _BEST or any(o is first for first in firsts)]
+    if not best:
+        raise ProblemError(f"no plan meets the targets on {gpus} devices: {_next(misses)}")
+    rows = [_option_row(option) for option in best]
+    columns = [
+        *_varying(rows), *several("pools", rows), _short("copies"),
+        replace(_short("devices"), rank=0 if demand.users or demand.rate else 2), _short("size", "users"),
+        _ranged("TTFT ms", "ttft_ms"), _ranged("TPOT ms", "tpot_ms"),
+        replace(_short("output_tokens_per_s", "tokens/s"), rank=3),
+        _short("output_tokens_per_s_per_device", "a device"),
+        replace(_short("output_tokens_per_joule", "tokens/J"), rank=4),
+        text("stops at", "stops_at", rank=1),
+    ]  # fmt: skip
+    notes = [
+        f"{count:,} deployments of {len(found) + len(misses):,} plans; users, TTFT and TPOT: of a "
+        "copy, with 80 % ranges; stops at: what more users would break",
+        f"first tokens: {demand.statistic}; answers vary by {demand.vary:g} of their mean (--vary)",
+    ]
+    if any(row["pools"] for row in rows):
+        notes += ["pools: copies that only run prompts, beside `copies` that only make tokens"]
+    if misses:
+        notes += [f"next: {_next(misses)}"]
+    if best[0].launch:
+        notes += [f"best: {best[0].launch}"]
+    limits = (("TTFT", demand.targets.ttft), ("TPOT", demand.targets.tpot))
+    words = [f"{name} {ratio(limit * 1e3)} ms" for name, limit in limits if limit]
+    title = ", ".join([_title(rows), f"on {gpus} devices at most", *words])
+    return Report("plans", rows, columns, title, notes=notes)
+
+
+def _next(misses: Sequence[Miss]) -> str:
+    """The nearest plan that fails, and why."""
+    of, reason = misses[0].of, misses[0].reason
+    numbers = {name: getattr(of, key) for name, key in _NUMBERS.items() if hasattr(of, key)}
+    words = [f"{name} {size}" for name, size in numbers.items() if size > 1]
+    return ", ".join([of.device.slug, of.weights, *words]) + f": {reason}"
+
+
+def _option_row(option: Option) -> Row:
+    served, pools = option.served, option.pools
+    row = {**served.as_dict(), **_identity(option.of)}
+    if pools is not None:
+        row |= _identity(pools.decode)
+        row |= {
+            "size": pools.resident, "ttft_ms": pools.ttft_seconds * 1e3,
+            "tpot_ms": pools.tpot_seconds * 1e3, "copies": pools.decode_copies,
+        }  # fmt: skip
+        for key in ("ttft_ms", "tpot_ms"):
+            value = served.metric(key)
+            row |= {f"low_{key}": row[key] * value.low / value.value,
+                    f"high_{key}": row[key] * value.high / value.value}  # fmt: skip
+    return {
+        **row,
+        "copies": option.copies if pools is None else pools.decode_copies,
+        "pools": pools and f"{pools.prefill_copies} x tp{pools.prefill.tensor}",
+        "devices": option.devices, "requests_per_s": option.requests_per_s,
+        "output_tokens_per_s": option.output_tokens_per_s,
+        "output_tokens_per_s_per_device": option.per_device,
+        "output_tokens_per_joule": option.tokens_per_joule,
+        "stops_at": option.stops, "launch": option.launch,
+    }  # fmt: skip
 
 
 def _identity(plan: Deployment) -> dict[str, object]:
