@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -20,6 +20,7 @@ from typing import (
     get_type_hints,
 )
 
+from perfmodel.frozen import dataclass
 from perfmodel.plaintext import quoted
 
 _T = TypeVar("_T")

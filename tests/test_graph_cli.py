@@ -68,7 +68,7 @@ def test_a_file_of_ones_own(said, tmp_path):
     )
     text = said(str(path), "-d", "h100", "-s", "rows=1k")
     assert "rows=1024" in text
-    assert "runs" in text
+    assert "kernels" in text
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ LEAST = (0.003, 0.02)
 NEEDED = {
     "decoder": "100 runs of decode by other kernels are off by .29 without it, .16 with it",
     "gradient_kernel": "6 backward runs are off by a factor of 2 without it",
-    "gradient_product": "14 backward runs are off by a factor of 1.9 without it",
     "head_dims": "dispatch: heads are padded to what a kernel is compiled for",
     "holds_queries": "AMD's kernels, of which no run is public",
     "other_dims": "dispatch: AITER's assembly is for heads of 128",

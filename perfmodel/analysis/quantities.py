@@ -8,11 +8,12 @@ constants.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from perfmodel.algorithms import Problem
 from perfmodel.errors import ProblemError
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.hardware.levels import LINKS
 from perfmodel.operators import operator_of

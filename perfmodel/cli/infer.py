@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Annotated, Any
 
-from perfmodel.cli import completing, known, spellings
-from perfmodel.cli.arguments import Devices
+from perfmodel.cli.arguments import CHART, Machines
 from perfmodel.cli.build import Values, asking_for, command
-from perfmodel.cli.combining import Zip
 from perfmodel.cli.deployments import Deployments, Lists
 from perfmodel.cli.leftout import Asked
 from perfmodel.cli.loads import Load
-from perfmodel.cli.networkoptions import NamedNetwork
+from perfmodel.cli.networkoptions import NETWORK, NamedNetwork, OneSystem, Zip
 from perfmodel.cli.output import PANEL, Shown, say
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.fieldoption import PLAN, FieldOption
-from perfmodel.hardware import System, systems
+from perfmodel.networks.network import Network
 from perfmodel.render import Report, serving
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine
@@ -42,8 +40,8 @@ class Target:
 
     network: NamedNetwork
     """The network."""
-    device: Devices
-    """The devices."""
+    device: Machines
+    """Devices: slugs, aliases or spec files, as a100,h100 or repeated (perfmodel hardware list)."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +55,15 @@ class Question:
     )
     """Run each step as two halves in turn: one computes while rows of the other are on their way to
     experts of other copies (SGLang, vLLM)."""
-    system: Annotated[
-        System | None,
-        FieldOption(PLAN, "NAME", single=True, read=systems.load, complete=completing.systems),
-    ] = None
+    system: OneSystem = None
     """System that joins the devices (perfmodel list systems) [default: the device's usual one]."""
-    fit: Annotated[str | None, FieldOption(_QUESTION, "WHAT")] = None
-    """Show the largest batch or context that fits, with every term of the memory."""
-    draft: Annotated[
-        str | None, FieldOption(_QUESTION, "NETWORK", complete=completing.networks)
+    fit: Annotated[
+        str | None, FieldOption(_QUESTION, "WHAT", single=True, names=("batch", "context"))
     ] = None
+    """Show the largest that fits, with every term of the memory."""
+    draft: Annotated[Network | None, replace(NETWORK, panel=_QUESTION, argument=False, help="")] = (
+        None
+    )
     """Draft network for speculative decoding: show the best number of proposed tokens, and the
     speed-up."""
     accept: Annotated[str, FieldOption(_QUESTION, "CHANCES")] = "0.7"
@@ -75,16 +72,10 @@ class Question:
     """Prefill and decode on separate, balanced pools of devices."""
     terms: Annotated[bool, FieldOption(PANEL)] = False
     """Show the time between tokens by class of operation."""
-    chart: Annotated[str | None, FieldOption(PANEL, "FILE")] = None
+    chart: Annotated[str | None, replace(CHART, panel=PANEL)] = None
     """Chart of throughput against latency (.svg, .pdf, .png)."""
-    operators: Annotated[str | None, FieldOption(PANEL, "FILE")] = None
+    operators: Annotated[str | None, replace(CHART, panel=PANEL, spellings=())] = None
     """Chart of time by operation (.svg, .pdf, .png)."""
-
-    def __post_init__(self) -> None:
-        for path in filter(None, (self.chart, self.operators)):
-            from perfmodel.render.chart import chart_suffix
-
-            chart_suffix(path)
 
     def other(self, load: Load, traffic: Traffic) -> str:
         """The option that asks for something else than loads; empty without one.
@@ -134,7 +125,10 @@ def infer(
     perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --draft llama-3-8b --accept 0.7 --batch 1,16
     perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --pools --isl 2k --osl 256 --engine vllm
     """
-    choices = {"device": known.devices(target.device, repeats=question.pairs), **values()}
+    devices = list(target.device)
+    if not question.pairs:
+        devices = list({device.slug: device for device in devices}.values())
+    choices = {"device": devices, **values()}
     if question.overlap:
         choices["engine"] = _overlap_engines(choices)
     if search.plan is not None:
@@ -179,9 +173,8 @@ def _answer(
         return inferways.simulated(deployments, load, traffic, targets)
     if option == "--fit":
         return inferways.fitting(deployments, load, str(question.fit))
-    if option == "--draft":
-        draft = spellings.network(str(question.draft))
-        return inferways.drafted(deployments, load, draft, question.accept)
+    if question.draft is not None:
+        return inferways.drafted(deployments, load, question.draft, question.accept)
     return inferways.pooled(deployments, load)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import ranges
 from perfmodel.cli.combining import Grid
 from perfmodel.cli.deployments import Deployments, Lists
 from perfmodel.cli.leftout import Asked
@@ -108,7 +108,6 @@ def searched(
 
 def fitting(deployments: Deployments, load: Load, question: str) -> Report:
     """What fits, and every term of the memory."""
-    known.named("question of --fit", question, ("batch", "context"))
     plans, refused = deployments.answers(lambda plan, _load: [("", lambda: [plan])])
     if question == "batch":
         lengths = [i + o for i, o in product(load.isl, load.osl)]

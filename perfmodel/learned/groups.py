@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 from perfmodel import yamltable
 from perfmodel.entries import Misfit, made
 from perfmodel.errors import PerfmodelError
+from perfmodel.frozen import dataclass
 from perfmodel.learned.regression import Fitted, Scale, distances, fitted
 
 _PIECE = 4096  # problems that are corrected together

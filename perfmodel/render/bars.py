@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from perfmodel.quantities import shown, tick
 from perfmodel.render.chart import Chart, dress
 from perfmodel.render.labels import shortened, text_inches
 from perfmodel.render.page import Page, Palette, styled
-from perfmodel.render.quantities import shown, tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perfmodel.quantities import header_of, kind_of, shown
 from perfmodel.render.chart import Chart, dress
 from perfmodel.render.labels import Labels
 from perfmodel.render.page import Page, Palette, styled
-from perfmodel.render.quantities import header_of, kind_of, shown
 from perfmodel.render.report import Row
 from perfmodel.render.ticks import scaled
 

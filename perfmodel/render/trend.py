@@ -14,7 +14,7 @@ import numpy as np
 from perfmodel.analysis.trend import LABELS, PUBLISHED, Fit, Point, fits, growth, series
 from perfmodel.render.chart import Chart, dress
 from perfmodel.render.page import Page, Palette, styled
-from perfmodel.render.report import Column, Report, Row, integer
+from perfmodel.render.report import Column, Report, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ def report(devices: Sequence[Point] = ()) -> Report:
         [
             Column("series", lambda row: LABELS[row["series"]], number=False),
             Column("points", lambda row: row["source"], number=False, rank=1),
-            integer("n", "n", rank=2),
+            Column("n", "n", rank=2),
             Column("years", lambda row: f"{row['first']:.0f}-{row['last']:.0f}", rank=1),
             Column("in 2 years", lambda row: row["per_two_years"], lambda value: f"{value:.2f}x"),
             Column("published", lambda row: row["published"], lambda value: f"{value:.1f}x"),

@@ -5,13 +5,13 @@ The table is `architectures.yaml`; its header has the sources.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from perfmodel.catalogue import Table
 from perfmodel.entries import ABOVE_ZERO, Misfit, Positive, made, written
 from perfmodel.errors import SpecError
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 
 Instruction = Literal["none", "mma", "wgmma", "tcgen05", "mfma"]

@@ -3,8 +3,7 @@ run."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from perfmodel.frozen import dataclass
 from perfmodel.timing.constants import Constants
 
 

@@ -10,7 +10,7 @@ a p-norm. Serial costs are added: starting a block, filling and draining its pip
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from perfmodel.arithmetic import Number
 from perfmodel.count import KernelCost
 from perfmodel.count.executed import Executed, executed
 from perfmodel.elements import ElementType
+from perfmodel.frozen import dataclass
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing import memory, pipes, power
 from perfmodel.timing.constants import Constants

@@ -7,7 +7,7 @@ to (n, m); the fastest column is taken for each row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from perfmodel.arithmetic import Number
 from perfmodel.count import Cost, KernelCost, count, rule
 from perfmodel.elements import ElementType
+from perfmodel.frozen import dataclass
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import KernelTime, term_names, time_kernel

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
 from perfmodel.algorithms.rowwise import VARIANTS, Rowwise
 from perfmodel.arithmetic import Number, product
+from perfmodel.frozen import dataclass
 from perfmodel.schedules import rowwise
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.libraries import RowFacts, kernel_facts

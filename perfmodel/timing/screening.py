@@ -4,7 +4,6 @@ model's."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from perfmodel.algorithms.matmul import Matmul, is_widened
 from perfmodel.arithmetic import Number, as_floats, product
+from perfmodel.frozen import dataclass
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from perfmodel.arithmetic import Number
 from perfmodel.count.executed import Extents
+from perfmodel.frozen import dataclass
 from perfmodel.timing.circumstances import Circumstances
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from perfmodel.arithmetic import Number, is_one
 from perfmodel.count import KernelCost, rule, waves
 from perfmodel.count.rule import Nest
 from perfmodel.elements import ElementType
+from perfmodel.frozen import dataclass
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import Constants

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from perfmodel.columns import ASIDE
+from perfmodel.quantities import shown
+from perfmodel.render.html.columns import hidden
 from perfmodel.render.html.markup import Markup, tag
 from perfmodel.render.html.sections import Row, Section
-from perfmodel.render.quantities import shown
 
 _PRINTED = 40  # rows on paper, as style.css has it
 
@@ -23,7 +25,7 @@ def select(label: str, options: Iterable[tuple[object, str]], **attributes: obje
 
 def filters(section: Section, keys: Sequence[str]) -> Iterable[Markup]:
     """A selection of one of the values of each key, or of all."""
-    known = {column.key: column for column in section.columns}
+    known = {column.name: column for column in section.columns}
     for key in keys:
         if key in known:
             texts = {_text(row.get(key)): row.get(key) for row in section.rows}
@@ -68,16 +70,16 @@ def sliders(names: Mapping[str, str]) -> Markup:
 def table(ident: str, section: Section, caption: str) -> Markup:
     """The frame of a section's table, whose rows the script writes: they can be sorted by a column,
     filtered by words, and saved."""
-    columns = [column for column in section.columns if not column.aside]
+    columns = [column for column in section.columns if column.when != ASIDE]
     alike = ", ".join(
-        f"{column.header} {shown(section.rows[0].get(column.key), column.kind)}"
+        f"{column.header} {shown(column.value(section.rows[0]), column.kind)}"
         for column in columns
-        if column.hidden and column.key != "unit"
+        if column.header and hidden(column, section.rows)
     )
     heads = [
-        tag("th", tag("button", column.header, type="button", data_sort=column.key), scope="col",
+        tag("th", tag("button", column.header, type="button", data_sort=column.name), scope="col",
             aria_sort="none", class_=None if column.kind == "text" else "number")
-        for column in columns if not column.hidden
+        for column in columns if not hidden(column, section.rows)
     ]  # fmt: skip
     count = len(section.rows)
     long = count > _PRINTED
@@ -112,7 +114,7 @@ def terms(names: Sequence[str], note: str) -> Sequence[Markup]:
 
 def called(section: Section, row: Row, names: Sequence[str]) -> str:
     """The name of a row: its values under some keys, those that are no words with their heading."""
-    known = {column.key: column for column in section.columns}
+    known = {column.name: column for column in section.columns}
     parts = []
     for key in names:
         value = row.get(key)

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perfmodel.columns import ASIDE, Column
 from perfmodel.render.bars import Bar, Bars
 from perfmodel.render.dots import Dots
-from perfmodel.render.html.columns import Column, columns
+from perfmodel.render.html.columns import columns, hidden
 
 Row = Mapping[str, Any]
 
@@ -47,14 +48,17 @@ class Section:
     def table(self) -> dict[str, Any]:
         """The rows in the page's data, as lists in the order of the columns; `unit` names the
         column that has the kind of each row's numbers, if one has."""
-        keys = [column.key for column in self.columns]
         units = [part.unit for part in self.parts if isinstance(part, Dots) and part.unit]
         return {
             "title": self.title,
-            "columns": [column.as_dict() for column in self.columns],
-            "rows": [[row.get(key) for key in keys] for row in self.rows],
+            "columns": [
+                {"key": column.name, "header": column.header, "kind": column.kind,
+                 "hidden": hidden(column, self.rows) or None, "aside": column.when == ASIDE or None}
+                for column in self.columns
+            ],
+            "rows": [[row.get(column.name) for column in self.columns] for row in self.rows],
             "unit": units[0] if units else None,
-        }
+        }  # fmt: skip
 
 
 def table(title: str, rows: Sequence[Row]) -> Section:

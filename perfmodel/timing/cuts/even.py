@@ -5,11 +5,11 @@ Source: FlashAttention-3, flash_prepare_scheduler.cu, and heuristics.h for grids
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
 
+from perfmodel.frozen import dataclass
 from perfmodel.timing.cuts.grid import Sizes, Tile, columns
 from perfmodel.timing.machine import Machine
 

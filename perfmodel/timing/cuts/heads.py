@@ -6,12 +6,12 @@ Source: FlashAttention, fmha_fwd_launch_template.h and fmha_bwd_launch_template.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
 
 from perfmodel.arithmetic import Number
+from perfmodel.frozen import dataclass
 from perfmodel.timing.cuts.grid import Sizes, columns, last_wave
 from perfmodel.timing.machine import Machine
 

@@ -5,11 +5,11 @@ Source: vLLM, triton_unified_attention.py (NUM_PAR_SOFTMAX_SEGMENTS, MIN_LAUNCH_
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
 
+from perfmodel.frozen import dataclass
 from perfmodel.timing.cuts.grid import Sizes, Tile, columns
 from perfmodel.timing.machine import Machine
 

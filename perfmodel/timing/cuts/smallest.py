@@ -5,11 +5,11 @@ Source: FlashAttention-2, flash_api.cpp (num_splits_heuristic).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
 
+from perfmodel.frozen import dataclass
 from perfmodel.timing.cuts.grid import Sizes, Tile, columns, last_wave
 from perfmodel.timing.machine import Machine
 

@@ -6,12 +6,12 @@ Source: FlashInfer, scheduler.cuh (PrefillPlan); TensorRT-LLM, decoderXQARunner.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from typing import Annotated, Literal
 
 import numpy as np
 
+from perfmodel.frozen import dataclass
 from perfmodel.timing.cuts.grid import Sizes, Tile, columns
 from perfmodel.timing.machine import Machine
 

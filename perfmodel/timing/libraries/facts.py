@@ -8,10 +8,11 @@ field is its meaning. Both appear in the JSON Schema and in `perfmodel show impl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 from typing import Annotated, Any, Literal
 
+from perfmodel.frozen import dataclass
 from perfmodel.timing.architectures import Architecture, Copies
 from perfmodel.timing.architectures import Instruction as Native
 from perfmodel.timing.cuts import Cut
