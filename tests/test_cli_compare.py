@@ -222,7 +222,7 @@ def test_demo_says_where_it_cannot_write(cli, tmp_path):
 
 
 def test_an_unknown_kind_of_table_is_named(cli, runs):
-    assert "no kind named 'operators'; did you mean operator?" in refused(
+    assert "no choice for --kind named 'operators'; did you mean operator?" in refused(
         cli("compare", runs, "--kind", "operators")
     )
 

@@ -238,7 +238,7 @@ def test_map_draws(tmp_path):
     ("arguments", "said"),
     [
         (("attention",), "the fastest schedule needs a device"),
-        (("attention", "--objective", "speed"), "no objective named 'speed'"),
+        (("attention", "--objective", "speed"), "no choice for --objective named 'speed'"),
         (("attention", "--objective", "bytes"), "least bytes need a capacity"),
         (("attention", "--objective", "bytes", "--capacity", "1 B"), "the capacity binds"),
         (

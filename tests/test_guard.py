@@ -71,7 +71,7 @@ def test_a_fault_of_ours_is_one_line_that_asks_for_a_report_and_70(monkeypatch, 
     assert run(GEMM) == FAULT == 70
     err = one_line(capsys.readouterr().err)
     assert (
-        f"fault of perfmodel, not of your input ({type(error).__name__} in cli/predicted.py:" in err
+        f"fault of perfmodel, not of your input ({type(error).__name__} in cli/predict.py:" in err
     )
     assert "please report it" in err
     assert "PERFMODEL_DEBUG=1" in err

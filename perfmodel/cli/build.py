@@ -128,8 +128,7 @@ class Declared:
         if self.option.read is not None:
             return self.option.read(given)
         if isinstance(self.option.names, tuple) and self.option.names:
-            words = self.name.rstrip("_").replace("_", " ")
-            return spellings.named(words, given, self.option.names)
+            return spellings.named(f"choice for {self.flags[0]}", given, self.option.names)
         return given
 
     def as_text(self) -> Declared:
@@ -229,22 +228,6 @@ class Slot:
     """The argument, from the values of all parameters of the command."""
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """What `asking_for` says of the parameter `values`."""
-
-    noun: Any
-    without: Collection[str]
-
-    def slot(self) -> Slot:
-        asked = [replace(each, brief=True) for each in options(self.noun, self.without)]
-
-        def made(given: Mapping[str, Any]) -> Values:
-            return lambda: {each.name: each.values(given[each.name]) for each in asked}
-
-        return Slot([each.as_text().built() for each in asked], made)
-
-
 def asking_for(noun: Any, without: Collection[str] = ()) -> Callable[[Action], Action]:
     """Makes an action ask for the fields of `noun`, except those `without`.
 
@@ -252,7 +235,7 @@ def asking_for(noun: Any, without: Collection[str] = ()) -> Callable[[Action], A
     """
 
     def mark(action: Action) -> Action:
-        action.grid = _Grid(noun, without)  # type: ignore[attr-defined]
+        action.grid = noun, without  # type: ignore[attr-defined]
         return action
 
     return mark
@@ -270,6 +253,16 @@ def _slot(item: inspect.Parameter, describe: Describe | None) -> Slot:
         return noun(**values) if noun else values[item.name]
 
     return Slot([each.built() for each in asked], made)
+
+
+def _lists(noun: Any, without: Collection[str]) -> Slot:
+    """The argument `values` of an action below `asking_for`."""
+    asked = [replace(each, brief=True) for each in options(noun, without)]
+
+    def made(given: Mapping[str, Any]) -> Values:
+        return lambda: {each.name: each.values(given[each.name]) for each in asked}
+
+    return Slot([each.as_text().built() for each in asked], made)
 
 
 def command(
@@ -293,7 +286,7 @@ def command(
         if item.name in arguments:
             continue
         if grid is not None and item.name == "values":
-            arguments[item.name] = grid.slot()
+            arguments[item.name] = _lists(*grid)
         elif getattr(item.annotation, "__name__", "") == "Context":
             arguments[item.name] = Slot((), lambda _given: click.get_current_context())
         else:

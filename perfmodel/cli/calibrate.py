@@ -12,7 +12,6 @@ from perfmodel.cli.build import command
 from perfmodel.cli.measure import Machine
 from perfmodel.cli.output import Printed, say, write
 from perfmodel.cli.progress import status
-from perfmodel.errors import OutputError
 from perfmodel.fieldoption import FieldOption
 from perfmodel.render import Report
 from perfmodel.render.report import text
@@ -35,7 +34,7 @@ class Asked:
     """Device to measure; cuda includes ROCm [default: cuda if this machine has a GPU]."""
     quick: bool = False
     """Measure fewer points with shorter loops."""
-    chart: Annotated[str | None, FieldOption(None, "PREFIX")] = None
+    chart: Annotated[str | None, FieldOption(None, "PREFIX", read=partial(written, ("",)))] = None
     """Draw PREFIX-bandwidth.svg and PREFIX-latency.svg."""
     readings: Annotated[str | None, FieldOption(None, "FILE")] = None
     """Use saved readings (.json) in place of measuring."""
@@ -43,13 +42,6 @@ class Asked:
         str | None, FieldOption(None, "FILE", read=partial(written, (".json",)))
     ] = None
     """Save all readings (.json)."""
-
-    def __post_init__(self) -> None:
-        """Check folders of outputs before anything is measured."""
-        for path in filter(None, (self.output, self.save_readings, self.chart)):
-            folder = Path(path).parent
-            if not folder.is_dir():
-                raise OutputError(f"cannot write {path}: no folder {folder}; make it first")
 
 
 def calibrate(asked: Asked, shown: Printed) -> None:

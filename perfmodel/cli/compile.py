@@ -13,7 +13,7 @@ from perfmodel.cli import kerneloptions, spellings
 from perfmodel.cli.arguments import SomeDevices
 from perfmodel.cli.build import PASS_ON, command
 from perfmodel.cli.kerneloptions import problems
-from perfmodel.cli.progress import counted
+from perfmodel.cli.progress import progress
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device, load
@@ -65,7 +65,7 @@ def compile(context: click.Context, asked: Asked) -> Report:
             raise ProblemError(f"{device.slug} runs {each.name}; add --target {each.name}")
         devices[each].append(device)
     builds: list[CompiledKernel] = []
-    with counted("compiling") as tell:
+    with progress("compiling") as tell:
         for problem in problems(program, context.args):
             if not asked.config:
                 builds += first_fitting(program, problem, [*devices], tell)

@@ -12,7 +12,7 @@ from perfmodel.cli import spellings
 from perfmodel.cli.arguments import OneDevice, written
 from perfmodel.cli.build import Group
 from perfmodel.cli.output import say, to_stdout, write
-from perfmodel.cli.validate import Files
+from perfmodel.cli.validate import app as validate
 from perfmodel.errors import OutputError, ProblemError
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device, System, load, loads, specs, systems
@@ -153,17 +153,7 @@ def new(spec: New) -> None:
         say(f"perfmodel: {line}")
 
 
-@app.command("validate")
-def validate(files: Files) -> None:
-    """Check spec files of devices and systems: keys, units, sources, physics of the numbers.
-
-    Prints a line per problem, with file and line number; exit code 2 if there is any.
-
-    \b
-        perfmodel hardware validate my-gpu.yaml
-        perfmodel hardware validate --warnings specs/*.yaml
-    """
-    files.check(None)
+app.commands["validate"] = validate
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,8 @@ def _command(name: str, operator: Operator, action: Action, examples: str) -> cl
 
     def made(given: Mapping[str, Any]) -> Grid:
         texts = {item.name: given[place] for place, item in places.items()}
-        return read(operator, texts, bound=not given.get("yes"))
+        instead = "narrow a range, or add --yes" if "yes" in given else "narrow a range"
+        return read(operator, texts, None if given.get("yes") else instead)
 
     def described(option: Declared) -> Declared:
         """An option of the action with the operator's names, without the operator's spellings.
@@ -124,13 +125,15 @@ def _declared(place: str, item: Option) -> Declared:
     return Declared(place, bool if isinstance(item, Flag) else str, default, option)
 
 
-def read(operator: Operator, given: Mapping[str, Any], *, bound: bool = True) -> Grid:
+def read(
+    operator: Operator, given: Mapping[str, Any], instead: str | None = "narrow a range"
+) -> Grid:
     """The cases of an operator, from the texts `given` for its options, by name.
 
     A size that is not given takes the text of its source (`--seq` for `--seq-q`). The second size
     of one source equals the first, unless one of them is given.
 
-    Raises `ProblemError` for a text that is no size and, where they are `bound`, for more cases
+    Raises `ProblemError` for a text that is no size and, with the advice `instead`, for more cases
     than any command takes; `UnknownName` for an unknown name.
     """
     kinds: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in operator.fixed.items()}
@@ -157,8 +160,8 @@ def read(operator: Operator, given: Mapping[str, Any], *, bound: bool = True) ->
                 text, flag = given[source.name], source.flags[0]
             if text is not None:
                 values[item.name] = ranges.read(text, flag, least=item.least)
-    if bound:  # before any of them is made
+    if instead is not None:  # before any of them is made
         counts = [*map(len, values.values()), *map(len, kinds.values())]
-        check_cases(math.prod(counts))
+        check_cases(math.prod(counts), instead=instead)
     sizes = {name: each.array for name, each in values.items()}
     return Grid(operator, sizes, kinds, follows)

@@ -15,7 +15,7 @@ from perfmodel.cli.arguments import KERNEL, TimedKernels
 from perfmodel.cli.leftout import answered, tell
 from perfmodel.cli.operatorgroup import OperatorGroup
 from perfmodel.cli.output import Shown
-from perfmodel.cli.progress import counted, waiting
+from perfmodel.cli.progress import progress, waiting
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device
@@ -180,7 +180,7 @@ def _few(grid: Grid, ways: Sequence[Way]) -> tuple[list[Predicted], Refused]:
 
 def _streamed(grid: Grid, ways: Sequence[Way], total: int) -> Iterator[Any]:
     """The rows; on a terminal with a progress bar."""
-    with counted("predicting") as tell_done:
+    with progress("predicting") as tell_done:
         for done, each in enumerate(_predicted(grid, ways)):
             if done % CHUNK == 0:
                 tell_done(done, total)

@@ -16,7 +16,7 @@ from perfmodel.cli.arguments import SomeDevices
 from perfmodel.cli.build import PASS_ON, command
 from perfmodel.cli.kerneloptions import problems
 from perfmodel.cli.output import Shown
-from perfmodel.cli.progress import counted
+from perfmodel.cli.progress import progress
 from perfmodel.fieldoption import FieldOption
 from perfmodel.render.report import Column, Report, text
 from perfmodel.units import binary
@@ -62,7 +62,7 @@ def replay(context: click.Context, asked: Asked, shown: Shown) -> None:
     devices: list[Any] = [*asked.device] or [None]
     config = asked.configured(program.configs[0]) if asked.config or context.args else None
     first, _ = program.cases[0]
-    with counted("replaying blocks") as tell:
+    with progress("replaying blocks") as tell:
         replays = [
             run(
                 asked.kernel,
