@@ -12,7 +12,7 @@ from perfmodel.cli.combining import Grid
 from perfmodel.cli.deployments import Deployments, Lists
 from perfmodel.cli.leftout import Asked
 from perfmodel.cli.loads import Load
-from perfmodel.cli.progress import counted
+from perfmodel.cli.progress import progress
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import System
 from perfmodel.networks.network import Network
@@ -98,8 +98,10 @@ def searched(
         weights = ["", *narrow] if list(choices["weights"]) == [""] else choices["weights"]
         bases += [Deployment(network, device, server, w, cache, system=system) for w in weights]
     candidates = [Steps(plan) for plan in plans(network, bases, asked.gpus, tensors)]
-    with counted("plans") as progress:
-        options, misses, loads = search(candidates, demand, asked.gpus, progress)
+    with progress("plans") as report:
+        options, misses, loads = search(
+            candidates, demand, asked.gpus, lambda done, total: report(done, total, "")
+        )
     meeting = front(loads, targets)
     if asked.plan == "front":
         return serving.report(meeting, terms=False), meeting

@@ -277,7 +277,7 @@ _OPTION = (
     Column("tokens/s", "output_tokens_per_s", rank=3),
     Column("a device", "output_tokens_per_s_per_device"),
     Column("tokens/J", "output_tokens_per_joule", ratio, rank=4),
-    text("stops at", "stops_at", rank=1),
+    text("stop", "stops_at", rank=1),
 )
 
 
@@ -294,7 +294,7 @@ def options(
     columns = [replace(c, rank=0) if least and c.header == "devices" else c for c in _OPTION]
     notes = [
         f"{count:,} deployments of {len(plans) + len(misses):,} plans; users, TTFT and TPOT: of a "
-        "copy, with 80 % ranges; stops at: what more users would break",
+        "copy, with 80 % ranges; stop: what more users would break",
         f"first tokens: {demand.statistic}; answers vary by {demand.vary:g} of their mean (--vary)",
     ]
     if any(row["pools"] for row in rows):
@@ -322,7 +322,7 @@ def _option_row(option: Option) -> Row:
     if pools is not None:
         row |= pools.decode.as_dict()
         row |= {"size": pools.resident, "copies": pools.decode_copies}
-        row |= {"pools": f"{pools.prefill_copies} x tp{pools.prefill.tensor}"}
+        row |= {"pools": f"{pools.prefill_copies}xtp{pools.prefill.tensor}"}
         for key, seconds in (("ttft_ms", pools.ttft_seconds), ("tpot_ms", pools.tpot_seconds)):
             ends = zip(("", "low_", "high_"), served.metric(key), strict=True)
             factor = seconds * 1e3 / served.metric(key).value
