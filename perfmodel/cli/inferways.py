@@ -99,9 +99,7 @@ def searched(
         bases += [Deployment(network, device, server, w, cache, system=system) for w in weights]
     candidates = [Steps(plan) for plan in plans(network, bases, asked.gpus, tensors)]
     with progress("plans") as report:
-        options, misses, loads = search(
-            candidates, demand, asked.gpus, lambda done, total: report(done, total, "")
-        )
+        options, misses, loads = search(candidates, demand, asked.gpus, report)
     meeting = front(loads, targets)
     if asked.plan == "front":
         return serving.report(meeting, terms=False), meeting
