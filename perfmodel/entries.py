@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, field, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -173,11 +173,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, tuple) else value
-
-
-def has_default(item: Field[Any]) -> bool:
-    """Whether an entry need not state a field."""
-    return item.default is not MISSING or item.default_factory is not MISSING
 
 
 def bare(hint: Any) -> Any:

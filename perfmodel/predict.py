@@ -169,7 +169,7 @@ def _predict_pieces(
     for index in _of_one_call(operator, shard(problem, device, request), n, device, request):
         while len(index):
             fast = _compiled(operator, pick(problem, index), device, constants, request)
-            piece = index[: operator.chunk if fast is None else len(fast[1]["seconds"])]
+            piece = index[: operator.at_once(request) if fast is None else len(fast[1]["seconds"])]
             query = replace(request, reuse=reuse_at(reuse, piece), tile=owntile.at(tiles, piece))
             part = pick(problem, piece)
             facts, results = fast or _timed(operator, part, device, constants, query)

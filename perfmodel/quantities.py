@@ -6,6 +6,7 @@ Keys of the tool's results contain their unit (`time_us`, `ttft_ms`, `weight_byt
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -74,7 +75,7 @@ def shown(value: Any, kind: str) -> str:
     """A value with its unit, to three digits."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if not isinstance(value, int | float):
+    if not isinstance(value, int | float) or not math.isfinite(value):
         return str(value)
     if kind in _SHOWN:
         return _SHOWN[kind](value)
