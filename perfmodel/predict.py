@@ -139,7 +139,7 @@ def predict_arrays(
     if tile:
         request, problem = _tile_request(request, problem, tile)
     unique = distinct(problem) if reuse is None and not mesh and not tile else None
-    if unique is None or 2 * len(unique[0]) > len(unique[1]):  # distinct problems are held twice
+    if unique is None:
         return _predict_pieces(problem, device, values, request)
     first, inverse = unique
     return _predict_pieces(pick(problem, first), device, values, request).of(problem, inverse)
@@ -250,6 +250,8 @@ def _compiled(
         request.implementation, request.harness, request.includes,
     )  # fmt: skip
     variant = variants.find(key, (device, constants), timed, arrays)
+    if variant is not None and variant.run is None:  # NumPy's arrays stay in the CPU's cache
+        arrays = {name: value[: operator.chunk] for name, value in arrays.items()}
     results = None if variant is None else variant.results(arrays)
     return None if variant is None or results is None else (variant.answer, results)
 
