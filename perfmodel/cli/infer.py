@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from perfmodel.cli.arguments import CHART, Machines
 from perfmodel.cli.build import Values, asking_for, command
@@ -57,9 +57,7 @@ class Question:
     experts of other copies (SGLang, vLLM)."""
     system: OneSystem = None
     """System that joins the devices (perfmodel list systems) [default: the device's usual one]."""
-    fit: Annotated[
-        str | None, FieldOption(_QUESTION, "WHAT", single=True, names=("batch", "context"))
-    ] = None
+    fit: Annotated[Literal["batch", "context"] | None, FieldOption(_QUESTION)] = None
     """Show the largest that fits, with every term of the memory."""
     draft: Annotated[Network | None, replace(NETWORK, panel=_QUESTION, argument=False, help="")] = (
         None
