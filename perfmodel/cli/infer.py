@@ -114,7 +114,6 @@ def infer(
     """Predict a served network: time to first token, time between tokens, tokens a second.
 
     \b
-    perfmodel infer llama-3-70b -d h200-sxm --tensor 1,2,4 --load full --weights bf16,fp8
     perfmodel infer qwen3-32b -d h100-sxm --tensor 2 --engine vllm --concurrency 1:256:x2
     perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --engine vllm --rate 1,2 --requests 10k
     perfmodel infer llama-3-70b -d h100,b200 --gpus 16 --plan auto --ttft 500ms --tpot 50ms

@@ -309,11 +309,11 @@ def options(
 
 def _nearest(misses: Sequence[Miss]) -> str:
     """The nearest plan that fails, and why."""
-    of, reason = misses[0].of, misses[0].reason
-    row = of.as_dict()
+    plan, reason = misses[0].of, misses[0].reason
+    row = plan.as_dict()
     sizes = [f"{name} {row[name]}" for name in ("tensor", "pipeline", "expert", "data")]
     words = [size for size in sizes if not size.endswith(" 1")]
-    return ", ".join([of.device.slug, of.weights, *words]) + f": {reason}"
+    return ", ".join([plan.device.slug, plan.weights, *words]) + f": {reason}"
 
 
 def _option_row(option: Option) -> Row:

@@ -113,12 +113,12 @@ class Option:
     @property
     def launch(self) -> str:
         """The command that starts a copy; of pools, one for tokens. Empty: none is known."""
-        of = self.pools.decode if self.pools else self.of
-        sequences = self.pools.resident if self.pools else math.ceil(self.served.size / of.data)
-        sizes = {name: getattr(of, name) for name in ("tensor", "pipeline", "data", "expert")}
-        return of.engine.launch.line(
-            of.network.name, {**sizes, "sequences": sequences}, weights=of.weights,
-            cache=of.cache_type,
+        copy = self.pools.decode if self.pools else self.of
+        sequences = self.pools.resident if self.pools else math.ceil(self.served.size / copy.data)
+        sizes = {name: getattr(copy, name) for name in ("tensor", "pipeline", "data", "expert")}
+        return copy.engine.launch.line(
+            copy.network.name, {**sizes, "sequences": sequences}, weights=copy.weights,
+            cache=copy.cache_type,
         )  # fmt: skip
 
     @property
@@ -178,16 +178,16 @@ def search(
     loads: list[Served] = []
     able: list[Steps] = []
     for i, steps in enumerate(candidates):
-        of = steps.of
+        copy = steps.of
         report(i, len(candidates))
         try:
-            users = _users(of, demand)
+            users = _users(copy, demand)
             served = serve(
                 steps, "concurrency", users, demand.isl, demand.osl, cached=demand.cached,
                 vary=demand.vary, statistic=demand.statistic,
             )  # fmt: skip
         except PerfmodelError as error:
-            misses.append(Miss(of, str(error)))
+            misses.append(Miss(copy, str(error)))
             continue
         loads += served
         able.append(steps)
@@ -199,11 +199,11 @@ def search(
     return options, misses, loads
 
 
-def _users(of: Deployment, demand: Demand) -> np.ndarray:
+def _users(copy: Deployment, demand: Demand) -> np.ndarray:
     """Numbers of users of a copy, from one of each device group to as many as fit."""
-    check_weights(of)
-    most = max(fitting_batch(of, demand.isl + demand.osl // 2), 1) * of.data
-    sizes = np.unique(np.geomspace(1, max(most // of.data, 1), _SIZES).round()) * of.data
+    check_weights(copy)
+    most = max(fitting_batch(copy, demand.isl + demand.osl // 2), 1) * copy.data
+    sizes = np.unique(np.geomspace(1, max(most // copy.data, 1), _SIZES).round()) * copy.data
     return np.asarray(sizes, dtype=float)
 
 
@@ -218,16 +218,16 @@ def _best(served: Sequence[Served], demand: Demand, gpus: int) -> Option | Miss:
     """The load with most requests a second that meets the targets."""
     ratios = [excess(load, demand.targets) for load in served]
     meeting = [i for i, (ratio, _) in enumerate(ratios) if ratio <= 1.0]
-    of = served[0].of
+    copy = served[0].of
     if not meeting:
         (ratio, name), first = ratios[0], served[0]
         value = first.metric(f"{name.lower()}_ms").value
-        return Miss(of, f"{name} {value:.4g} ms with one user", ratio)
+        return Miss(copy, f"{name} {value:.4g} ms with one user", ratio)
     i = max(meeting, key=lambda k: served[k].requests_per_s)
     stops = "memory" if i + 1 == len(served) else ratios[i + 1][1]
     if i + 1 < len(served) and ratios[i + 1][0] <= 1.0:
         stops = "throughput"
-    return _sized(Option(served[i], gpus // of.devices, stops), demand)
+    return _sized(Option(served[i], gpus // copy.devices, stops), demand)
 
 
 def _sized(option: Option, demand: Demand) -> Option | Miss:
@@ -255,10 +255,10 @@ def _pools(
     """The best pair of pools of each device, engine and formats."""
     groups: dict[tuple[object, ...], list[Steps]] = {}
     for steps in able:
-        of = steps.of
-        groups.setdefault((of.device.slug, of.engine.name, of.weights, of.cache_type), []).append(
-            steps
-        )
+        copy = steps.of
+        groups.setdefault(
+            (copy.device.slug, copy.engine.name, copy.weights, copy.cache_type), []
+        ).append(steps)
     first = {id(load.of): load for load in reversed(loads)}
     for group in groups.values():
         pairs = (
