@@ -249,7 +249,7 @@ class Labels:
             if box is not None:
                 self.write(words, box, points, colour, gid)
                 end = _target(mark, box)
-                if math.dist(mark, end) > _LED * near:
+                if line and math.dist(mark, end) > _LED * near:
                     self._lead(mark, end, line)
                 return True
         return False

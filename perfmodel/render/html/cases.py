@@ -180,7 +180,7 @@ def roofline(
     sizes = varying(cases)
     script = {
         "table": "cases", "levels": levels, "choose": True,
-        "name": ["device", "operator", "schedule", *sizes],
+        **rows.told(["device", "operator", "schedule", *sizes]),
         "filters": telling(rows.rows, ("operator", "schedule", *sizes)),
     }  # fmt: skip
     figure = roofline_figure([bounds[slug] for slug in drawn[:_DRAWN]], kernels, script)

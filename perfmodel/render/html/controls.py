@@ -28,20 +28,11 @@ def filters(section: Section, keys: Sequence[str]) -> Iterable[Markup]:
     known = {column.name: column for column in section.columns}
     for key in keys:
         if key in known:
-            texts = {_text(row.get(key)): row.get(key) for row in section.rows}
+            column, values = known[key], [row.get(key) for row in section.rows]
+            texts = {"" if v is None else shown(v, column.kind): v for v in values}
             order = sorted(texts, key=lambda text: (_number(texts[text]), text))
             options = [("", "all"), *((text, text or "(none)") for text in order)]
-            yield select(known[key].header, options, data_filter=key)
-
-
-def _text(value: Any) -> str:
-    """A value as the script writes it: numbers have six digits in the page's data."""
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        rounded = float(f"{value:.6g}")
-        return str(int(rounded) if rounded.is_integer() else rounded)
-    return shown(value, "text")
+            yield select(column.header, options, data_filter=key)
 
 
 def _number(value: Any) -> float:
@@ -110,6 +101,26 @@ def terms(names: Sequence[str], note: str) -> Sequence[Markup]:
         tag("table", caption, tag("colgroup", columns), tag("tbody"), class_="terms"),
         tag("p", note, class_="note"),
     )
+
+
+def explorer(titles: Sequence[str], note: str) -> Sequence[Markup]:
+    """The choices of the explorer, and the parts that the script fills."""
+    columns = [tag("col", class_=name) for name in ("name", "value", "bar", "rate", "limiter")]
+    words = "Devices by time: time, time on a log scale, rate and limiter"
+    caption = tag("caption", words, class_="hidden-text")
+    table = tag("table", caption, tag("colgroup", columns), tag("tbody"), class_="terms explorer")
+    search = tag("input", type="search", id="explorer-search")
+    return (
+        tag("div", select("Operator", enumerate(titles), id="explorer-operator"),
+            tag("label", "Devices with ", search), class_="controls"),
+        tag("div", class_="sliders", data_part=True),
+        tag("p", aria_live="polite", id="explorer-result", data_part=True),
+        tag("div",
+            tag("div", table, class_="scroll rows", tabindex=0, role="region",
+                aria_label="Devices by time", data_part=True),
+            tag("div", class_="wide", id="explorer-chart", data_part=True), class_="two"),
+        tag("p", f"{note} The bars are on a log scale.", class_="note"),
+    )  # fmt: skip
 
 
 def called(section: Section, row: Row, names: Sequence[str]) -> str:

@@ -143,9 +143,9 @@ def dots_figure(part: Dots, section: Section, ident: str, table: str) -> Figure 
         (part.header(part.apart), apart),
     ]
     script = {
-        "table": table, "filters": part.filters, "by": part.by, "name": part.name,
-        "axes": [xs, ys], "ranges": part.ranges, "fits": part.fits or None,
+        "table": table, "filters": part.filters, "by": part.by, "fits": part.fits or None,
         "compared": part.compared, "apart": part.apart or None,
+        **section.told(part.name, [*xs, *ys], part.ranges),
     }  # fmt: skip
     title = "" if part.compared else part.title
     return Figure(ident, title, choices, drawings, script)
