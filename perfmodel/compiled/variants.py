@@ -73,7 +73,7 @@ class Variant:
         self.faulty |= broken
         if self.faulty or tuple(map(bool, decisions)) != self.decisions:
             return None
-        results = {name: np.broadcast_to(value, n) for name, value in self.fixed.items()}
+        results = {name: np.full(n, value) for name, value in self.fixed.items()}
         results |= {name: table[row, :n] for name, row in self.rows.items()}
         return results | {
             name: words[results[name].astype(np.intp)] for name, words in self.words.items()
