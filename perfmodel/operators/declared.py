@@ -69,10 +69,16 @@ class DeclaredOperator(Operator):
         self.searched = (*declaration.extents, *(built_in.tile if built_in else ()))
 
     @property
+    def chains(self) -> Mapping[str, Any]:
+        """The chains that libraries' files have for it; none where a built-in operator has its
+        name, whose kernels are no chains."""
+        return {} if self.name in BUILT_IN else implementations(self.name)
+
+    @property
     def library(self) -> str:  # type: ignore[override]
         """The operator itself, where libraries' files have chains for it, or the built-in one that
         it names."""
-        if implementations(self.name):
+        if self.chains:
             return self.name
         return str((self.declaration.operator or {}).get("name", ""))
 
@@ -114,7 +120,7 @@ class DeclaredOperator(Operator):
 
     def family(self, problem: Any) -> str:
         """The family of the built-in operator, where the declaration names one."""
-        built_in = None if implementations(self.name) else as_built_in(_whole_case(problem))
+        built_in = None if self.chains else as_built_in(_whole_case(problem))
         return FAMILY if built_in is None else built_in[0].family(built_in[1])
 
     def called_as(self, problem: Problem) -> str:
@@ -136,7 +142,7 @@ class DeclaredOperator(Operator):
         assert isinstance(problem, DeclaredProblem)
         if request.schedule != "auto":
             return []
-        if implementations(self.name):
+        if self.chains:
             kernel, _ = self._chain(problem, device, request)
             return chain.launched(problem, kernel, device, request)
         built_in = as_built_in(_whole_case(problem))
@@ -163,7 +169,7 @@ class DeclaredOperator(Operator):
                 f"schedule {request.schedule!r} is not known for {self.name}; it is one of {names}"
             )
         launches = self.launches(problem, device, request)
-        if launches and implementations(self.name):
+        if launches and self.chains:
             return self._chain_time(problem, launches, device, constants, request)
         if launches:
             (only,) = launches
