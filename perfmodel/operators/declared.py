@@ -316,7 +316,10 @@ def as_built_in(case: Case) -> tuple[Operator, Problem] | None:
     operator = BUILT_IN[name]
     entries = {field: text for field, text in entry.items() if field != "name"}
     roles = {"kv_dtype": "kv"} if "kv" in case.elements else {}
-    known = {item.name for item in operator.options}
+    known = [item.name for item in operator.options]
+    for field in entries:
+        if field not in known:
+            raise UnknownName(f"size of {name} that {case.algorithm.name} gives", field, known)
     entries |= {option: role for option, role in roles.items() if option in known}
     values = chain.given(operator, entries, case.parameters, case.dtype, case.elements)
     problem = operator.problem(**operator.fixed, **values, dtype=case.dtype)
