@@ -8,6 +8,7 @@ Rows of one kind (device, operator, types, harness) are predicted in one call on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from perfmodel.evidence.records import cells
 from perfmodel.evidence.records.provenance import as_ran
 from perfmodel.evidence.records.records import tidy
 from perfmodel.hardware import Device, load
+from perfmodel.learned.active import corrected_by
 from perfmodel.operators import Operator, find, names
 from perfmodel.operators import load as load_operator
 from perfmodel.operators.library import unknowns
@@ -114,6 +116,7 @@ def predict_table(
     *,
     constants: Constants | None = None,
     device: Callable[[str], Device] = load,
+    learned: bool = True,
 ) -> pd.DataFrame:
     """`table` with predicted_us, low_us, high_us, floor_us, bytes per level, limiter, the kernel,
     what is known of device, implementation and harness, the assumptions for unknown names, and
@@ -121,7 +124,7 @@ def predict_table(
 
     A row that cannot be predicted is kept, with missing times and the reason in `reason`. Published
     runs whose table names a wrong board or release are predicted for the real one. `device` makes a
-    device from its name. `floor_us` is the time that no kernel can beat: compulsory bytes beyond
+    device from its name; without `learned`, the model stands alone. `floor_us` is the time that no kernel can beat: compulsory bytes beyond
     the last cache at peak bandwidth, or operations at the dense peak.
 
     Texts are categories if `op` is one. Raises `TableError` for a table that is not a measured-run
@@ -138,7 +141,8 @@ def predict_table(
     for start in range(0, len(table), BLOCK):
         rows = slice(start, start + BLOCK)
         views = {name: values[rows] for name, values in columns.items()}
-        _predict_block(table.iloc[rows], views, constants, device)
+        with nullcontext() if learned else corrected_by(None):
+            _predict_block(table.iloc[rows], views, constants, device)
     if isinstance(table["op"].dtype, pd.CategoricalDtype):
         for name in (*TEXTS, "reason"):
             columns[name] = pd.Categorical(columns[name])
