@@ -9,20 +9,22 @@ unit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import distinct, length, pick, repeated
+from perfmodel.arithmetic import is_one
+from perfmodel.compiled import variants
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.learned import active
 from perfmodel.learned.groups import Learned
 from perfmodel.operators import Operator, Request, Timed, operator_of, owntile
 from perfmodel.operators.mesh import put, shard, time_on
-from perfmodel.operators.operator import groups
+from perfmodel.operators.operator import Exchanged, groups
 from perfmodel.prediction import Filled, Prediction, Predictions
 from perfmodel.timing import capacity, physical, spread
 from perfmodel.timing.constants import Constants, default
@@ -174,23 +176,91 @@ def _predict_pieces(
     if n > 1:
         _keep_working_memory()
     operator, reuse, tiles = operator_of(problem), request.reuse, request.tile
-    for index in _pieces(operator, shard(problem, device, request), n, device, request):
-        query = replace(request, reuse=reuse_at(reuse, index), tile=owntile.at(tiles, index))
-        part, time = time_on(operator, pick(problem, index), device, constants, query)
-        family = operator.family(part)
-        basis = _knowledge(family, device, time, request)
-        results = _results(family, basis, part, device, time)
-        remark: tuple[str, ...] = ()
-        correction = active.correction(corrections, part, device, request, time.implementation)
-        if correction is not None:
-            floor = physical.floor_seconds(part, device, time.estimate.matrix_flops)
-            results = correction.applied(part, results, floor)
-            remark = (correction.group.remark,)
-        for label, notes, members in _kinds(part, device, time, results):
-            table.put(index[members], (label, time.implementation, (*notes, *remark), basis))
-        table.fill(index, results)
-        put(table.exchanged, time.exchanges, index, n)
+    for index in _of_one_call(operator, shard(problem, device, request), n, device, request):
+        while len(index):
+            fast = _compiled(operator, pick(problem, index), device, constants, request)
+            piece = index[: operator.chunk if fast is None else len(fast[1]["seconds"])]
+            query = replace(request, reuse=reuse_at(reuse, piece), tile=owntile.at(tiles, piece))
+            part = pick(problem, piece)
+            facts, results = fast or _timed(operator, part, device, constants, query)
+            remark: tuple[str, ...] = ()
+            kernel, local = facts.implementation, shard(part, device, request)
+            correction = active.correction(corrections, local, device, request, kernel)
+            if correction is not None:
+                floor = physical.floor_seconds(local, device, results["flops.matrix"])
+                results = correction.applied(local, results, floor)
+                remark = (correction.group.remark,)
+            for label, notes, members in _kinds(device, facts, results):
+                table.put(piece[members], (label, kernel, (*notes, *remark), facts.basis))
+            table.fill(piece, results)
+            put(table.exchanged, facts.exchanges, piece, n)
+            index = index[len(piece) :]
     return table.predictions(problem, device)
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What all problems of one call share."""
+
+    schedule: str
+    implementation: str
+    assumptions: tuple[str, ...]
+    basis: Known
+    beyond: tuple[str, ...]
+    """Levels behind links that hold operands."""
+    exchanges: tuple[Exchanged, ...]
+
+
+def _timed(
+    operator: Operator, problem: Problem, device: Device, constants: Constants, request: Request
+) -> tuple[_Facts, dict[str, np.ndarray]]:
+    """The facts and the arrays of a prediction for the problems of one call."""
+    part, time = time_on(operator, problem, device, constants, request)
+    family = operator.family(part)
+    basis = _knowledge(family, device, time, request)
+    beyond = tuple(time.estimate.beyond_bytes)
+    facts = _Facts(
+        time.schedule, time.implementation, time.assumptions, basis, beyond, time.exchanges
+    )
+    return facts, _results(family, basis, part, device, time)
+
+
+def _compiled(
+    operator: Operator, problem: Problem, device: Device, constants: Constants, request: Request
+) -> tuple[_Facts, dict[str, np.ndarray]] | None:
+    """As `_timed`, by compiled code, for the first of some problems; None where there is none."""
+    special = request.reuse, request.mesh, request.stored, request.place, request.tile
+    if not operator.free_sizes or variants.mode() == "off" or any(special):
+        return None
+    free, fixed = {}, {}
+    for name, value in problem.values().items():
+        if name in operator.free_sizes and value is not None and not is_one(value):
+            free[name] = value
+        elif isinstance(value, np.ndarray):
+            if np.any(value != value[0]):
+                return None
+            fixed[name] = value[0].item()
+        else:
+            fixed[name] = value
+    n = min(length(problem), variants.CHUNK)
+    arrays = {
+        name: value[:n] if isinstance(value, np.ndarray) else np.full(n, value)
+        for name, value in free.items()
+    }
+    if not arrays:
+        return None
+
+    def timed(sizes: Mapping[str, Any]) -> tuple[_Facts, dict[str, np.ndarray]]:
+        return _timed(operator, problem.arranged(**fixed, **sizes), device, constants, every)
+
+    every = replace(request, exhaustive=True)
+    key = (
+        operator.name, *fixed.items(), *free, id(device), id(constants), request.schedule,
+        request.implementation, request.harness, request.includes,
+    )  # fmt: skip
+    variant = variants.find(key, (device, constants), timed, arrays)
+    results = None if variant is None else variant.results(arrays)
+    return None if variant is None or results is None else (variant.answer, results)
 
 
 def _keep_working_memory() -> None:
@@ -204,50 +274,43 @@ def _keep_working_memory() -> None:
     np.empty(_WORKING_BYTES, dtype=np.uint8)
 
 
-def _pieces(
+def _of_one_call(
     operator: Operator, problem: Problem, n: int, device: Device, request: Request
 ) -> list[np.ndarray]:
-    """Index sets of problems that one call can time, each at most the operator's chunk."""
+    """Index sets of problems that one call can time: those that one kernel of a library runs."""
     sets = groups(operator.same_call(problem.values()) if n > 1 else None, n)
-    if n > 1:
-        sets = [
-            index[part]
-            for index in sets
-            for part in _route_groups(operator, problem, index, device, request)
-        ]
-    size = operator.chunk
-    return [part[i : i + size] for part in sets for i in range(0, len(part), size)]
-
-
-def _route_groups(
-    operator: Operator, problem: Problem, index: np.ndarray, device: Device, request: Request
-) -> Sequence[np.ndarray]:
-    """The parts of a piece that one kernel of the library runs."""
-    return groups(operator.routes(pick(problem, index), device, request), len(index))
+    if n == 1:
+        return list(sets)
+    return [
+        index[part]
+        for index in sets
+        for part in groups(operator.routes(pick(problem, index), device, request), len(index))
+    ]
 
 
 def _kinds(
-    problem: Problem, device: Device, time: Timed, results: Mapping[str, np.ndarray]
+    device: Device, facts: _Facts, results: Mapping[str, np.ndarray]
 ) -> Iterator[tuple[str, tuple[str, ...], np.ndarray]]:
     """Schedule name, assumptions and problems of each kind in a piece.
 
     A schedule that could cut an axis into slices but does not is named so. Problems that need more
     memory than the device has get an assumption that says so.
     """
-    n = len(time.seconds)
-    slices = next((time.tile[name] for name in ("slices", "splits") if name in time.tile), None)
+    n = len(results["seconds"])
+    counts = (results.get(f"tile.{name}") for name in ("slices", "splits"))
+    slices = next((each for each in counts if each is not None), None)
     cut = np.ones(n, dtype=bool) if slices is None else np.asarray(slices > 1)
-    needs = {name: results[f"footprints.{name}"] for name in ("hbm", *time.estimate.beyond_bytes)}
+    needs = {name: results[f"footprints.{name}"] for name in ("hbm", *facts.beyond)}
     rooms = capacity.rooms(device, needs)
     shortages = {name: needs[name] > room for name, room in rooms.items()}
     oversize = np.any(list(shortages.values()), axis=0)
-    uncut = _UNCUT.get(time.schedule, time.schedule)
-    for label, mask in ((time.schedule, cut), (uncut, ~cut)):
+    uncut = _UNCUT.get(facts.schedule, facts.schedule)
+    for label, mask in ((facts.schedule, cut), (uncut, ~cut)):
         for large in (False, True):
             members = np.flatnonzero(mask & (oversize == large))
             if members.size:
                 notes = _too_large(device, needs, shortages, members) if large else ()
-                yield label, (*time.assumptions, *notes), members
+                yield label, (*facts.assumptions, *notes), members
 
 
 def _too_large(
@@ -315,8 +378,13 @@ def rank(terms: Mapping[str, np.ndarray], seconds: np.ndarray) -> tuple[np.ndarr
     serial = sum((terms[name] for name in ("blocks", "gap", "launch", "included")), start=0.0)
     binds = terms["power"] >= 0.999 * (seconds - serial)
     limits = {**terms, "power": np.where(binds, terms["power"], 0.0)}
+    first = second = np.zeros_like(seconds)
+    longest = next_longest = np.full_like(seconds, -1.0)
+    for place, term in enumerate(limits.values()):
+        leads, follows = term > longest, term > next_longest
+        second = np.where(leads, first, np.where(follows, float(place), second))
+        next_longest = np.where(leads, longest, np.where(follows, term, next_longest))
+        first, longest = np.where(leads, float(place), first), np.where(leads, term, longest)
     names = np.array(list(limits))
-    times = np.stack([np.broadcast_to(each, seconds.shape) for each in limits.values()])
-    first = np.argmax(times, axis=0)
-    np.put_along_axis(times, first[None], -1.0, axis=0)
-    return np.asarray(names[first]), np.asarray(names[np.argmax(times, axis=0)])
+    limiter, runner_up = (np.take(names, each.astype(np.intp)) for each in (first, second))
+    return limiter, runner_up

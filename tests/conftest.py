@@ -38,6 +38,9 @@ settings.load_profile("perfmodel")
 # each other by spinning: tests that train trees take twice as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Tests time NumPy's model and write no code into the user's cache, except those of compiled code.
+os.environ.setdefault("PERFMODEL_COMPILED", "off")
+
 # The cheap sign of a GPU, asked before anything imports torch or triton: triton reads its
 # interpreter switch when it is first imported.
 _DRIVER = any(Path(node).exists() for node in ("/dev/nvidiactl", "/dev/kfd"))

@@ -78,12 +78,13 @@ def _print_version(context: click.Context, _option: Any, flag: bool) -> None:
         from importlib.metadata import PackageNotFoundError, version
 
         from perfmodel.cli.output import to_stdout
+        from perfmodel.compiled.variants import described
 
         try:
             release = version("perfmodel")
         except PackageNotFoundError:  # without installation, from a checkout on the path
             release = "(not installed)"
-        to_stdout(iter([f"perfmodel {release}\n"]))
+        to_stdout(iter([f"perfmodel {release}\n", f"{described()}\n"]))
         context.exit()
 
 
@@ -113,7 +114,11 @@ app = _Commands(
     headings=_GROUPS,
     name="perfmodel",
     params=[
-        _flag("--version", "Print the version.", _print_version),
+        _flag(
+            "--version",
+            "Print the version, and what computes arrays of predictions.",
+            _print_version,
+        ),
         _flag(
             "--install-completion",
             "Install completion for the current shell.",

@@ -39,6 +39,7 @@ class AttentionOperator(LibraryOperator):
     multiples = (Multiple("heads_q", "heads_kv", "query heads", "key-value heads"),)
     smaller = "a smaller head dimension"
     needed = ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "head_dim")
+    free_sizes = ("batch", "heads_q", "heads_kv", "seq_q", "seq_kv", "window")
     options = (
         size("batch", default="1", help="Sequences: {size}."),
         size("heads_q", "--heads", default="32", help="Query heads: {size}."),

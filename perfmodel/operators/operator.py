@@ -45,6 +45,8 @@ class Request:
     all."""
     tile: Mapping[str, Any] = field(default_factory=dict)
     """The caller's own tile by dimension, numbers or arrays of n; empty: a library's menu."""
+    exhaustive: bool = False
+    """Whether every column of a menu is timed in full, not only the most promising ones."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,9 @@ class Operator(ABC):
     """Dimensions of a tile that a caller may set instead of using a library's menu."""
     chunk: int = CHUNK
     """Problems timed at once."""
+    free_sizes: tuple[str, ...] = ()
+    """Sizes that may differ between the problems of one call: the arrays of compiled code. Empty:
+    none is compiled."""
 
     @abstractmethod
     def problem(self, **given: Any) -> Problem:

@@ -29,6 +29,7 @@ class RowwiseOperator(LibraryOperator):
 
     needed = ("rows", "cols")
     fits_by = ("cols",)
+    free_sizes = ("rows", "cols")
 
     def __init__(self, op: str, about: str, *options: Any) -> None:
         self.name, self.about = op, about

@@ -70,7 +70,7 @@ def plan(
     menu = own_menu(dims, setting.own_threads) if dims else candidates(kernel)
     menu = menu.by_columns() if kernel.caller.column_major and not dims else menu
     depth = dims.get("k", step_depth(kernel, menu, width, elements["weights"].bytes))
-    if menu.rows.size > keep and not dims:
+    if menu.rows.size > keep and not dims and not setting.exhaustive:
         best = promising(problem, menu, style, machine, constants, depth, keep, kernel.sliced_waves)
         menu = menu.take(best)
         depth = depth if np.ndim(depth) == 0 else columns_of(np.asarray(depth), best)
@@ -189,7 +189,7 @@ def large_product(compute: str, setting: Setting) -> LargeProduct:
     try:
         problem = Matmul(_LARGE, _LARGE, _LARGE, dtype=compute)
         kernel, _ = resolve("gemm", None, compute, machine)
-        base = Setting(machine, constants, Circumstances(activity=activity))
+        base = Setting(machine, constants, Circumstances(activity=activity), exhaustive=True)
         boosted = replace(base, constants=constants.without("power"))
         boost, sustained = (_best(problem, kernel, one) for one in (boosted, base))
         power = sustained.terms["power"] + sustained.terms["blocks"]

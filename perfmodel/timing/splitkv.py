@@ -38,7 +38,7 @@ def split_plan(
 ) -> Plan:
     """Split-KV over the `keep` most promising numbers of slices; query heads are packed into
     tiles."""
-    machine = setting.machine
+    machine, keep = setting.machine, slicing.SPLITS.size if setting.exhaustive else keep
     all_sizes = as_floats(problem.sizes())
     tile, width = _tile(problem, kernel, machine), problem.elements()["kv"].bytes
     cuttable: np.ndarray | bool = True

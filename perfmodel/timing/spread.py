@@ -76,5 +76,5 @@ def _spread(entry: Mapping[str, Any] | None, seconds: np.ndarray) -> tuple[np.nd
     if entry is None:
         return np.zeros(seconds.shape), np.zeros(seconds.shape)
     bins = np.searchsorted(np.asarray(entry["edges_us"], dtype=float), seconds * 1e6)
-    low, high = (np.asarray(entry[side], dtype=float)[bins] for side in ("low", "high"))
+    low, high = (np.take(np.asarray(entry[side], dtype=float), bins) for side in ("low", "high"))
     return np.minimum(low, 0.0), np.maximum(high, 0.0)

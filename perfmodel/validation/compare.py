@@ -124,8 +124,9 @@ def predict_table(
 
     A row that cannot be predicted is kept, with missing times and the reason in `reason`. Published
     runs whose table names a wrong board or release are predicted for the real one. `device` makes a
-    device from its name; without `learned`, the model stands alone. `floor_us` is the time that no kernel can beat: compulsory bytes beyond
-    the last cache at peak bandwidth, or operations at the dense peak.
+    device from its name; without `learned` the model stands alone. `floor_us` is the time that no
+    kernel can beat: compulsory bytes beyond the last cache at peak bandwidth, or operations at the
+    dense peak.
 
     Texts are categories if `op` is one. Raises `TableError` for a table that is not a measured-run
     table.

@@ -29,7 +29,7 @@ from perfmodel.learned.groups import (
     numbers_of,
     words_of,
 )
-from perfmodel.learned.regression import Process, Scale, distances, settled
+from perfmodel.learned.regression import SIGNALS, Process, Scale, distances, settled
 from perfmodel.validation.compare import predict_table, row_problems
 
 if TYPE_CHECKING:

@@ -1,0 +1,82 @@
+/* Vectors of eight doubles and what C lacks on them. Nothing here knows the model. */
+#include <math.h>
+#include <string.h>
+#define L 8
+typedef double V __attribute__((vector_size(8 * L)));
+typedef long long Q __attribute__((vector_size(8 * L)));
+#define EACH for (int i = 0; i < L; i++)
+#define INLINE static inline __attribute__((always_inline))
+#define B(x) ((V){} + (double)(x))
+#define NUM(m) ((V)((Q)(m) & (Q)B(1.0)))
+#define TRUE(x) ((Q)((x) != B(0.0)))
+INLINE V load(const double *p) { V r; memcpy(&r, p, sizeof r); return r; }
+INLINE void store(double *p, V x) { memcpy(p, &x, sizeof x); }
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#include <immintrin.h>
+#define W(x) ((__m512d)(x))
+INLINE V maximum(V a, V b) { return (V)_mm512_max_pd(W(a), W(b)); }
+INLINE V minimum(V a, V b) { return (V)_mm512_min_pd(W(a), W(b)); }
+INLINE V floor_(V a) { return (V)_mm512_roundscale_pd(W(a), 9); }
+INLINE V ceil_(V a) { return (V)_mm512_roundscale_pd(W(a), 10); }
+INLINE V trunc_(V a) { return (V)_mm512_roundscale_pd(W(a), 11); }
+INLINE V sqrt_(V a) { return (V)_mm512_sqrt_pd(W(a)); }
+INLINE V choose(Q m, V a, V b) {
+  return (V)_mm512_mask_blend_pd(_mm512_movepi64_mask((__m512i)m), W(b), W(a));
+}
+INLINE int some(Q m) { return _mm512_movepi64_mask((__m512i)m) != 0; }
+INLINE V gather(const double *t, V a) {
+  return (V)_mm512_i64gather_pd(_mm512_cvttpd_epi64(W(a)), t, 8);
+}
+#else
+INLINE V choose(Q m, V a, V b) { return (V)((m & (Q)a) | (~m & (Q)b)); }
+INLINE V maximum(V a, V b) { return choose(a > b, a, b); }
+INLINE V minimum(V a, V b) { return choose(a < b, a, b); }
+INLINE V floor_(V a) { V r; EACH r[i] = floor(a[i]); return r; }
+INLINE V ceil_(V a) { V r; EACH r[i] = ceil(a[i]); return r; }
+INLINE V trunc_(V a) { V r; EACH r[i] = trunc(a[i]); return r; }
+INLINE V sqrt_(V a) { V r; EACH r[i] = sqrt(a[i]); return r; }
+INLINE int some(Q m) { long long any = 0; EACH any |= m[i]; return any != 0; }
+INLINE V gather(const double *t, V a) { V r; EACH r[i] = t[(long)a[i]]; return r; }
+#endif
+#if defined(__AVX512F__) && defined(LIBMVEC)
+V _ZGVeN8vv_pow(V, V); V _ZGVeN8v_exp(V); V _ZGVeN8v_cbrt(V);
+INLINE V power(V a, V b) { return _ZGVeN8vv_pow(a, b); }
+INLINE V exp_(V a) { return _ZGVeN8v_exp(a); }
+INLINE V cbrt_(V a) { return _ZGVeN8v_cbrt(a); }
+#else
+INLINE V power(V a, V b) { V r; EACH r[i] = pow(a[i], b[i]); return r; }
+INLINE V exp_(V a) { V r; EACH r[i] = exp(a[i]); return r; }
+INLINE V cbrt_(V a) { V r; EACH r[i] = cbrt(a[i]); return r; }
+#endif
+/* One by one: a vector library may miss the logarithm of a power of two by its last bit. */
+INLINE V log2_(V a) { V r; EACH r[i] = log2(a[i]); return r; }
+INLINE V exp2_(V a) { V r; EACH r[i] = exp2(a[i]); return r; }
+INLINE V square(V a) { return a * a; }
+INLINE V absolute(V a) { return maximum(a, -a); }
+INLINE V floor_divide(V a, V b) { return floor_(a / b); }
+INLINE V remainder_(V a, V b) { return a - floor_(a / b) * b; }
+INLINE Q isfinite_(V a) { return (Q)(absolute(a) < B(INFINITY)); }
+/* Greatest common divisor of whole numbers, by Euclid. */
+static V gcd(V a, V b) {
+  a = absolute(a), b = absolute(b);
+  for (Q m = TRUE(b); some(m); m = TRUE(b)) {
+    V rest = remainder_(a, choose(m, b, B(1.0)));
+    a = choose(m, b, a), b = choose(m, rest, B(0.0));
+  }
+  return a;
+}
+/* The sum over 0 <= i < n of the whole part of (a i + b) / m (perfmodel.arithmetic.floor_sum). */
+static V floor_sum(V n, V m, V a, V b) {
+  V total = B(0.0);
+  for (;;) {
+    V qa = floor_(a / m), qb = floor_(b / m);
+    total = total + floor_(n * (n - 1.0) / 2.0) * qa + n * qb;
+    a = a - qa * m, b = b - qb * m;
+    V top = a * n + b;
+    n = floor_(top / m), b = top - n * m;
+    Q more = (Q)(n > B(0.0));
+    if (!some(more)) return total;
+    V next = choose(more, a, B(1.0));
+    a = m, m = next;
+  }
+}

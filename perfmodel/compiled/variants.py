@@ -1,0 +1,204 @@
+"""Variants: one compiled function for each kind of call, recorded and built where it pays.
+
+PERFMODEL_COMPILED is `auto`, `wait` or `off`. With `auto` a kind of call is recorded after many
+predictions of it, code that the cache holds is used, and new code is built in the background while
+NumPy computes. With `wait` code is recorded and built on the first call. NumPy computes all that no
+variant does, with the same numbers to 1e-12.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:  # a single prediction does not load them
+    from perfmodel.compiled.writer import Program
+
+ENVIRONMENT = "PERFMODEL_COMPILED"
+"""Environment variable: auto, wait or off."""
+CHUNK = 2**14
+"""Most problems of one call of a compiled function."""
+# Predictions of one kind after which recording and building it pays, and what a call by itself
+# costs beside them, in predictions of a long array.
+_PAYS, _CALL = 20_000, 200
+# Sample problems of a recording, and problems whose results are compared with NumPy's first.
+_SAMPLES, _COMPARED = 24, 64
+# Largest relative difference between the two.
+_AGREES = 1e-11
+
+Function = Callable[[Mapping[str, Any]], tuple[Any, Mapping[str, Any]]]
+"""What is compiled: from arrays over problems to plain facts and named arrays of results."""
+
+
+@dataclass
+class Variant:
+    """A compiled function with the numbers of one device."""
+
+    answer: Any
+    """The plain facts of the results."""
+    program: Program
+    """The source, with its constants and menus."""
+    outputs: tuple[str, ...]
+    """Names of the results."""
+    words: Mapping[str, np.ndarray]
+    """Results that are words: those that their numbers stand for."""
+    guards: tuple[bool, ...]
+    """What decisions where it was recorded, and must hold."""
+    run: Any = None
+    """The function; None until it is built."""
+    faulty: bool = False
+    """Whether building failed or results differ from NumPy's."""
+
+    def results(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
+        """The results for some problems; None where these are of another kind than recorded."""
+        n = len(next(iter(arrays.values())))
+        room = -(-n // 8) * 8
+        columns = np.empty((len(self.program.inputs), room))
+        for row, name in zip(columns, self.program.inputs, strict=True):
+            row[:n] = arrays[name]
+            row[n:] = row[n - 1]
+        table = np.empty((len(self.outputs), room))
+        decisions = np.empty(len(self.guards) + 1, dtype=np.int64)
+        addresses = np.array([row.ctypes.data for row in columns] or [0], dtype=np.uintp)
+        self.run(
+            n, addresses.ctypes.data, table.ctypes.data, room, self.program.constants.ctypes.data,
+            self._menus.ctypes.data, self._lengths.ctypes.data, decisions.ctypes.data,
+        )  # fmt: skip
+        if tuple(decisions[:-1] != 0) != self.guards:
+            return None
+        results = {name: row[:n] for name, row in zip(self.outputs, table, strict=True)}
+        return results | {
+            name: words[results[name].astype(np.intp)] for name, words in self.words.items()
+        }
+
+    def __post_init__(self) -> None:
+        tables = self.program.tables
+        self._menus = np.array([each.ctypes.data for each in tables] or [0], dtype=np.uintp)
+        self._lengths = np.array([len(each) for each in tables] or [0], dtype=np.int64)
+
+
+@dataclass
+class _Kind:
+    """What is known of one kind of call."""
+
+    kept: Any
+    """Objects that its key names by their id, so that no other object takes it."""
+    spent: int = 0
+    """Predictions so far."""
+    variant: Variant | None = None
+    """The variant; None until it is recorded."""
+    refused: bool = False
+    """Whether the function cannot be recorded."""
+    compared: bool = False
+    """Whether results were compared with NumPy's."""
+
+
+# The kinds of call of this process, those that were asked for last at the end.
+_KINDS: dict[Hashable, _Kind] = {}
+_MOST_KINDS = 256
+
+
+def mode() -> str:
+    """auto, wait or off."""
+    return os.environ.get(ENVIRONMENT, "auto")
+
+
+def described() -> str:
+    """What computes arrays of predictions, in words."""
+    from perfmodel.compiled.build import compiler
+
+    if mode() == "off":
+        return f"computes arrays by NumPy: {ENVIRONMENT} is off"
+    if compiler() is None:
+        return "computes arrays by NumPy: there is no C compiler"
+    return f"computes long arrays by code that {compiler()} builds"
+
+
+def find(
+    key: Hashable, kept: Any, function: Function, arrays: Mapping[str, np.ndarray]
+) -> Variant | None:
+    """The variant of a kind of call that computes `function` of `arrays`, where it is ready.
+
+    `key` names everything that the function depends on besides the arrays; `kept` are objects
+    that it names by their id.
+    """
+    if mode() == "off":
+        return None
+    kind = _KINDS.pop(key, None) or _Kind(kept)
+    _KINDS[key] = kind
+    if len(_KINDS) > _MOST_KINDS:
+        _KINDS.pop(next(iter(_KINDS)), None)
+    n = len(next(iter(arrays.values())))
+    kind.spent += n + _CALL
+    waits = mode() == "wait"
+    if kind.refused or not (waits or kind.spent >= _PAYS):
+        return None
+    if kind.variant is None:
+        _record(kind, function, arrays)
+        if kind.variant is None:
+            return None
+        _build(kind.variant, waits=waits)
+    variant = kind.variant
+    if variant.faulty or variant.run is None:
+        return None
+    if not kind.compared:
+        first = {name: values[:_COMPARED] for name, values in arrays.items()}
+        kind.compared = True
+        variant.faulty = not _agree(variant.results(first), function(first)[1])
+    return None if variant.faulty else variant
+
+
+def _record(kind: _Kind, function: Function, arrays: Mapping[str, np.ndarray]) -> None:
+    from perfmodel.compiled.recording import UnrecordableError, record
+    from perfmodel.compiled.writer import write
+
+    n = len(next(iter(arrays.values())))
+    index = np.unique(np.linspace(0, n - 1, _SAMPLES).astype(np.intp))
+    try:
+        answer, recording, results = record(
+            function, {name: values[index] for name, values in arrays.items()}
+        )
+        guards = list(recording.guards)
+        program = write(recording.graph, list(results.values()), guards)
+    except UnrecordableError:
+        kind.refused = True
+        return
+    words = {
+        name: np.array(recording.words[node])
+        for name, node in results.items()
+        if node in recording.words
+    }
+    decisions = tuple(recording.guards[guard] for guard in guards)
+    kind.variant = Variant(answer, program, tuple(results), words, decisions)
+
+
+def _build(variant: Variant, *, waits: bool) -> None:
+    """Load the variant's code; where the cache lacks it, build it, in the background unless
+    `waits`."""
+    from perfmodel.compiled.build import compiler, loaded
+
+    def build() -> None:
+        try:
+            variant.run = loaded(variant.program.source, build=True)
+        except OSError:
+            variant.faulty = True
+
+    try:
+        variant.run = loaded(variant.program.source, build=waits)
+    except OSError:
+        variant.faulty = True
+    if variant.run is None and not variant.faulty and compiler() is not None:
+        threading.Thread(target=build, name="perfmodel-compiled", daemon=True).start()
+
+
+def _agree(results: Mapping[str, np.ndarray] | None, reference: Mapping[str, Any]) -> bool:
+    """Whether the times of some problems are NumPy's; true where they are of another kind."""
+    if results is None:
+        return True
+    seconds = np.asarray(reference["seconds"])
+    return bool(np.all(np.abs(results["seconds"] - seconds) <= _AGREES * seconds))

@@ -1,0 +1,209 @@
+"""Compiled code: generated from the rule that is read, and equal to NumPy's numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
+from perfmodel.algorithms.problem import pick
+from perfmodel.compiled import variants
+from perfmodel.compiled.build import compiler
+from perfmodel.compiled.recording import UnrecordableError, record
+from perfmodel.hardware import load
+from perfmodel.predict import predict_arrays
+from perfmodel.prediction import Predictions
+from perfmodel.timing import matmul, memory, splitkv
+
+needs_compiler = pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
+AGREES = 1e-12
+_RANDOM = np.random.default_rng(7)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache folder of this module's own, and the whole menu for NumPy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PERFMODEL_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setattr(matmul.plan, "__kwdefaults__", {"keep": 10**6})
+        patch.setattr(splitkv.split_plan, "__kwdefaults__", {"keep": 10**6})
+        patch.setattr(variants, "_KINDS", {})
+        yield
+
+
+def sizes(low: int, high: int, n: int = 300) -> np.ndarray:
+    """Whole numbers spread evenly by their logarithm."""
+    return np.exp(_RANDOM.uniform(np.log(low), np.log(high), n)).astype(np.int64)
+
+
+def both(problem: Problem, device: str, **how: object) -> tuple[Predictions, Predictions]:
+    """NumPy's predictions and those of compiled code."""
+    chip = load(device)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(variants.ENVIRONMENT, "off")
+        reference = predict_arrays(problem, chip, **how)  # type: ignore[arg-type]
+        patch.setenv(variants.ENVIRONMENT, "wait")
+        variants._KINDS.clear()
+        compiled = predict_arrays(problem, chip, **how)  # type: ignore[arg-type]
+    (kind,) = variants._KINDS.values()
+    assert kind.variant is not None, "it was not recorded"
+    assert kind.variant.run is not None, "it was not built"
+    assert not kind.variant.faulty, "it differs from NumPy"
+    return reference, compiled
+
+
+def same(reference: Predictions, compiled: Predictions) -> None:
+    """Fails unless all times agree, and where the same tile was chosen all else does.
+
+    Two tiles may take the same time; then rounding decides which one is named.
+    """
+    for name in ("seconds", "low_seconds", "high_seconds", "useful_flops", "footprint_bytes"):
+        np.testing.assert_allclose(getattr(compiled, name), getattr(reference, name), AGREES)
+    chosen = np.ones(len(reference), dtype=bool)
+    for name, extents in reference.tile.items():
+        chosen &= (extents == compiled.tile[name]) | np.isnan(extents)
+    assert np.mean(chosen) > 0.97
+    assert np.all(reference.limiter[chosen] == compiled.limiter[chosen])
+    assert np.all(reference.runner_up[chosen] == compiled.runner_up[chosen])
+    for table in ("terms", "flops", "bytes", "footprints", "dispatch"):
+        ours, theirs = getattr(compiled, table), getattr(reference, table)
+        assert ours.keys() == theirs.keys()
+        for name, values in theirs.items():
+            largest = np.max(np.abs(values), initial=0.0)
+            np.testing.assert_allclose(
+                ours[name][chosen], values[chosen], AGREES, AGREES * largest, err_msg=name
+            )
+    for name in ("waves", "occupancy"):
+        ours, theirs = getattr(compiled, name), getattr(reference, name)
+        np.testing.assert_allclose(ours[chosen], theirs[chosen], AGREES)
+    for i in np.flatnonzero(chosen)[:20]:
+        assert compiled.one(i).assumptions == reference.one(i).assumptions
+        assert compiled.one(i).schedule == reference.one(i).schedule
+
+
+def attention(**fixed: object) -> Attention:
+    """Attention of many sizes."""
+    groups = sizes(1, 16)
+    queries = fixed.pop("seq_q", sizes(16, 8192))
+    values = {"batch": sizes(1, 64), "heads_q": groups * sizes(1, 9), "heads_kv": groups,
+              "seq_q": queries, "seq_kv": queries, "head_dim": 128}  # fmt: skip
+    return Attention(**(values | fixed))  # type: ignore[arg-type]
+
+
+CASES = {
+    "prefill": (lambda: attention(causal=True), "h100-sxm", {}),
+    "prefill without a mask": (lambda: attention(head_dim=64), "a100-sxm-80gb", {}),
+    "prefill of flash2": (lambda: attention(causal=True), "l40s", {"implementation": "flash2"}),
+    "decode": (lambda: attention(seq_q=1, seq_kv=sizes(16, 65536)), "h100-sxm", {}),
+    "decode on another device": (lambda: attention(seq_q=1, seq_kv=sizes(16, 65536)), "mi300x", {}),
+    "softmax": (lambda: Rowwise("softmax", sizes(1, 65536), sizes(16, 65536)), "h100-sxm", {}),
+    "norm": (lambda: Rowwise("rmsnorm", sizes(1, 65536), sizes(16, 9000)), "mi300x", {}),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("case", CASES)
+def test_compiled_code_gives_numpys_numbers(case: str) -> None:
+    make, device, how = CASES[case]
+    same(*both(make(), device, **how))
+
+
+@needs_compiler
+def test_a_change_of_the_rule_changes_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Rowwise("softmax", sizes(1024, 65536), sizes(1024, 4096))
+    before, _ = both(problem, "h100-sxm")
+    seconds = memory.hbm_seconds
+    monkeypatch.setattr(memory, "hbm_seconds", lambda *given: 3.0 * seconds(*given))
+    reference, compiled = both(problem, "h100-sxm")
+    assert np.all(reference.seconds > before.seconds)
+    same(reference, compiled)
+
+
+def test_no_formula_stands_in_the_writer() -> None:
+    """What writes C knows operations on numbers, and not one noun or constant of the model."""
+    room = files("perfmodel.compiled")
+    nouns = {"seconds", "flops", "hbm", "l2", "wave", "block", "tile", "occupancy",
+             "latency", "matrix", "bandwidth", "power_share", "units", "threads"}  # fmt: skip
+    for name in ("writer.py", "graph.py", "primitives.c"):
+        text = room.joinpath(name).read_text(encoding="utf-8")
+        code = re.sub(r'"""[\s\S]*?"""|#.*|/\*[\s\S]*?\*/', "", text)
+        words = {word.lower() for word in re.findall(r"[A-Za-z_]+\d*", code)}
+        assert not words & nouns
+        assert {float(n) for n in re.findall(r"\b\d+\.\d+", code)} <= {0.0, 1.0, 2.0}
+
+
+@needs_compiler
+def test_one_code_serves_devices_of_one_structure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFMODEL_CACHE", str(tmp_path))
+    problem = Rowwise("softmax", sizes(1, 65536), sizes(16, 65536))
+    for device in ("h100-sxm", "h200", "a100-sxm-80gb"):
+        same(*both(problem, device))
+    assert len(list((tmp_path / "compiled").glob("*.so"))) < 3
+
+
+@needs_compiler
+def test_problems_of_another_kind_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code that was recorded for several products is not used for single ones."""
+    several = {"x": np.array([2.0, 3.0]), "y": np.array([1.0, 5.0])}
+
+    def function(arrays: dict[str, np.ndarray]) -> tuple[str, dict[str, np.ndarray]]:
+        many = np.any(arrays["x"] > 1.0)
+        return "", {"seconds": arrays["x"] * arrays["y"] if many else arrays["y"] + 7.0}
+
+    monkeypatch.setenv(variants.ENVIRONMENT, "wait")
+    variant = variants.find("a test", None, function, several)
+    assert variant is not None
+    assert list((variant.results(several) or {})["seconds"]) == [2.0, 15.0]
+    assert variant.results({"x": np.ones(2), "y": np.ones(2)}) is None
+
+
+@pytest.mark.parametrize("branch", [
+    lambda x: x if float(x.max()) > 3.0 else 2.0 * x,
+    lambda x: x * np.array([1.0, 2.0]),
+    lambda x: x[:1] + x,
+])  # fmt: skip
+def test_what_depends_on_values_of_problems_is_not_recorded(branch: object) -> None:
+    with pytest.raises(UnrecordableError):
+        record(lambda arrays: ("", {"y": branch(arrays["x"])}), {"x": np.array([1.0, 5.0])})  # type: ignore[operator]
+
+
+@needs_compiler
+def test_wrong_code_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first results are compared with NumPy's."""
+    calls: list[int] = []
+
+    def unsteady(arrays: dict[str, np.ndarray]) -> tuple[str, dict[str, np.ndarray]]:
+        calls.append(1)
+        return "", {"seconds": arrays["x"] * float(len(calls))}
+
+    monkeypatch.setenv(variants.ENVIRONMENT, "wait")
+    assert variants.find("unsteady", None, unsteady, {"x": np.array([1.0, 2.0])}) is None
+
+
+def test_numpy_computes_where_nothing_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    from perfmodel.compiled import build
+
+    problem = Rowwise("softmax", sizes(1, 65536), sizes(16, 65536))
+    chip = load("h100-sxm")
+    before = predict_arrays(problem, chip)
+    monkeypatch.setattr(build, "compiler", lambda: None)
+    monkeypatch.setenv(variants.ENVIRONMENT, "wait")
+    monkeypatch.setenv("PERFMODEL_CACHE", "/nonexistent")
+    variants._KINDS.clear()
+    assert "no C compiler" in variants.described()
+    assert np.array_equal(predict_arrays(problem, chip).seconds, before.seconds)
+
+
+def test_a_single_prediction_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variants.ENVIRONMENT, "auto")
+    variants._KINDS.clear()
+    predict_arrays(Matmul(4096, 4096, 4096), load("h100-sxm"))
+    predict_arrays(pick(attention(causal=True), np.arange(5)), load("h100-sxm"))
+    assert all(kind.variant is None for kind in variants._KINDS.values())
