@@ -72,6 +72,25 @@ Learned = Annotated[
         read=_use_learned,
     ),
 ]
+
+
+def _drop_learned(is_dropped: bool) -> bool:
+    """With the flag, all predictions of the command are the model's alone."""
+    from perfmodel.learned.active import corrected_by
+
+    if is_dropped:
+        click.get_current_context().with_resource(corrected_by(None))
+    return is_dropped
+
+
+NoLearned = Annotated[
+    bool,
+    FieldOption(
+        KERNEL,
+        help="Predict by the model alone, without what published runs teach (docs/learn.md).",
+        read=_drop_learned,
+    ),
+]
 Chart = Annotated[str | None, FieldOption("Chart", "FILE", ("--chart",))]
 """The file of a chart; the docstring of its field says of what."""
 
@@ -100,6 +119,8 @@ class Kernels:
     """With --mesh: the axis along which a tensor is sharded, or whole: C=n, kv=whole; repeats."""
     learned: Learned = None
     """File of corrections."""
+    no_learned: NoLearned = False
+    """Whether nothing is corrected."""
 
     def devices(self) -> list[Device]:
         """The devices. Raises as `known.devices`."""

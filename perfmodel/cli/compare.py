@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from perfmodel.cli import completing, known, tablehints
-from perfmodel.cli.arguments import Chart, Learned
+from perfmodel.cli.arguments import Chart, Learned, NoLearned
 from perfmodel.cli.build import command
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.output import PANEL, chosen_format, emit, say, write
@@ -74,6 +74,8 @@ class Asked:
     """With --baseline: allowed increase of the MAPE, in percentage points: 1%."""
     learned: Learned = None
     """File of corrections."""
+    no_learned: NoLearned = False
+    """Whether nothing is corrected."""
     explain: bool = False
     """Describe in words which groups of rows have similar errors."""
     rows: bool = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from perfmodel.cli import completing, known, ranges
-from perfmodel.cli.arguments import DeviceSpecs, Harness
+from perfmodel.cli.arguments import DeviceSpecs, Harness, Learned, NoLearned
 from perfmodel.cli.build import command
 from perfmodel.cli.output import Shown
 from perfmodel.errors import ProblemError
@@ -29,6 +29,10 @@ class Asked:
     """Type of the data: bf16, fp16, fp8, fp32 (perfmodel list types)."""
     harness: Harness = "kernel"
     """Benchmark harness whose overhead is included."""
+    learned: Learned = None
+    """File of corrections."""
+    no_learned: NoLearned = False
+    """Whether nothing is corrected."""
     by: Annotated[str, FieldOption(metavar="WHAT")] = "node"
     """One line for each node or operator."""
 

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Annotated, Any
 
 from perfmodel.cli import completing, known, spellings
-from perfmodel.cli.arguments import Devices
+from perfmodel.cli.arguments import Devices, Learned, NoLearned
 from perfmodel.cli.build import Values, asking_for, command
 from perfmodel.cli.combining import Zip
 from perfmodel.cli.deployments import Deployments, Lists
@@ -47,6 +47,10 @@ class Target:
 class Question:
     """How lists combine, and what is shown of the deployments."""
 
+    learned: Learned = None
+    """File of corrections."""
+    no_learned: NoLearned = False
+    """Whether nothing is corrected."""
     pairs: Zip = False
     """Whether lists are paired element by element."""
     overlap: Annotated[bool, FieldOption(PLAN, spellings=("--overlap", "--two-batch-overlap"))] = (

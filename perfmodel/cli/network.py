@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import click
 
 from perfmodel.cli import known
-from perfmodel.cli.arguments import Chart, DeviceSpecs, TypeName
+from perfmodel.cli.arguments import Chart, DeviceSpecs, Learned, NoLearned, TypeName
 from perfmodel.cli.build import Group, Values, asking_for
 from perfmodel.cli.leftout import possible
 from perfmodel.cli.networkoptions import NamedNetwork
@@ -78,6 +78,10 @@ class Pass:
     """Tokens of a sequence; with --pass decode, tokens in the KV cache."""
     pass_: Annotated[str, FieldOption(metavar="PASS")] = "forward"
     """One of forward, train, prefill, decode."""
+    learned: Learned = None
+    """File of corrections."""
+    no_learned: NoLearned = False
+    """Whether nothing is corrected."""
     by: Annotated[str, FieldOption(metavar="WHAT")] = "class"
     """A line a class, layer, operator, kernel."""
     chart: Chart = None

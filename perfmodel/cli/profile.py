@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from perfmodel.cli import completing
-from perfmodel.cli.arguments import Learned, OneDevice
+from perfmodel.cli.arguments import Learned, NoLearned, OneDevice
 from perfmodel.cli.build import command
 from perfmodel.cli.output import Format, chosen_format, emit, say
 from perfmodel.fieldoption import FieldOption
@@ -43,6 +43,8 @@ class Asked:
     """Show every line of the table."""
     learned: Learned = None
     """File of corrections."""
+    no_learned: NoLearned = False
+    """Whether nothing is corrected."""
     format: Format = None
     """Output format."""
     output: Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o"))] = None

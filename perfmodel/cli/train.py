@@ -13,7 +13,7 @@ import click
 
 from perfmodel.analysis import plans
 from perfmodel.cli import completing, known, ranges
-from perfmodel.cli.arguments import ONE, SomeDevices
+from perfmodel.cli.arguments import ONE, Learned, NoLearned, SomeDevices
 from perfmodel.cli.build import Values, asking_for, command
 from perfmodel.cli.combining import Grid, Zip
 from perfmodel.cli.networkoptions import NamedNetwork
@@ -65,6 +65,10 @@ class Asked:
     """Number of devices: a size, list (8,16) or range (64:1024:x2)."""
     global_batch: Annotated[int | None, FieldOption(STEP, single=True)] = None
     """Sequences of a step [default: one micro-batch of every copy]."""
+    learned: Learned = None
+    """File of corrections."""
+    no_learned: NoLearned = False
+    """Whether nothing is corrected."""
     pairs: Zip = False
     """Whether lists are paired element by element."""
     convention: Annotated[

@@ -1,5 +1,5 @@
-"""The corrections in use: of `corrected_by`, else of the file in PERFMODEL_LEARNED; then the bundled
-record's.
+"""Which corrections are used: those of `corrected_by`, else of the file in PERFMODEL_LEARNED; after
+them the bundled record's.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from perfmodel.algorithms import Problem
 from perfmodel.hardware import Device
 from perfmodel.learned import record
 from perfmodel.learned.groups import (
+    IMPLEMENTATION,
     Group,
     Learned,
     architecture_name,
@@ -33,28 +34,40 @@ from perfmodel.operators import Request
 ENVIRONMENT = "PERFMODEL_LEARNED"
 """Environment variable: a file of corrections, or `none` for the model alone, for this process and
 those that it starts."""
-NONE = "none"
-_NOTHING = Learned("nothing", "", ())
-_ACTIVE: ContextVar[Learned | None] = ContextVar("learned", default=None)
+_NONE = "none"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The corrections that are used, best first."""
+
+    files: tuple[Learned, ...] = ()
+    """Those of files."""
+    record: bool = True
+    """Whether the bundled record is used where these have nothing to say."""
+
+
+_ACTIVE: ContextVar[Chosen | None] = ContextVar("learned", default=None)
 
 
 @contextmanager
-def corrected_by(learned: Learned | str | Path | None) -> Iterator[Learned]:
-    """Corrects all predictions of a block, by the bundled record too; None: by nothing at all.
+def corrected_by(learned: Learned | str | Path | None, *, record: bool = True) -> Iterator[None]:
+    """Corrects all predictions of a block, and by the bundled `record` where it has nothing to say.
 
-    Raises `PerfmodelError` for a file that has no corrections.
+    None: the model alone. Raises `PerfmodelError` for a file that has no corrections.
     """
-    if isinstance(learned, Learned):
-        corrections, inherited = learned, None
-    elif learned is None or str(learned) == NONE:
-        corrections, inherited = _NOTHING, NONE
+    inherited = None
+    if learned is None:
+        chosen, inherited = Chosen(record=False), _NONE
+    elif isinstance(learned, Learned):
+        chosen = Chosen((learned,), record)
     else:
-        corrections, inherited = load(learned), str(Path(learned).absolute())
-    token, before = _ACTIVE.set(corrections), os.environ.get(ENVIRONMENT)
+        chosen, inherited = Chosen((load(learned),), record), str(Path(learned).absolute())
+    token, before = _ACTIVE.set(chosen), os.environ.get(ENVIRONMENT)
     if inherited is not None:  # for processes that the block starts
         os.environ[ENVIRONMENT] = inherited
     try:
-        yield corrections
+        yield
     finally:
         _ACTIVE.reset(token)
         if before is None:
@@ -63,31 +76,25 @@ def corrected_by(learned: Learned | str | Path | None) -> Iterator[Learned]:
             os.environ[ENVIRONMENT] = before
 
 
-def active() -> Learned | None:
-    """The corrections that come before the bundled record's; without groups: no corrections at all.
-
-    Raises `PerfmodelError` for a file that has none.
-    """
-    if (learned := _ACTIVE.get()) is not None:
-        return learned
+def active() -> Chosen:
+    """The corrections in use. Raises `PerfmodelError` for a file that has none."""
+    if (chosen := _ACTIVE.get()) is not None:
+        return chosen
     if path := os.environ.get(ENVIRONMENT):
-        return _NOTHING if path == NONE else _kept(path)
-    return _brought(os.environ[plugins.ENVIRONMENT]) if plugins.ENVIRONMENT in os.environ else None
+        return Chosen(record=False) if path == _NONE else _kept(path)
+    places = os.environ.get(plugins.ENVIRONMENT)
+    return Chosen() if places is None else _brought(places)
 
 
 @lru_cache(maxsize=4)
-def _kept(path: str) -> Learned:
-    return load(path)
+def _kept(path: str) -> Chosen:
+    return Chosen((load(path),))
 
 
 @lru_cache(maxsize=4)
-def _brought(_places: str) -> Learned | None:
-    """Those of all files in folders `learned` of PERFMODEL_PATH; None where there are none."""
-    files = list(plugins.readable(plugins.files(plugins.folders("learned")), load))
-    if not files:
-        return None
-    sources = ", ".join(file.learned_from for file in files)
-    return Learned(sources, files[0].version, tuple(g for file in files for g in file.groups))
+def _brought(_places: str) -> Chosen:
+    """Those of all files in folders `learned` of PERFMODEL_PATH."""
+    return Chosen(tuple(plugins.readable(plugins.files(plugins.folders("learned")), load)))
 
 
 @dataclass(frozen=True)
@@ -118,15 +125,13 @@ class Correction:
 
 
 def corrections(implementation: str | None, *, shipped: bool) -> tuple[Learned, ...]:
-    """The corrections that a call may have, in order of precedence.
+    """The corrections that a call may have, best first.
 
     The bundled record is for calls that name an implementation, and for the `shipped` constants.
     """
-    first = active()
-    if first is _NOTHING:
-        return ()
-    files = () if first is None else (first,)
-    return (*files, record.shipped()) if shipped and implementation else files
+    chosen = active()
+    bundled = chosen.record and shipped and implementation
+    return (*chosen.files, record.shipped()) if bundled else chosen.files
 
 
 def correction(
@@ -138,7 +143,7 @@ def correction(
     name = request.implementation
     framework, family = framework_of(name), family_of(problem)
     architecture = architecture_name(device)
-    more = (f"implementation={name}",) if name else ()
+    more = (f"{IMPLEMENTATION}{name}",) if name else ()
     words = words_of(problem, kernel, request.harness, *request.includes, *more)
     for learned in files:
         group = learned.group(framework, family, architecture, kernel, words)

@@ -20,8 +20,10 @@ from perfmodel.hardware import Device
 from perfmodel.learned.regression import Process, Scale, distances
 from perfmodel.timing.architectures import architecture_of
 
-SIBLING = 1.3
+SIBLING = 1.15
 """Factor on the range of a device that is not among those of the runs."""
+IMPLEMENTATION = "implementation="
+"""Beginning of the word for the name of what ran."""
 _PIECE = 4096  # problems that are corrected together
 
 
@@ -54,11 +56,11 @@ class Group:
     multiple: float
     """Half the width of the 80 % range in standard deviations (conformal: the 0.8 quantile of left
     out residuals over their deviations)."""
-    numbers: Mapping[str, Sequence[float]]
+    numbers: Mapping[str, tuple[float, ...]]
     """Sizes, operations and bytes of the runs that others are near to, at most 200, by name."""
-    words: Sequence[Sequence[str]]
+    words: tuple[tuple[str, ...], ...]
     """What else describes each: types, kernel, harness."""
-    ratios: Sequence[float]
+    ratios: tuple[float, ...]
     """Measured time of each over start + factor × model; of outliers nearer to the others'."""
     shared: tuple[str, ...] = ()
     """Words that a call must have; those of the runs are without them."""

@@ -40,9 +40,9 @@ def shipped() -> Learned:
         groups.append(
             Group(
                 **entry | lists,
-                numbers=dict(zip(names, columns, strict=True)),  # type: ignore[arg-type]
-                words=[sets[i] for i in words[rows].tolist()],
-                ratios=ratios[rows],  # type: ignore[arg-type]
+                numbers=dict(zip(names, map(tuple, columns.tolist()), strict=True)),
+                words=tuple(sets[i] for i in words[rows].tolist()),
+                ratios=tuple(ratios[rows].tolist()),
             )
         )
     return Learned(head["learned_from"], head["version"], tuple(groups))

@@ -150,15 +150,15 @@ def predict_table(
     return table.assign(**columns)
 
 
-def row_problems(table: pd.DataFrame) -> Iterator[tuple[int, Problem]]:
-    """(place, problem) of each row of a predicted table whose run is a single problem."""
+def problems(table: pd.DataFrame) -> Iterator[tuple[np.ndarray, Problem]]:
+    """(places, their problems as arrays) of the rows of a predicted table whose run is a single
+    problem, kind by kind."""
     sizes = _sizes(table)
     for values, index in _groups(as_ran(table), sizes, np.ones(len(table), dtype=bool)):
         kind = _Kind(load(values.pop("device")), **values, constants=None)
-        for i in index.tolist():
-            problems = kind.problems({name: each[[i]] for name, each in sizes.items()})
-            if len(problems) == 1:
-                yield i, problems[0]
+        parts = kind.problems({name: each[index] for name, each in sizes.items()})
+        if len(parts) == 1:
+            yield index, parts[0]
 
 
 def _predict_block(

@@ -18,8 +18,11 @@ import numpy as np
 
 from perfmodel.entries import written
 from perfmodel.errors import ProblemError
+from perfmodel.evidence.records.provenance import as_ran
+from perfmodel.evidence.records.records import tidy
 from perfmodel.evidence.records.replacing import replacing
 from perfmodel.learned.groups import (
+    IMPLEMENTATION,
     Group,
     Learned,
     architecture_name,
@@ -30,7 +33,7 @@ from perfmodel.learned.groups import (
     words_of,
 )
 from perfmodel.learned.regression import SIGNALS, Process, Scale, distances, settled
-from perfmodel.validation.compare import predict_table, row_problems
+from perfmodel.validation.compare import predict_table, problems
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +49,7 @@ _BETTER = 0.9  # a group is kept where its left-out error is below this share of
 _CLIPPED = 0.5  # largest error of a run in that comparison, in ln
 _COVERED = 0.8
 _SEED = 0
-_TYPES = re.compile("(kv_)?dtype=")
+_TELLING = re.compile(f"(kv_)?dtype=|{IMPLEMENTATION}")
 _ROUNDS = 15
 
 
@@ -111,32 +114,35 @@ def learn(table: pd.DataFrame, source: str) -> Learned:
 
 def groups(table: pd.DataFrame, *, unnamed: bool = False, apart: bool = False) -> list[Runs]:
     """The unflagged, predicted runs of a table by framework, family and architecture; `apart`: by
-    types, kernel and harness, too.
+    types, implementation, kernel and harness, too.
 
     Equal runs are one, with the median of their times. Runs of several problems (a backward pass
     after a forward one) are left out, and those without an implementation unless `unnamed`.
     """
     from perfmodel.hardware import load
 
-    timed = predict_table(table, learned=False)
+    timed = predict_table(as_ran(tidy(table)), learned=False)
     usable = timed["predicted_us"].gt(0) & timed["measured_us"].gt(0) & timed["flag"].eq("")
     scored, places = timed[usable], np.flatnonzero(usable)
     parts: dict[tuple[Any, ...], dict[Any, list[tuple[Any, ...]]]] = {}
-    columns = ("device", "implementation", "kernel", "harness", "includes", "measured_us",
-               "predicted_us")  # fmt: skip
-    cells = [scored[name].to_numpy(object) for name in columns]
-    for i, problem in row_problems(scored):
-        slug, name, kernel, harness, includes, measured, model = (column[i] for column in cells)
-        architecture = architecture_name(load(str(slug)))
-        key = (framework_of(str(name)), family_of(problem), architecture)
-        own = (str(kernel), str(harness) or "kernel")
-        words = words_of(problem, *own, *str(includes).split("+"), f"implementation={name}")
-        shared = tuple(sorted(w for w in words if w in own or _TYPES.match(w))) if apart else ()
-        numbers = {name: float(np.ravel(each)[0]) for name, each in numbers_of(problem).items()}
-        run = (float(measured), float(model), numbers, words.difference(shared), str(kernel),
-               str(slug), places[i])  # fmt: skip
-        cases = parts.setdefault((key, shared), {})
-        cases.setdefault((*numbers.items(), words, slug), []).append(run)
+    for index, problem in problems(scored):
+        rows = scored.iloc[index]
+        first, n = rows.iloc[0], len(rows)
+        slug, name, harness = str(first["device"]), str(first["implementation"]), first["harness"]
+        key = (framework_of(name), family_of(problem), architecture_name(load(slug)))
+        columns = {name: np.broadcast_to(x, n).tolist() for name, x in numbers_of(problem).items()}
+        numbers = zip(*columns.values(), strict=True)
+        texts = words_of(problem, harness or "kernel", *str(first["includes"]).split("+"),
+                         f"{IMPLEMENTATION}{name}")  # fmt: skip
+        telling = {word for word in texts if word == (harness or "kernel") or _TELLING.match(word)}
+        cells = (rows["measured_us"], rows["predicted_us"], numbers, rows["kernel"], places[index])
+        for measured, model, values, kernel, place in zip(*cells, strict=True):
+            shared = tuple(sorted({*telling, str(kernel)})) if apart else ()
+            words = (texts | {str(kernel)}).difference(shared)
+            run = (measured, model, dict(zip(columns, values, strict=True)), words, str(kernel),
+                   slug, place)  # fmt: skip
+            cases = parts.setdefault((key, shared), {})
+            cases.setdefault((values, words, slug), []).append(run)
     return [
         _runs(key, shared, list(rows.values()))
         for (key, shared), rows in parts.items()
@@ -304,18 +310,28 @@ def _score(runs: Runs, count: int) -> dict[str, Any]:
     if group is None:
         unchanged = {"corrected": score["model"], "corrected_p90": score["model_p90"]}
         return score | unchanged | {"covered": None, "width": None}
-    middle, low, high = (np.empty(len(rest)) for _ in range(3))
-    for i, words in enumerate(rest.words):
-        numbers = {name: each[i : i + 1] for name, each in rest.numbers.items()}
-        model_seconds, device = rest.model_us[i : i + 1] * 1e-6, str(rest.devices[i])
-        times = group.corrected(model_seconds, numbers, words | set(rest.shared), device)
-        middle[i], low[i], high[i] = (float(each[0]) * 1e6 for each in times)
+    middle, low, high = times(group, rest)
     errors = np.abs(np.log(rest.measured_us / middle))
     inside = (low <= rest.measured_us) & (rest.measured_us <= high)
     return score | {
         "corrected": float(np.median(errors)), "corrected_p90": float(np.quantile(errors, 0.9)),
         "covered": float(inside.mean()), "width": float(np.log(high / low).mean()),
     }  # fmt: skip
+
+
+def times(group: Group, runs: Runs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Time and range of runs by a correction, in microseconds."""
+    kinds: dict[tuple[frozenset[str], str], list[int]] = {}
+    for i, kind in enumerate(zip(runs.words, runs.devices.tolist(), strict=True)):
+        kinds.setdefault(kind, []).append(i)
+    table = np.empty((3, len(runs)))
+    for (words, device), places in kinds.items():
+        numbers = {name: each[places] for name, each in runs.numbers.items()}
+        seconds = runs.model_us[places] * 1e-6
+        every = words.union(runs.shared)
+        table[:, places] = np.stack(group.corrected(seconds, numbers, every, device)) * 1e6
+    middle, low, high = table
+    return middle, low, high
 
 
 def save(learned: Learned, path: str) -> None:
