@@ -8,14 +8,16 @@ Where a mapping by size is expected, a list stands for all sizes: `tiles: [[64, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic.json_schema import CoreRef, GenerateJsonSchema
 from pydantic_core import SchemaValidator
 
-from perfmodel.entries import Fault, Keys, Misfit, bare, excerpt, optional
+from perfmodel.entries import Fault, Keys, Misfit, Narrowed, Rule, bare, choices, excerpt, optional
 from perfmodel.errors import PerfmodelError, nearest
 
 _STRICT: Mapping[str, Mapping[str, Any]] = {
@@ -49,9 +51,83 @@ def entry_fields(kind: Any) -> set[str]:
 
 @lru_cache(maxsize=64)
 def _validator(kind: Any) -> SchemaValidator:
+    return SchemaValidator(_core_schema(kind))
+
+
+def _core_schema(kind: Any) -> Any:
     for noun in _nouns(kind, {}):
         noun.__pydantic_config__ = {"extra": "forbid"}
-    return SchemaValidator(_strict(TypeAdapter(kind).core_schema))
+    return _strict(TypeAdapter(kind).core_schema)
+
+
+def json_schema(
+    kind: Any, about: Callable[[Any], Mapping[str, Any]], parts: dict[str, Any]
+) -> dict[str, Any]:
+    """The JSON Schema of a dataclass; those of dataclasses inside it are added to `parts`.
+
+    `about` gives unit and meaning of each field.
+    """
+    nouns = {noun.__name__: noun for noun in _nouns(kind, {})}
+    schema = _Generator().generate(_core_schema(kind))
+    parts |= schema.pop("$defs", {})
+    for name, entry in (*parts.items(), (kind.__name__, schema)):
+        _describe(entry, about(nouns[entry.pop("title", name)]))
+        entry.pop("description", None)
+    return schema
+
+
+def _describe(entry: dict[str, Any], docs: Mapping[str, Any]) -> None:
+    """Give each field its meaning and unit; defaults are those of the class."""
+    for name, value in entry["properties"].items():
+        for key in ("title", "default"):
+            value.pop(key, None)
+        unit = f" Unit: {docs[name].unit}." if docs[name].stated else ""
+        value["description"] = f"{docs[name].meaning}{unit}"
+
+
+class _Generator(GenerateJsonSchema):
+    """Pydantic's JSON Schema of a type, with what our annotations say of it."""
+
+    def function_before_schema(self, schema: Any) -> dict[str, Any]:
+        """A mapping by size, or the fields of a dataclass with further rules."""
+        inner = self.generate_inner(schema["schema"])
+        check = schema["function"]["function"]
+        if check is _for_all_sizes:
+            value = inner.pop("additionalProperties")
+            sizes = {"patternProperties": {r"^\d+$": value}, "additionalProperties": False}
+            return {"anyOf": [{"type": "object", **sizes}, value]}
+        narrowed = getattr(check, "__self__", None)
+        if not isinstance(narrowed, Narrowed):
+            return inner
+        base = self.get_schema_from_definitions(inner["$ref"])
+        entry = deepcopy(base or {})
+        for name, rule in narrowed.rules.items():
+            value = entry["properties"][name]
+            value.get("anyOf", [value])[0].update(rule.schema)
+        reference, key = self.get_cache_defs_ref_schema(CoreRef(f"{narrowed.name}:{narrowed.name}"))
+        self.definitions[reference] = entry
+        return dict(key)
+
+    def function_after_schema(self, schema: Any) -> dict[str, Any]:
+        """A value with a rule."""
+        inner = self.generate_inner(schema["schema"])
+        rule = getattr(schema["function"]["function"], "__self__", None)
+        return {**inner, **rule.schema} if isinstance(rule, Rule) else inner
+
+    def dict_schema(self, schema: Any) -> dict[str, Any]:
+        """A mapping, whose keys have a schema too where they are texts."""
+        names = self.generate_inner(schema["keys_schema"])
+        values = self.generate_inner(schema["values_schema"])
+        keys = {} if names.get("type") == "integer" else {"propertyNames": names}
+        return {"type": "object", **keys, "additionalProperties": values}
+
+    def tagged_union_schema(self, schema: Any) -> dict[str, Any]:
+        """Any of its dataclasses; the tag is a field of each."""
+        return {"anyOf": [self.generate_inner(kind) for kind in schema["choices"].values()]}
+
+    def literal_schema(self, schema: Any) -> dict[str, Any]:
+        """The values as a list, however few."""
+        return {"enum": list(schema["expected"])}
 
 
 def _nouns(hint: Any, nouns: dict[Any, None]) -> dict[Any, None]:
@@ -105,6 +181,12 @@ def _fault(kind: Any, entry: Any, problem: Any) -> Fault:
     """One of pydantic's errors as a path and what to do."""
     path, hint, owner = _place(kind, entry, problem["loc"])
     value = problem["input"]
+    if problem["type"].startswith("union_tag"):
+        key = problem["ctx"]["discriminator"].strip("'")
+        words = f"write one of {', '.join(choices(hint))}"
+        value = value.get(key) if isinstance(value, Mapping) else None
+        fault = "the key is missing" if value is None else f"{excerpt(value)} is not known"
+        return (*path, key), f"{fault}; {words}"
     if problem["type"] == "unexpected_keyword_argument":
         return _unknown(path, entry_fields(owner))
     if problem["type"] == "missing" and is_dataclass(owner):
@@ -133,6 +215,9 @@ def _place(kind: Any, entry: Any, location: Keys) -> tuple[Keys, Any, Any]:
             return path, _plain(get_args(owner)[0]), owner
         owner = _plain(hint)
         origin, parts = get_origin(owner), get_args(owner)
+        if key in choices(owner):
+            hint = owner = choices(owner)[key]
+            continue
         if is_dataclass(owner):
             hint = get_type_hints(owner, include_extras=True).get(str(key), Any)
         elif origin is tuple:

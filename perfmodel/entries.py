@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -17,8 +17,10 @@ from typing import (
     Union,
     get_args,
     get_origin,
+    get_type_hints,
 )
 
+from perfmodel.frozen import dataclass
 from perfmodel.plaintext import quoted
 
 _T = TypeVar("_T")
@@ -69,6 +71,22 @@ class Rule:
         from pydantic_core import core_schema
 
         return core_schema.no_info_after_validator_function(self.checked, handler(source))
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Which of several dataclasses an entry is: `Annotated[A | B, Tagged("rule")]`.
+
+    The key is the first field of each, a `Literal` of one value.
+    """
+
+    key: str
+    """The key that says which."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        from pydantic import Field
+
+        return handler(Annotated[source, Field(discriminator=self.key)])
 
 
 @dataclass(frozen=True)
@@ -157,11 +175,6 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def has_default(item: Field[Any]) -> bool:
-    """Whether an entry need not state a field."""
-    return item.default is not MISSING or item.default_factory is not MISSING
-
-
 def bare(hint: Any) -> Any:
     """A type hint without its unit."""
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
@@ -171,8 +184,16 @@ def optional(hint: Any) -> Any | None:
     """The other type of a hint that allows None; None where it does not allow None."""
     if get_origin(hint) not in (Union, UnionType):
         return None
-    (inner,) = (each for each in get_args(hint) if each is not NoneType)
-    return inner
+    others = [each for each in get_args(hint) if each is not NoneType]
+    return others[0] if len(others) == 1 else None
+
+
+def choices(hint: Any) -> dict[str, Any]:
+    """The dataclasses of a hint that is several of them (`Tagged`), by what tells them apart."""
+    if get_origin(hint) not in (Union, UnionType) or NoneType in get_args(hint):
+        return {}
+    tags = {kind: get_type_hints(kind)[next(iter(fields(kind))).name] for kind in get_args(hint)}
+    return {str(get_args(tag)[0]): kind for kind, tag in tags.items()}
 
 
 def extras(hint: Any, kind: type[_T]) -> list[_T]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from perfmodel.frozen import dataclass
 
 PLAN, STEP, PASS = "Plan", "Step", "Pass"
 """Headings: how a network is split over devices, what one step computes, how a pass runs."""
@@ -30,8 +31,9 @@ class FieldOption:
     """Largest value of a number; None: any."""
     single: bool = False
     """Whether the option takes one value, not a list or range."""
-    names: tuple[str, ...] | Callable[[], Iterable[str]] = ()
-    """Known values, to complete; a tuple stands in the help too."""
+    names: tuple[str, ...] | str | Callable[[], Iterable[str]] = ()
+    """Known values, to complete; a tuple stands in the help too. "module:names" is imported when
+    it is needed."""
     read: Callable[[Any], Any] | None = None
     """What reads a name, and raises `PerfmodelError` for an unknown one; None: any text. A text
     field keeps the name of what was read."""
@@ -41,5 +43,5 @@ class FieldOption:
     """Whether it is an argument, without a flag before it."""
     repeats: bool = False
     """Whether it may be given several times, as a list field's may; `read` gets all texts."""
-    complete: Callable[..., list[str]] | None = None
-    """Completion of a value where `names` is not enough."""
+    example: str = ""
+    """Of a mapping, one of its pairs; `metavar` is their form and `read` gets all of them."""

@@ -9,7 +9,7 @@ unit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
@@ -19,6 +19,7 @@ from perfmodel.algorithms.problem import distinct, length, pick, repeated
 from perfmodel.arithmetic import is_one
 from perfmodel.compiled import variants
 from perfmodel.errors import ProblemError
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.learned import active
 from perfmodel.learned.groups import Learned

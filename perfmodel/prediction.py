@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cache
-from typing import Annotated, Any, Generic, TypeVar, get_type_hints
+from typing import Annotated, Any, Generic, TypeVar
 
 import numpy as np
 
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import describe
+from perfmodel.columns import Column, Result, declared
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.operators.operator import Exchanged
 from perfmodel.timing import capacity
@@ -35,18 +37,6 @@ Number = TypeVar("Number")
 Name = TypeVar("Name")
 
 
-@dataclass(frozen=True)
-class Output:
-    """How a field of predictions is written as JSON, CSV and in the files of sweeps."""
-
-    key: str = ""
-    """Its name there, with the unit; empty: the field's."""
-    scale: float = 1.0
-    """What numbers are multiplied by."""
-    stored: tuple[str, ...] = ()
-    """Members that a sweep has columns of, where the field is a mapping."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Numbers(Generic[Number, Name]):
     """What is predicted: plain numbers of one problem, arrays of many.
@@ -55,41 +45,41 @@ class Numbers(Generic[Number, Name]):
     sweeps, in this order.
     """
 
-    seconds: Annotated[Number, Output("time_us", 1e6)]
+    seconds: Annotated[Number, Column(key="time_us", scale=1e6)]
     """Predicted time of a call."""
-    low_seconds: Annotated[Number, Output("low_us", 1e6)]
+    low_seconds: Annotated[Number, Column(key="low_us", scale=1e6)]
     """Lower end of the 80 % range."""
-    high_seconds: Annotated[Number, Output("high_us", 1e6)]
+    high_seconds: Annotated[Number, Column(key="high_us", scale=1e6)]
     """Upper end of the 80 % range."""
-    limiter: Annotated[Name, Output()]
+    limiter: Annotated[Name, Column()]
     """The resource with the largest term; power only where it binds (`rank`)."""
-    runner_up: Annotated[Name, Output()]
+    runner_up: Annotated[Name, Column()]
     """The resource with the next largest term."""
-    terms: Annotated[Mapping[str, Number], Output("terms_us", 1e6)]
+    terms: Annotated[Mapping[str, Number], Column(key="terms_us", scale=1e6)]
     """Seconds that each resource needs alone. They overlap, so their sum is not the total."""
-    flops: Annotated[Mapping[str, Number], Output(stored=("matrix", "vector", "special"))]
+    flops: Annotated[Mapping[str, Number], Column(stored=("matrix", "vector", "special"))]
     """Executed operations, by unit: matrix, vector, special. A multiply-add is two on the matrix
     unit."""
-    useful_flops: Annotated[Number, Output()]
+    useful_flops: Annotated[Number, Column()]
     """Operations that the mask leaves, by the papers' convention."""
-    bytes: Annotated[Mapping[str, Number], Output(stored=("hbm", "llc", "l2", "shared"))]
+    bytes: Annotated[Mapping[str, Number], Column(stored=("hbm", "llc", "l2", "shared"))]
     """Bytes that cross into each level: shared, l2, hbm, links."""
-    footprint_bytes: Annotated[Number, Output()]
+    footprint_bytes: Annotated[Number, Column()]
     """Bytes of all tensors in the device's own memory."""
-    footprints: Annotated[Mapping[str, Number], Output()]
+    footprints: Annotated[Mapping[str, Number], Column()]
     """Bytes of all tensors in each level that has some."""
-    fits: Annotated[Any, Output()]
+    fits: Annotated[Any, Column()]
     """Whether the tensors fit in every level with known capacity."""
-    fits_at: Annotated[Mapping[str, Any], Output()]
+    fits_at: Annotated[Mapping[str, Any], Column()]
     """The same for each level with known capacity."""
-    levels: Annotated[Mapping[str, str], Output()]
+    levels: Annotated[Mapping[str, str], Column()]
     """Names on this device of the levels whose bytes are counted: HBM3, GDDR6X, L3."""
-    tile: Annotated[Mapping[str, Number], Output()]
+    tile: Annotated[Mapping[str, Number], Column()]
     """Extents of the chosen tile, by name; of many problems NaN where a schedule has no such
     dimension."""
-    waves: Annotated[Number, Output()]
+    waves: Annotated[Number, Column()]
     """Waves of thread blocks on the whole device."""
-    occupancy: Annotated[Number, Output()]
+    occupancy: Annotated[Number, Column()]
     """Resident thread blocks a unit."""
     dispatch: Mapping[str, Number]
     """Host seconds (`perfmodel.timing.floors.Dispatch`)."""
@@ -99,48 +89,37 @@ _NUMBERS = tuple(item.name for item in fields(Numbers))
 
 
 @cache
-def outputs() -> Mapping[str, Output]:
-    """How each field is written, its key filled in; a field that is not written is missing."""
-    hints = get_type_hints(Numbers, include_extras=True)
-    marks = {name: getattr(hints[name], "__metadata__", ()) for name in _NUMBERS}
-    return {
-        name: replace(mark, key=mark.key or name) for name, found in marks.items() for mark in found
-    }
-
-
-@cache
 def columns() -> Mapping[str, tuple[str, str, float]]:
     """The columns of a flat table: field, member of a mapping (else ""), and scale of each."""
-    hints = get_type_hints(Numbers)
     return {
-        f"{output.key}_{member}" if member else output.key: (name, member, output.scale)
-        for name, output in outputs().items()
-        for member in (("",) if hints[name] is Number else output.stored)
+        "_".join(filter(None, (column.key or name, member))): (name, member, column.scale)
+        for name, kind, column in declared(Numbers)
+        for member in (("",) if kind is Number else column.stored)
     }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prediction(Numbers[float, str]):
+class Prediction(Result, Numbers[float, str]):
     """One case on one device. Times in seconds, traffic in bytes, intensity in FLOP per byte.
 
     Where the problem is split over devices, all counts are those of one device.
     """
 
-    device: str
+    device: Annotated[str, Column()]
     """Slug of the device."""
-    algorithm: str
+    algorithm: Annotated[str, Column()]
     """The operator: attention, gemm, softmax, ..."""
-    schedule: str
+    schedule: Annotated[str, Column()]
     """The schedule by its name in `perfmodel list schedules`."""
-    implementation: str
+    implementation: Annotated[str, Column()]
     """The library kernel that is assumed to run."""
-    problem: Mapping[str, Any]
+    problem: Annotated[Mapping[str, Any], Column()]
     """Sizes and types of the problem."""
-    assumptions: tuple[str, ...]
+    assumptions: Annotated[tuple[str, ...], Column(place=2)]
     """Assumptions where nothing is stated, a sentence each."""
-    known: Known
+    known: Annotated[Known, Column(place=2)]
     """How much is known of device, implementation and harness; the range depends on it."""
-    exchanges: tuple[Exchanged, ...] = ()
+    exchanges: Annotated[tuple[Exchanged, ...], Column(place=2)] = ()
     """Exchanges with other devices, where the problem is split over several."""
 
     @property
@@ -149,7 +128,9 @@ class Prediction(Numbers[float, str]):
         return counted_work(self.useful_flops, self.flops)
 
     @property
-    def intensity(self) -> dict[str, float]:
+    def intensity(
+        self,
+    ) -> Annotated[dict[str, float], Column(key="arithmetic_intensity", place=1)]:
         """FLOP per byte at each level: `work` over the bytes that cross it."""
         return {
             level: self.work / moved if moved else float("inf")
@@ -182,32 +163,6 @@ class Prediction(Numbers[float, str]):
         sizes = " ".join(f"{name}={value}" for name, value in self.problem.items())
         title = f"{self.algorithm} on {self.device}: {sizes}"
         return table(title, (), rows, "; ".join(self.assumptions))
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form: microseconds and bytes, the unit in every name that needs one."""
-        numbers: dict[str, Any] = {}
-        for name, output in outputs().items():
-            numbers[output.key] = _scaled(getattr(self, name), output.scale)
-            if name == "bytes":  # the intensity follows from them
-                numbers["arithmetic_intensity"] = self.intensity
-        return {
-            "device": self.device,
-            "algorithm": self.algorithm,
-            "schedule": self.schedule,
-            "implementation": self.implementation,
-            "problem": dict(self.problem),
-            **numbers,
-            "exchanges": [item.as_dict() for item in self.exchanges],
-            "known": self.known.as_dict(),
-            "assumptions": list(self.assumptions),
-        }
-
-
-def _scaled(value: Any, scale: float) -> Any:
-    """A number, or each of a mapping, times `scale`."""
-    if isinstance(value, dict):
-        return dict(value) if scale == 1.0 else {key: each * scale for key, each in value.items()}
-    return value if scale == 1.0 else value * scale
 
 
 @dataclass(frozen=True, kw_only=True)

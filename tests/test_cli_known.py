@@ -13,14 +13,14 @@ from perfmodel.algorithms.rowwise import MAPS, VARIANTS
 from perfmodel.algorithms.sizes import LARGEST, MOST_CASES, MOST_POINTS
 from perfmodel.analysis.sweep import Grid, Sweep
 from perfmodel.cli import known
-from perfmodel.cli.cases import read
 from perfmodel.cli.list_ import KINDS
+from perfmodel.cli.operatorgroup import read
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.evidence.records.records import published
 from perfmodel.hardware import load
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.predict import predict
-from perfmodel.timing.libraries import kernels, naming
+from perfmodel.timing.libraries import implementations, kernels, naming
 
 COMMANDS = {"predict": (), "whatif": (), "roofline": ("-o", "x.svg"), "sweep": ("--best",)}
 
@@ -34,7 +34,7 @@ def refused(result):
 
 
 def names(operator):
-    return known.implementations(operator)
+    return implementations(operator)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -81,7 +81,6 @@ def test_every_class_of_an_operator_is_a_name_and_those_of_others_are_not(operat
         elif naming.asked_for(operator, name) is None:
             with pytest.raises(ProblemError):
                 known.implementation(BUILT_IN[operator], name)
-    assert known.implementation(BUILT_IN[operator], None) is None
 
 
 def test_names_of_libraries_are_known_and_what_merely_contains_one_is_not():
@@ -192,7 +191,7 @@ def test_all_commands_have_one_cap():
 
 
 def test_the_grid_of_heads_is_searched_block_by_block(monkeypatch):
-    monkeypatch.setattr("perfmodel.analysis.sweep.grid._PAIRS", 8)
+    monkeypatch.setattr("perfmodel.operators.grid._PAIRS", 8)
     sizes = {"batch": [1], "heads_q": np.arange(1, 40), "head_dim": [64], "seq_q": [64]}
     kinds = {"causal": (False,), "dtype": ("bf16",)}
     follows = {"seq_kv": "seq_q"}

@@ -45,8 +45,8 @@ def test_with_a_device_its_cache_is_simulated():
     [
         (["matmull"], "no kernel named 'matmull'; did you mean matmul"),
         (["matmul", "--device", "h1000"], "no device named 'h1000'"),
-        (["matmul", "-q", "3"], "no option named '-q'"),
-        (["matmul", "-m", "0"], "m must be at least 1"),
+        (["matmul", "-q", "3"], "no such option: -q"),
+        (["matmul", "-m", "0"], "-m must be at least 1"),
         (["matmul", "--config", "bx=3"], "no config field named 'bx'"),
     ],
 )

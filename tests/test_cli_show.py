@@ -8,13 +8,13 @@ from dataclasses import fields, is_dataclass
 import pytest
 
 from perfmodel.cli.list_ import KINDS as LISTED
-from perfmodel.cli.show import KINDS
+from perfmodel.cli.list_ import names_of, singular
 from perfmodel.entries import plain
 from perfmodel.render.facts import shown
 from perfmodel.render.report import listed
 from perfmodel.timing import stated
 from perfmodel.timing.libraries import files, kernel_facts, kernels
-from perfmodel.timing.runs import table
+from perfmodel.timing.runs import HARNESSES
 from perfmodel.units import seconds
 
 
@@ -60,7 +60,7 @@ def test_each_fact_is_stated_by_the_kernel_that_is_said_to_or_is_the_usual_one(n
 def test_a_fact_comes_from_the_kernel_that_another_is_like():
     facts = {fact.name: fact for fact in stated.of_kernel("flash1-first")}
     assert facts["share"].by == facts["tiles"].by == "flash1"
-    assert (facts["head_rule"].value, facts["head_rule"].by) == (None, "flash1-first")
+    assert (facts["cut"].value, facts["cut"].by) == (None, "flash1-first")
     assert facts["stages"].value == 1
     assert facts["steps"].by is None
 
@@ -72,14 +72,14 @@ def test_a_rule_that_is_stated_anew_owes_nothing_to_the_one_before(tmp_path, mon
         "source": "a",
         "tiles": [[64, 64, 128]],
     }
-    first["even_rule"] = {"margin": 1.2, "most": 8}
-    second = {"like": "one", "even_rule": {"most": 4}, "source": "b"}
+    first["cut"] = {"rule": "even", "margin": 1.2, "most": 8}
+    second = {"like": "one", "cut": {"rule": "even", "most": 4}, "source": "b"}
     known = files.Document("acme", "acme.yaml", {"kernels": {"one": first, "two": second}})
     monkeypatch.setattr(files, "brought", lambda: (known,))
     by = files.stated("two")
     assert by["tiles"] == by["schedule"] == "one"
-    assert by["even_rule.most"] == by["source"] == "two"
-    assert "even_rule.margin" not in by
+    assert by["cut.most"] == by["source"] == "two"
+    assert "cut.margin" not in by
     assert "like" not in by
 
 
@@ -132,7 +132,7 @@ def test_people_see_what_is_stated_unless_they_ask_for_all(cli):
 
 def test_a_harness_has_the_values_of_its_entry(cli):
     found = json.loads(cli("show", "harness", "cuda_graph", "-f", "json")[1])
-    run_ = table().runs["cuda_graph"]
+    run_ = HARNESSES["cuda_graph"]
     rows = {row["name"]: row for row in found["facts"]}
     assert found["about"] == run_.about
     assert rows["warm"]["value"] == run_.warm
@@ -143,9 +143,9 @@ def test_a_harness_has_the_values_of_its_entry(cli):
     assert seconds(run_.starts["attention"]) in cli("show", "harness", "cuda_graph")[1]
 
 
-@pytest.mark.parametrize("name", [*table().runs])
+@pytest.mark.parametrize("name", [*HARNESSES])
 def test_every_harness_says_all_that_its_entry_does(name):
-    found = table().runs[name]
+    found = HARNESSES[name]
     said = {fact.name: fact for fact in stated.of_harness(found) if fact.by is not None}
     assert {key: fact.source for key, fact in said.items()} == dict(found.sources)
 
@@ -160,10 +160,9 @@ def test_other_kinds_and_files(cli, tmp_path):
 
 
 def test_every_kind_of_the_list_can_be_shown(cli):
-    assert len(KINDS) == len(LISTED)
-    for kind, rows in zip(sorted(KINDS), sorted(LISTED), strict=True):
-        name = next(iter(LISTED[rows]()))["name"]
-        code, out, err = cli("show", kind, name, "--all")
+    for kind in LISTED:
+        name = next(names_of(kind))["name"]
+        code, out, err = cli("show", singular(kind), name, "--all")
         assert (code, err) == (0, ""), kind
         assert out.startswith(name)
 

@@ -95,7 +95,19 @@ def attention(**fixed: object) -> Attention:
     return Attention(**(values | fixed))  # type: ignore[arg-type]
 
 
+def products(dtype: str = "bf16", **fixed: object) -> Matmul:
+    """Products of many sizes."""
+    values = {"m": sizes(1, 16384), "n": sizes(16, 16384), "k": sizes(16, 16384)}
+    return Matmul(**(values | fixed), dtype=dtype)  # type: ignore[arg-type]
+
+
 CASES = {
+    "matmul": (products, "h100-sxm", {}),
+    "matmul on a device with a memory-side cache": (products, "mi300x", {}),
+    "batched matmul": (lambda: products(batch=sizes(2, 64)), "a100-sxm-80gb", {}),
+    "fp8 on another device": (lambda: products("fp8"), "b200", {}),
+    "fp32 on the vector unit": (lambda: products("fp32"), "l40s", {}),
+    "weights of 4 bits": (lambda: products("w4a16"), "h100-sxm", {}),
     "prefill": (lambda: attention(causal=True), "h100-sxm", {}),
     "prefill without a mask": (lambda: attention(head_dim=64), "a100-sxm-80gb", {}),
     "prefill of flash2": (lambda: attention(causal=True), "l40s", {"implementation": "flash2"}),
@@ -129,12 +141,23 @@ def test_no_formula_stands_in_the_writer() -> None:
     room = files("perfmodel.compiled")
     nouns = {"seconds", "flops", "hbm", "l2", "wave", "block", "tile", "occupancy",
              "latency", "matrix", "bandwidth", "power_share", "units", "threads"}  # fmt: skip
-    for name in ("writer.py", "graph.py", "primitives.c"):
+    for name in ("writer.py", "graph.py", "bound.py", "primitives.c"):
         text = room.joinpath(name).read_text(encoding="utf-8")
         code = re.sub(r'"""[\s\S]*?"""|#.*|/\*[\s\S]*?\*/', "", text)
         words = {word.lower() for word in re.findall(r"[A-Za-z_]+\d*", code)}
         assert not words & nouns
-        assert {float(n) for n in re.findall(r"\b\d+\.\d+", code)} <= {0.0, 1.0, 2.0}
+        assert {float(n) for n in re.findall(r"\b\d+\.\d+", code)} <= {0.0, 1.0, 2.0, 3.0}
+
+
+@needs_compiler
+@pytest.mark.parametrize("device", ["h100-sxm", "mi300x", "b200", "t4"])
+def test_bounds_never_lie_above_what_they_bound(device: str) -> None:
+    """A search by bounds finds the least time of the whole menu, and notices no fault in them."""
+    problem = Matmul(
+        sizes(1, 10**5, 2000), sizes(1, 10**5, 2000), sizes(1, 10**5, 2000), dtype="fp16"
+    )
+    reference, compiled = both(problem, device)
+    np.testing.assert_allclose(compiled.seconds, reference.seconds, AGREES)
 
 
 @needs_compiler

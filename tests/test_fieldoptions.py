@@ -146,9 +146,9 @@ def test_what_is_no_value_is_one_line(arguments, line):
         command(Coffee).main(args=["moka", *arguments], standalone_mode=False)
 
 
-def test_a_command_leaves_fields_out_and_moves_options():
-    names = list(options(Coffee, without=("beans", "minutes"), after={"grams": "pot"}))
-    assert names == ["pot", "grams", "cups", "roast", "blend", "pairs"]
+def test_a_command_leaves_fields_out():
+    names = list(options(Coffee, without=("beans", "minutes")))
+    assert names == ["pot", "cups", "roast", "blend", "grams", "pairs"]
 
 
 def test_train_leaves_out_only_fields_that_it_computes_or_does_not_offer(cli):

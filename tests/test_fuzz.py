@@ -50,7 +50,7 @@ GEMM = ("predict", "gemm", "-d", "h100-sxm")
     ],
 )
 def test_the_fuzzer_sees_what_is_wrong(monkeypatch, tmp_path, does, seen):
-    from perfmodel.cli import predicted
+    from perfmodel.cli import predict as predicted
 
     kept = predicted.predict_arrays
 
@@ -71,7 +71,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from check import judged
 from inputs import Input
-from perfmodel.cli import predicted
+from perfmodel.cli import predict as predicted
 kept = predicted.predict_arrays
 def warns(*arguments, **options):
     warnings.warn("x", RuntimeWarning)
@@ -93,6 +93,6 @@ def test_the_fuzzer_sees_a_command_that_does_not_end(monkeypatch, tmp_path):
         while True:
             pass
 
-    monkeypatch.setattr("perfmodel.cli.predicted.predict_arrays", forever)
+    monkeypatch.setattr("perfmodel.cli.predict.predict_arrays", forever)
     said, _ = judged(Input("commands", GEMM), tmp_path, seconds=0.2)
     assert [line[:6] for line in said] == ["hang: "]

@@ -61,19 +61,10 @@ def headings():
     }
     calls = [node for node in nodes if isinstance(node, ast.Call) and node.args]
     heads = [
-        _heading(call)
-        for call in calls
-        if isinstance(call.func, ast.Name) and call.func.id in makers
+        call.args[0] for call in calls if isinstance(call.func, ast.Name) and call.func.id in makers
     ]
     texts = {head.value for head in heads if isinstance(head, ast.Constant)}
     return {text for text in texts if isinstance(text, str) and text}
-
-
-def _heading(call):
-    """The heading of a column: the first text, or the second where a page's column has its key."""
-    keyed = call.func.id == "Column" and len(call.args) > 2
-    texts = (ast.Constant, ast.JoinedStr)
-    return call.args[1] if keyed and isinstance(call.args[1], texts) else call.args[0]
 
 
 # What only this page's subject has: how its own columns are headed.
@@ -105,8 +96,8 @@ SHOWN = {
     "matrix instructions": get_args(architectures.Instruction),
     "ways of copying": get_args(architectures.Copies),
     "protocols": get_args(nccl.Protocol),
-    "schedules": list_._SCHEDULES,
-    "levels": list_._LEVELS,
+    "schedules": list_.SCHEDULES,
+    "levels": list_.LEVELS,
     "kinds of names": list_.KINDS,
 }
 

@@ -212,7 +212,7 @@ def test_sizes_follow_one_another():
     ("changes", "said"),
     [
         ({"name": None}, "lacks name"),
-        ({"name": "a\nb"}, "a name is up to 60 printable characters"),
+        ({"name": "a\nb"}, "is no name: write up to 60 printable characters"),
         ({"nodes": {}}, "lacks nodes"),
         ({"node": {}}, "unknown key 'node'; did you mean nodes?"),
         ({"sizes": ["rows"]}, "sizes is a mapping"),

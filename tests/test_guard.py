@@ -52,7 +52,7 @@ def test_what_input_or_machine_are_to_blame_for_is_one_line_and_2(monkeypatch, c
     def fail(*_arguments, **_options):
         raise error
 
-    monkeypatch.setattr("perfmodel.cli.predicted.predict_arrays", fail)
+    monkeypatch.setattr("perfmodel.cli.predict.predict_arrays", fail)
     assert run(GEMM) == BAD_INPUT
     out, err = capsys.readouterr()
     assert out == ""
@@ -67,18 +67,18 @@ def test_a_fault_of_ours_is_one_line_that_asks_for_a_report_and_70(monkeypatch, 
     def fail(*_arguments, **_options):
         raise error
 
-    monkeypatch.setattr("perfmodel.cli.predicted.predict_arrays", fail)
+    monkeypatch.setattr("perfmodel.cli.predict.predict_arrays", fail)
     assert run(GEMM) == FAULT == 70
     err = one_line(capsys.readouterr().err)
     assert (
-        f"fault of perfmodel, not of your input ({type(error).__name__} in cli/predicted.py:" in err
+        f"fault of perfmodel, not of your input ({type(error).__name__} in cli/predict.py:" in err
     )
     assert "please report it" in err
     assert "PERFMODEL_DEBUG=1" in err
 
 
 def test_debug_shows_the_traceback_before_the_line(monkeypatch, capsys):
-    monkeypatch.setattr("perfmodel.cli.predicted.predict_arrays", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("perfmodel.cli.predict.predict_arrays", lambda *_, **__: 1 / 0)
     monkeypatch.setenv("PERFMODEL_DEBUG", "1")
     assert run(GEMM) == FAULT
     lines = capsys.readouterr().err.splitlines()

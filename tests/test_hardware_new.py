@@ -29,7 +29,7 @@ def predicted(cli, device, command):
 @pytest.mark.parametrize("device", ["l40s", "h100-sxm", "b300", "mi300x", "gtx1080ti"])
 def test_a_newcomer_is_as_fast_as_what_it_is_like(cli, device):
     assert cli("hardware", "new", "my.yaml", "--like", device) == (0, "", "wrote my.yaml\n")
-    assert cli("hardware", "validate", "my.yaml", "--warnings") == (0, "1 spec is valid\n", "")
+    assert cli("hardware", "validate", "my.yaml", "--warnings") == (0, "1 file is valid\n", "")
     for command in (GEMM, SOFTMAX):
         assert predicted(cli, "./my.yaml", command) == predicted(cli, device, command)
 

@@ -7,7 +7,7 @@ import pytest
 
 from perfmodel.algorithms import Matmul
 from perfmodel.cli import run
-from perfmodel.cli.list_ import KINDS
+from perfmodel.cli.list_ import names_of
 from perfmodel.hardware import load, loads, names
 from perfmodel.hardware.levels import LINKS, together
 from perfmodel.predict import predict
@@ -157,4 +157,4 @@ def test_show_prints_levels_and_links_with_their_sources(capsys):
 
 
 def test_every_level_can_be_listed():
-    assert [row["name"] for row in KINDS["levels"]()] == list(ORDER)
+    assert [row["name"] for row in names_of("levels")] == list(ORDER)

@@ -67,7 +67,7 @@ def test_a_kernel_that_is_like_another_differs_where_it_says():
     own = {"name", "library", "source", "prepares", "fallback", "narrow_products"}
     assert {f.name for f in fields(one) if getattr(one, f.name) != getattr(other, f.name)} == own
     first = kernel_facts("flash1-first")
-    assert (first.head_rule, first.tiles) == (None, kernel_facts("flash1").tiles)
+    assert (first.cut, first.tiles) == (None, kernel_facts("flash1").tiles)
 
 
 def test_what_is_like_nothing_or_itself_is_one_line(tmp_path):
@@ -112,8 +112,10 @@ REFUSED = [
     ({k: v for k, v in GEMM.items() if k != "source"}, "source: the key is missing; add it"),
     ({k: v for k, v in GEMM.items() if k != "tiles"}, "tiles: the key is missing; add a menu"),
     (GEMM | {"source": "  "}, "source: '  ' is not a text"),
-    (SOUND | {"even_rule": {"margins": 1}}, "even_rule.margins: .* did you mean margin"),
-    (SOUND | {"wave_rule": {"keys": 4}}, "wave_rule.waves: the key is missing"),
+    (SOUND | {"cut": {"rule": "even", "margins": 1}}, "cut.margins: .* did you mean margin"),
+    (SOUND | {"cut": {"rule": "waves", "keys": 4}}, "cut.waves: the key is missing"),
+    (SOUND | {"cut": {"keys": 4}}, "cut.rule: the key is missing; write one of smallest"),
+    (SOUND | {"cut": {"rule": "evn"}}, "cut.rule: 'evn' is not known; write one of smallest"),
     (SOUND | {"stages": 0}, "stages: 0 is too few"),
     (SOUND | {"packs": "yes"}, "packs: 'yes' is neither true nor false"),
     ({"operator": "softmax", "source": "here", "rows": {"load": 4}}, "rows.held_columns: the key"),
@@ -273,8 +275,9 @@ def test_a_kernel_that_nothing_runs_on_falls_back():
 
 
 def test_misfits_say_where():
-    with pytest.raises(Misfit, match=r"^even_rule\.margin: 'x' is not a number"):
-        made(AttentionFacts, SOUND | {"even_rule": {"margin": "x"}}, {"name": "a", "library": "b"})
+    entry = SOUND | {"cut": {"rule": "even", "margin": "x"}}
+    with pytest.raises(Misfit, match=r"^cut\.margin: 'x' is not a number"):
+        made(AttentionFacts, entry, {"name": "a", "library": "b"})
 
 
 def test_a_fact_moves_the_time():

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from perfmodel import Matmul, Rowwise, load, predict
-from perfmodel.count import count
 from perfmodel.entries import Misfit
 from perfmodel.operators.included import included_seconds
-from perfmodel.schedules.matmul import tiled_matmul
-from perfmodel.timing import matmul, memory, occupancy, rowchain, rowwise
+from perfmodel.timing import matmul, rowchain, rowwise
 from perfmodel.timing.constants import default
 from perfmodel.timing.libraries import kernel_facts, resolve
 from perfmodel.timing.libraries.files import kernels
@@ -135,42 +133,6 @@ def test_kernels_about_scales_cost_their_launches():
 
 
 # ---- Pairs of units ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("rows", "m", "share"), [(128, 4096, 0.5), (64, 4096, 1.0), (128, 128, 1.0)]
-)
-def test_units_that_multiply_together_load_half_of_the_columns_each(rows, m, share):
-    problem = Matmul(*column(m, 8192, 16384))
-    sizes = {axis: np.asarray(size, float) for axis, size in problem.sizes().items()}
-    schedule = tiled_matmul(rows, 256, 64)
-    cost = count(schedule, sizes, problem.elements()).kernels[0]
-    where = occupancy.residency(B200, cost)
-    quick = replace(B200, l2_bytes_per_s=1e30)
-    tensors = schedule.algorithm.tensors
-
-    def port(paired_rows: float) -> float:
-        return float(
-            memory.l2_seconds(
-                quick, CONSTANTS, cost, where, np.zeros(()), tensors, paired_rows
-            ).item()
-        )
-
-    copied = memory.l2_seconds(
-        quick, CONSTANTS, cost, where, np.zeros(()), tensors, copied=True
-    ).item()
-    assert copied == near(port(np.inf) / 2)  # 128 bytes a clock by tensor copies, and not 64
-    saved = (1.0 - share) * cost.l2["B"].total_bytes / cost.blocks * where.busiest
-    assert port(np.inf) - port(128.0) == near(float(saved.item()) / (64 * B200.clock_hz), rel=1e-6)
-
-
-def test_datacentre_blackwell_alone_has_pairs():
-    kernel = kernel_facts("cublas")
-    for slug, rows in (("b200", 128), ("b300", 128), ("h100-sxm", np.inf)):
-        here = machine(load(slug))
-        assert matmul.products(kernel, "bf16", Setting(here, CONSTANTS)).paired_rows == rows
-    alone = replace(kernel, specialises=False)
-    assert matmul.products(alone, "bf16", Setting(B200, CONSTANTS)).paired_rows == np.inf
 
 
 # ---- Scales --------------------------------------------------------------------------------------

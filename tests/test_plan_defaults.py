@@ -15,7 +15,7 @@ import pytest
 
 from perfmodel import operators, predict
 from perfmodel.algorithms.declaredproblem import DeclaredProblem
-from perfmodel.cli import app, build, cases, network, train
+from perfmodel.cli import app, build, network, operatorgroup, train
 from perfmodel.cli.ranges import parse
 from perfmodel.compression import naming
 from perfmodel.compression.compressed import Compressed
@@ -87,7 +87,7 @@ def nouns(module):
         for attribute in attributes:
             noun = getattr(noun, attribute, None)
         if (inspect.isclass(noun) or inspect.isfunction(noun)) and not noun.__module__.startswith(
-            ("perfmodel.cli", "perfmodel.render", "perfmodel.errors")
+            ("perfmodel.cli", "perfmodel.render", "perfmodel.columns", "perfmodel.errors")
         ):
             called[noun] = ast.unparse(target)
     return called
@@ -167,7 +167,7 @@ def test_python_and_the_bare_command_predict_one_operator(cli, name, way):
     assert code == 0, err
     (told,) = json.loads(out)["predictions"]
     given = {option.name: getattr(option, "default", False) for option in operator.options}
-    ((_, ((problem, _),)),) = cases.read(operator, given | way).chunks()
+    (problem,) = operatorgroup.read(operator, given | way).problems()
     stated = {
         field.name: getattr(problem, field.name)
         for field in dataclasses.fields(problem)

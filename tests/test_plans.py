@@ -113,10 +113,9 @@ def integers(name: str, op: str, cols: int, dtype: str = "fp32", **more) -> floa
 
 
 def test_integer_instructions_of_accesses_by_hand():
-    # In registers a softmax's elements are loaded and stored by four, in an unrolled loop: the
-    # access and its bound.
-    assert integers("torch-softmax", "softmax", 1000) == near(2 * 2 / 4)
-    # Else a load, its address, the bound and the branch: four of each access.
+    # A load, its address, the bound and the branch: four of each access. In registers a softmax's
+    # elements are loaded and stored by four.
+    assert integers("torch-softmax", "softmax", 1000) == near(2 * 4 / 4)
     # Streamed three times and stored: four elements an access where a row is whole rounds of them.
     assert integers("torch-softmax", "softmax", 4096) == near(4 * 4 / 4)
     # 6,000 in 1,024 threads: a round of 4,096 in loads of four, 1,904 elements one at a time.

@@ -24,7 +24,6 @@ def test_a_terminal_sees_what_is_done_and_how_far_it_is(monkeypatch: pytest.Monk
     with status("calibrating") as report:
         report("bandwidth of copy")
     with progress("measuring") as bar:
-        assert bar is not None
         bar(3, 36, "gemm 512")
     shown = terminal.getvalue()
     for text in ("calibrating", "bandwidth of copy", "measuring", "3/36", "gemm 512"):
@@ -38,7 +37,7 @@ def test_a_pipe_sees_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with status("calibrating") as report:
         report("bandwidth of copy")
     with progress("measuring") as bar:
-        assert bar is None
+        bar(3, 36, "gemm 512")
     assert piped.getvalue() == ""
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from perfmodel.plaintext import csv_text, without_controls
 from perfmodel.render import RENDERERS, Column, Report, table
-from perfmodel.render.report import fixed, integer, micros, percent, quantity, ratio, text
+from perfmodel.render.report import micros, quantity, ratio, text
 
 ROWS = [
     {"name": "a|b", "n": 3, "error": 0.125, "parts": {"hbm": 1.5}, "said": ["x", "y"]},
@@ -18,8 +18,8 @@ ROWS = [
 ]
 COLUMNS = [
     text("name", "name"),
-    integer("n", "n"),
-    percent("error", "error"),
+    Column("n", "n"),
+    Column("error", "error", "{:.1%}"),
     Column("HBM", lambda row: row["parts"]["hbm"], quantity("B")),
 ]
 
@@ -94,8 +94,8 @@ def test_ratios_never_have_exponents(value, shown):
 
 def test_numbers_for_people():
     assert micros(1234) == "1.23 ms"
-    assert fixed("x", "x").cell({"x": 0.12345}) == "0.123"
-    assert fixed("x", "x").cell({}) == "-"
+    assert Column("x", "x", "{:.3f}").cell({"x": 0.12345}) == "0.123"
+    assert Column("x", "x", "{:.3f}").cell({}) == "-"
 
 
 HOSTILE = [

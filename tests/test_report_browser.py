@@ -121,9 +121,9 @@ def test_the_waterfall_adds_up(opened, results):
         page.select_option("#case", str(i))
         bars = page.evaluate(
             "() => [...document.querySelectorAll('#terms tbody tr')].map(row => {"
-            " const bar = row.querySelector('rect');"
-            " return [row.cells[0].textContent, +bar.getAttribute('x'), +bar.getAttribute('width'),"
-            " bar.getAttribute('fill')]; })"
+            " const bar = row.querySelector('.bar i').style;"
+            " return [row.cells[0].textContent, parseFloat(bar.marginLeft), parseFloat(bar.width),"
+            " bar.background]; })"
         )
         *_, total = bars
         assert total[0] == "= time"

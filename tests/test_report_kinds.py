@@ -8,12 +8,13 @@ import pytest
 from reportresults import COMMANDS, EVIL, RUNS, document, evil, rows
 
 from perfmodel.errors import PerfmodelError, TableError
+from perfmodel.quantities import header_of, kind_of
 from perfmodel.render.html import page, readers
 from perfmodel.render.html.columns import columns, telling
+from perfmodel.render.html.columns import hidden as hides
 from perfmodel.render.html.kinds.registry import KINDS, kind
 from perfmodel.render.html.results import Results
 from perfmodel.render.html.sections import Bars, Dots, Rows, Section
-from perfmodel.render.quantities import header_of, kind_of
 
 
 def found(*paths):
@@ -133,7 +134,7 @@ def test_metrics_keep_their_units(report_results):
     (section,) = sections(found(report_results / "rows-training.csv"))
     assert [row["unit"] for row in section.rows] == ["ms", "ms", "number"]
     (section,) = sections(found(report_results / "rows-serving.csv"))
-    assert {column.kind for column in section.columns if column.key == "measured"} == {"ms"}
+    assert {column.kind for column in section.columns if column.name == "measured"} == {"ms"}
 
 
 def test_a_trace_is_lines():
@@ -175,7 +176,7 @@ def test_pages_are_small(report_results):
     ("rows", "said"),
     [
         ({"loads": [{"ttft_ms": 1, "tpot_ms": 1, "output_tokens_per_s_per_device": 1}]}, "loads"),
-        ({"steps": [{"step_us": 1, "tokens_per_s_per_device": 1, "mfu": {}}]}, "steps"),
+        ({"steps": [{"step_us": 1, "tokens_per_s_per_device": 1, "bubble_us": 0}]}, "steps"),
         ({"networks": [{"by_class_us": {}, "kernels": []}]}, "networks"),
     ],
 )
@@ -261,5 +262,5 @@ def test_no_two_filters_tell_the_same_rows_apart():
     table = [{"a": i % 2, "b": f"{i % 2}", "c": 1, "d": i} for i in range(4)]
     assert telling(table, ["a", "b", "c", "d"]) == ["a", "d"]
     assert telling(table, ["a", "d"], most=3) == ["a"]
-    hidden = {one.key: one.hidden for one in columns(table)}
+    hidden = {one.name: hides(one, table) for one in columns(table)}
     assert hidden == {"a": False, "b": False, "c": True, "d": False}

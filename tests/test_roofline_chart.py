@@ -18,17 +18,15 @@ from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import load
 from perfmodel.render.labels import (
     Box,
-    Places,
+    Labels,
     line_box,
     mark_box,
     overlaps,
     text_box,
     text_inches,
 )
-from perfmodel.render.marks import WARNING
-from perfmodel.render.page import STYLES, Page
-from perfmodel.render.roofline import grid, roofline_chart
-from perfmodel.render.rooflines import LOOKS
+from perfmodel.render.page import STYLES, Page, styled
+from perfmodel.render.roofline import LOOKS, WARNING, grid, roofline_chart
 from perfmodel.render.roofs import Kernel, Roof, Roofs, roofs
 from perfmodel.units import si
 
@@ -345,9 +343,9 @@ def test_legends_and_caption_stand_clear_of_the_panels():
     devices = [roofs(load(name), ["fp16"]) for name in ("a100-sxm4-80gb", "h100-sxm", "b200")]
     kernels = [kernel(f"kernel number {i}", device="b200") for i in range(12)]
     figure = roofline_chart(devices, kernels, note="The end.").figure
-    figure.draw_without_rendering()
-    (legend,) = [legend.get_window_extent() for legend in figure.legends]
-    (caption,) = [item.get_window_extent() for item in figure.texts if item.get_gid() == "caption"]
+    with styled(Page()):
+        (legend,) = [legend.get_window_extent() for legend in figure.legends]
+        (caption,) = [t.get_window_extent() for t in figure.texts if t.get_gid() == "caption"]
     lowest = min(axes.get_tightbbox().y0 for axes in figure.axes)
     assert caption.y0 >= 0
     assert caption.x1 <= figure.bbox.x1
@@ -423,14 +421,24 @@ def test_any_roofs_can_be_drawn(bandwidths, peak, intensity):
     assert not found.above(point)
 
 
-def test_places_avoid_marks_and_earlier_texts():
-    places = Places(3.0, 3.0)
-    places.take(mark_box((1.0, 1.0), 0.2))
-    offered = [Box((0.6, y), 0.8, 0.1) for y in (1.0, 1.5, 2.0)]
-    assert places.best(offered) is offered[1]
-    assert places.best(offered) is offered[2]
-    assert places.best(offered) is None
-    assert places.best([Box((2.9, 2.5), 0.8, 0.1)]) is None  # beyond the edge
+def test_labels_keep_off_marks_lines_and_earlier_texts():
+    from matplotlib.figure import Figure
+
+    with styled(Page()) as palette:
+        axes = Figure(figsize=(3, 3)).add_axes((0, 0, 1, 1))
+        axes.set(xlim=(0, 3), ylim=(0, 3))
+        axes.plot([1.0], [1.0], "o", markersize=14)
+        axes.plot([0, 3], [2.5, 2.5])
+        axes.plot([0, 3], [2.0, 2.0], ":")
+        labels = Labels(axes, palette)
+        offered = [Box((0.6, y), 0.8, 0.1) for y in (1.0, 2.5, 2.0, 1.5)]
+        assert labels.best(offered) is offered[3]  # on no dotted line either
+        assert labels.best(offered) is offered[2]
+        assert labels.best(offered) is None
+        assert labels.best([Box((2.9, 0.5), 0.8, 0.1)]) is None  # beyond the edge
+        assert not labels.name(1.0, 1.0, ["m" * 60], 8, "black")  # wider than the panel
+        assert labels.name(1.0, 1.0, ["m" * 60, "short"], 8, "black")
+        assert axes.texts[-1].get_text() == "short"
     assert text_inches("mmmm", 8) > text_inches("iiii", 8) > 0 == text_inches(" ", 8)
 
 

@@ -138,7 +138,7 @@ def test_compiled_code_cuts_few_long_rows_over_all_units(op, device):
     cut = predict(problem, device, implementation=f"inductor-{op}")
     eager = {"layernorm": "torch-layernorm", "softmax": SHARED}.get(op, "vllm-rmsnorm")
     assert cut.seconds < 0.4 * predict(problem, device, implementation=eager).seconds
-    passes = kernel_facts(f"inductor-{op}").cut.streams + 1
+    passes = kernel_facts(f"inductor-{op}").pieces.streams + 1
     # A row of either tensor and the weights of as many elements are more than an L2 holds, so that
     # each row reads most of the weights again.
     weights = {"layernorm": 2, "rmsnorm": 1, "softmax": 0}[op]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.analysis.sweep.plan import _constants_text
+from perfmodel.entryschema import about
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.hardware import load
 from perfmodel.predict import predict
@@ -24,6 +25,7 @@ from perfmodel.timing.machine import machine
 
 A100 = load("a100-sxm4-80gb")
 CONSTANTS = default()
+APART = ("name", "about", "pace", "sources")
 PROBLEMS = {
     "gemm": Matmul(256, 256, 256),
     "bmm": Matmul(64, 64, 64, 8),
@@ -33,15 +35,14 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("run", runs.table().runs.values(), ids=lambda run: run.name)
+@pytest.mark.parametrize("run", runs.HARNESSES.values(), ids=lambda run: run.name)
 def test_every_value_of_a_harness_has_unit_meaning_and_source(run):
     assert len(run.about) > 5
-    assert set(runs.table().values) == set(runs.VALUES)
-    for stated in runs.table().values.values():
-        assert stated["unit"]
-        assert len(stated["meaning"]) > 10
+    docs = {name: doc for name, doc in about(runs.Run).items() if name not in APART}
+    assert all(doc.unit and len(doc.meaning) > 10 for doc in docs.values())
+    assert run.calls_as is None or run.calls_as in runs.HARNESSES
     usual = runs.Run("", "")
-    changed = {name for name in runs.VALUES if getattr(run, name) != getattr(usual, name)}
+    changed = {name for name in docs if getattr(run, name) != getattr(usual, name)}
     said = {name.partition(".")[0] for name in run.sources}
     assert changed <= said
     for name in runs.BY_OPERATOR:
@@ -79,10 +80,10 @@ def test_an_operator_without_a_start_of_its_own_has_that_of_those_it_stands_amon
     found = [run.start_seconds(name) for name in names]
     assert found == [2e-6, 2e-6, 1e-6, 3e-6, 3e-6, 1e-6]
     ends = {runs.ANY}
-    for name in runs.table().among:
+    for name in runs.AMONG:
         seen = [name]
-        while seen[-1] in runs.table().among:
-            seen.append(runs.table().among[seen[-1]])
+        while seen[-1] in runs.AMONG:
+            seen.append(runs.AMONG[seen[-1]])
             assert len(seen) < 5
         ends.add(seen[-1])
     assert ends == {"any", "gemm", "rowwise"}
@@ -125,7 +126,7 @@ SHIPPED = Path(runs.__file__).with_name("runs.yaml")
 
 
 def test_the_file_is_what_a_fit_would_write():
-    assert runs.text(runs.table()) == SHIPPED.read_text(encoding="utf-8")
+    assert runs.text(runs.HARNESSES.values()) == SHIPPED.read_text(encoding="utf-8")
 
 
 def document() -> dict:
@@ -149,27 +150,32 @@ def broken(tmp_path: Path, *where: str, value: object) -> Path:
 @pytest.mark.parametrize(
     ("where", "value", "said"),
     [
-        (("version",), 9, "runs of another version; this code reads 1"),
-        (("harnesses", "unknown"), None, "no harness 'unknown'"),
-        (("harnesses", "paper", "hot"), {"value": 1, "source": "?"}, "no such value as hot"),
-        (("harnesses", "paper", "warm"), {"value": 2, "source": "?"}, "warm is not from 0 to 1"),
-        (("harnesses", "paper", "starts"), {}, "starts must be"),
-        (("harnesses", "paper", "starts", "any", "value"), -1.0, "starts must be"),
-        (("harnesses", "paper", "starts", "any", "source"), None, "no table of runs ('source')"),
-        (("harnesses", "paper", "calls_as", "value"), "nobody", "calls_as 'nobody' is no harness"),
-        (("harnesses",), [1], "no table of runs"),
-        (("among",), None, "no table of runs ('among')"),
+        (("version",), 9, "harnesses of another version; this code reads 1"),
+        (
+            ("harnesses", "paper", "hot"),
+            {"value": 1, "source": "?"},
+            "paper: hot: there is no such",
+        ),
+        (("harnesses", "paper", "warm"), {"value": 2, "source": "?"}, "warm: 2 is not from 0 to 1"),
+        (("harnesses", "cuda_graph", "starts", "any"), None, "starts must have one for 'any'"),
+        (("harnesses", "paper", "starts", "any", "value"), 1.0, "starts.any: 1 is not from 0"),
+        (
+            ("harnesses", "paper", "starts", "any", "source"),
+            None,
+            "starts.any: write {value: ",
+        ),
+        (("harnesses",), [1], "no mapping harnesses"),
     ],
 )
 def test_a_bad_table_is_refused_in_one_line(tmp_path, where, value, said):
     path = broken(tmp_path, *where, value=value)
     with pytest.raises(PerfmodelError, match=re.escape(said)) as caught:
-        runs.read(path)
+        runs.HARNESSES.read(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_missing_table_is_refused_in_one_line(tmp_path):
-    with pytest.raises(PerfmodelError, match="no table of runs"):
-        runs.read(tmp_path / "none.yaml")
-    assert np.isfinite([run.pace for run in runs.table().runs.values()]).all()
+    with pytest.raises(PerfmodelError, match=r"none\.yaml: "):
+        runs.HARNESSES.read(tmp_path / "none.yaml")
+    assert np.isfinite([run.pace for run in runs.HARNESSES.values()]).all()

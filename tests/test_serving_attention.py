@@ -13,7 +13,7 @@ from perfmodel.algorithms import Attention
 from perfmodel.hardware import load
 from perfmodel.operators.included import included_seconds
 from perfmodel.predict import predict
-from perfmodel.timing import attention, attention_style, splitkv
+from perfmodel.timing import attention, attention_style
 from perfmodel.timing.constants import default
 from perfmodel.timing.libraries import Caller, caller_of, kernel_facts, resolve
 from perfmodel.timing.machine import machine
@@ -138,16 +138,6 @@ def test_flash_attention_4_takes_turns_at_some_heads_alone(dim, chained):
     assert how.turns.chained == chained
 
 
-@pytest.mark.parametrize(
-    ("device", "rows", "share"),
-    [(H100, 64, 1.0), (H100, 32, 0.62), (B200, 128, 1.0), (B200, 64, 0.5), (B200, 16, 0.25),
-     (L40S, 16, 1.0)],
-    ids=str,
-)  # fmt: skip
-def test_tiles_of_few_rows_do_without_the_native_instruction(device, rows, share):
-    assert attention_style.rate_of_rows(machine(device), rows) == share
-
-
 # ---- Narrow caches -------------------------------------------------------------------------------
 
 
@@ -251,14 +241,6 @@ def test_heads_of_192_have_values_of_128_in_sglang():
 # ---- Slices --------------------------------------------------------------------------------------
 
 
-@given(st.integers(1, 200_000), st.integers(1, 4096), st.sampled_from([16, 64, 128]))
-def test_a_window_leaves_one_query_the_tiles_from_its_first_key_on(keys, window, bc):
-    found = splitkv._window_keys(keys, window, bc, kernel_facts("flash2"))
-    first = max(keys - window, 0)
-    tiles = {key // bc for key in (first, *range(first - first % bc + bc, keys, bc))}
-    assert found == min(len(tiles) * bc, keys)
-
-
 def grouped(window: int | None, keys: int):
     kernel = replace(kernel_facts("flash2"), caller=Caller(paged=True, packed=True))
     return attention.forward_plan(decode(keys, window=window), kernel, on(L40S))
@@ -276,7 +258,7 @@ def test_a_stated_window_keeps_flash_attention_2s_heads_apart_and_its_keys_whole
 @given(st.integers(1, 512), st.integers(1, 16))
 def test_small_grids_are_cut_into_segments(batch, groups):
     sizes = {"b": np.array([[float(batch)]]), "g": np.array([[float(groups)]])}
-    found = UNIFIED.segment_rule.number(sizes, (16, 16, 128), machine(H100))
+    found = UNIFIED.cut.number(sizes, (16, 16, 128), machine(H100))
     assert found == (16 if batch * groups <= 128 else 1)
 
 
@@ -303,7 +285,6 @@ def test_sglangs_triton_decode_has_eight_slices_in_its_grid():
     made = attention.forward_plan(decode(64, batch=256), kernel, on(L40S))
     assert np.max(made.tile["splits"]) == 1
     assert len(made.parts) == 2
-    assert np.max(made.beside) > 0
 
 
 @pytest.mark.parametrize(("keys", "cut"), [(448, False), (4096, True)])

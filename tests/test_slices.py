@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from perfmodel.algorithms import Attention
 from perfmodel.hardware import load
 from perfmodel.predict import predict, predict_arrays
-from perfmodel.timing import attention_style, slicing, splitkv
+from perfmodel.timing import attention_style, splitkv
 from perfmodel.timing.constants import default
-from perfmodel.timing.cuts.smallest import SplitRule
+from perfmodel.timing.cuts.smallest import SmallestCut
 from perfmodel.timing.libraries import Caller, kernel_facts
 from perfmodel.timing.machine import machine
 from perfmodel.timing.plan import combining_seconds
@@ -23,9 +23,9 @@ from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Style
 
 H100, A100, B200 = load("h100-sxm"), load("a100-sxm4-80gb"), load("b200")
-FLASH2 = kernel_facts("flash2").split_rule
-EVEN = kernel_facts("flash3").even_rule
-XQA, GEN = (kernel_facts(name).wave_rule for name in ("trtllm-xqa", "trtllm"))
+FLASH2 = kernel_facts("flash2").cut
+EVEN = kernel_facts("flash3").cut
+XQA, GEN = (kernel_facts(name).cut for name in ("trtllm-xqa", "trtllm"))
 PAGED = replace(kernel_facts("flash3"), caller=Caller(paged=True))
 GRAPHED = replace(
     kernel_facts("flash4-hopper"), caller=Caller(paged=True, packed=True, captured=True)
@@ -34,7 +34,7 @@ CONSTANTS = default()
 TILE = (64, 128, 128)
 
 
-def slices_one_by_one(grid: int, tiles: int, slots: int, rule: SplitRule) -> int:
+def slices_one_by_one(grid: int, tiles: int, slots: int, rule: SmallestCut) -> int:
     """The rule as a loop over numbers of slices (FlashAttention-2, num_splits_heuristic)."""
     if grid >= rule.full * slots or tiles <= rule.whole_tiles:
         return 1
@@ -123,7 +123,7 @@ def test_triton_slices_of_sglang_are_those_of_its_library(shape):
     batch, groups, _, keys = shape
     units = int(A100.units * max(math.log2(keys / 64), 1.0))
     slices = min(-(-units // (batch * groups)), 8, -(-keys // 32))
-    rule = kernel_facts("sglang-triton-decode").wave_rule
+    rule = kernel_facts("sglang-triton-decode").cut
     found = rule.number(columns_of(*shape), TILE, machine(A100))[0, 0]
     assert abs(found - slices) <= (units % (batch * groups) == 0)  # units are cut to whole ones
 
@@ -170,38 +170,6 @@ def test_windows_are_sliced_by_all_keys_and_combined_if_one_slice_has_any():
     # Enough sequences are not cut, and nothing is left to combine.
     (alone,) = split(replace(narrow, batch=1024)).parts
     assert alone.sizes["x"].item() == 128
-
-
-@pytest.mark.parametrize(("name", "loads"), [("flash2", 1), ("flash3", 3), ("cudnn", 0)])
-def test_combining_kernels_wait_for_slices_as_their_code_loads_them(name, loads):
-    # flash_fwd_kernel.h adds one slice up after the other; flash_fwd_combine_kernel.h has three on
-    # the way; others load all at once.
-    kernel = kernel_facts(name)
-    assert slicing.rounds_of_slices(60.0, kernel) == (60.0 / loads if loads else 0.0)
-
-
-def test_every_slice_costs_the_combining_kernel_a_latency():
-    few, many = (Attention(1, 8, 1, 1, keys, 128) for keys in (2048, 8192))
-    options = {"implementation": "flash2"}
-    tiles = [predict(p, A100, **options) for p in (few, many)]
-    more = tiles[1].tile["splits"] - tiles[0].tile["splits"]
-    assert more > 32
-    waits = tiles[1].terms["latency"] - tiles[0].terms["latency"]
-    assert waits > 0.9 * more * machine(A100).l2_latency
-
-
-def test_idle_slices_cost_the_rounds_of_their_blocks():
-    here = machine(H100)
-    setting = Setting(here, CONSTANTS)
-    how = attention_style.style(Attention(1, 1, 1, 1, 64, 128), PAGED, setting)
-    sizes, tile = columns_of(100, 1, 1, 128), (128, 128, 384)
-    used, beside = splitkv._key_slices(sizes, tile, np.array([[2.0]]), setting, how)
-    assert used.item() == 1
-    assert beside.item() == pytest.approx(
-        here.at_clock(CONSTANTS["block_price"] * how.block.price), rel=1e-12
-    )
-    _, none = splitkv._key_slices(sizes, tile, np.array([[1.0]]), setting, how)
-    assert none.item() == 0
 
 
 @given(shapes, st.sampled_from(["flash3", "trtllm", "flash2"]))

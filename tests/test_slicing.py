@@ -23,7 +23,7 @@ from perfmodel.timing.setting import Setting
 from perfmodel.timing.style import Block, Code, Style
 
 CONSTANTS = default()
-FREE = replace(kernel_facts("flash-triton"), even_rule=None, split_rule=None, wave_rule=None)
+FREE = replace(kernel_facts("flash-triton"), cut=None)
 H100 = machine(load("h100-sxm"))
 near = pytest.approx
 
@@ -56,7 +56,7 @@ def test_scores_of_slices_follow_their_full_times(slug):
     assert -0.3 < np.median(apart) < 0.1
     added = full.launches[1]
     rows = axes["b"] * axes["g"] * axes["r"]
-    adding = adding_seconds(here, CONSTANTS, how, rows, rows * 128.0 * slices)
+    adding = adding_seconds(here, CONSTANTS, how, rows * 128.0 * slices)
     ratio = (adding / (added.gap + added.time.seconds))[slices > 1]
     assert 0.95 < np.median(ratio) < 1.01
     # The number that is best by the score is seldom far from the best.
@@ -103,27 +103,20 @@ def test_seconds_of_a_tile_of_scores_worked_by_hand():
 
 
 def test_seconds_of_adding_slices_up_worked_by_hand():
-    how, loads = Style("fp16"), replace(FREE, combine_loads=3)
+    how = Style("fp16")
     start = combining_seconds(H100, CONSTANTS, how)
     price = H100.at_clock(CONSTANTS["block_price"])
 
-    def adding(rows, slices, kernel, here=H100):
-        again = slicing.rounds_of_slices(np.array([slices]), kernel)
-        return adding_seconds(here, CONSTANTS, how, rows, rows * DIM * slices, again).item()
-
-    # A few rows: a block, a round trip to the L2, or one more for each three slices.
-    assert adding(8.0, 6.0, FREE) == near(start + price + H100.l2_latency)
-    assert adding(8.0, 6.0, loads) == near(start + price + 3 * H100.l2_latency)
-    # Rows beyond 12 blocks a unit take another round of everything.
-    rows = 24.0 * H100.units
-    slow = replace(H100, l2_latency=1.0)
-    start = combining_seconds(slow, CONSTANTS, how)
-    assert adding(rows, 6.0, loads, slow) == near(start + 2 * (price + 3.0))
+    # A few rows: a block and a round trip to the L2.
+    assert adding_seconds(H100, CONSTANTS, how, 8.0 * DIM * 6.0) == near(
+        start + price + H100.l2_latency
+    )
     # Many slices are bytes: 4 written and 4 read for each number.
+    rows = 24.0 * H100.units
     narrow = replace(H100, l2_bytes_per_s=1e9, l2_latency=1e-9)
     start = combining_seconds(narrow, CONSTANTS, how)
-    assert adding(rows, 6.0, FREE, narrow) == near(
-        start + 2 * price + 8 * rows * 128 * 6 / (1e9 * CONSTANTS["l2_share"])
+    assert adding_seconds(narrow, CONSTANTS, how, rows * DIM * 6.0) == near(
+        start + price + 8 * rows * DIM * 6 / (1e9 * CONSTANTS["l2_share"])
     )
 
 
@@ -145,8 +138,7 @@ def test_the_score_of_slices_worked_by_hand():
     # One block of 64 tiles that are all arithmetic, and 2, 4, … of them on as many units.
     here = replace(H100, hbm_latency=0.0, hbm_bytes_per_s=1e30)
     adding = {
-        n: adding_seconds(here, CONSTANTS, Style("fp16"), 1.0, DIM * float(n)).item()
-        for n in (2, 64)
+        n: adding_seconds(here, CONSTANTS, Style("fp16"), DIM * float(n)).item() for n in (2, 64)
     }
     found = scored(here, x=64 * 64)
     assert found[1] == near(64 * block + price)
@@ -224,14 +216,14 @@ def test_keys_as_a_whole_are_always_among_the_slices_timed(slug):
 def test_no_more_slices_are_tried_than_blocks_run_at_once():
     # Five rows of blocks on eleven slots: of 24 tiles, 2 slices fill 10/11 of a wave, and so do 4,
     # 6 and 8; 24 would fill 120/121 of eleven waves, but are more than run at once.
-    rule = replace(kernel_facts("flash2").split_rule, near=0.999, blocks_per_unit=1)
+    rule = replace(kernel_facts("flash2").cut, near=0.999, blocks_per_unit=1)
     few = replace(machine(load("a100-sxm4-80gb")), units=11)
     axes = axes_of(b=5.0, g=1.0, r=8.0, q=1.0, x=24.0 * 64)
     assert rule.number(axes, TILE, few).item() == 2
 
 
 def test_decode_slices_stop_at_128_and_count_all_rows_of_a_group():
-    rule = replace(kernel_facts("flash2").split_rule, near=0.999)
+    rule = replace(kernel_facts("flash2").cut, near=0.999)
     one = {"r": 2.0, "x": 128.0 * 100_000}  # flash2 cuts for grouped queries alone
     here = replace(H100, units=512)
 
@@ -262,7 +254,7 @@ def queries_one_by_one(heads: int, rule, units: int) -> int:
 
 @pytest.mark.parametrize("heads", [(1, 1, 1), (2, 3, 5), (4, 8, 3), (16, 16, 1), (7, 1, 31)])
 def test_slices_of_a_heads_queries_are_those_of_the_rule(heads):
-    rule, units = kernel_facts("flash1").head_rule, H100.units
+    rule, units = kernel_facts("flash1").cut, H100.units
     b, g, r = heads
     found = rule.of_queries(axes_of(b=b, g=g, r=r), H100)
     assert found == [[queries_one_by_one(b * g * r, rule, units)]]
@@ -274,7 +266,7 @@ def test_slices_of_a_heads_queries_are_those_of_the_rule(heads):
 
 
 def test_a_block_takes_one_tile_of_keys_where_that_fills_waves_better():
-    rule = kernel_facts("flash1").head_rule
+    rule = kernel_facts("flash1").cut
 
     def tiles(b, keys, *, causal=False, g=1.0, r=1.0):
         axes = axes_of(b=b, g=g, r=r, x=keys)
@@ -299,7 +291,7 @@ def test_a_block_takes_one_tile_of_keys_where_that_fills_waves_better():
 
 
 def test_the_worth_of_a_tile_of_keys_falls_by_its_share():
-    rule = kernel_facts("flash1").head_rule
+    rule = kernel_facts("flash1").cut
     # 90 % of the units; two tiles fill 1.8 waves of 2, as full: worth less by half a tile or one.
     axes = axes_of(b=0.9 * H100.units, x=256.0)
     assert rule.of_keys(axes, 128, H100, causal=True).item() == 1
@@ -319,12 +311,12 @@ def test_the_worth_of_a_tile_of_keys_falls_by_its_share():
 
 
 def test_grids_of_many_queries_are_cut_where_row_blocks_are_few_and_keys_many():
-    rule = kernel_facts("flash3").even_rule
+    rule = kernel_facts("flash3").cut
     least = rule.full * H100.units  # 105.6 row blocks of one sequence
 
-    def cut(window=None, **given):
+    def cut(**given):
         axes = axes_of(**{"x": 128.0 * 64, "q": 128.0, **given})
-        return bool(rule.may_cut(axes, (128, 128, 256), H100, window).item())
+        return bool(rule.may_cut(axes, (128, 128, 256), H100).item())
 
     assert cut()
     assert cut(g=np.floor(least))
@@ -338,14 +330,10 @@ def test_grids_of_many_queries_are_cut_where_row_blocks_are_few_and_keys_many():
     # Rows that see four tiles of keys are whole, five are cut.
     assert not cut(x=512.0)
     assert cut(x=513.0)
-    # Behind a window they see it and their own queries.
-    assert cut(window=385)
-    assert not cut(window=384)
-    assert not cut(window=10**6, x=512.0)
 
 
 def test_even_slices_count_all_rows():
-    rule = kernel_facts("flash3").even_rule
+    rule = kernel_facts("flash3").cut
     tile = (64, 128, 256)
 
     def even(**given):
@@ -360,18 +348,8 @@ def test_even_slices_count_all_rows():
 
 
 def test_waves_of_slices_count_a_block_for_every_query():
-    rule = kernel_facts("trtllm-xqa").wave_rule
+    rule = kernel_facts("trtllm-xqa").cut
     one = rule.number(axes_of(x=128.0 * 256, b=64.0), TILE, H100).item()
     for given in ({"q": 64.0}, {"g": 64.0}, {"b": 8.0, "q": 8.0}):
         assert rule.number(axes_of(x=128.0 * 256, **given), TILE, H100).item() == one
     assert 1 < one < rule.number(axes_of(x=128.0 * 256, b=8.0), TILE, H100).item()
-
-
-def test_rows_that_are_added_up_are_those_of_every_head_and_query():
-    # 12 blocks a unit at once: rows of any axis make further rounds of a combining kernel.
-    block = 24.0 * H100.units
-    slow = replace(H100, l2_latency=1.0, hbm_bytes_per_s=1e30, hbm_latency=0.0)
-    for axis in "bgrq":
-        found = scored(slow, x=64 * 64, **{axis: block})
-        start = combining_seconds(slow, CONSTANTS, Style("fp16"))
-        assert 2.0 < found[2] - start < 2.0 + 0.1, axis

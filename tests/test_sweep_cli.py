@@ -78,7 +78,7 @@ def test_bad_sweeps_are_one_line(cli, tmp_path):
     refused(cli(*GEMM, "-m", "64:1", "-o", folder), "empty range")
     refused(
         cli(*GEMM, "-m", "1:8k", "-n", "1:8k", "-o", folder),
-        "134,217,728 cases are more than",
+        "67,108,864 cases are more than",
         "--yes",
     )
     refused(cli(*GEMM, "-o", folder, "--where", "tme_us < 1"), "time_us")

@@ -139,7 +139,7 @@ def test_the_command_line_lists_shows_and_validates(cli, tmp_path):
     assert {row["slug"] for row in listed} == set(NAMES)
     names = json.loads(cli("list", "systems", "-f", "json")[1])["names"]
     assert [row["name"] for row in names] == NAMES
-    assert cli("hardware", "validate", FOLDER / "dgx-h100.yaml")[1] == "1 spec is valid\n"
+    assert cli("hardware", "validate", FOLDER / "dgx-h100.yaml")[1] == "1 file is valid\n"
     path = tmp_path / "dgx-h100.yaml"
     path.write_text(yaml.safe_dump(changed(nvlink__topology="star"), sort_keys=False))
     code, out, err = cli("hardware", "validate", path)

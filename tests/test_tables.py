@@ -17,9 +17,10 @@ from perfmodel.evidence.records.operatorlayout import OPERATORS
 from perfmodel.evidence.records.template import template
 from perfmodel.evidence.tables import delimited, files
 from perfmodel.evidence.tables.headings import measure
+from perfmodel.evidence.tables.hints import Hints
 from perfmodel.evidence.tables.layout import Layout
 from perfmodel.evidence.tables.numerals import decimal_comma, number
-from perfmodel.evidence.tables.reading import Hints, of_sheet, read
+from perfmodel.evidence.tables.reading import of_sheet, read
 from perfmodel.evidence.tables.vocabulary import normal, vocabulary
 from perfmodel.operators import load, names
 from perfmodel.validation.kinds import load as load_kind

@@ -19,7 +19,7 @@ from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing import attention_style, memory, pipes, power, rowwise, traffic
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import default
-from perfmodel.timing.cuts.heads import HeadRule
+from perfmodel.timing.cuts.heads import HeadsCut
 from perfmodel.timing.kernel import busy_seconds, fill_seconds
 from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.machine import machine
@@ -385,7 +385,7 @@ def test_a_head_of_the_first_flash_attention_keeps_to_one_unit():
 
 @given(heads=st.integers(1, 3000), units=st.sampled_from([56, 80, 108, 132]))
 def test_queries_of_a_head_are_cut_as_little_as_fills_the_last_wave(heads, units):
-    rule = HeadRule()
+    rule = HeadsCut("heads")
     sizes = {"b": np.array([[float(heads)]]), "g": np.ones((1, 1)), "r": np.ones((1, 1))}
     here = replace(machine(A100), units=units)
     (taken,) = rule.of_queries(sizes, here).ravel()
@@ -404,7 +404,7 @@ def test_keys_of_a_head_are_spread_where_that_fills_the_machine():
         sizes = {"b": heads, "g": 1.0, "r": 1.0, "x": keys}
         arrays = {axis: np.full((1, 1), float(size)) for axis, size in sizes.items()}
         here = machine(A100)
-        return float(HeadRule().of_keys(arrays, 256, here, causal=causal).item())
+        return float(HeadsCut("heads").of_keys(arrays, 256, here, causal=causal).item())
 
     # 1,024 heads fill 9.48 waves of 108 to 95 %: spreading 2 tiles each to 18.96 gains less than it
     # costs. 256 heads fill 2.37 waves to 79 %, which 8 tiles each bring to 99.8 %.

@@ -285,19 +285,6 @@ def test_blocks_of_packed_sequences_cost_more_than_dense_ones():
     assert packed > 1.1 * dense
 
 
-def test_few_rows_against_many_keys_are_cut_where_the_library_cuts_them():
-    # 64 queries of 8 heads on one key-value head are 4 row blocks for 132 units.
-    few = Attention(1, 8, 1, 64, 16384, 128, causal=True)
-    paged = {"implementation": "vllm:flash_attn_fa3"}
-    found = predict(few, H100, **paged)
-    assert found.tile["splits"] > 8
-    assert found.seconds < predict(few, H100, implementation="flash3").seconds / 4
-    # A window leaves no keys to cut, and many rows no units to fill.
-    seen = predict(replace(few, window=128), H100, **paged)
-    assert "splits" not in seen.tile
-    assert "splits" not in predict(replace(few, batch=4, seq_q=16384), H100, **paged).tile
-
-
 @pytest.mark.parametrize("dtype", ["fp8", "bf16"])
 def test_a_row_beyond_a_block_costs_less_than_a_block_more(dtype):
     def seconds(m: int) -> float:

@@ -573,8 +573,8 @@ def test_a_module_that_cannot_be_traced_is_one_line(cli, file, text, said):
         (("{file}:Model", "-i", "fp31[2]"), "no type of torch named 'fp31'"),
         (("{file}:Model", "-i", "fp32[2,x]"), "no whole number from 1"),
         (("{file}:Model", "-i", "a:fp32[2]", "-i", "a:fp32[2]"), "gives a twice"),
-        (("{file}:Model", "-i", "fp32[8,64]", "--fuse", "all"), "no fusion named 'all'"),
-        (("{file}:Model", "-i", "fp32[8,64]", "--by", "layer"), "no line of a trace named"),
+        (("{file}:Model", "-i", "fp32[8,64]", "--fuse", "all"), "no choice for --fuse named 'all'"),
+        (("{file}:Model", "-i", "fp32[8,64]", "--by", "layer"), "no choice for --by named"),
         (("{file}:Model",), "cannot be traced: TypeError"),
     ],
 )

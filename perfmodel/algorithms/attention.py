@@ -10,7 +10,7 @@ half a conversion per score, 3.5 in all; one exponential on the special-function
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -21,6 +21,7 @@ from perfmodel.algorithms.sizes import check_points, check_positive
 from perfmodel.arithmetic import Number, ceil_div, is_symbolic, minimum, product, where
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.frozen import dataclass
 
 Direction = Literal["fwd", "bwd", "fwdbwd"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)

@@ -15,22 +15,21 @@ Steps may be in any order. The whole declaration is checked before anything is c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any, get_args
 
 from perfmodel.algorithms.algorithm import Algorithm, Step, StepKind, Tensor
 from perfmodel.algorithms.case import Case, Declaration, is_whole
 from perfmodel.algorithms.expressions import evaluate, resolve
+from perfmodel.algorithms.plaindata import Place, PlainData, as_text
 from perfmodel.algorithms.sizes import LARGEST
 from perfmodel.elements import element
-from perfmodel.errors import PerfmodelError, ProblemError, SpecError
-from perfmodel.plaintext import printable, quoted
+from perfmodel.errors import PerfmodelError
+from perfmodel.plaintext import printable
 
 __all__ = ["Case", "Declaration", "declare", "read"]
 
-Path_ = tuple[str | int, ...]
 KINDS: tuple[str, ...] = get_args(StepKind)
 # Roles with default types: results of at least 16 bits, sums and statistics in fp32.
 _ROLES = ("data", "output", "accumulator", "statistic")
@@ -40,48 +39,28 @@ _TOP = (
 )  # fmt: skip
 _STEP = ("to", "over", "along", "late", "vector", "special")
 _MOST = 100  # axes, parameters, tensors and steps, of each
-_LONGEST = 60  # characters of a name
 _MOST_OPERATIONS = 1_000_000  # vector operations and special functions, each, of an element
 _MASK = ("query", "key", "causal", "window", "share")
 
 
 def declare(**data: Any) -> Declaration:
     """The declaration in plain data, keys as in YAML. Raises `ProblemError` for errors in it."""
-
-    def fail(path: Path_, message: str) -> NoReturn:
-        place = ".".join(str(part) for part in path)
-        raise ProblemError(
-            f"declaration {printable(str(data.get('name', '')))[:_LONGEST]}"
-            f"{': ' * bool(place)}{printable(place)}: {message}"
-        )
-
-    return _Builder(data, fail).build()
+    return _Builder(PlainData.given("declaration", data)).build()
 
 
 def read(path: str | Path) -> Declaration:
     """The declaration in a YAML file; raises `SpecError`, "file:line: message", in one line."""
-    from perfmodel import yamlfile
-
-    document = yamlfile.parse(yamlfile.read(Path(path)), str(path))
-
-    def fail(place: Path_, message: str) -> NoReturn:
-        raise SpecError(document.error(place, message))
-
-    return _Builder(document.data, fail).build()
+    return _Builder(PlainData.of_file(path)).build()
 
 
 class _Builder:
-    """One pass over plain data; `fail` reports where it is wrong and does not return."""
+    """One pass over plain data."""
 
-    def __init__(self, data: Mapping[str, Any], fail: Callable[[Path_, str], NoReturn]) -> None:
-        self._data, self._fail = data, fail
+    def __init__(self, plain: PlainData) -> None:
+        self._plain, self._data, self._fail = plain, plain.data, plain.fail
 
     def build(self) -> Declaration:
-        self._keys((), self._data, _TOP)
-        for key in ("name", "axes", "tensors", "steps", "outputs"):
-            if not self._data.get(key):
-                self._fail((), f"lacks {key}; a declaration has {', '.join(_TOP)}")
-        self._name(("name",), self._data["name"])
+        self._plain.top("declaration", _TOP, ("name", "axes", "tensors", "steps", "outputs"))
         axes = self._table("axes")
         parameters = self._table("parameters")
         types = {str(role): str(name) for role, name in self._table("types").items()}
@@ -91,7 +70,7 @@ class _Builder:
         self._roles(parts, types)
         steps = [self._step(name, entry, parts) for name, entry in self._table("steps").items()]
         sequence = self._sequence(steps)
-        outputs = self._names(("outputs",), self._data["outputs"])
+        outputs = self._plain.names(("outputs",), self._data["outputs"])
         self._check_outputs(outputs, steps, parts)
         mask = self._mask(axes)
         self._expressions(axes, parameters, mask)
@@ -100,53 +79,16 @@ class _Builder:
         about, source = (printable(str(self._data.get(k, ""))) for k in ("about", "source"))
         return Declaration(algorithm, about, source, parameters, axes, types, mask, operator)
 
-    def _keys(self, path: Path_, table: Mapping[str, Any], names: Sequence[str]) -> None:
-        for key in table:
-            if key not in names:
-                matches = get_close_matches(str(key), names, n=1)
-                hint = f"did you mean {matches[0]}?" if matches else f"known: {', '.join(names)}"
-                self._fail((*path, key), f"unknown key {key!r}; {hint}")
-
     def _table(self, key: str) -> dict[str, Any]:
-        table = self._data.get(key) or {}
-        if not isinstance(table, Mapping):
-            self._fail((key,), f"{key} is a mapping of names, not {_text(table)}")
-        if len(table) > _MOST:
-            self._fail((key,), f"{len(table)} {key} are more than {_MOST}, the most there may be")
-        for name in table:
-            self._name((key, name), name)
-        return dict(table)
-
-    def _name(self, path: Path_, name: Any) -> None:
-        """Names appear in tables and formulas: short text on one line."""
-        if not isinstance(name, str) or not name.isprintable() or len(name) > _LONGEST:
-            self._fail(
-                path,
-                f"{_text(name)} is no name: write up to {_LONGEST} printable characters, in "
-                "quotes where YAML would read them as something else",
-            )
-
-    def _names(self, path: Path_, entry: Any) -> tuple[str, ...]:
-        """A name or a list of names."""
-        if isinstance(entry, str):
-            return (entry,)
-        if isinstance(entry, list | tuple) and all(isinstance(item, str) for item in entry):
-            return tuple(entry)
-        return self._fail(path, f"{_text(entry)} is neither a name nor a list of names")
-
-    def _check_name(self, path: Path_, kind: str, name: str, options: Mapping[str, Any]) -> None:
-        if name not in options:
-            matches = get_close_matches(name, options, n=1)
-            hint = f"did you mean {matches[0]}?" if matches else f"known: {', '.join(options)}"
-            self._fail(path, f"names the {kind} {name!r}, which is not declared; {hint}")
+        return self._plain.table(key, _MOST)
 
     def _tensor(self, name: str, entry: Any, axes: Mapping[str, Any]) -> Tensor:
         path = ("tensors", name)
         table = entry if isinstance(entry, Mapping) else {"axes": entry}
-        self._keys(path, table, ("axes", "element", "windows"))
-        names = self._names(path, table.get("axes", ()))
+        self._plain.keys(path, table, ("axes", "element", "windows"))
+        names = self._plain.names(path, table.get("axes", ()))
         for axis in names:
-            self._check_name(path, "axis", axis, axes)
+            self._plain.declared(path, "axis", axis, axes)
         if len(set(names)) < len(names):
             self._fail(path, f"{name} names an axis twice: {', '.join(names)}")
         windows = []
@@ -156,7 +98,7 @@ class _Builder:
             stride = ends[2] if len(ends) == 3 else 1
             fits = is_whole(stride) and 1 <= stride <= LARGEST
             if len(ends) not in (2, 3) or not fits or any(end not in names for end in ends[:2]):
-                rule = f"a window is [axis, tap] or [axis, tap, stride], not {_text(item)}"
+                rule = f"a window is [axis, tap] or [axis, tap, stride], not {as_text(item)}"
                 self._fail(path, rule)
             windows.append((ends[0], ends[1], int(stride)))
         return Tensor(name, names, str(table.get("element", "data")), tuple(windows))
@@ -180,7 +122,7 @@ class _Builder:
         path = ("steps", name)
         if not isinstance(entry, Mapping):
             self._fail(path, "a step is a mapping such as {contraction: [A, B], to: C, over: k}")
-        self._keys(path, entry, (*KINDS, *_STEP))
+        self._plain.keys(path, entry, (*KINDS, *_STEP))
         kinds = [kind for kind in KINDS if kind in entry]
         if len(kinds) != 1:
             self._fail(
@@ -189,28 +131,28 @@ class _Builder:
         if "to" not in entry:
             self._fail(path, f"step {name} does not say what it makes; add to: NAME")
         kind = kinds[0]
-        inputs, outputs = self._names(path, entry[kind]), self._names(path, entry["to"])
-        for tensor in (*inputs, *outputs, *self._names(path, entry.get("late", ()))):
-            self._check_name(path, "tensor", tensor, parts)
-        reduces = self._names(path, entry.get("over", ()))
+        inputs, outputs = self._plain.names(path, entry[kind]), self._plain.names(path, entry["to"])
+        for tensor in (*inputs, *outputs, *self._plain.names(path, entry.get("late", ()))):
+            self._plain.declared(path, "tensor", tensor, parts)
+        reduces = self._plain.names(path, entry.get("over", ()))
         axis = entry.get("along")
         if axis is not None and not isinstance(axis, str):
-            self._fail((*path, "along"), f"along names one axis, not {_text(axis)}")
+            self._fail((*path, "along"), f"along names one axis, not {as_text(axis)}")
         numbers = {key: entry.get(key, 0) for key in ("vector", "special")}
         for key, value in numbers.items():
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not 0 <= value <= _MOST_OPERATIONS:
                 rule = f"{key} is operations per element, up to {_MOST_OPERATIONS:,}"
-                self._fail((*path, key), f"{rule}, not {_text(value)}")
+                self._fail((*path, key), f"{rule}, not {as_text(value)}")
         step = Step(
             name, kind, inputs, outputs, reduces, axis,  # type: ignore[arg-type]
-            self._names(path, entry.get("late", ())),
+            self._plain.names(path, entry.get("late", ())),
             float(numbers["vector"]), float(numbers["special"]),
         )  # fmt: skip
         self._check_axes(path, step, parts)
         return step
 
-    def _check_axes(self, path: Path_, step: Step, parts: Mapping[str, Tensor]) -> None:
+    def _check_axes(self, path: Place, step: Step, parts: Mapping[str, Tensor]) -> None:
         """Axes that a step reads, sums, normalises and writes must agree."""
         name = step.name
         axes = dict.fromkeys(axis for n in step.inputs for axis in parts[n].axes)
@@ -264,7 +206,7 @@ class _Builder:
         makers = {name: step for step in steps for name in step.outputs}
         operands = {name for step in steps for name in (*step.inputs, *step.outputs)}
         for name in outputs:
-            self._check_name(("outputs",), "tensor", name, parts)
+            self._plain.declared(("outputs",), "tensor", name, parts)
             if name not in makers:
                 self._fail(("outputs",), f"no step makes the output {name!r}")
         for name in parts:
@@ -279,11 +221,11 @@ class _Builder:
         mask = self._table("mask")
         if not mask:
             return None
-        self._keys(("mask",), mask, _MASK)
+        self._plain.keys(("mask",), mask, _MASK)
         for end in ("query", "key"):
             if end not in mask:
                 self._fail(("mask",), f"a mask names its query and its key axis; {end} is missing")
-            self._check_name(("mask", end), "axis", str(mask[end]), axes)
+            self._plain.declared(("mask", end), "axis", str(mask[end]), axes)
         return mask
 
     def _operator(self) -> dict[str, Any] | None:
@@ -317,16 +259,11 @@ class _Builder:
                 sizes = {axis: evaluate(text, values) for axis, text in axes.items()}
                 self._check_value(("mask", key), entry, {**values, **sizes})
 
-    def _check_value(self, path: Path_, entry: Any, values: Mapping[str, Any]) -> None:
+    def _check_value(self, path: Place, entry: Any, values: Mapping[str, Any]) -> None:
         try:
             evaluate(entry, values)
         except PerfmodelError as error:
             self._fail(path, str(error))
-
-
-def _text(value: Any) -> str:
-    """A value of the declaration in a message."""
-    return quoted(value) if isinstance(value, str) else quoted(repr(value))[1:-1]
 
 
 def _ring(steps: Sequence[Step], maker: Mapping[str, str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from perfmodel.algorithms.case import Case, Declaration
 from perfmodel.algorithms.problem import Problem
 from perfmodel.arithmetic import Number
 from perfmodel.elements import ElementType
+from perfmodel.frozen import dataclass
 
 
 @dataclass(frozen=True)

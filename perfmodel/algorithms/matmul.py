@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from perfmodel.algorithms.sizes import check_points, check_positive
 from perfmodel.arithmetic import Number, ceil_div, product
 from perfmodel.elements import ELEMENTS, ElementType, element
 from perfmodel.errors import UnknownName
+from perfmodel.frozen import dataclass
 
 # Weights of any other number of stored bits: w3.25a16. They are widened too before they are
 # multiplied.

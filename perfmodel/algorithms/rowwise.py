@@ -8,7 +8,7 @@ each operator (a fused multiply-add is one).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -20,6 +20,7 @@ from perfmodel.algorithms.sizes import check_points, check_positive
 from perfmodel.arithmetic import Number, ceil_div, is_symbolic, product
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.frozen import dataclass
 
 # (vector operations, special functions) per element.
 _WORK: Mapping[str, tuple[float, float]] = {

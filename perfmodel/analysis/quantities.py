@@ -8,11 +8,12 @@ constants.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from perfmodel.algorithms import Problem
 from perfmodel.errors import ProblemError
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.hardware.levels import LINKS
 from perfmodel.operators import operator_of
@@ -23,7 +24,7 @@ from perfmodel.timing.machine import machine
 from perfmodel.timing.runs import paced
 from perfmodel.units import binary, seconds, si
 
-LAUNCH = ("kernel_gap", "split_price", "combine_price")
+LAUNCH = ("kernel_gap", "split_price")
 """Constants of launch overhead, besides the times of harness and host."""
 
 

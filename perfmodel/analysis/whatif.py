@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from perfmodel.algorithms.problem import describe, length
 from perfmodel.analysis.quantities import QUANTITIES, SPELLINGS, Quantity, Setting
 from perfmodel.elements import ELEMENTS
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.plaintext import quoted, whole_number
 from perfmodel.predict import predict_arrays

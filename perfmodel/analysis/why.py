@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from perfmodel.algorithms import Problem
 from perfmodel.analysis.quantities import QUANTITIES, Quantity, Setting
 from perfmodel.analysis.whatif import NEAR, step, tried
 from perfmodel.count import compulsory_bytes
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.operators import operator_of
 from perfmodel.prediction import Prediction

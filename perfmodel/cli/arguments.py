@@ -3,37 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import click
 
-from perfmodel.cli import completing, known, ranges
+from perfmodel.cli import known, ranges, spellings
+from perfmodel.errors import OutputError
 from perfmodel.fieldoption import FieldOption
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device, load
 from perfmodel.operators import Operator
 
 KERNEL = "Kernel"
 """Heading of the options of a kernel."""
-
 _DEVICES = FieldOption(
     metavar="NAMES",
     spellings=("--device", "--gpu", "-d"),
     help="Devices: slugs, aliases or spec files, as a100,h100 or repeated (perfmodel hardware"
     " list).",
-    complete=completing.devices,
+    names="perfmodel.hardware:names",
+    read=known.devices,
+    repeats=True,
 )
-Devices = Annotated[list[str], _DEVICES]
-DeviceSpecs = Annotated[Sequence[Device], replace(_DEVICES, read=known.devices, repeats=True)]
-DeviceSpec = Annotated[
-    Device | None, FieldOption(metavar="NAME", read=load, complete=completing.devices)
+Devices = Annotated[Sequence[Device], _DEVICES]
+SomeDevices = Annotated[Sequence[Device], replace(_DEVICES, help="")]
+"""Devices, or none; the docstring of its field says of what."""
+Machines = Annotated[
+    Sequence[Device], replace(_DEVICES, help="", read=partial(known.devices, repeats=True))
 ]
+"""As `SomeDevices`, where one that is named twice may be meant twice (`--zip`)."""
+OneDevice = Annotated[Device, replace(_DEVICES, metavar="NAME", help="", read=load, repeats=False,
+                                      single=True)]  # fmt: skip
+"""A device; the docstring of its field says of what."""
+Host = Annotated[Device | None, FieldOption(None, "NAME", read=load, names=_DEVICES.names)]
+"""A CPU, or none; the docstring of its field says of what."""
 Size = Annotated[int, FieldOption(single=True)]
 Sizes = Annotated[ranges.Values, FieldOption(metavar="SIZES")]
 """A size, list or range."""
 ONE = ranges.read("1", "")
 """The size 1."""
-TypeName = Annotated[str, FieldOption(metavar="TYPE", complete=completing.types)]
+TypeName = Annotated[str, FieldOption(metavar="TYPE", names="perfmodel.algorithms.matmul:types")]
+SomeType = Annotated[str | None, FieldOption(None, "TYPE", names=TypeName.__metadata__[0].names)]
+"""A type, or none."""
+GraphSizes = Annotated[
+    Mapping[str, str], FieldOption(None, "NAME=SIZE", ("--size", "-s"), example="batch=4")
+]
 Harness = Annotated[
     str,
     FieldOption(
@@ -42,16 +59,23 @@ Harness = Annotated[
         help="Benchmark harness whose overhead is included: kernel (none), paper, profiler, "
         "do_bench, cuda_graph, cuda_events_eager or wall_clock.",
         read=known.harness,
-        complete=completing.harnesses,
+        single=True,
+        names="perfmodel.timing.runs:harnesses",
     ),
 ]
-_DEVICE = ("--device", "--gpu", "-d")
-OneDevice = Annotated[str, FieldOption(None, "NAME", _DEVICE, complete=completing.devices)]
-"""A device; the docstring of its field says of what."""
-SomeDevices = Annotated[
-    list[str] | None, FieldOption(None, "NAMES", _DEVICE, complete=completing.devices)
-]
-"""Devices, or none; the docstring of its field says of what."""
+
+
+def written(suffixes: Sequence[str], path: str) -> str:
+    """The name of a file to write. Raises `OutputError` for one without any of the suffixes, or in
+    no folder: before any work is done."""
+    from perfmodel.evidence.records.replacing import check_target
+
+    if path != "-":
+        if not path.lower().endswith(tuple(suffixes)):
+            names = " or ".join(suffixes)
+            raise OutputError(f"{path}: this is written as {names}; change the name")
+        check_target(Path(path))
+    return path
 
 
 def _use_learned(path: str) -> str:
@@ -91,7 +115,26 @@ NoLearned = Annotated[
         read=_drop_learned,
     ),
 ]
-Chart = Annotated[str | None, FieldOption("Chart", "FILE", ("--chart",))]
+
+
+def _chart(path: str) -> str:
+    from perfmodel.render.chart import chart_suffix
+
+    chart_suffix(path)
+    return path
+
+
+def _table(path: str) -> str:
+    from perfmodel.evidence.records.records import table_suffix
+
+    table_suffix(path)
+    return path
+
+
+TableFile = Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o"), read=_table)]
+"""A table to write; the docstring of its field says of what."""
+CHART = FieldOption("Chart", "FILE", ("--chart",), read=_chart)
+Chart = Annotated[str | None, CHART]
 """The file of a chart; the docstring of its field says of what."""
 
 
@@ -101,38 +144,35 @@ class Kernels:
 
     device: Devices
     """Devices: slugs, aliases or spec files, with commas or repeated."""
-    schedule: Annotated[str, FieldOption(KERNEL, "NAMES", complete=completing.schedules)] = "auto"
+    schedule: Annotated[str, FieldOption(KERNEL, "NAMES")] = "auto"
     """Schedules, with commas: {schedules} (perfmodel list schedules)."""
-    implementation: Annotated[
-        str | None, FieldOption(KERNEL, "NAMES", complete=completing.implementations)
-    ] = None
+    implementation: Annotated[str | None, FieldOption(KERNEL, "NAMES")] = None
     """Library kernels, with commas: {implementations} (perfmodel list implementations)."""
     mesh: Annotated[
         Mapping[str, tuple[int, str]],
-        FieldOption(KERNEL, "AXIS=RANKS@LINK", read=known.mesh, repeats=True),
+        FieldOption(KERNEL, "AXIS=RANKS@LINK", read=known.mesh, example="k=2@nvlink"),
     ] = field(default_factory=dict)
     """Split an axis over devices joined by a link: k=2@nvlink, heads=8@peer; repeats, outermost
     first."""
-    stored: Annotated[
-        Mapping[str, str], FieldOption(KERNEL, "TENSOR=AXIS", read=known.storing, repeats=True)
-    ] = field(default_factory=dict)
+    stored: Annotated[Mapping[str, str], FieldOption(KERNEL, "TENSOR=AXIS", example="C=n")] = field(
+        default_factory=dict
+    )
     """With --mesh: the axis along which a tensor is sharded, or whole: C=n, kv=whole; repeats."""
     learned: Learned = None
     """File of corrections."""
     no_learned: NoLearned = False
     """Whether nothing is corrected."""
 
-    def devices(self) -> list[Device]:
-        """The devices. Raises as `known.devices`."""
-        return known.devices(self.device)
-
     def schedules(self, operator: Operator) -> tuple[str, ...]:
         """The schedules. Raises `UnknownName` for one that the operator does not have."""
-        return known.schedules(operator, self.schedule)
+        kind = f"schedule of {operator.name}"
+        texts = spellings.names(self.schedule)
+        return tuple(spellings.named(kind, name, operator.schedules) for name in texts)
 
     def implementations(self, operator: Operator) -> tuple[str | None, ...]:
         """The library kernels, or None for the library's choice. Raises as `known`."""
-        return known.named_implementations(operator, self.implementation)
+        texts = spellings.names(self.implementation)
+        return tuple(known.implementation(operator, name) for name in texts) or (None,)
 
     def request(self) -> dict[str, Any]:
         """Arguments of `predict_arrays` besides schedule and implementation."""
@@ -145,9 +185,9 @@ class TimedKernels(Kernels):
 
     harness: Harness = "kernel"
     """Benchmark harness whose overhead is included."""
-    place: Annotated[
-        Mapping[str, str], FieldOption(KERNEL, "OPERAND=LEVEL", read=known.placing, repeats=True)
-    ] = field(default_factory=dict)
+    place: Annotated[Mapping[str, str], FieldOption(KERNEL, "OPERAND=LEVEL", example="kv=host")] = (
+        field(default_factory=dict)
+    )
     """Memory that holds an operand: kv=host, weights=peer; levels are host, peer and network;
     repeats."""
 
@@ -160,11 +200,5 @@ class TimedKernels(Kernels):
 class TimedKernel(TimedKernels):
     """As `TimedKernels`, of one implementation."""
 
-    implementation: Annotated[
-        str | None, FieldOption(KERNEL, "NAME", complete=completing.implementations)
-    ] = None
+    implementation: Annotated[str | None, FieldOption(KERNEL, "NAME", single=True)] = None
     """Library kernel: {implementations} (perfmodel list implementations)."""
-
-    def named(self, operator: Operator) -> str | None:
-        """The library kernel. Raises as `known.implementation`."""
-        return known.implementation(operator, self.implementation)

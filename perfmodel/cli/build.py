@@ -6,27 +6,29 @@ A parameter of an action is one of three:
 * a noun, a dataclass: each field is an option, and the action receives an instance;
 * `values: Values` below `asking_for`: the fields of a noun as lists, which make a grid.
 
-A field has its option's name, type and default; its docstring is the help.
+A field has its option's name, type and default; its docstring is the help. An action that returns
+reports has them shown: its command has `--format` and `--output` too.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import wraps
 from importlib import import_module
 from typing import Any, get_origin, get_type_hints
 
 import click
 
-from perfmodel.cli import completing, known, ranges
+from perfmodel.cli import ranges, spellings
 from perfmodel.cli.helppages import Argument, Headed, HeadedGroup, Option, folded
 from perfmodel.entries import bare, optional
 from perfmodel.errors import UnknownName
 from perfmodel.fieldoption import FieldOption
+from perfmodel.frozen import dataclass
 
-Action = Callable[..., None]
+Action = Callable[..., Any]
 Values = Callable[[], dict[str, list[Any]]]
 """Reads the values of each field, in the order of the options. Raises `PerfmodelError`."""
 
@@ -65,7 +67,7 @@ class Declared:
     @property
     def repeats(self) -> bool:
         """Whether the option repeats."""
-        return self.option.repeats or get_origin(self.kind) in (list, tuple)
+        return self.option.repeats or get_origin(self.kind) in (list, tuple, Mapping)
 
     def help(self) -> str:
         """The help, with known names."""
@@ -87,10 +89,12 @@ class Declared:
             "metavar": None if self.kind is bool else option.metavar,
             "required": required,
             "callback": _our_spelling if option.metavar in _TYPES else None,
-            "shell_complete": completing.of_option(option.names, option.complete),
+            "shell_complete": _completion(option.names),
         }
         if not required:
-            settings["default"] = None if self.repeats else self.default
+            types = str if option.read is not None else str | int | float
+            plain = isinstance(self.default, types) and not self.repeats
+            settings["default"] = self.default if plain and self.default != "" else None
         if self._is_size and self.default is not None and not required:
             default = self.default
             settings["default"] = ranges.short(default) if self.kind is int else str(default)
@@ -107,16 +111,25 @@ class Declared:
     def value(self, given: Any) -> Any:
         """The value of a parameter or field. Raises what `FieldOption.read` raises."""
         if self.repeats:
-            texts = list(given)
+            texts: Any = list(given)
+            if get_origin(self.kind) is Mapping:
+                form, example = str(self.option.metavar), self.option.example
+                texts = spellings.pairs(self.flags[0], texts, form, example)
             if self.option.read is not None:
                 return self.option.read(texts)
             return texts if texts or self.default is _REQUIRED else self.default
-        if self._is_size and given is not None:
+        if given is None:
+            return None if self.default is _REQUIRED else self.default
+        if self._is_size:
             read = ranges.one if self.kind is int else ranges.read
             return read(given, self.flags[0], self.option.least or 0)
-        if self.option.read is None or given is None:
-            return given
-        return self.option.read(known.one(self.flags[0], given) if self.option.single else given)
+        if self.option.single and isinstance(given, str):
+            given = spellings.one(self.flags[0], given)
+        if self.option.read is not None:
+            return self.option.read(given)
+        if isinstance(self.option.names, tuple) and self.option.names:
+            return spellings.named(f"choice for {self.flags[0]}", given, self.option.names)
+        return given
 
     def as_text(self) -> Declared:
         """The same option with a text for `values`, where numbers and names take lists."""
@@ -134,9 +147,9 @@ class Declared:
             return [ranges.one(given, self.flags[0], least)]
         if self.kind is int:
             return [int(value) for value in ranges.parse(given, self.flags[0], least)]
-        if self.kind is str and given == self.default and not option.single:
-            return [given]
-        texts = (given,) if option.single else known.names(given)
+        if given is None or (self.kind is str and given == self.default and not option.single):
+            return [self.default if given is None else given]
+        texts = (given,) if option.single else spellings.names(given)
         entries = [option.read(text) if option.read else text for text in texts]
         return [getattr(entry, "name", entry) if self.kind is str else entry for entry in entries]
 
@@ -150,6 +163,28 @@ class Declared:
         """Whether a grid has several values of it."""
         named = self.kind in (int, str) or self.option.read is not None
         return named and self.default is not None
+
+
+def _completion(names: Any) -> Callable[[Any, Any, str], list[str]] | None:
+    """The shell's completion of the last name of a list with commas."""
+    if not names:
+        return None
+
+    def complete(_context: Any, _option: Any, text: str) -> list[str]:
+        head, comma, last = text.rpartition(",")
+        texts = (name for name in listed(names) if name.startswith(last))
+        return [f"{head}{comma}{name}" for name in texts if name not in head.split(",")]
+
+    return complete
+
+
+def listed(names: Any) -> Iterable[str]:
+    """The names of a `FieldOption`: as they are, of a function, or imported by "module:names"."""
+    if isinstance(names, str):
+        module, attribute = names.split(":")
+        names = getattr(import_module(module), attribute)
+    known_names: Iterable[str] = names() if callable(names) else names
+    return known_names
 
 
 def _our_spelling(_context: Any, _option: Any, text: str | None) -> str | None:
@@ -193,34 +228,14 @@ class Slot:
     """The argument, from the values of all parameters of the command."""
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """What `asking_for` says of the parameter `values`."""
-
-    noun: Any
-    without: Collection[str]
-    after: Mapping[str, str]
-
-    def slot(self) -> Slot:
-        asked = [replace(each, brief=True) for each in options(self.noun, self.without)]
-
-        def made(given: Mapping[str, Any]) -> Values:
-            return lambda: {each.name: each.values(given[each.name]) for each in asked}
-
-        return Slot([each.as_text().built() for each in asked], made)
-
-
-def asking_for(
-    noun: Any, without: Collection[str] = (), after: Mapping[str, str] | None = None
-) -> Callable[[Action], Action]:
+def asking_for(noun: Any, without: Collection[str] = ()) -> Callable[[Action], Action]:
     """Makes an action ask for the fields of `noun`, except those `without`.
 
     Their options stand where the action has its parameter `values`, which receives `Values`.
-    `after` has options that stand elsewhere: each name with that of the option before it.
     """
 
     def mark(action: Action) -> Action:
-        action.grid = _Grid(noun, without, after or {})  # type: ignore[attr-defined]
+        action.grid = noun, without  # type: ignore[attr-defined]
         return action
 
     return mark
@@ -240,6 +255,16 @@ def _slot(item: inspect.Parameter, describe: Describe | None) -> Slot:
     return Slot([each.built() for each in asked], made)
 
 
+def _lists(noun: Any, without: Collection[str]) -> Slot:
+    """The argument `values` of an action below `asking_for`."""
+    asked = [replace(each, brief=True) for each in options(noun, without)]
+
+    def made(given: Mapping[str, Any]) -> Values:
+        return lambda: {each.name: each.values(given[each.name]) for each in asked}
+
+    return Slot([each.as_text().built() for each in asked], made)
+
+
 def command(
     action: Action,
     name: str | None = None,
@@ -256,27 +281,45 @@ def command(
     """
     grid = getattr(action, "grid", None)
     arguments = dict(slots or {})
-    for item in inspect.signature(action, eval_str=True).parameters.values():
+    signature = inspect.signature(action, eval_str=True)
+    for item in signature.parameters.values():
         if item.name in arguments:
             continue
         if grid is not None and item.name == "values":
-            arguments[item.name] = grid.slot()
+            arguments[item.name] = _lists(*grid)
         elif getattr(item.annotation, "__name__", "") == "Context":
             arguments[item.name] = Slot((), lambda _given: click.get_current_context())
         else:
             arguments[item.name] = _slot(item, describe)
+    if signature.return_annotation is not None and "shown" not in signature.parameters:
+        from perfmodel.cli.output import Shown  # --help of all commands needs none
+
+        kind = inspect.Parameter.KEYWORD_ONLY
+        arguments["shown"] = _slot(inspect.Parameter("shown", kind, annotation=Shown), describe)
 
     @wraps(action)
     def run(**given: Any) -> None:
-        action(**{name: slot.made(given) for name, slot in arguments.items()})
+        values = {name: slot.made(given) for name, slot in arguments.items()}
+        output: Any = values.get("shown")
+        if "shown" not in signature.parameters:
+            values.pop("shown", None)
+        result = action(**values)
+        if output is not None and result is not None:
+            output.emit(*(result if isinstance(result, Sequence) else [result]))
 
     params = [param for slot in arguments.values() for param in slot.params]
-    for moved, place in (grid.after if grid is not None else {}).items():
-        param = next(param for param in params if param.name == moved)
-        params.remove(param)
-        params.insert([param.name for param in params].index(place) + 1, param)
     text = folded(inspect.cleandoc(help or action.__doc__ or ""))
     return Headed(name, dict(settings or {}), run, params, help=text)
+
+
+def further(options: Sequence[Declared], words: Sequence[str]) -> dict[str, Any]:
+    """The values given in the words that a command with `PASS_ON` has left, for options that depend
+    on its other arguments: texts, or True."""
+    context = click.get_current_context(silent=True)
+    path = "perfmodel" if context is None else context.command_path
+    own = Headed("further", params=[each.built() for each in options], add_help_option=False)
+    given = own.make_context(path, list(words))
+    return {name: value for name, value in given.params.items() if value not in (None, False)}
 
 
 class Group(HeadedGroup):

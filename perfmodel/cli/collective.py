@@ -10,16 +10,17 @@ from typing import Annotated, Any
 from click import Command
 
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.cli import completing, known, ranges
+from perfmodel.cli import ranges
 from perfmodel.cli.arguments import TypeName
 from perfmodel.cli.build import Declared, Group, command
 from perfmodel.cli.leftout import possible
-from perfmodel.cli.output import Shown
+from perfmodel.cli.networkoptions import SYSTEM
 from perfmodel.collectives import OPS, Collective, predict_collective
 from perfmodel.collectives.collectivetime import libraries
 from perfmodel.collectives.wall import Layer, wall
 from perfmodel.fieldoption import FieldOption
-from perfmodel.hardware import System, systems
+from perfmodel.hardware import System
+from perfmodel.render import Report
 from perfmodel.render import collectives as render
 
 MOST = 50_000
@@ -27,25 +28,12 @@ MOST = 50_000
 _BYTES, _RANKS, _PAIR = (ranges.read(text, "") for text in ("1k:1G:x16", "8", "2"))
 
 
-def _library(name: str) -> str:
-    return known.named("library of collectives", name, libraries())
-
-
-def _systems(texts: Sequence[str]) -> list[System]:
-    """The systems of all names; each text may be a list."""
-    return [systems.load(name) for text in texts for name in known.names(text)]
-
-
-Systems = Annotated[
+Machines = Annotated[
     Sequence[System],
-    FieldOption(
-        metavar="NAME",
-        spellings=("--system", "-s"),
+    replace(
+        SYSTEM,
         help="Systems, with commas or repeated: slugs, aliases, spec files, or devices "
         "(perfmodel list systems).",
-        read=_systems,
-        repeats=True,
-        complete=completing.systems,
     ),
 ]
 
@@ -54,7 +42,7 @@ Systems = Annotated[
 class Asked:
     """What is asked of a collective."""
 
-    system: Systems
+    system: Machines
     """The systems."""
     bytes: Annotated[ranges.Values, FieldOption(None, "BYTES", ("--bytes", "-b"))] = _BYTES
     """Bytes of the full tensor; for an all-to-all, of one rank's buffer: a size, list (1k,1M) or
@@ -63,9 +51,7 @@ class Asked:
     """Number of devices: a size, list (8,64) or range (8:64:x2)."""
     ranks_per_node: Annotated[int | None, FieldOption(metavar="RANKS", single=True)] = None
     """Devices in one node [default: full nodes]."""
-    library: Annotated[
-        str, FieldOption(metavar="NAME", single=True, names=libraries(), read=_library)
-    ] = "nccl"
+    library: Annotated[str, FieldOption(None, "NAME", single=True, names=libraries())] = "nccl"
     """Library."""
     dtype: TypeName = "bf16"
     """Type of the elements."""
@@ -73,7 +59,7 @@ class Asked:
     """Show every term (JSON and CSV always do)."""
 
 
-def exchange(op: str, asked: Asked, shown: Shown) -> None:
+def exchange(op: str, asked: Asked) -> Report:
     """Predict a collective over sizes and numbers of ranks."""
     check_cases(len(asked.system) * len(asked.bytes) * len(asked.ranks), MOST, "narrow a range")
 
@@ -87,10 +73,10 @@ def exchange(op: str, asked: Asked, shown: Shown) -> None:
         for machine in asked.system
         for count in asked.ranks
     )
-    shown.emit(render.report([row for part in parts for row in part], terms=asked.terms))
+    return render.report([row for part in parts for row in part], terms=asked.terms)
 
 
-def wall_(system: Systems, layer: Layer, shown: Shown) -> None:
+def wall_(system: Machines, layer: Layer) -> Report:
     """Show how far each parallelism scales before communication takes longer than computing.
 
     \b
@@ -102,7 +88,7 @@ def wall_(system: Systems, layer: Layer, shown: Shown) -> None:
         for machine in system
         for ridge in wall(machine, layer)
     ]
-    shown.emit(render.wall(rows, f"hidden {layer.hidden}, {layer.dtype}, documented rates"))
+    return render.wall(rows, f"hidden {layer.hidden}, {layer.dtype}, documented rates")
 
 
 def _collective(op: str) -> Command:

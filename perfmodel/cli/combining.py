@@ -6,20 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice, product
 from math import prod
-from typing import Annotated, Any
+from typing import Any
 
 from perfmodel.errors import ProblemError
-from perfmodel.fieldoption import PLAN, FieldOption
-
-Zip = Annotated[
-    bool,
-    FieldOption(
-        PLAN,
-        spellings=("--zip",),
-        help="Pair the lists element by element (-d h100,b200 --tensor 4,2), not each with each; "
-        "a list of one value repeats.",
-    ),
-]
 
 
 @dataclass(frozen=True)

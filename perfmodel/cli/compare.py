@@ -4,37 +4,51 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from perfmodel.cli import completing, known, tablehints
-from perfmodel.cli.arguments import Chart, Learned, NoLearned
+from perfmodel.cli.arguments import Chart, Learned, NoLearned, TableFile
 from perfmodel.cli.build import command
 from perfmodel.cli.drawing import Drawing
-from perfmodel.cli.output import PANEL, chosen_format, emit, say, write
+from perfmodel.cli.output import PANEL, Printed, Shown, say, to_stdout, write
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import ProblemError, TableError
+from perfmodel.evidence.tables.hints import Hints
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render import Report, gates, markdown, runrows
-from perfmodel.render.report import fixed, integer, percent, text
+from perfmodel.render import RENDERERS, Report, gates, markdown, runrows, tablecolumns
+from perfmodel.render.report import Column, text
 from perfmodel.validation.kinds import KINDS, Kind, load
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from perfmodel.evidence.tables.reading import Reading
-    from perfmodel.render.chart import Chart as Drawn
-    from perfmodel.validation.judging import Verdict
 
 _SHOWN = 5  # reasons printed in full; the rest are only counted
-_PERCENT = re.compile(r"(\d+(?:\.\d+)?)(%?)")
-
-
 _GATE = "Gate"
 """Heading of the options that make the exit code depend on errors."""
+
+
+def _share(option: str, text: str) -> float:
+    """A limit such as "20%" or "0.2" as a fraction."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(%?)", text.strip())
+    if match is None:
+        raise ProblemError(f"{option} {text!r} is not a percentage; write 20% or 0.2")
+    return float(match[1]) / (100 if match[2] else 1)
+
+
+def _templates() -> Iterable[str]:
+    from perfmodel import operators
+
+    return (*operators.names(), *(kind for kind in KINDS if kind != "operator"))
+
+
+def _formats() -> Iterable[str]:
+    return (*RENDERERS, *gates.FORMATS)
 
 
 @dataclass(frozen=True)
@@ -46,7 +60,7 @@ class Tables:
     .gz; - reads standard input."""
     kind: Annotated[str, FieldOption(None, "KIND", single=True, names=tuple(KINDS))] = "operator"
     """Kind of the tables' rows."""
-    template: Annotated[str | None, FieldOption(None, "NAME", complete=completing.templates)] = None
+    template: Annotated[str | None, FieldOption(None, "NAME", names=_templates)] = None
     """Print an empty table to fill in, and stop: for an operator, training, collective or
     serving."""
     columns: Annotated[str | None, FieldOption(None, "KIND", single=True, names=tuple(KINDS))] = (
@@ -65,12 +79,14 @@ class Asked:
     """Only rows with this value; repeat for several conditions, all of which must hold."""
     include_flags: bool = False
     """Also score rows flagged timer_floor, noisy, busy or suspect."""
-    max_error: Annotated[str | None, FieldOption(_GATE, "PERCENT")] = None
+    max_error: Annotated[
+        float | None, FieldOption(_GATE, "PERCENT", read=partial(_share, "--max-error"))
+    ] = None
     """Exit code 1 if the MAPE (mean absolute percentage error) of any line is above this: 20% or
     0.2."""
     baseline: Annotated[str | None, FieldOption(_GATE, "FILE")] = None
     """An earlier --output: exit code 1 if the MAPE of any line is above its value there."""
-    worse: Annotated[str, FieldOption(_GATE, "PERCENT")] = "0%"
+    worse: Annotated[float, FieldOption(_GATE, "PERCENT", read=partial(_share, "--worse"))] = 0.0
     """With --baseline: allowed increase of the MAPE, in percentage points: 1%."""
     learned: Learned = None
     """File of corrections."""
@@ -83,14 +99,14 @@ class Asked:
     chart: Chart = None
     """Chart of predicted against measured time (.svg, .pdf, .png)."""
     format: Annotated[
-        str | None, FieldOption(PANEL, "FORMAT", ("--format", "-f"), complete=completing.gates)
+        str | None, FieldOption(PANEL, "FORMAT", ("--format", "-f"), names=_formats)
     ] = None
     """Output format: table, json, csv, markdown, junit or github."""
-    output: Annotated[str | None, FieldOption(PANEL, "FILE", ("--output", "-o"))] = None
+    output: TableFile = None
     """Write every row with its prediction (.csv, .csv.gz, .parquet)."""
 
 
-def compare(tables: Tables, hints: tablehints.TableHints, asked: Asked, drawing: Drawing) -> None:
+def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Drawing) -> None:
     """Predict every row of tables of measured runs and report the errors.
 
     Columns may have other names and units (docs/tables.md); notes under the report list how they
@@ -105,220 +121,154 @@ def compare(tables: Tables, hints: tablehints.TableHints, asked: Asked, drawing:
         perfmodel compare runs.csv --output predicted.csv --chart scatter.svg
         perfmodel compare runs.csv --by device --baseline predicted.csv --format github
     """
-    if tables.template is not None:
-        tablehints.print_template(tables.template)
+    if tables.template is not None or tables.columns is not None:
+        _describe(tables, asked.format)
         return
-    if tables.columns is not None:
-        emit(tablehints.reference(tables.columns), asked.format, asked.output)
-        return
-    limit, allowed = _fraction("--max-error", asked.max_error), _fraction("--worse", asked.worse)
+    kind = load(tables.kind)
     drawing.check(asked.chart)
-    _check_outputs(asked.format, asked.output)
-    kind = _kind(tables.kind, asked)
-    run = _compared(kind, tables, hints, asked)
-    base = None if asked.baseline is None else run.grouped(_baseline(kind, asked))
-    outcomes: list[Verdict] = []
-    if limit is not None or base is not None:
-        outcomes = run.verdicts(limit, base, allowed or 0.0)
-    misses = [f"{item.group}: {item.miss}" for item in outcomes if item.miss]
-    messages = _write_files(run, asked, drawing)
-    gate = {"max_error": limit, "baseline": asked.baseline, "passed": not misses, "misses": misses}
-    view = run.report(gate if limit is not None or base is not None else None)
-    if asked.format in gates.FORMATS:
-        source = tablehints.named(tables.tables)[0]
-        _write_for_ci(str(asked.format), view, outcomes or run.verdicts(), source)
+    if asked.explain and kind.explain is None:
+        raise ProblemError(
+            f"--explain does not work for {tables.kind} tables; drop it, or group with --by"
+        )
+    if asked.chart is not None and not kind.micros:
+        raise ProblemError(
+            f"--chart draws microseconds, and {tables.kind} tables have other units too; drop it"
+        )
+    for_ci = gates.FORMATS.get(asked.format or "")
+    printer = Printed(None if for_ci else asked.format)
+    from perfmodel.evidence.records.records import write_table
+    from perfmodel.evidence.tables.reading import read
+    from perfmodel.validation.judging import report as errors
+    from perfmodel.validation.judging import verdicts
+    from perfmodel.validation.noise import judged
+
+    paths = named(tables.tables)
+    with waiting("reading tables"):
+        reading = read(paths, kind.layout, hints)
+    by = [*dict.fromkeys(name.strip() for name in asked.by.split(",") if name.strip())]
+    by = [reading.column(name) for name in by]
+    selection = _matching_rows(reading, asked.where or [])
+    grouped = partial(errors, by=by, include_flags=asked.include_flags, fields=kind.fields)
+    with waiting(f"predicting {len(selection):,} rows"):
+        table = judged(kind.predicted(selection, reading.faults), kind.fields, reading.case)
+        summary = grouped(table)
+    base = None if asked.baseline is None else grouped(_baseline(kind, asked))
+    outcomes, gate = verdicts(summary), dict[str, Any]()
+    if asked.max_error is not None or base is not None:
+        outcomes = verdicts(summary, asked.max_error, base, asked.worse)
+        gate = {"max_error": asked.max_error, "baseline": asked.baseline}
+    misses = [f"{item.group}: {item.miss}" for item in outcomes if item.miss] if gate else []
+    gate |= {"passed": not misses, "misses": misses} if gate else {}
+    if asked.chart is not None:
+        chart = _chart(kind, table, by, asked.include_flags, drawing)
+    if asked.output is not None:
+        write_table(table, asked.output)
+        say(f"wrote {asked.output}")
+    if asked.chart is not None:
+        drawing.save(chart, asked.chart)
+    report = _report(kind, reading, table, summary, by, asked)
+    report = replace(report, head={**report.head, **({"gate": gate} if gate else {})})
+    runs = runrows.report(table, kind.fields, reading.case, micro=kind.micros)
+    if for_ci is not None:
+        # On GitHub the table is appended to the job summary, the file of GITHUB_STEP_SUMMARY.
+        path = os.environ.get("GITHUB_STEP_SUMMARY") if asked.format == "github" else None
+        if path:
+            with open(path, "a", encoding="utf-8") as file:
+                file.writelines(markdown.render(report))
+        write(for_ci(report, outcomes, paths[0]), None)
+    elif asked.rows and printer.form == "json":
+        printer.emit(replace(report, head={**report.head, runs.name: runs.rows}))
+    elif asked.rows:
+        printer.emit(*([runs] if printer.form == "csv" else [runs, report]))
     else:
-        runs = partial(runrows.report, run.table, kind.fields, run.reading.case)
-        _emit(view, runs(micro=kind.micros) if asked.rows else None, asked.format)
-    for line in (*messages, *(f"gate failed: {miss}" for miss in misses)):
-        say(line)
+        printer.emit(report)
+    for miss in misses:
+        say(f"gate failed: {miss}")
     if misses:
         raise click.exceptions.Exit(1)
 
 
-@dataclass(frozen=True)
-class _Compared:
-    """Predicted rows of tables."""
-
-    kind: Kind
-    """Kind of the tables."""
-    reading: Reading
-    """What was read."""
-    table: pd.DataFrame
-    """The selected rows with their predictions."""
-    asked: Asked
-    """The options."""
-    by: list[str]
-    """Columns of the table that its lines are grouped by."""
-
-    def grouped(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The errors of a table, a line a group."""
-        from perfmodel.validation.judging import report
-
-        flags = self.asked.include_flags
-        return report(table, by=self.by, include_flags=flags, fields=self.kind.fields)
-
-    @cached_property
-    def summary(self) -> pd.DataFrame:
-        """The errors of these rows."""
-        return self.grouped(self.table)
-
-    def verdicts(self, *limits: Any) -> list[Verdict]:
-        """Whether each line passes."""
-        from perfmodel.validation.judging import verdicts
-
-        return verdicts(self.summary, *limits)
-
-    def report(self, gate: dict[str, Any] | None) -> Report:
-        """The report: how columns were read, rows that lack, and what is said of the errors."""
-        from perfmodel.validation.judging import counted, plain_lines
-        from perfmodel.validation.noise import remark
-
-        texts = self.reading.faults.loc[self.table.index]
-        faults = texts[texts != ""].tolist()
-        counts = {
-            line: n for line, n in counted(self.table["reason"]).items() if line not in faults
-        }
-        noise = remark(self.table, self.kind.fields, include_flags=self.asked.include_flags)
-        remarks, explained = self.kind.remarks(self.table, self.by), self._explained()
-        head: dict[str, Any] = {"rows": len(self.table), "unpredicted": counts, **remarks.head}
-        head |= {} if gate is None else {"gate": gate}
-        head |= {"read": list(self.reading.notes), "unread": faults}
-        head |= {} if explained is None else {"explained": explained}
-        unread = [f"not read: {line}" for line in faults[:_SHOWN]]
-        if len(faults) > _SHOWN:
-            unread.append(f"not read: {len(faults) - _SHOWN} more rows (--format json lists all)")
-        refused = [f"{n} rows not predicted: {reason}" for reason, n in counts.items()][:_SHOWN]
-        notes = [*self.reading.notes, *unread, *filter(None, [noise]), *refused, *remarks.notes]
-        if explained is not None:
-            lines = explained or ["no group of rows misses alike"]
-            notes += [f"explained: {line}" for line in lines]
-        return Report(
-            "report",
-            plain_lines(self.summary),
-            [*(text(name, name) for name in self.by), *COLUMNS,
-             *(NOISE if _NOISE in self.summary else ())],
-            title=f"{len(self.table)} measured {'run' if len(self.table) == 1 else 'runs'}",
-            head=head,
-            notes=notes,
-        )  # fmt: skip
-
-    def _explained(self) -> list[str] | None:
-        """The residuals in words; None where they are not asked for."""
-        if not self.asked.explain:
-            return None
-        return self.kind.explain(self.table) if self.kind.explain is not None else []
-
-
-def _compared(kind: Kind, tables: Tables, hints: tablehints.TableHints, asked: Asked) -> _Compared:
-    """The rows that are asked for, read and predicted."""
-    from perfmodel.evidence.tables.reading import read
-    from perfmodel.validation.noise import judged
-
-    with waiting("reading tables"):
-        reading = read(tablehints.named(tables.tables), kind.layout, hints.hints())
-    names = dict.fromkeys(name.strip() for name in asked.by.split(",") if name.strip())
-    by = [reading.column(name) for name in names]
-    selection = _matching_rows(reading, asked.where or [])
-    with waiting(f"predicting {len(selection):,} rows"):
-        predicted = kind.predicted(selection, reading.faults)
-        predicted = judged(predicted, kind.fields, reading.case)
-        run = _Compared(kind, reading, predicted, asked, by)
-        _ = run.summary
-    return run
-
-
-def _write_files(run: _Compared, asked: Asked, drawing: Drawing) -> list[str]:
-    """Write the rows and the chart that are asked for; returns messages."""
-    from perfmodel.evidence.records.records import write_table
-
-    figure = _chart(run, drawing) if asked.chart else None
-    messages = []
-    if asked.output is not None:
-        write_table(run.table, asked.output)
-        messages.append(f"wrote {asked.output}")
-    return messages if figure is None else messages + drawing.write(figure, str(asked.chart))
-
-
-def _emit(report: Report, runs: Report | None, format: str | None) -> None:
-    """Write the report, with its rows where they are wanted: in JSON beside the lines, in CSV in
-    their place."""
-    if runs is None:
-        emit(report, format, None)
-    elif format == "json":
-        emit(replace(report, head={**report.head, runs.name: runs.rows}), format, None)
-    elif format == "csv":
-        emit(runs, format, None)
-    else:
-        emit(runs, format, None, report)
-
-
-def _kind(name: str, asked: Asked) -> Kind:
-    """The kind of tables. Raises errors for options that it does not support."""
-    kind = load(known.one("--kind", name))
-    if asked.explain and kind.explain is None:
+def named(tables: list[str] | None) -> list[str]:
+    """The tables. Raises `ProblemError` where none is named."""
+    if not tables:
         raise ProblemError(
-            f"--explain does not work for {name} tables; drop it, or group with --by"
+            "no table named; give a file or - for stdin (perfmodel compare --template gemm "
+            "prints one to fill in)"
         )
-    if asked.chart is not None and not kind.micros:
-        raise ProblemError(
-            f"--chart draws microseconds, and {name} tables have other units too; drop it"
-        )
-    return kind
+    return tables
 
 
-def _check_outputs(format: str | None, output: str | None) -> None:
-    """Check file names before any work is done."""
-    if format not in gates.FORMATS:
-        chosen_format(format, None)
-    if output is not None:
-        from perfmodel.evidence.records.records import table_suffix
+def _describe(tables: Tables, format: str | None) -> None:
+    """Print an empty table, or what the columns of one mean."""
+    if tables.template is not None:
+        from perfmodel.evidence.records.template import template
 
-        table_suffix(output)
+        name = tables.template.strip()
+        own = load(name).example if name in KINDS else {}
+        to_stdout(iter([load(name).template if own else template(name)]))
+    elif tables.columns is not None:
+        from perfmodel.evidence.tables.reference import columns
+
+        meanings = columns(load(tables.columns).layout, tables.columns)
+        rows = [{**asdict(column), "names": list(column.names)} for column in meanings]
+        Shown(format).emit(tablecolumns.report(tables.columns, rows))
 
 
-def _write_for_ci(format: str, report: Report, outcomes: list[Verdict], source: str) -> None:
-    """Write a gated report in a format that CI systems read.
+def _report(
+    kind: Kind,
+    reading: Reading,
+    table: pd.DataFrame,
+    summary: pd.DataFrame,
+    by: list[str],
+    asked: Asked,
+) -> Report:
+    """The report: how columns were read, rows that lack, and what is said of the errors."""
+    from perfmodel.validation.judging import counted, plain_lines
+    from perfmodel.validation.noise import remark
 
-    On GitHub the table is appended to the job summary, the file named by GITHUB_STEP_SUMMARY.
-    """
-    summary = os.environ.get("GITHUB_STEP_SUMMARY") if format == "github" else None
-    if summary:
-        with open(summary, "a", encoding="utf-8") as file:
-            file.writelines(markdown.render(report))
-    write(gates.FORMATS[format](report, outcomes, source), None)
+    texts = reading.faults.loc[table.index]
+    faults = texts[texts != ""].tolist()
+    counts = {line: n for line, n in counted(table["reason"]).items() if line not in faults}
+    remarks = kind.remarks(table, by)
+    head: dict[str, Any] = {"rows": len(table), "unpredicted": counts, **remarks.head}
+    head |= {"read": list(reading.notes), "unread": faults}
+    notes = [*reading.notes, *(f"not read: {line}" for line in faults[:_SHOWN])]
+    if len(faults) > _SHOWN:
+        notes.append(f"not read: {len(faults) - _SHOWN} more rows (--format json lists all)")
+    noise = remark(table, kind.fields, include_flags=asked.include_flags)
+    notes += [noise] if noise else []
+    notes += [f"{n} rows not predicted: {reason}" for reason, n in counts.items()][:_SHOWN]
+    notes += remarks.notes
+    if asked.explain and kind.explain is not None:
+        head["explained"] = kind.explain(table)
+        lines = head["explained"] or ["no group of rows misses alike"]
+        notes += [f"explained: {line}" for line in lines]
+    columns = [*(text(name, name) for name in by), *COLUMNS]
+    columns += NOISE if "within_noise" in summary else ()
+    title = f"{len(table)} measured {'run' if len(table) == 1 else 'runs'}"
+    return Report("report", plain_lines(summary), columns, title, head, notes)
 
 
 def _baseline(kind: Kind, asked: Asked) -> pd.DataFrame:
     """The rows of an earlier `--output`; raises `TableError` for a table without predictions."""
     from perfmodel.evidence.tables.reading import read
-    from perfmodel.validation.judging import NOISE
+    from perfmodel.validation.judging import NOISE as ADDED
 
     path = str(asked.baseline)
     reading = read(path, kind.layout)
-    table = reading.strict()
-    missing = [name for name in (kind.fields.predicted, kind.fields.low) if name not in table]
+    table, fields = reading.strict(), kind.fields
+    missing = [name for name in (fields.predicted, fields.low) if name not in table]
     if missing:
         raise TableError(
             f"{path}: no column {missing[0]!r}; a baseline is written by compare --output"
         )
-    numbers = [kind.fields.predicted, kind.fields.low, kind.fields.high]
+    numbers = [fields.predicted, fields.low, fields.high]
     try:
         table[numbers] = table[numbers].astype(float)
     except ValueError:
         raise TableError(f"{path}: {', '.join(numbers)} are no numbers; write it anew") from None
-    table = table.drop(columns=NOISE, errors="ignore")
+    table = table.drop(columns=ADDED, errors="ignore")
     return _matching_rows(replace(reading, table=table), asked.where or [])
-
-
-def _fraction(option: str, text: str | None) -> float | None:
-    """A limit such as "20%" or "0.2" as a fraction."""
-    if text is None:
-        return None
-    match = _PERCENT.fullmatch(text.strip())
-    if match is None:
-        raise ProblemError(f"{option} {text!r} is not a percentage; write 20% or 0.2")
-    return float(match[1]) / (100 if match[2] else 1)
 
 
 def _matching_rows(reading: Reading, conditions: list[str]) -> pd.DataFrame:
@@ -339,31 +289,32 @@ def _matching_rows(reading: Reading, conditions: list[str]) -> pd.DataFrame:
     return table
 
 
-def _chart(run: _Compared, drawing: Drawing) -> Drawn:
+def _chart(
+    kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool, drawing: Drawing
+) -> Any:
     """The chart, drawn before anything is written. Raises `TableError` where no row is left."""
     from perfmodel.render.scatter import scatter_chart
     from perfmodel.validation.judging import scored
 
-    fields = run.kind.fields
-    rows = scored(run.table, include_flags=run.asked.include_flags, fields=fields)
+    fields = kind.fields
+    rows = scored(table, include_flags=include_flags, fields=fields)
     if rows.empty:
         raise TableError("no row is left to draw; none could be predicted and scored")
-    group = run.by[0] if run.by else run.kind.group
+    group = by[0] if by else kind.group
     return scatter_chart(rows, group, fields.measured, fields.predicted, drawing.page)
 
 
-_NOISE = "within_noise"
-NOISE = (percent("noise", "noise_ln"), percent("in noise", _NOISE))
+NOISE = (Column("noise", "noise_ln", "{:.1%}"), Column("in noise", "within_noise", "{:.1%}"))
 COLUMNS = (
-    integer("n", "n"),
-    integer("unpredicted", "unpredicted", rank=4),
-    integer("flagged", "flagged", rank=5),
-    percent("MAPE", "mape"),
-    fixed("median |ln|", "median_abs_ln", rank=1),
-    fixed("p90 |ln|", "p90_abs_ln", rank=2),
-    fixed("bias", "bias"),
-    fixed("Spearman", "spearman", rank=3),
-    percent("in range", "coverage"),
+    Column("n", "n"),
+    Column("unpredicted", "unpredicted", rank=4),
+    Column("flagged", "flagged", rank=5),
+    Column("MAPE", "mape", "{:.1%}"),
+    Column("median |ln|", "median_abs_ln", "{:.3f}", rank=1),
+    Column("p90 |ln|", "p90_abs_ln", "{:.3f}", rank=2),
+    Column("bias", "bias", "{:.3f}"),
+    Column("Spearman", "spearman", "{:.3f}", rank=3),
+    Column("in range", "coverage", "{:.1%}"),
 )
 
 app = command(compare)

@@ -3,47 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from perfmodel.cli import completing, known
+from perfmodel.cli import kerneloptions, spellings
 from perfmodel.cli.arguments import SomeDevices
 from perfmodel.cli.build import PASS_ON, command
-from perfmodel.cli.kerneloptions import Config, Kernel, configured, loaded, problems
-from perfmodel.cli.output import Shown
-from perfmodel.cli.progress import counted
+from perfmodel.cli.kerneloptions import problems
+from perfmodel.cli.progress import progress
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device, load
-from perfmodel.render.report import Column, Report, binary, percent, ratio, text
+from perfmodel.render.report import Column, Report, binary, ratio, text
 
 if TYPE_CHECKING:
     from perfmodel.evidence.compiled.compiled import CompiledKernel, CompiledLaunch
-    from perfmodel.evidence.compiled.targets import Target
-    from perfmodel.evidence.kernel import BundledKernel
 
 
 @dataclass(frozen=True)
-class Asked:
+class Asked(kerneloptions.Asked):
     """What `compile` is asked for."""
 
-    kernel: Kernel
-    """A bundled kernel, or a file's."""
     target: Annotated[
         list[str] | None,
-        FieldOption(None, "NAMES", ("--target", "-t"), complete=completing.targets),
+        FieldOption(
+            None, "NAMES", ("--target", "-t"), names="perfmodel.evidence.compiled.targets:TARGETS"
+        ),
     ] = None
     """Compile for these: sm_80, sm_89, sm_90, sm_100, sm_120, gfx942, with commas or repeated."""
-    device: SomeDevices = None
+    device: SomeDevices = ()
     """Devices to compute occupancy for: a100,h100 or repeated (perfmodel hardware list)."""
-    config: Config = None
-    """Set a field of the config: bm=128; repeats."""
 
 
-def compile(context: click.Context, asked: Asked, shown: Shown) -> None:
+def compile(context: click.Context, asked: Asked) -> Report:
     """Compile a kernel without a GPU: registers, spills, occupancy, instructions, limiter.
 
     The problem's sizes are options as in predict (--seq 8k --head-dim 64, -m 4096, --dtype fp16).
@@ -56,93 +51,56 @@ def compile(context: click.Context, asked: Asked, shown: Shown) -> None:
         perfmodel compile attention-tiled --device h100-sxm --seq 4096 --causal
         perfmodel compile matmul --target sm_89 --config bm=256 --config stages=2 --format json
     """
-    from perfmodel.evidence.compiled.targets import target as named
+    from perfmodel.evidence.compiled.compiled import Request, compile_all, first_fitting
+    from perfmodel.evidence.compiled.targets import TARGETS, target, target_of
 
-    targets = [named(name) for text in asked.target or () for name in known.names(text)]
-    program = loaded(asked.kernel)
-    by_target = dict(_devices(program, targets, known.devices(asked.device or ())))
-    with counted("compiling") as tell:
-        rows = [
-            row
-            for problem in problems(program, context.args)
-            for build in _builds(program, problem, asked.config or [], [*by_target], tell)
-            for row in _rows(build, by_target[build.target])
-        ]
+    targets = [target(name) for text in asked.target or () for name in spellings.names(text)]
+    program = asked.loaded()
+    pairs = [(target_of(device), device) for device in asked.device]
+    targets = targets or [each for each, _ in pairs]
+    targets = targets or [each for each in TARGETS.values() if program.takes(each.name)]
+    devices: dict[Any, list[Device]] = {each: [] for each in targets}
+    for each, device in pairs:
+        if each not in devices:
+            raise ProblemError(f"{device.slug} runs {each.name}; add --target {each.name}")
+        devices[each].append(device)
+    builds: list[CompiledKernel] = []
+    with progress("compiling") as tell:
+        for problem in problems(program, context.args):
+            if not asked.config:
+                builds += first_fitting(program, problem, [*devices], tell)
+                continue
+            config = asked.configured(program.configs[0])
+            requests = [Request(program, problem, config, each) for each in devices]
+            for _, outcome in compile_all(requests, tell):
+                if isinstance(outcome, Exception):
+                    raise outcome
+                builds.append(outcome)
+    rows = [
+        _row(build, launch, device)
+        for build in builds
+        for launch in build.launches
+        for device in devices[build.target] or [load(build.target.device)]
+    ]
     title = f"{program.name}: {program.summary}"
-    shown.emit(Report("compiled", rows, _columns(rows), title=title))
-
-
-def _devices(
-    kernel: BundledKernel, targets: Sequence[Target], devices: Sequence[Device]
-) -> list[tuple[Target, list[Device]]]:
-    """Each target with its devices: those named, else one representative device.
-
-    Where nothing is named, the targets are all that the kernel is written for.
-    """
-    from perfmodel.evidence.compiled.targets import TARGETS, target_of
-
-    pairs = [(target_of(device), device) for device in devices]
-    all_targets = [target for target in TARGETS.values() if kernel.takes(target.name)]
-    order = list(targets) or list(dict.fromkeys(target for target, _ in pairs)) or all_targets
-    for target, device in pairs:
-        if target not in order:
-            raise ProblemError(f"{device.slug} runs {target.name}; add --target {target.name}")
-    groups = {item.name: [device for target, device in pairs if target == item] for item in order}
-    return [(item, groups[item.name] or [load(item.device)]) for item in dict.fromkeys(order)]
-
-
-def _builds(
-    kernel: BundledKernel,
-    problem: Any,
-    settings: Sequence[str],
-    targets: Sequence[Target],
-    tell: Callable[[int, int], None],
-) -> list[CompiledKernel]:
-    from perfmodel.evidence.compiled.compiled import (
-        CompiledKernel,
-        Request,
-        compile_all,
-        first_fitting,
-    )
-
-    if not settings:
-        return first_fitting(kernel, problem, targets, tell)
-    config = configured(kernel.configs[0], settings)
-    builds = []
-    requests = [Request(kernel, problem, config, target) for target in targets]
-    for _, outcome in compile_all(requests, tell):
-        if not isinstance(outcome, CompiledKernel):
-            raise outcome
-        builds.append(outcome)
-    return builds
-
-
-def _rows(build: CompiledKernel, devices: Sequence[Device]) -> Iterator[dict[str, Any]]:
-    """The values of every launch on every device."""
-    for launch in build.launches:
-        for device in devices:
-            yield _row(build, launch, device)
+    return Report("compiled", rows, _columns(rows), title=title)
 
 
 def _row(build: CompiledKernel, launch: CompiledLaunch, device: Device) -> dict[str, Any]:
+    """The values of a launch on a device."""
     occupancy, slots = launch.occupancy(device), launch.issue_slots(device)
-    config = {item.name: getattr(build.config, item.name) for item in fields(build.config)}
-    problem = {item.name: getattr(build.problem, item.name) for item in fields(build.problem)}
+    resources = (
+        "registers", "scalar_registers", "spill_bytes", "static_shared_bytes",
+        "dynamic_shared_bytes", "shared_bytes", "tensor_memory_columns", "threads",
+    )  # fmt: skip
     return {
         "kernel": build.kernel,
         "launch": launch.kernel,
         "target": build.target.name,
         "device": device.slug,
-        "problem": problem,
-        "config": config,
-        "registers": launch.registers,
-        "scalar_registers": launch.scalar_registers,
-        "spill_bytes": launch.spill_bytes,
-        "static_shared_bytes": launch.static_shared_bytes,
-        "dynamic_shared_bytes": launch.dynamic_shared_bytes,
-        "shared_bytes": launch.shared_bytes,
-        "tensor_memory_columns": launch.tensor_memory_columns,
-        "threads": launch.threads,
+        "problem": asdict(build.problem),
+        "config": asdict(build.config),
+        **{name: getattr(launch, name) for name in resources},
         "blocks_per_unit": occupancy.blocks,
         "warps_per_unit": occupancy.warps,
         "occupancy": occupancy.share,
@@ -157,61 +115,37 @@ def _row(build: CompiledKernel, launch: CompiledLaunch, device: Device) -> dict[
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
     """Columns of the table: the resources, then a warp's instructions in one pass by unit."""
-    several = len({row["launch"] for row in rows}) > 1
-    columns: list[Column] = [text("launch", "launch")] if several else []
-    columns += [text("target", "target"), text("device", "device", rank=4)]
-    columns.append(Column("config", _config, number=False, fold=16, rank=5))
-    columns += [_integer("registers", "registers", 1), _spills()]
-    columns.append(Column("shared", lambda row: row["shared_bytes"], binary, rank=1))
-    columns += [_integer("threads", "threads", 3), _integer("blocks", "blocks_per_unit", 3)]
-    columns.append(percent("occupancy", "occupancy", rank=1))
-    columns.append(text("limited by", "occupancy_limit", rank=2))
-    columns += [_per_pass(unit) for unit in _units(rows)]
-    columns.append(Column("cycles/pass", _busiest, ratio, rank=2))
-    columns.append(text("limiter", "limiter"))
-    return columns
 
+    def config(row: Mapping[str, Any]) -> str:
+        settings = ((k, v) for k, v in row["config"].items() if v not in (None, False))
+        return " ".join(f"{name}={value}" for name, value in settings)
 
-def _integer(header: str, key: str, rank: int) -> Column:
-    return Column(header, lambda row: row[key], str, rank=rank)
+    def counts(row: Mapping[str, Any]) -> Mapping[str, int]:
+        """Instructions in the loop, or in the whole listing if it has no loop."""
+        loop: Mapping[str, int] = row["per_pass"]
+        return loop if any(loop.values()) else row["instructions"]
 
+    def unit(name: str) -> Column:
+        return Column(name, lambda row: counts(row)[name], str, rank=6)
 
-def _spills() -> Column:
-    """Spilled registers, coloured because each costs memory traffic."""
-    return Column(
-        "spilled",
-        lambda row: row["spill_bytes"],
-        lambda spilled: f"{spilled:,} B",
-        rank=1,
-        style=lambda row: "red" if row["spill_bytes"] else "",
-    )
-
-
-def _units(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Units that any row uses in its loop, or in its whole listing if it has no loop."""
-    units = rows[0]["instructions"]
-    return [unit for unit in units if any(_counts(row)[unit] for row in rows)]
-
-
-def _counts(row: Mapping[str, Any]) -> Mapping[str, int]:
-    looped = any(row["per_pass"].values())
-    counts: Mapping[str, int] = row["per_pass"] if looped else row["instructions"]
-    return counts
-
-
-def _per_pass(unit: str) -> Column:
-    return Column(unit, lambda row: _counts(row)[unit], str, rank=6)
-
-
-def _busiest(row: Mapping[str, Any]) -> float:
-    cycles: Mapping[str, float] = row["cycles_per_pass"]
-    return cycles.get(row["limiter"], math.nan)
-
-
-def _config(row: Mapping[str, Any]) -> str:
-    """The config's fields that are set, in the order of its definition."""
-    settings = ((k, v) for k, v in row["config"].items() if v not in (None, False))
-    return " ".join(f"{name}={value}" for name, value in settings)
+    return [
+        *([text("launch", "launch")] if len({row["launch"] for row in rows}) > 1 else []),
+        text("target", "target"),
+        text("device", "device", rank=4),
+        Column("config", config, number=False, fold=16, rank=5),
+        Column("registers", "registers", rank=1),
+        Column("spilled", lambda row: row["spill_bytes"], "{:,} B".format, rank=1,
+               style=lambda row: "red" if row["spill_bytes"] else ""),
+        Column("shared", "shared_bytes", binary, rank=1),
+        Column("threads", "threads", rank=3),
+        Column("blocks", "blocks_per_unit", rank=3),
+        Column("occupancy", "occupancy", "{:.1%}", rank=1),
+        text("limited by", "occupancy_limit", rank=2),
+        *(unit(name) for name in rows[0]["instructions"] if any(counts(r)[name] for r in rows)),
+        Column("cycles/pass", lambda row: row["cycles_per_pass"].get(row["limiter"], math.nan),
+               ratio, rank=2),
+        text("limiter", "limiter"),
+    ]  # fmt: skip
 
 
 app = command(compile, settings=PASS_ON)

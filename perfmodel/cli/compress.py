@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
-from perfmodel.cli import completing, known
-from perfmodel.cli.arguments import ONE, DeviceSpecs, Sizes
+from perfmodel.cli import spellings
+from perfmodel.cli.arguments import ONE, Sizes, SomeDevices
 from perfmodel.cli.build import command
 from perfmodel.cli.leftout import possible
 from perfmodel.cli.networkoptions import NETWORK, Context, WeightFormat
-from perfmodel.cli.output import Shown
 from perfmodel.compression import naming
 from perfmodel.compression.comparing import Compared, compare, least_zeros, runnable
 from perfmodel.compression.scheme import Scheme
@@ -22,6 +21,7 @@ from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device
 from perfmodel.networks.network import Network
 from perfmodel.onchip.latency import is_on_chip
+from perfmodel.render import Report
 from perfmodel.render import compression as render
 
 _USUAL = "fp16,w8a16,fp8,w4a16,nf4,q4_k_m,2:4"
@@ -34,9 +34,11 @@ class Asked:
     network: Annotated[Network | None, replace(NETWORK, help="")] = None
     """A network's name (perfmodel network list) or YAML file. Without it, the weight formats are
     listed."""
-    device: DeviceSpecs = ()
+    device: SomeDevices = ()
     """The devices."""
-    formats: Annotated[str | None, FieldOption(metavar="NAMES", complete=completing.schemes)] = None
+    formats: Annotated[
+        str | None, FieldOption(metavar="NAMES", names="perfmodel.compression.quantised:names")
+    ] = None
     """fp16, w4a16:g64, squeeze:3:0.45%, 2:4, csl:0.8, prune:0.25, ... with commas [default: the
     network's own, and those of fp16,w8a16,fp8,w4a16,nf4,q4_k_m,2:4 that the device can run]."""
     batch: Sizes = ONE
@@ -50,12 +52,12 @@ class Asked:
         """The named schemes, which must all run; otherwise those that the device can run of the
         network's own and the usual ones, and why it cannot run others."""
         if self.formats is not None:
-            return [naming.scheme(name) for name in known.names(self.formats)], []
-        usual = known.names(",".join(filter(None, [network.weights, _USUAL])))
+            return [naming.scheme(name) for name in spellings.names(self.formats)], []
+        usual = spellings.names(",".join(filter(None, [network.weights, _USUAL])))
         return runnable([naming.scheme(name) for name in usual], device)
 
 
-def compress(asked: Asked, shown: Shown) -> None:
+def compress(asked: Asked) -> Report:
     """Compare weight formats and sparsity by a decode step: bytes, time, speed-up over 16 bits.
 
     \b
@@ -65,8 +67,7 @@ def compress(asked: Asked, shown: Shown) -> None:
     """
     network, tokens = asked.network, asked.context
     if network is None:
-        shown.emit(render.listing())
-        return
+        return render.listing()
     if not asked.device:
         raise ProblemError("compress needs a device; name one with --device")
     for device in filter(is_on_chip, asked.device):
@@ -80,14 +81,22 @@ def compress(asked: Asked, shown: Shown) -> None:
     for device in asked.device:
         schemes, reasons = asked.schemes(network, device)
 
-        def compared(scheme: Scheme, device: Device = device) -> list[Compared]:
-            return list(compare(network, [scheme], device, batches, tokens, asked.head))
-
-        parts = possible((f"{device.slug}, {s.name}", partial(compared, s)) for s in schemes)
+        parts = possible(
+            (
+                f"{device.slug}, {scheme.name}",
+                partial(_listed, network, [scheme], device, batches, tokens, asked.head),
+            )
+            for scheme in schemes
+        )
         rows += [row for part in parts for row in part]
         lines = [line for scheme in schemes for line in _notes(scheme, device)]
         notes |= dict.fromkeys([*reasons, *lines])
-    shown.emit(render.report(rows, network.name, tokens, notes))
+    return render.report(rows, network.name, tokens, notes)
+
+
+def _listed(*question: Any) -> list[Compared]:
+    """The comparison as a list: an iterator would raise where nobody catches its errors."""
+    return list(compare(*question))
 
 
 def _notes(scheme: Scheme, device: Device) -> Iterator[str]:

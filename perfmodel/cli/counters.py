@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from perfmodel.cli import known
-from perfmodel.cli.arguments import OneDevice
+from perfmodel.cli.arguments import OneDevice, TableFile
 from perfmodel.cli.build import Group
-from perfmodel.cli.output import Format, chosen_format, emit, say
+from perfmodel.cli.output import Printed, say
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render import Report
-from perfmodel.render.report import Column, binary, micros, text
+from perfmodel.render.report import Column, Report, binary, micros, text
 
 app = Group(help="Read hardware counters of real runs and compare them with the model.")
 
@@ -28,14 +26,12 @@ class Asked:
     """The device that the kernels ran on (perfmodel hardware list)."""
     cases: Annotated[str | None, FieldOption(None, "FILE")] = None
     """Table of the cases in launch order (.csv)."""
-    format: Format = None
-    """Output format."""
-    output: Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o"))] = None
+    output: TableFile = None
     """Measured-run table to write (.csv)."""
 
 
 @app.command("import")
-def import_(asked: Asked) -> None:
+def import_(asked: Asked, shown: Printed) -> None:
     """Turn profiled launches into measured runs with the bytes of every memory level.
 
     Launches are named by a range (NVTX, roctx or record_function, see docs/counters.md) or by
@@ -47,36 +43,31 @@ def import_(asked: Asked) -> None:
         perfmodel counters import pmc_1/x.csv pmc_2/x.csv --device mi300x --output counted.csv
         perfmodel counters import trace.json --device h200-sxm
     """
-    chosen_format(asked.format, None)
-    device = known.one("--device", asked.device)
-    if asked.output is not None:
-        from perfmodel.evidence.records.records import table_suffix
-
-        table_suffix(asked.output)
     from perfmodel.evidence.profiled.counters import import_counters, write
 
-    rows, lines = import_counters(asked.files, device=device, cases=asked.cases)
+    rows, lines = import_counters(asked.files, device=asked.device.slug, cases=asked.cases)
     for line in lines:
         say(line)
     if asked.output is not None:
         write(rows, asked.output)
         say(f"wrote {asked.output}: {len(rows)} rows")
-        return
-    columns = [
-        text("op", "op"),
-        text("dtype", "dtype"),
-        text("implementation", "implementation"),
-        _number("time", "measured_us", micros),
-        _number("memory", "hbm_bytes_measured", binary),
-        _number("L2", "l2_bytes_measured", binary),
-        _number("shared", "shared_bytes_measured", binary),
-        _number("tensor", "tensor_pipe_pct", lambda value: f"{value:.1f}%"),
-        _number("XU", "xu_pipe_pct", lambda value: f"{value:.1f}%"),
-        _number("FMA", "fma_pipe_pct", lambda value: f"{value:.1f}%"),
-    ]
-    emit(Report("counters", rows, columns, title=f"{len(rows)} counted cases"), asked.format, None)
+    else:
+        shown.emit(Report("counters", rows, _COLUMNS, title=f"{len(rows)} counted cases"))
 
 
 def _number(header: str, key: str, show: Callable[[Any], str]) -> Column:
     """A column of numbers that are kept as text."""
     return Column(header, lambda row: float(row[key]) if row[key] else None, show)
+
+
+_COLUMNS = [
+    *(text(name, name) for name in ("op", "dtype", "implementation")),
+    _number("time", "measured_us", micros),
+    _number("memory", "hbm_bytes_measured", binary),
+    _number("L2", "l2_bytes_measured", binary),
+    _number("shared", "shared_bytes_measured", binary),
+    *(
+        _number(header, f"{header.lower()}_pipe_pct", "{:.1f}%".format)
+        for header in ("tensor", "XU", "FMA")
+    ),
+]

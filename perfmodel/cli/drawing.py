@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated
 
+from perfmodel.cli.arguments import written
 from perfmodel.cli.output import say
-from perfmodel.errors import OutputError, ProblemError, UnknownName
+from perfmodel.errors import ProblemError
 from perfmodel.evidence.records.replacing import replacing
 from perfmodel.fieldoption import FieldOption
 from perfmodel.plaintext import quoted
@@ -18,7 +20,23 @@ from perfmodel.render.page import STYLES, Page
 
 _CHART = "Chart"
 _INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4}
-_DATA = {".csv": "csv", ".json": "json"}
+_DATA = (".csv", ".json")
+
+
+def _inches(text: str) -> list[float]:
+    """A length, or a width and a height: 3.3, 84mm, 6x4.5; in inches by default."""
+    try:
+        lengths = text.lower().split("x")
+        units = [next((u for u in _INCHES if part.strip().endswith(u)), "") for part in lengths]
+        values = [
+            float(part.strip().removesuffix(unit)) * _INCHES.get(unit, 1.0)
+            for part, unit in zip(lengths, units, strict=True)
+        ]
+    except ValueError:
+        values = []
+    if len(values) not in (1, 2):
+        raise ProblemError(f"--size {quoted(text)} is no size; write 3.3in, 84mm or 6x4.5")
+    return values
 
 
 @dataclass(frozen=True)
@@ -30,70 +48,51 @@ class Drawing:
     title: Annotated[str | None, FieldOption(_CHART, "TEXT")] = None
     """Title of the chart in place of its own; "" for none."""
     # An operator may have a size of this name; then only the longer spelling is available.
-    width: Annotated[str | None, FieldOption(_CHART, "INCHES", ("--width", "--chart-width"))] = None
-    """Width of the chart, in inches (3.3 or 3.3in) or millimetres (84mm)."""
+    size: Annotated[
+        Sequence[float] | None,
+        FieldOption(_CHART, "INCHES", ("--size", "--width", "--chart-width"), read=_inches),
+    ] = None
+    """Width of the chart, or width x height, in inches (3.3, 6x4.5) or millimetres (84mm)."""
     no_caption: Annotated[bool, FieldOption(_CHART)] = False
     """Draw no text below the chart."""
     dpi: Annotated[int, FieldOption(_CHART, "DOTS", least=None)] = 200
     """Resolution of a .png, in dots an inch."""
     transparent: Annotated[bool, FieldOption(_CHART)] = False
     """Draw the chart on a transparent background."""
-    data: Annotated[str | None, FieldOption(_CHART, "FILE")] = None
+    data: Annotated[
+        str | None, FieldOption(_CHART, "FILE", single=True, read=partial(written, _DATA))
+    ] = None
     """Write the numbers of the chart (.csv or .json)."""
 
     @cached_property
     def page(self) -> Page:
-        """The layout. Raises `UnknownName` for a style, `ProblemError` for a width."""
-        if self.style not in STYLES:
-            raise UnknownName("style", self.style, STYLES)
-        return Page(
-            style=self.style,
-            title=self.title,
-            width=None if self.width is None else _inches(self.width),
-            captioned=False if self.no_caption else None,
-            dpi=self.dpi,
-            transparent=self.transparent,
-        )
+        """The layout. Raises `ProblemError` for a size."""
+        width, height = (*(self.size or ()), None, None)[:2]
+        captioned = False if self.no_caption else None
+        return Page(self.style, self.title, width, height, captioned, self.dpi, self.transparent)
 
     def check(self, path: str | None, *, wants: str = "--chart FILE") -> None:
         """Check file names before any work is done. Options without a chart are an error."""
-        if path is None:
-            given = [each.name for each in fields(self) if getattr(self, each.name) != each.default]
-            if given:
-                option = given[0].replace("_", "-")
-                raise ProblemError(f"--{option} is an option of charts; add {wants}, or drop it")
+        if path is not None:
+            chart_suffix(path)
+            _ = self.page
             return
-        chart_suffix(path)
-        _ = self.page
-        if self.data is not None and Path(self.data).suffix not in _DATA:
-            raise OutputError(f"{self.data}: data are written as .csv or .json; change the name")
+        given = [each.name for each in fields(self) if getattr(self, each.name) != each.default]
+        if given:
+            option = given[0].replace("_", "-")
+            raise ProblemError(f"--{option} is an option of charts; add {wants}, or drop it")
 
     def save(self, chart: Chart, path: str) -> None:
-        """Write the chart and its numbers, and print what was written."""
-        for line in self.write(chart, path):
-            say(line)
+        """Write the chart and its numbers, and say what was written.
 
-    def write(self, chart: Chart, path: str) -> list[str]:
-        """Write the chart and its numbers; returns messages.
-
-        A message names a caption that the picture has no room for.
+        A line names a caption that the picture has no room for.
         """
         save(chart, path)
-        messages = [f"wrote {path}"]
+        say(f"wrote {path}")
         if self.data is not None:
             report = Report("data", chart.rows, (), head={"title": chart.title})
-            with replacing(self.data) as partial, partial.open("w", encoding="utf-8") as file:
-                file.writelines(RENDERERS[_DATA[Path(self.data).suffix]](report))
-            messages.append(f"wrote {self.data}")
+            with replacing(self.data) as file, file.open("w", encoding="utf-8") as stream:
+                stream.writelines(RENDERERS[Path(self.data).suffix.removeprefix(".")](report))
+            say(f"wrote {self.data}")
         if not self.page.caption and chart.caption:
-            messages.append(f"caption: {' '.join(chart.caption)}")
-        return messages
-
-
-def _inches(text: str) -> float:
-    """A length with its unit; inches by default."""
-    unit = next((unit for unit in _INCHES if text.strip().endswith(unit)), "in")
-    try:
-        return float(text.strip().removesuffix(unit)) * _INCHES[unit]
-    except ValueError:
-        raise ProblemError(f"--width {quoted(text)} is no length; write 3.3in or 84mm") from None
+            say(f"caption: {' '.join(chart.caption)}")

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from perfmodel.cli import ranges
-from perfmodel.cli.arguments import DeviceSpec, DeviceSpecs, Size, Sizes, TypeName
+from perfmodel.cli.arguments import Devices, Host, Size, Sizes, TypeName
 from perfmodel.cli.build import command
-from perfmodel.cli.output import Shown
 from perfmodel.embeddings import dlrm
 from perfmodel.embeddings.bag import Bags, equal_tables
 from perfmodel.embeddings.dlrm import Recommender
@@ -17,6 +16,7 @@ from perfmodel.embeddings.placement import Placed, cached, in_memory, sharded
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device, systems
+from perfmodel.render import Report
 from perfmodel.render import embeddings as render
 
 _SAMPLES = ranges.read("2k", "")
@@ -26,7 +26,7 @@ _SAMPLES = ranges.read("2k", "")
 class Asked:
     """What `embedding` is asked for."""
 
-    device: DeviceSpecs
+    device: Devices
     """The devices."""
     model: Annotated[
         Recommender | None, FieldOption(metavar="NAME", names=dlrm.names, read=dlrm.load)
@@ -46,7 +46,7 @@ class Asked:
     """Exponent of Zipf's law for the popularity of rows; 0: all rows equal."""
     batch: Sizes = _SAMPLES
     """Samples: a size, list (1k,2k) or range (1k:64k:x2)."""
-    host: DeviceSpec = None
+    host: Host = None
     """CPU that holds the tables in its memory; the GPU has a cache."""
     cache: Annotated[float, FieldOption(metavar="SHARE", least=None)] = 0.5
     """Share of the GPU's memory for the cache, 0 to 1."""
@@ -82,7 +82,7 @@ class Asked:
             yield sharded(bags, device, system or systems.of_device(device), count)
 
 
-def embedding(asked: Asked, shown: Shown) -> None:
+def embedding(asked: Asked) -> Report:
     """Predict embedding look-ups and recommenders: tables in CPU memory, in HBM, cached, sharded.
 
     \b
@@ -97,7 +97,7 @@ def embedding(asked: Asked, shown: Shown) -> None:
         for device in asked.device
         for placed in asked.placements(bags, device)
     ]
-    shown.emit(render.report(rows, batches, asked.model))
+    return render.report(rows, batches, asked.model)
 
 
 app = command(embedding)

@@ -2,51 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import click
 
-from perfmodel.cli import completing, declared, known
+from perfmodel.cli import declared, spellings
 from perfmodel.cli.arguments import OneDevice
 from perfmodel.cli.build import PASS_ON, command
 from perfmodel.cli.output import to_stdout, write
-from perfmodel.errors import OutputError, UnknownName, needs
+from perfmodel.errors import OutputError, needs
 from perfmodel.fieldoption import FieldOption
 
 FORMATS = ("text", "markdown", "latex", "json")
 _SUFFIXES = {".txt": "text", ".md": "markdown", ".tex": "latex", ".json": "json"}
 
 
+def _axes(text: str) -> list[str]:
+    """Axes with commas, outermost first; "" is none."""
+    return [axis.strip() for axis in text.split(",") if axis.strip()]
+
+
+def _kernels(text: str) -> list[list[str]]:
+    """Kernels as "scores+softmax,values": steps joined by +, kernels by commas."""
+    return [[step.strip() for step in kernel.split("+")] for kernel in text.split(",")]
+
+
+def _format(name: str) -> str:
+    return spellings.named("format", "text" if name == "table" else name, FORMATS)
+
+
 @dataclass(frozen=True)
 class Asked(declared.Asked):
     """What `explain` is asked for."""
 
-    schedule: Annotated[str, FieldOption(None, "NAME", complete=completing.explained)] = "tiled"
+    schedule: Annotated[
+        str, FieldOption(None, "NAME", names="perfmodel.napkin.explain:SCHEDULES")
+    ] = "tiled"
     """Schedule: auto, tiled, tiled-1 or standard."""
     device: OneDevice | None = None
     """Add the numbers of this device (perfmodel hardware list)."""
-    fuse: Annotated[str | None, FieldOption(None, "STEPS")] = None
+    fuse: Annotated[Sequence[list[str]] | None, FieldOption(None, "STEPS", read=_kernels)] = None
     """Fusion of steps into kernels: + joins steps, commas separate kernels:
     scores+softmax,values."""
-    grid: Annotated[str | None, FieldOption(None, "AXES")] = None
+    grid: Annotated[Sequence[str] | None, FieldOption(None, "AXES", read=_axes)] = None
     """Axes that are split over thread blocks, with commas."""
-    stream: Annotated[str | None, FieldOption(None, "AXES")] = None
+    stream: Annotated[Sequence[str] | None, FieldOption(None, "AXES", read=_axes)] = None
     """Axes that each block streams over, with commas, outermost first."""
     format: Annotated[
         str | None,
         FieldOption(
-            None,
-            "FORMAT",
-            ("--format", "-f"),
-            complete=completing.of_list("perfmodel.cli.explain:FORMATS"),
+            None, "FORMAT", ("--format", "-f"), read=_format, names="perfmodel.cli.explain:FORMATS"
         ),
     ] = None
     """Output format: text (or table), markdown, latex or json."""
     output: Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o"))] = None
     """Write to FILE; its suffix sets the format: .txt, .md, .tex or .json."""
+
+    @property
+    def form(self) -> str:
+        """The named format, else the one of the file's suffix, else text."""
+        suffix = Path(self.output or "-").suffix
+        if self.format is not None or self.output in (None, "-"):
+            return self.format or "text"
+        if suffix not in _SUFFIXES:
+            names = ", ".join(_SUFFIXES)
+            raise OutputError(
+                f"{self.output}: unknown suffix {suffix!r}; use {names}, or add --format"
+            )
+        return _SUFFIXES[suffix]
 
 
 def explain(context: click.Context, asked: Asked) -> None:
@@ -59,54 +85,33 @@ def explain(context: click.Context, asked: Asked) -> None:
     perfmodel explain mlp --fuse up+activate,down --format latex --output mlp.tex
     perfmodel explain mine.yaml --grid i --stream j
     """
-    if asked.algorithm is None:
+    declaration = asked.algorithm
+    if declaration is None:
         to_stdout(iter([declared.listing()]))
         return
-    form = _format(asked.format, asked.output)
+    form = asked.form
     needs("sympy", "explain")
-    from perfmodel.hardware import load
     from perfmodel.napkin import explain as derivation
+    from perfmodel.render import explain_latex, explain_text
 
-    declaration = asked.declaration()
     answer = derivation.explain(
         declared.case(declaration, context.args, asked.dtype),
         schedule=asked.schedule,
-        device=load(known.one("--device", asked.device)) if asked.device else None,
+        device=asked.device,
         about=declaration.about,
         source=declaration.source,
         extents=declaration.extents,
-        fuse=declared.groups(asked.fuse),
-        grid=declared.axes(asked.grid),
-        stream=declared.axes(asked.stream),
+        fuse=asked.fuse,
+        grid=asked.grid,
+        stream=asked.stream,
     )
-    write(_renderer(form)(answer), asked.output)
-
-
-def _format(name: str | None, output: str | None) -> str:
-    if name is not None:
-        name = "text" if name == "table" else name
-        if name not in FORMATS:
-            raise UnknownName("format", name, FORMATS)
-        return name
-    if output in (None, "-"):
-        return "text"
-    suffix = Path(str(output)).suffix
-    if suffix not in _SUFFIXES:
-        raise OutputError(
-            f"{output}: unknown suffix {suffix!r}; use {', '.join(_SUFFIXES)}, or add --format"
-        )
-    return _SUFFIXES[suffix]
-
-
-def _renderer(name: str) -> Callable[[Any], Iterator[str]]:
-    from perfmodel.render import explain_latex, explain_text
-
-    return {
+    renderers = {
         "text": explain_text.text,
         "markdown": explain_text.markdown,
         "latex": explain_latex.render,
         "json": explain_text.json_text,
-    }[name]
+    }
+    write(renderers[form](answer), asked.output)
 
 
 app = command(explain, settings=PASS_ON)

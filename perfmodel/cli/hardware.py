@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
-
-from perfmodel.cli import completing, known
+from perfmodel.cli import spellings
+from perfmodel.cli.arguments import OneDevice, written
 from perfmodel.cli.build import Group
-from perfmodel.cli.output import Shown, say, to_stdout, write
-from perfmodel.errors import OutputError, ProblemError, UnknownName
+from perfmodel.cli.output import say, to_stdout, write
+from perfmodel.cli.validate import app as validate
+from perfmodel.errors import OutputError, ProblemError
 from perfmodel.fieldoption import FieldOption
-from perfmodel.formats.readers import hardware as problems_of
-from perfmodel.hardware import Device, System, load, loads, names, systems
+from perfmodel.hardware import Device, System, load, loads, specs, systems
 from perfmodel.hardware.copying import like as copied
 from perfmodel.hardware.copying import without_misfits
-from perfmodel.hardware.physics import check
 from perfmodel.hardware.writer import SCHEMA_LINE, schema_line
 from perfmodel.plaintext import quoted
+from perfmodel.render import Report
 from perfmodel.render import specs as render
 
 app = Group(
@@ -37,11 +37,11 @@ app = Group(
     Your own specs are found by path, or by name in the folders listed in PERFMODEL_HARDWARE_PATH.
     """
 )
+_DEVICE = replace(OneDevice.__metadata__[0], spellings=(), argument=True)  # type: ignore[attr-defined]
 
 
-def _spec_argument(metavar: str) -> FieldOption:
-    """A device as an argument."""
-    return FieldOption(metavar=metavar, argument=True, read=load, complete=completing.devices)
+def _vendors() -> Iterable[str]:
+    return dict.fromkeys(device.vendor.lower() for device in specs())
 
 
 @app.command("list")
@@ -51,27 +51,20 @@ def list_(
         FieldOption(
             metavar="NAMES",
             help="Only devices of these vendors, with commas: amd,intel.",
-            complete=completing.vendors,
+            names=_vendors,
         ),
     ] = None,
-    *,
-    shown: Shown,
-) -> None:
+) -> Report:
     """List the devices that specs describe.
 
     \b
         perfmodel hardware list --vendor amd,intel
         perfmodel hardware list --format csv --output devices.csv
     """
-    devices = [load(name) for name in names()]
-    if vendor is not None:
-        vendors = {device.vendor.lower(): device.vendor for device in devices}
-        choices = [name.lower() for name in known.names(vendor)]
-        for name in choices:
-            if name not in vendors:
-                raise UnknownName("vendor", name, vendors.values())
-        devices = [device for device in devices if device.vendor.lower() in choices]
-    shown.emit(render.devices(devices))
+    devices, names = list(specs()), [name.lower() for name in spellings.names(vendor)]
+    for name in names:
+        spellings.named("vendor", name, _vendors())
+    return render.devices([item for item in devices if not names or item.vendor.lower() in names])
 
 
 def _spec(name: str) -> Device | System:
@@ -83,60 +76,46 @@ def _spec(name: str) -> Device | System:
 def show(
     device: Annotated[
         Any,  # a Device or a System
-        FieldOption(
-            metavar="NAME",
-            help="Slug, alias or spec file of a device or system.",
-            argument=True,
-            read=_spec,
-            complete=completing.devices,
-        ),
+        replace(_DEVICE, read=_spec, help="Slug, alias or spec file of a device or system."),
     ],
-    shown: Shown,
-) -> None:
+) -> Report:
     """Show every fact of a device or a system with its source and status, and its levels.
 
     \b
         perfmodel hardware show h100
         perfmodel hardware show dgx-h100 --format json
     """
-    shown.emit(render.facts(device))
+    return render.facts(device)
 
 
 @app.command("systems")
-def systems_(shown: Shown) -> None:
+def systems_() -> Report:
     """List the systems: devices joined by links, one YAML file each.
 
     \b
     perfmodel hardware systems
     perfmodel hardware systems --format csv --output systems.csv
     """
-    shown.emit(render.systems(systems.every()))
+    return render.systems(systems.every())
+
+
+@dataclass(frozen=True)
+class New:
+    """A spec to write."""
+
+    file: Annotated[
+        str, FieldOption(None, "FILE", argument=True, read=partial(written, (".yaml",)))
+    ]
+    """Spec file to write: my-gpu.yaml."""
+    like: Annotated[Device, replace(_DEVICE, argument=False, metavar="DEVICE")]
+    """Slug, alias or spec file of the device to copy."""
+    change: Annotated[list[str] | None, FieldOption(None, "CHANGE", ("--change", "-c"))] = None
+    """Change a number and what follows from it, as in whatif: "L2 capacity x2", "HBM 12 TB/s", "SM
+    160"; repeats."""
 
 
 @app.command("new")
-def new(
-    file: Annotated[
-        str, FieldOption(metavar="FILE", help="Spec file to write: my-gpu.yaml.", argument=True)
-    ],
-    like: Annotated[
-        Device,
-        FieldOption(
-            metavar="DEVICE",
-            help="Slug, alias or spec file of the device to copy.",
-            read=load,
-            complete=completing.devices,
-        ),
-    ],
-    change: Annotated[
-        list[str] | None,
-        FieldOption(
-            metavar="CHANGE",
-            spellings=("--change", "-c"),
-            help='Change a number and what follows from it, as in whatif: "L2 capacity x2", '
-            '"HBM 12 TB/s", "SM 160"; repeats.',
-        ),
-    ] = None,
-) -> None:
+def new(spec: New) -> None:
     """Write a complete spec to edit, copied from the most similar device.
 
     \b
@@ -148,92 +127,54 @@ def new(
     number, source and status. The file is valid at once, and gives the other device's predictions:
     perfmodel predict gemm -d ./my-gpu.yaml. An existing file is never overwritten.
     """
-    path = Path(file)
-    if path.suffix != ".yaml":
-        raise OutputError(
-            f"{file}: a spec's file ends in .yaml; write {path.stem or 'my-gpu'}.yaml"
-        )
+    path, device = Path(spec.file), spec.like
     if path.exists() or path.is_symlink():
-        raise OutputError(f"{file}: the file exists already; choose another name, or remove it")
-    spec, dropped = without_misfits(copied(_variant(like, change or ()), path.stem))
-    text = spec.dump().replace(SCHEMA_LINE, schema_line(), 1)
-    loads(text, file)
-    write(iter([text]), file)
+        raise OutputError(f"{path}: the file exists already; choose another name, or remove it")
+    if spec.change:
+        from perfmodel.algorithms import Matmul
+        from perfmodel.analysis.quantities import Setting
+        from perfmodel.analysis.whatif import parse_changes
+        from perfmodel.timing.constants import default
+
+        setting = Setting(Matmul(1, 1, 1), device, default())
+        for change in parse_changes(spec.change):
+            if change.quantity is None or change.quantity.is_launch:
+                raise ProblemError(
+                    f"{quoted(change.text)} is no number of a spec; change one that hardware show "
+                    "lists"
+                )
+            setting = change.applied(setting)
+        device = setting.device
+    copy, dropped = without_misfits(copied(device, path.stem))
+    text = copy.dump().replace(SCHEMA_LINE, schema_line(), 1)
+    loads(text, spec.file)
+    write(iter([text]), spec.file)
     for line in dropped:
         say(f"perfmodel: {line}")
 
 
-def _variant(device: Device, texts: Sequence[str]) -> Device:
-    """The device after changes in the words of `perfmodel whatif`."""
-    if not texts:
-        return device
-    from perfmodel.algorithms import Matmul
-    from perfmodel.analysis.quantities import Setting
-    from perfmodel.analysis.whatif import parse_changes
-    from perfmodel.timing.constants import default
-
-    setting = Setting(Matmul(1, 1, 1), device, default())
-    for change in parse_changes(texts):
-        if change.quantity is None or change.quantity.is_launch:
-            raise ProblemError(
-                f"{quoted(change.text)} is no number of a spec; change one that hardware show lists"
-            )
-        setting = change.applied(setting)
-    return setting.device
-
-
-@app.command("validate")
-def validate(
-    files: Annotated[list[str], FieldOption(metavar="FILE...", help="Spec files.", argument=True)],
-    warnings: Annotated[
-        bool,
-        FieldOption(help="Also print warnings, with which a spec is still usable."),
-    ] = False,
-) -> None:
-    """Check spec files of devices and systems: keys, units, sources, physics of the numbers.
-
-    Prints a line per problem, with file and line number; exit code 2 if there is any.
-
-    \b
-        perfmodel hardware validate my-gpu.yaml
-        perfmodel hardware validate --warnings specs/*.yaml
-    """
-    bad = lines = 0
-    for path in files:
-        is_system = systems.is_system(path)
-        problems = systems.validate_file(path) if is_system else problems_of(Path(path))
-        bad, lines = bad + bool(problems), lines + len(problems)
-        for problem in problems:
-            say(problem)
-        if warnings and not problems and not is_system:
-            for finding in check(load(path if "/" in path else f"./{path}")):
-                say(f"{path}: warning: {finding.message}")
-    if bad:
-        if lines > 1:
-            say(f"{bad} of {len(files)} specs cannot be used")
-        raise click.exceptions.Exit(2)
-    to_stdout(iter([f"{len(files)} {'spec is' if len(files) == 1 else 'specs are'} valid\n"]))
+app.commands["validate"] = validate
 
 
 @dataclass(frozen=True)
 class Pair:
     """Two devices to compare."""
 
-    first: Annotated[Device, _spec_argument("A")]
+    first: Annotated[Device, replace(_DEVICE, metavar="A")]
     """Slug, alias or spec file (perfmodel hardware list)."""
-    second: Annotated[Device, _spec_argument("B")]
+    second: Annotated[Device, replace(_DEVICE, metavar="B")]
     """Slug, alias or spec file (perfmodel hardware list)."""
 
 
 @app.command("diff")
-def diff(pair: Pair, shown: Shown) -> None:
+def diff(pair: Pair) -> Report:
     """Show the facts in which two devices differ, with the ratio B/A.
 
     \b
         perfmodel hardware diff a100 h100
         perfmodel hardware diff l40s ./my-gpu.yaml --format markdown
     """
-    shown.emit(render.differences(pair.first, pair.second))
+    return render.differences(pair.first, pair.second)
 
 
 @app.command("schema")

@@ -29,7 +29,7 @@ class Option(click.Option):
         **settings: Any,
     ) -> None:
         self.panel, self._text = panel, help
-        super().__init__(flags, show_default=settings.get("default") != "", **settings)
+        super().__init__(flags, show_default=True, **settings)
 
     @property
     def help(self) -> str | None:

@@ -7,16 +7,15 @@ from functools import partial
 from typing import Annotated
 
 from perfmodel.cli import ranges
-from perfmodel.cli.arguments import DeviceSpecs, Size
+from perfmodel.cli.arguments import Devices, Size
 from perfmodel.cli.build import command
 from perfmodel.cli.networkoptions import Context, NamedNetwork, WeightFormat
-from perfmodel.cli.output import Shown
 from perfmodel.compression import naming
 from perfmodel.compression.compressed import Compressed
 from perfmodel.compression.scheme import PLAIN
 from perfmodel.fieldoption import FieldOption
 from perfmodel.onchip.holding import CONTEXT
-from perfmodel.render import onchip
+from perfmodel.render import Report, onchip
 
 _RATE = partial(ranges.quantity, dimension="bandwidth", name="--stream-rate")
 
@@ -27,7 +26,7 @@ class Asked:
 
     network: NamedNetwork
     """The network."""
-    device: DeviceSpecs
+    device: Devices
     """The devices."""
     weights: WeightFormat = None
     """Weight format of the layers (perfmodel compress lists them) [default: the network's own, or
@@ -44,7 +43,7 @@ class Asked:
     """Stream the weights from outside the chip at this rate: "150 GB/s"."""
 
 
-def hold(asked: Asked, shown: Shown) -> None:
+def hold(asked: Asked) -> Report:
     """Count the devices that hold a network: watts, cost, and decode steps of on-chip memories.
 
     \b
@@ -54,10 +53,8 @@ def hold(asked: Asked, shown: Shown) -> None:
     """
     weights = asked.weights or naming.scheme(asked.network.weights or PLAIN)
     model = Compressed(asked.network, weights, asked.head)
-    shown.emit(
-        onchip.report(
-            model, asked.device, asked.batch, asked.context, asked.price, asked.stream_rate
-        )
+    return onchip.report(
+        model, asked.device, asked.batch, asked.context, asked.price, asked.stream_rate
     )
 
 

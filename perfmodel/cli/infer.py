@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Annotated, Any
 
-from perfmodel.cli import completing, known, spellings
-from perfmodel.cli.arguments import Devices, Learned, NoLearned
+from perfmodel.cli.arguments import CHART, Learned, Machines, NoLearned
 from perfmodel.cli.build import Values, asking_for, command
-from perfmodel.cli.combining import Zip
 from perfmodel.cli.deployments import Deployments, Lists
 from perfmodel.cli.leftout import Asked
 from perfmodel.cli.loads import Load
-from perfmodel.cli.networkoptions import NamedNetwork
+from perfmodel.cli.networkoptions import NETWORK, NamedNetwork, OneSystem, Zip
 from perfmodel.cli.output import PANEL, Shown, say
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.fieldoption import PLAN, FieldOption
-from perfmodel.hardware import System, systems
+from perfmodel.networks.network import Network
 from perfmodel.render import Report, serving
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine
+from perfmodel.serving.queue.traffic import Traffic
 from perfmodel.serving.served import Served, serve
 from perfmodel.serving.steps import Steps
+from perfmodel.serving.targets import Targets
 
 _MOST = 20_000
 """Limit on the loads of a command, over all devices and engines."""
@@ -39,8 +39,8 @@ class Target:
 
     network: NamedNetwork
     """The network."""
-    device: Devices
-    """The devices."""
+    device: Machines
+    """Devices: slugs, aliases or spec files, as a100,h100 or repeated (perfmodel hardware list)."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +58,15 @@ class Question:
     )
     """Run each step as two halves in turn: one computes while rows of the other are on their way to
     experts of other copies (SGLang, vLLM)."""
-    system: Annotated[
-        System | None,
-        FieldOption(PLAN, "NAME", single=True, read=systems.load, complete=completing.systems),
-    ] = None
+    system: OneSystem = None
     """System that joins the devices (perfmodel list systems) [default: the device's usual one]."""
-    fit: Annotated[str | None, FieldOption(_QUESTION, "WHAT")] = None
-    """Show the largest batch or context that fits, with every term of the memory."""
-    draft: Annotated[
-        str | None, FieldOption(_QUESTION, "NETWORK", complete=completing.networks)
+    fit: Annotated[
+        str | None, FieldOption(_QUESTION, "WHAT", single=True, names=("batch", "context"))
     ] = None
+    """Show the largest that fits, with every term of the memory."""
+    draft: Annotated[Network | None, replace(NETWORK, panel=_QUESTION, argument=False, help="")] = (
+        None
+    )
     """Draft network for speculative decoding: show the best number of proposed tokens, and the
     speed-up."""
     accept: Annotated[str, FieldOption(_QUESTION, "CHANCES")] = "0.7"
@@ -76,34 +75,31 @@ class Question:
     """Prefill and decode on separate, balanced pools of devices."""
     terms: Annotated[bool, FieldOption(PANEL)] = False
     """Show the time between tokens by class of operation."""
-    chart: Annotated[str | None, FieldOption(PANEL, "FILE")] = None
+    chart: Annotated[str | None, replace(CHART, panel=PANEL)] = None
     """Chart of throughput against latency (.svg, .pdf, .png)."""
-    operators: Annotated[str | None, FieldOption(PANEL, "FILE")] = None
+    operators: Annotated[str | None, replace(CHART, panel=PANEL, spellings=())] = None
     """Chart of time by operation (.svg, .pdf, .png)."""
 
-    def __post_init__(self) -> None:
-        for path in filter(None, (self.chart, self.operators)):
-            from perfmodel.render.chart import chart_suffix
-
-            chart_suffix(path)
-
-    def other(self, load: Load) -> str:
+    def other(self, load: Load, traffic: Traffic) -> str:
         """The option that asks for something else than loads; empty without one.
 
         Raises `ProblemError` for options that do not go together.
         """
         questions = {"fit": self.fit, "draft": self.draft, "pools": self.pools}
         names = [f"--{name}" for name, value in questions.items() if value]
-        if not names:
+        queue = "--arrivals" if traffic.arrivals else "--requests" if traffic.requests else ""
+        if not names and not queue:
             return ""
-        of_loads = {
+        of_loads: dict[str, Any] = {
             "terms": self.terms,
             "chart": self.chart,
             "operators": self.operators,
-            "cached": load.cached != "0",
-            "vary": load.vary,
             "statistic": load.statistic != "mean",
         }
+        if queue:
+            names.insert(0, queue)
+        else:
+            of_loads |= {"cached": load.cached != "0", "vary": load.vary}
         names += [f"--{name}" for name, value in of_loads.items() if value]
         if len(names) > 1:
             raise ProblemError(f"{names[0]} and {names[1]} do not go together; drop one")
@@ -116,19 +112,25 @@ class Question:
 
 
 @asking_for(Deployment, without=("network", "device", "system"))
-def infer(target: Target, load: Load, values: Values, question: Question, shown: Shown) -> None:
+def infer(
+    target: Target, load: Load, traffic: Traffic, targets: Targets, values: Values,
+    question: Question, shown: Shown,
+) -> None:  # fmt: skip
     """Predict a served network: time to first token, time between tokens, tokens a second.
 
     \b
-    perfmodel infer llama-3-8b -d h100-sxm --batch 1:256:x2 --engine tensorrt-llm --terms
     perfmodel infer llama-3-70b -d h200-sxm --tensor 1,2,4 --load full --weights bf16,fp8
     perfmodel infer llama-3-70b -d h100,mi300x,b200 --tensor 4,8,2 --zip
     perfmodel infer qwen3-32b -d h100-sxm --tensor 2 --engine vllm --concurrency 1:256:x2
+    perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --engine vllm --rate 1,2 --requests 10k
     perfmodel infer llama-3-8b -d rtx4090 --fit context --batch 1,8
     perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --draft llama-3-8b --accept 0.7 --batch 1,16
     perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --pools --isl 2k --osl 256 --engine vllm
     """
-    choices = {"device": known.devices(target.device, repeats=question.pairs), **values()}
+    devices = list(target.device)
+    if not question.pairs:
+        devices = list({device.slug: device for device in devices}.values())
+    choices = {"device": devices, **values()}
     if question.overlap:
         choices["engine"] = _overlap_engines(choices)
     deployments = Deployments(
@@ -138,10 +140,14 @@ def infer(target: Target, load: Load, values: Values, question: Question, shown:
         {"load": load.sizes, **load.lengths},
         question.pairs,
     )
-    option = question.other(load)
+    option = question.other(load, traffic)
     if option:
-        shown.emit(_answer(option, deployments, load, question))
+        with waiting("predicting"):
+            report = _answer(option, deployments, load, traffic, targets, question)
+        shown.emit(report)
         return
+    if targets.given:
+        raise ProblemError("--ttft and --tpot count requests one by one; give --requests 1000")
     deployments.loads.check(_MOST, "loads")
     with waiting("predicting loads"):
         loads, refused = deployments.answers(partial(_loads, load))
@@ -149,15 +155,19 @@ def infer(target: Target, load: Load, values: Values, question: Question, shown:
     _draw(question, loads)
 
 
-def _answer(option: str, deployments: Deployments, load: Load, question: Question) -> Report:
+def _answer(
+    option: str, deployments: Deployments, load: Load, traffic: Traffic, targets: Targets,
+    question: Question,
+) -> Report:  # fmt: skip
     """The answer to another question than loads."""
     from perfmodel.cli import inferways
 
+    if option in ("--requests", "--arrivals"):
+        return inferways.simulated(deployments, load, traffic, targets)
     if option == "--fit":
         return inferways.fitting(deployments, load, str(question.fit))
-    if option == "--draft":
-        draft = spellings.network(str(question.draft))
-        return inferways.drafted(deployments, load, draft, question.accept)
+    if question.draft is not None:
+        return inferways.drafted(deployments, load, question.draft, question.accept)
     return inferways.pooled(deployments, load)
 
 

@@ -7,26 +7,65 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import ranges
 from perfmodel.cli.deployments import Deployments, Lists
 from perfmodel.cli.leftout import Asked
 from perfmodel.cli.loads import Load
+from perfmodel.errors import ProblemError
 from perfmodel.networks.network import Network
 from perfmodel.render import Report, serving
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.disaggregated import Pools, pools
+from perfmodel.serving.queue import trace
+from perfmodel.serving.queue.loop import simulate
+from perfmodel.serving.queue.outcome import Outcome
+from perfmodel.serving.queue.traffic import Arrivals, Traffic
 from perfmodel.serving.speculative import Speculation, best
 from perfmodel.serving.steps import Steps
+from perfmodel.serving.targets import Targets
 
 Drafted = tuple[Deployment, int, float, Speculation]
 """A deployment, tokens in its cache, the chance of acceptance, and what drafts are worth."""
 Pooled = tuple[Deployment, int, int, Pools]
 """A deployment, input and output length, and its pools."""
 
+Simulated = tuple[Deployment, float, Outcome]
+"""A deployment, the size of its load, and what clients saw."""
+
+
+def simulated(deployments: Deployments, load: Load, traffic: Traffic, targets: Targets) -> Report:
+    """Requests one by one, drawn or of a trace, and what of them meets the targets."""
+    if traffic.arrivals is None and load.kind not in ("rate", "concurrency"):
+        raise ProblemError("--requests needs to know when they come; give --rate or --users")
+    if traffic.arrivals is not None and load.kind != "static batch":
+        raise ProblemError("a trace has its own arrivals; drop --rate and --users")
+    recorded = trace.read(traffic.arrivals, traffic.requests or 0) if traffic.arrivals else None
+
+    def questions(plan: Deployment, lists: Lists) -> Iterator[Asked[list[Simulated]]]:
+        steps = Steps(plan)
+
+        def answer(size: float, arrivals: Arrivals) -> list[Simulated]:
+            return [(plan, size, simulate(steps, arrivals))]
+
+        if recorded is not None:
+            yield "", partial(answer, 0.0, recorded)
+            return
+        for size, isl, osl, cached in product(
+            *(lists[x] for x in ("load", "isl", "osl", "cached"))
+        ):
+            clients = int(size) if load.kind == "concurrency" else 0
+            arrivals = traffic.arriving(
+                isl, osl, rate=size, clients=clients, cached=cached, vary=load.vary
+            )
+            yield f"{load.kind} {size:g}, isl {isl:,}, osl {osl:,}", partial(answer, size, arrivals)
+
+    answers, refused = deployments.answers(questions)
+    kind = "trace" if recorded is not None else load.kind
+    return serving.simulated(answers, kind, targets, refused)
+
 
 def fitting(deployments: Deployments, load: Load, question: str) -> Report:
     """What fits, and every term of the memory."""
-    known.named("question of --fit", question, ("batch", "context"))
     plans, refused = deployments.answers(lambda plan, _load: [("", lambda: [plan])])
     if question == "batch":
         lengths = [i + o for i, o in product(load.isl, load.osl)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
-from perfmodel.cli import completing, ranges
-from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.cli import ranges, spellings
+from perfmodel.cli.build import Declared, further
+from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
 
 if TYPE_CHECKING:
@@ -28,64 +29,55 @@ _USUAL: dict[str, Any] = {
 _SPELLINGS = {"heads": ("heads_q",), "kv_heads": ("heads_kv",), "seq": ("seq_q", "seq_kv")}
 
 
-Kernel = Annotated[
-    str,
-    FieldOption(
-        metavar="KERNEL",
-        help="A bundled kernel (matmul, attention-tiled, softmax, ...), or your own: "
-        "file.py:KERNEL.",
-        argument=True,
-        complete=completing.kernels,
-    ),
-]
+@dataclass(frozen=True)
+class Asked:
+    """A bundled kernel, and its config."""
 
-Config = Annotated[list[str] | None, FieldOption(None, "KEY=VALUE", ("--config", "-c"))]
+    kernel: Annotated[
+        str,
+        FieldOption(None, "KERNEL", argument=True, names="perfmodel.evidence.registry:kernels"),
+    ]
+    """A bundled kernel (matmul, attention-tiled, softmax, ...), or your own: file.py:KERNEL."""
+    config: Annotated[
+        Mapping[str, str],
+        FieldOption(None, "KEY=VALUE", ("--config", "-c"), example="bm=128"),
+    ] = field(default_factory=dict)
+    """Set a field of the config: bm=128; repeats."""
 
+    def loaded(self) -> BundledKernel:
+        """The kernel with that name, or in a file. Raises what `registry.kernel` raises."""
+        from perfmodel.cli.progress import status
 
-def loaded(name: str) -> BundledKernel:
-    """The kernel with that name, or in a file. Raises what `registry.kernel` raises."""
-    from perfmodel.cli.progress import status
+        with status("loading") as report:
+            report("Triton")
+            from perfmodel.evidence import registry
 
-    with status("loading") as report:
-        report("Triton")
-        from perfmodel.evidence import registry
+            return registry.kernel(self.kernel)
 
-        return registry.kernel(name)
-
-
-def configured(config: Any, settings: Sequence[str]) -> Any:
-    """`config` with fields set by "key=value". Raises `ProblemError` or `UnknownName`."""
-    changes = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise ProblemError(f"--config {setting!r} is no KEY=VALUE; write bm=128")
+    def configured(self, config: Any) -> Any:
+        """`config` with the fields set. Raises `ProblemError` or `UnknownName`."""
         values = {item.name: getattr(config, item.name) for item in fields(config)}
-        if name not in values:
-            raise UnknownName("config field", name, values)
-        changes[name] = _value(value, values[name], f"--config {name}")
-    return replace(config, **changes)
+        changes = {}
+        for name, text in self.config.items():
+            spellings.named("config field", name, values)
+            changes[name] = _value(text, values[name], f"--config {name}")
+        return replace(config, **changes)
 
 
 def _value(value: str, old: Any, name: str) -> Any:
     """`value` as the type that the field has now; "none" clears a field."""
     words = {"true": True, "false": False, "none": None}
     if isinstance(old, bool):
-        if value.lower() not in words or words[value.lower()] is None:
+        if words.get(value.lower()) is None:
             raise ProblemError(f"{name} is true or false, not {value!r}")
         return words[value.lower()]
     if isinstance(old, str):
         return value
-    if old is None and value.lower() == "none":
-        return None
-    sizes = ranges.parse(value, name)
-    if len(sizes) != 1:
-        raise ProblemError(f"{name} takes one value, not {value!r}")
-    return int(sizes[0])
+    return None if old is None and value.lower() == "none" else ranges.one(value, name)
 
 
 def problems(
-    kernel: BundledKernel, arguments: Sequence[str], types: Sequence[str] = ("bf16", "fp16")
+    kernel: BundledKernel, words: Sequence[str], types: Sequence[str] = ("bf16", "fp16")
 ) -> list[Any]:
     """The problems of the options, with default sizes for the rest; lists give their product.
 
@@ -100,13 +92,32 @@ def problems(
     dtypes = [name for name in types if name in kernel.dtypes]
     if "dtype" in defaults and dtypes and defaults["dtype"] in kernel.dtypes:
         usual["dtype"] = dtypes[0]
-    options = dict(_options(arguments, defaults))
-    if ("heads_q",) in options and "heads_kv" in usual:  # as many key-value heads by default
-        del usual["heads_kv"]
+    own = {**{name: (name,) for name in defaults}, **_SPELLINGS}
+    own = {option: names for option, names in own.items() if names[0] in defaults}
+    flags = {option: option.replace("_", "-") for option in own}
+    given = further(
+        [
+            Declared(
+                option,
+                bool if isinstance(defaults[names[0]], bool) else str,
+                None,
+                FieldOption(None, spellings=(f"--{flags[option]}",
+                            *([f"-{option}"] if len(option) == 1 else []))),
+            )
+            for option, names in own.items()
+        ],
+        words,
+    )  # fmt: skip
+    if "heads_kv" in usual and {"heads", "heads_q"} & given.keys():
+        del usual["heads_kv"]  # as many key-value heads by default
+    values = {
+        own[option]: _values(text, defaults[own[option][0]], own[option][0], f"--{flags[option]}")
+        for option, text in given.items()
+    }
     cases = []
-    for values in product(*options.values()):
+    for choice in product(*values.values()):
         sizes = dict(usual)
-        for names, value in zip(options, values, strict=True):
+        for names, value in zip(values, choice, strict=True):
             sizes |= dict.fromkeys(names, value)
         if "heads_kv" in defaults:
             sizes.setdefault("heads_kv", sizes["heads_q"])
@@ -114,28 +125,10 @@ def problems(
     return cases
 
 
-def _options(
-    arguments: Sequence[str], defaults: Mapping[str, Any]
-) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
-    """(fields set together, values) of every option that the command itself does not take."""
-    words = list(arguments)
-    switches = {item for item in defaults if defaults[item] is True or defaults[item] is False}
-    table = {**{name: (name,) for name in defaults}, **_SPELLINGS}
-    while words:
-        option, equals, value = words.pop(0).partition("=")
-        names = table.get(option.lstrip("-").replace("-", "_"))
-        if not option.startswith("-") or names is None or names[0] not in defaults:
-            flags = [f"--{name.replace('_', '-')}" for name in table if table[name][0] in defaults]
-            raise UnknownName("option", option, flags)
-        if names[0] in switches:
-            yield names, (True,)
-            continue
-        if not equals and not words:
-            raise ProblemError(f"{option} needs a value")
-        value = value if equals else words.pop(0)
-        values: tuple[Any, ...]
-        if isinstance(defaults[names[0]], str) or "dtype" in names[0]:
-            values = tuple(part.strip() for part in value.split(","))
-        else:
-            values = tuple(int(size) for size in ranges.parse(value, option))
-        yield names, values
+def _values(text: Any, default: Any, name: str, flag: str) -> list[Any]:
+    """The values of an option: a flag, names or sizes."""
+    if text is True:
+        return [True]
+    if isinstance(default, str) or "dtype" in name:
+        return list(spellings.names(text))
+    return [int(size) for size in ranges.parse(text, flag)]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from perfmodel.cli import completing, known, tablehints
+from perfmodel.cli.arguments import OneDevice
 from perfmodel.cli.build import command
-from perfmodel.cli.output import PANEL, Format, chosen_format, emit, say
+from perfmodel.cli.compare import named
+from perfmodel.cli.output import PANEL, Format, Printed, Shown, say
 from perfmodel.errors import ProblemError
+from perfmodel.evidence.tables.hints import Hints
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render.report import Column, Report, fixed, integer, percent, text
+from perfmodel.render.report import Column, Report, text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,15 +29,12 @@ class Asked:
     from."""
     curve: bool = False
     """Show how good some of the runs are for the rest of them, and write nothing."""
-    plan: Annotated[int | None, FieldOption(_PLAN, "N", least=1)] = None
+    plan: Annotated[int | None, FieldOption(_PLAN)] = None
     """Show the N runs that teach most about all others, as a table to fill in."""
-    device: Annotated[
-        str | None,
-        FieldOption(_PLAN, "NAME", ("--device", "--gpu", "-d"), complete=completing.devices),
-    ] = None
+    device: OneDevice | None = None
     """With --plan: the device to measure on; without tables, the cases of `measure` are chosen
     from."""
-    op: Annotated[str | None, FieldOption(_PLAN, "NAME", complete=completing.operators)] = None
+    op: Annotated[str | None, FieldOption(_PLAN, "NAME", names="perfmodel.operators:names")] = None
     """With --plan: only this operator."""
     format: Format = None
     """Output format."""
@@ -43,7 +42,7 @@ class Asked:
     """Write the corrections (.yaml); with --curve or --plan the table."""
 
 
-def learn(asked: Asked, hints: tablehints.TableHints) -> None:
+def learn(asked: Asked, hints: Hints) -> None:
     """Learn corrections of the model from measured runs, for predictions with --learned.
 
     For each framework, family of operators and architecture: a start, a factor, and the residuals
@@ -56,86 +55,71 @@ def learn(asked: Asked, hints: tablehints.TableHints) -> None:
         perfmodel learn runs.csv --curve
         perfmodel learn --plan 10 -d h100-sxm --op gemm --format csv
     """
+    from perfmodel.validation import learn as learning
+    from perfmodel.validation import learnplan
+
     if asked.plan is not None:
-        emit(_plan(asked, hints), asked.format, asked.output)
+        from pandas import isna
+
+        printer = Shown(asked.format, asked.output)
+        candidates = None if not asked.tables else _table(asked.tables, hints)
+        runs = learnplan.planned(candidates, asked.plan, asked.device, asked.op)
+        rows: list[dict[str, Any]] = [
+            {str(name): None if isna(value) else value for name, value in row.items()}
+            for row in runs.to_dict("records")
+        ]
+        columns = [text(name, name) for name in runs.columns]
+        title, notes = "runs worth measuring", [learnplan.NOTE]
+        printer.emit(Report("runs", rows, columns, title, notes=notes))
         return
     if not asked.tables:
         raise ProblemError("learn needs a table of measured runs; name one, or ask for --plan N")
-    from perfmodel.validation import learn as learning
-
     if asked.curve:
+        printer = Shown(asked.format, asked.output)
         rows = list(learning.curve(_table(asked.tables, hints)))
-        emit(_curve_report(rows), asked.format, asked.output)
+        notes = ["medians of |ln(measured / predicted)| of the runs that were not learned from"]
+        printer.emit(Report("curve", rows, _CURVE, notes=notes))
         return
-    path = asked.output
+    printed, path = Printed(asked.format), asked.output
     if path is None or not path.endswith((".yaml", ".yml")):
         raise ProblemError("learn writes a YAML file; add --output mine.yaml, or ask for --curve")
-    chosen_format(asked.format, None)
     learned = learning.learn(_table(asked.tables, hints), ", ".join(asked.tables))
     learning.save(learned, path)
-    emit(_report(learned.groups), asked.format, None)
+    names = ("framework", "family", "architecture", "rows", "start_us", "factor", "before", "after")
+    rows = [{name: getattr(group, name) for name in names} for group in learned.groups]
+    note = "left out: each run predicted from the others; medians of |ln(measured / predicted)|"
+    printed.emit(Report("corrections", rows, _CORRECTIONS, notes=[note]))
     say(f"wrote {path}: {len(learned.groups)} corrections; use them with --learned {path}")
 
 
-def _table(paths: list[str], hints: tablehints.TableHints) -> pd.DataFrame:
+def _table(paths: list[str], hints: Hints) -> pd.DataFrame:
     from perfmodel.evidence.tables.reading import read
-    from perfmodel.validation.kinds import KINDS, load
+    from perfmodel.validation.kinds import load
 
-    reading = read(tablehints.named(paths), load(next(iter(KINDS))).layout, hints.hints())
-    return reading.table
-
-
-def _plan(asked: Asked, hints: tablehints.TableHints) -> Report:
-    from pandas import isna
-
-    from perfmodel.validation import learnplan
-
-    assert asked.plan is not None
-    device = None if asked.device is None else known.devices([asked.device])[0]
-    candidates = None if not asked.tables else _table(asked.tables, hints)
-    chosen = learnplan.planned(candidates, asked.plan, device, asked.op)
-    rows: list[dict[str, Any]] = [
-        {str(name): None if isna(value) else value for name, value in row.items()}
-        for row in chosen.to_dict("records")
-    ]
-    columns = [text(name, name) for name in chosen.columns]
-    return Report("runs", rows, columns, "runs worth measuring", notes=[learnplan.NOTE])
+    return read(named(paths), load("operator").layout, hints).table
 
 
-_GROUP = [text("framework", "framework"), text("family", "family"),
-          text("architecture", "architecture")]  # fmt: skip
-
-
-def _report(groups: Any) -> Report:
-    columns = [
-        *_GROUP,
-        integer("runs", "rows"),
-        fixed("start us", "start_us", 2),
-        fixed("factor", "factor", 3),
-        percent("model off", "before"),
-        percent("left out", "after"),
-    ]
-    names = ("framework", "family", "architecture", "rows", "start_us", "factor", "before", "after")
-    rows = [{name: getattr(group, name) for name in names} for group in groups]
-    note = "left out: each run predicted from the others; medians of |ln(measured / predicted)|"
-    return Report("corrections", rows, columns, notes=[note])
-
-
-def _curve_report(rows: list[dict[str, Any]]) -> Report:
-    columns: list[Column] = [
-        text("device", "device"),
-        *_GROUP[:2],
-        integer("runs", "rows"),
-        integer("learned from", "learned"),
-        percent("model off", "model"),
-        percent("corrected", "corrected"),
-        percent("p90", "model_p90"),
-        percent("corrected p90", "corrected_p90"),
-        percent("in range", "covered"),
-        fixed("width", "width", 2),
-    ]
-    notes = ["medians of |ln(measured / predicted)| of the runs that were not learned from"]
-    return Report("curve", rows, columns, notes=notes)
-
+_GROUP = [text("framework", "framework"), text("family", "family")]
+_CORRECTIONS = [
+    *_GROUP,
+    text("architecture", "architecture"),
+    Column("runs", "rows"),
+    Column("start us", "start_us", "{:.2f}"),
+    Column("factor", "factor", "{:.3f}"),
+    Column("model off", "before", "{:.1%}"),
+    Column("left out", "after", "{:.1%}"),
+]
+_CURVE = [
+    text("device", "device"),
+    *_GROUP,
+    Column("runs", "rows"),
+    Column("learned from", "learned"),
+    Column("model off", "model", "{:.1%}"),
+    Column("corrected", "corrected", "{:.1%}"),
+    Column("p90", "model_p90", "{:.1%}"),
+    Column("corrected p90", "corrected_p90", "{:.1%}"),
+    Column("in range", "covered", "{:.1%}"),
+    Column("width", "width", "{:.2f}"),
+]
 
 app = command(learn)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Any
 
 from perfmodel import operators
+from perfmodel.algorithms.matmul import FORMATS
 from perfmodel.algorithms.rowwise import MAPS
 from perfmodel.analysis.usual import CASES, families, usual
-from perfmodel.cli import completing, known
+from perfmodel.cli import spellings
 from perfmodel.cli.build import command
-from perfmodel.cli.output import Shown
+from perfmodel.elements import ELEMENTS
 from perfmodel.fieldoption import FieldOption
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.plaintext import opening
@@ -21,20 +22,70 @@ from perfmodel.render.report import listed, text
 from perfmodel.timing import stated
 from perfmodel.timing.architectures import ARCHITECTURES
 from perfmodel.timing.libraries import kernels
-from perfmodel.timing.runs import table
+from perfmodel.timing.runs import HARNESSES
 
 Row = dict[str, Any]
-_COMPLETE = completing.of_list("perfmodel.cli.list_:KINDS")
+KINDS = (
+    "operators", "implementations", "schedules", "harnesses", "types", "variants", "algorithms",
+    "graphs", "networks", "engines", "optimisers", "precisions", "levels", "architectures",
+    "devices", "systems",
+)  # fmt: skip
+"""Kinds that can be listed."""
+_CATALOGUES = {
+    "algorithms": "algorithms.library",
+    "graphs": "graph",
+    "optimisers": "training.optimisers",
+    "precisions": "training.precision",
+}
+"""Modules that know names, and load what stands for one."""
+SCHEDULES = {
+    "auto": "the usual one of the implementation; of a declared algorithm, the fastest found",
+    "fused": "all steps in one kernel",
+    "unfused": "a kernel for each step",
+    "standard": "unfused: scores and weights go through memory",
+    "tiled": "fused and tiled; of a product: without slices of k",
+    "tiled-1": "FlashAttention-1's loop order: keys outside",
+    "tiled-2": "FlashAttention-2's: queries outside",
+    "tiled-3": "FlashAttention-3's: queries outside, warp-specialised",
+    "split-kv": "keys cut into slices that are added up afterwards",
+    "split-k": "tiled, k cut into slices where that is faster",
+}
+LEVELS = {
+    "shared": "memory next to a unit: shared memory, LDS",
+    "l2": "the cache in front of memory; L3 on a CPU",
+    "llc": "a memory-side cache: Infinity Cache",
+    "hbm": "the device's own memory, whatever it is made of",
+    "host": "host memory, over PCIe or NVLink-C2C (--place kv=host)",
+    "peer": "memory of devices in the node, over NVLink or xGMI",
+    "network": "memory of other nodes, over a NIC",
+}
+
+
+def singular(kind: str) -> str:
+    """A kind of names as `perfmodel show` takes it: a single one."""
+    return "harness" if kind == "harnesses" else kind.removesuffix("s")
+
+
+_SPELLINGS = {
+    **{singular(kind): kind for kind in KINDS},
+    **dict.fromkeys(("gpu", "gpus", "hardware"), "devices"),
+    "models": "networks",
+    "ops": "operators",
+    "kernels": "implementations",
+    "dtypes": "types",
+    "optimizers": "optimisers",
+}
+"""What kinds are also called."""
 
 
 def _read_kinds(text: str) -> list[str]:
     """The kinds in a list, in our own spelling. Raises `UnknownName`."""
-    names = (_SPELLINGS.get(name, name) for name in known.names(text))
-    return [known.named("kind of names", name, KINDS) for name in names]
+    names = (_SPELLINGS.get(name, name) for name in spellings.names(text))
+    return [spellings.named("kind of names", name, KINDS) for name in names]
 
 
 def _read_operators(text: str) -> list[str]:
-    return [known.named("operator", name, operators.names()) for name in known.names(text)]
+    return [spellings.named("operator", name, operators.names()) for name in spellings.names(text)]
 
 
 @dataclass(frozen=True)
@@ -42,20 +93,22 @@ class Asked:
     """What `list` is asked for."""
 
     kind: Annotated[
-        Sequence[str] | None,
-        FieldOption(metavar="KINDS", argument=True, read=_read_kinds, complete=_COMPLETE),
-    ] = None
+        Sequence[str],
+        FieldOption(
+            metavar="KINDS", argument=True, read=_read_kinds, names="perfmodel.cli.list_:KINDS"
+        ),
+    ] = KINDS
     """Kinds to list, with commas: operators, implementations, schedules, harnesses, types,
     variants, algorithms, graphs, networks, engines, optimisers, precisions, levels, architectures,
     devices, systems."""
     operator: Annotated[
-        Sequence[str] | None,
-        FieldOption(metavar="NAMES", read=_read_operators, complete=completing.operators),
-    ] = None
+        Sequence[str],
+        FieldOption(metavar="NAMES", read=_read_operators, names="perfmodel.operators:names"),
+    ] = ()
     """Only names that these operators take, with commas: attention,gemm."""
 
 
-def list_(asked: Asked, shown: Shown) -> None:
+def list_(asked: Asked) -> Report:
     """List the names that options take, with their meanings.
 
     \b
@@ -63,23 +116,88 @@ def list_(asked: Asked, shown: Shown) -> None:
     perfmodel list implementations --operator attention
     perfmodel list types --format json
     """
-    choices = set(asked.operator or ())
+    choices = set(asked.operator)
     rows = [
-        {"kind": name, **row}
-        for name in asked.kind or KINDS
-        for row in KINDS[name]()
+        {"kind": kind, **row}
+        for kind in asked.kind
+        for row in names_of(kind)
         if not choices or row["operators"] is None or choices.intersection(row["operators"])
     ]
-    columns = _columns(asked.kind or (), len(choices))
-    shown.emit(Report("names", rows, columns, examples=_EXAMPLE))
+    if len(asked.kind) == 1:
+        columns = _OWN.get(asked.kind[0], [text("name", "name"), _OPERATORS, _about(46)])
+        columns = [each for each in columns if len(choices) != 1 or each is not _OPERATORS]
+    else:
+        columns = [text("kind", "kind"), text("name", "name"), _OPERATORS, _about(28)]
+    return Report("names", rows, columns, examples=_EXAMPLE)
 
 
-def _columns(kinds: Sequence[str], operators: int) -> list[Column]:
-    """Columns of the table for these kinds; `operators` is the number of operators listed."""
-    if len(kinds) != 1:
-        return [text("kind", "kind"), text("name", "name"), _OPERATORS, _about(28)]
-    columns = _OWN.get(kinds[0], [text("name", "name"), _OPERATORS, _about(46)])
-    return [column for column in columns if operators != 1 or column is not _OPERATORS]
+def names_of(kind: str) -> Iterator[Row]:
+    """The names of a kind, each with its meaning and the operators that take it; None: all."""
+
+    def row(name: str, about: str, *takers: str, **more: Any) -> Row:
+        return {"name": name, "operators": [*takers] or None, "about": about, **more}
+
+    if kind in _CATALOGUES:
+        library = import_module(f"perfmodel.{_CATALOGUES[kind]}")
+        takers = ["explain", "map"] if kind == "algorithms" else []
+        yield from (row(name, library.load(name).about, *takers) for name in library.names())
+    elif kind == "operators":
+        yield from (row(each.name, each.about, each.name) for each in operators.every())
+    elif kind == "implementations":
+        rowwise = [name for name in BUILT_IN if name not in ("attention", "gemm")]
+        for name, kernel in kernels().items():
+            takers = rowwise if kernel.operator == "rowwise" else [kernel.operator]
+            allowed = [a.name for a in ARCHITECTURES.values() if kernel.runs_on.allows(a)]
+            own = {"library": stated.library_of(kernel), "goes_by": list(stated.goes_by(name))}
+            yield row(name, kernel.source, *takers, runs_on=allowed, **own)
+    elif kind == "schedules":
+        entries = list(operators.every())
+        for name in dict.fromkeys(name for each in entries for name in each.schedules):
+            takers = [each.name for each in entries if name in each.schedules]
+            all_take = len(takers) == len(entries)
+            yield row(name, SCHEDULES.get(name, ""), *([] if all_take else takers))
+    elif kind == "harnesses":
+        yield from (row(run.name, run.about) for run in HARNESSES.values())
+    elif kind == "types":
+        others = [name for name in BUILT_IN if name != "gemm"]
+        for name in dict.fromkeys((*ELEMENTS, *FORMATS)):
+            parts, takers = [], list[str]()
+            if name in ELEMENTS:
+                parts, takers = [f"{float(ELEMENTS[name].bits):g} bits"], others
+            if name in FORMATS:
+                form, takers = FORMATS[name], [*takers, "gemm"]
+                parts.append(f"gemm: {form.activations} x {form.weights}")
+            yield row(name, "; ".join(parts), *takers)
+    elif kind == "variants":
+        yield from (row(name, "an element-wise map", "pointwise") for name in MAPS)
+    elif kind == "levels":
+        yield from (row(name, about) for name, about in LEVELS.items())
+    elif kind == "architectures":
+        for name, devices in families().items():
+            slugs = ", ".join(device.slug for device in devices)
+            yield row(name, slugs, usual=usual(devices[0]))
+    elif kind == "networks":
+        from perfmodel.networks import library as networks
+
+        for entry in networks.entries():
+            yield row(entry.network.name, ", ".join([entry.network.source, *entry.aliases]))
+    elif kind == "engines":
+        from perfmodel.serving import engine as engines
+
+        for engine in map(engines.load, engines.names()):
+            about = [engine.about, f"of {engine.version}", *engine.aliases]
+            yield row(engine.name, "; ".join(about))
+    elif kind == "devices":
+        from perfmodel.hardware import specs
+
+        for device in specs():
+            yield row(device.slug, ", ".join([device.name, *device.aliases]))
+    elif kind == "systems":
+        from perfmodel.hardware import systems
+
+        for system in systems.every():
+            levels = ", ".join(f"{level.name} {level.devices.value:,}" for level in system.levels)
+            yield row(system.slug, f"{system.name}: {levels}")
 
 
 _EXAMPLE: list[Row] = [
@@ -97,192 +215,10 @@ def _about(wrap: int) -> Column:
     return Column("about", first, number=False, wrap=wrap, fold=24, rank=2)
 
 
-def _all_operators() -> Iterator[Row]:
-    for item in operators.every():
-        yield _row(item.name, item.about, item.name)
-
-
-def _row(name: str, about: str, *operators: str) -> Row:
-    """A row for a name; without `operators` it applies to all of them."""
-    return {"name": name, "operators": [*operators] or None, "about": about}
-
-
-def _implementations() -> Iterator[Row]:
-    rowwise = [name for name in BUILT_IN if name not in ("attention", "gemm")]
-    for name, kernel in kernels().items():
-        operators = rowwise if kernel.operator == "rowwise" else [kernel.operator]
-        allowed = [a.name for a in ARCHITECTURES.values() if kernel.runs_on.allows(a)]
-        yield {
-            **_row(name, kernel.source, *operators),
-            "library": stated.library_of(kernel),
-            "runs_on": allowed,
-            "goes_by": list(stated.goes_by(name)),
-        }
-
-
-def _architectures() -> Iterator[Row]:
-    for name, devices in families().items():
-        row = _row(name, ", ".join(device.slug for device in devices))
-        yield {**row, "usual": usual(devices[0])}
-
-
-def _schedules() -> Iterator[Row]:
-    entries = list(operators.every())
-    for name in dict.fromkeys(name for o in entries for name in o.schedules):
-        takers = [o.name for o in entries if name in o.schedules]
-        yield _row(name, _SCHEDULES.get(name, ""), *(takers if len(takers) < len(entries) else ()))
-
-
-def _types() -> Iterator[Row]:
-    from perfmodel.algorithms.matmul import FORMATS
-    from perfmodel.elements import ELEMENTS
-
-    others = [name for name in BUILT_IN if name != "gemm"]
-    for name in dict.fromkeys((*ELEMENTS, *FORMATS)):
-        products = ["gemm"] if name in FORMATS else []
-        about = f"{float(ELEMENTS[name].bits):g} bits" if name in ELEMENTS else ""
-        if name in FORMATS:
-            form = FORMATS[name]
-            about += f"{'; ' if about else ''}gemm: {form.activations} x {form.weights}"
-        yield _row(name, about, *(others if name in ELEMENTS else []), *products)
-
-
-def _variants() -> Iterator[Row]:
-    for name in MAPS:
-        yield _row(name, "an element-wise map", "pointwise")
-
-
-def _harnesses() -> Iterator[Row]:
-    for run in table().runs.values():
-        yield _row(run.name, run.about)
-
-
-def _entries(module: str) -> Callable[[], Iterator[Row]]:
-    """The names that a module knows, with their descriptions."""
-
-    def rows() -> Iterator[Row]:
-        library = import_module(f"perfmodel.{module}")
-        takers = ("explain", "map") if module == "algorithms.library" else ()
-        for name in library.names():
-            yield _row(name, library.load(name).about, *takers)
-
-    return rows
-
-
-def _networks() -> Iterator[Row]:
-    from perfmodel.networks import library
-
-    for entry in library.entries():
-        yield _row(entry.network.name, ", ".join([entry.network.source, *entry.aliases]))
-
-
-def _engines() -> Iterator[Row]:
-    from perfmodel.serving import engine
-
-    for name in engine.names():
-        entry = engine.load(name)
-        yield _row(name, "; ".join([entry.about, f"of {entry.version}", *entry.aliases]))
-
-
-def _levels() -> Iterator[Row]:
-    for name, about in _LEVELS.items():
-        yield _row(name, about)
-
-
-def _devices() -> Iterator[Row]:
-    from perfmodel.hardware import specs
-
-    for device in specs():
-        yield _row(device.slug, ", ".join([device.name, *device.aliases]))
-
-
-def _systems() -> Iterator[Row]:
-    from perfmodel.hardware import systems
-
-    for system in systems.every():
-        levels = ", ".join(f"{level.name} {level.devices.value:,}" for level in system.levels)
-        yield _row(system.slug, f"{system.name}: {levels}")
-
-
-KINDS: Mapping[str, Callable[[], Iterator[Row]]] = {
-    "operators": _all_operators,
-    "implementations": _implementations,
-    "schedules": _schedules,
-    "harnesses": _harnesses,
-    "types": _types,
-    "variants": _variants,
-    "algorithms": _entries("algorithms.library"),
-    "graphs": _entries("graph"),
-    "networks": _networks,
-    "engines": _engines,
-    "optimisers": _entries("training.optimisers"),
-    "precisions": _entries("training.precision"),
-    "levels": _levels,
-    "architectures": _architectures,
-    "devices": _devices,
-    "systems": _systems,
-}
-"""Kinds that can be listed."""
-
-
-def singular(kind: str) -> str:
-    """A kind of names as `perfmodel show` takes it: a single one."""
-    return "harness" if kind == "harnesses" else kind.removesuffix("s")
-
-
-_SPELLINGS = {
-    **{singular(kind): kind for kind in KINDS},
-    "gpu": "devices",
-    "gpus": "devices",
-    "hardware": "devices",
-    "models": "networks",
-    "ops": "operators",
-    "kernels": "implementations",
-    "dtypes": "types",
-    "optimizers": "optimisers",
-}
-"""What kinds are also called."""
-
-_SCHEDULES = {
-    "auto": "the usual one of the implementation; of a declared algorithm, the fastest found",
-    "fused": "all steps in one kernel",
-    "unfused": "a kernel for each step",
-    "standard": "unfused: scores and weights go through memory",
-    "tiled": "fused and tiled; of a product: without slices of k",
-    "tiled-1": "FlashAttention-1's loop order: keys outside",
-    "tiled-2": "FlashAttention-2's: queries outside",
-    "tiled-3": "FlashAttention-3's: queries outside, warp-specialised",
-    "split-kv": "keys cut into slices that are added up afterwards",
-    "split-k": "tiled, k cut into slices where that is faster",
-}
-_LEVELS = {
-    "shared": "memory next to a unit: shared memory, LDS",
-    "l2": "the cache in front of memory; L3 on a CPU",
-    "llc": "a memory-side cache: Infinity Cache",
-    "hbm": "the device's own memory, whatever it is made of",
-    "host": "host memory, over PCIe or NVLink-C2C (--place kv=host)",
-    "peer": "memory of devices in the node, over NVLink or xGMI",
-    "network": "memory of other nodes, over a NIC",
-}
-_OPERATORS = Column(
-    "operators", lambda row: listed(row["operators"] or ["all"], 24), number=False, rank=1
-)
-
-
 def _runs_on(row: Mapping[str, Any]) -> str:
     """Architectures that a kernel exists for, shortened to the column."""
     names = row["runs_on"]
     return "all" if len(names) == len(ARCHITECTURES) else listed(names, 22)
-
-
-def _source(row: Mapping[str, Any]) -> str:
-    """The source of a kernel's facts, without the list of facts."""
-    return opening(row["about"]).split(", recalled")[0]
-
-
-def _library(row: Mapping[str, Any]) -> str:
-    """A library's own name, without the rest of its file's description."""
-    return str(row["library"]).split(", ")[0]
 
 
 def _usual(case: str) -> Column:
@@ -290,16 +226,21 @@ def _usual(case: str) -> Column:
     return Column(header, lambda row: row["usual"][case], number=False)
 
 
+_OPERATORS = Column(
+    "operators", lambda row: listed(row["operators"] or ["all"], 24), number=False, rank=1
+)
 _OWN: Mapping[str, list[Column]] = {
     "implementations": [
         text("name", "name"),
         _OPERATORS,
-        Column("library", _library, number=False, wrap=13, fold=12),
+        Column("library", lambda row: row["library"].split(", ")[0], number=False, wrap=13,
+               fold=12),
         Column("runs on", _runs_on, number=False, wrap=15, fold=12, rank=1),
-        Column("source", _source, number=False, wrap=22, fold=20, rank=2),
+        Column("source", lambda row: opening(row["about"]).split(", recalled")[0], number=False,
+               wrap=22, fold=20, rank=2),
     ],
     "architectures": [text("name", "name"), *map(_usual, CASES)],
-}
+}  # fmt: skip
 """Columns of the kinds that have additional ones."""
 
 app = command(list_, "list")

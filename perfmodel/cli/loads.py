@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
-from perfmodel.cli import known, ranges
+from perfmodel.cli import ranges, spellings
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
 from perfmodel.serving.clients import STATISTICS
@@ -30,7 +30,7 @@ def _parts(text: str) -> list[float]:
     """
     fault = "is no share; write 0.5 or 50%, or a number of tokens"
     values: list[float] = []
-    for part in known.names(text):
+    for part in spellings.names(text):
         if part.endswith("%") or "." in part:
             shares = ranges.numbers(part, "--cached", lambda share: 0.0 <= share <= 1.0, fault)
             values += [min(share, 1.0 - 1e-9) for share in shares]
@@ -49,11 +49,13 @@ class Load:
     """Output length: generated tokens of a request."""
     batch: Annotated[ranges.Values | None, FieldOption(_LOAD, "SEQUENCES")] = None
     """Load: static batches that start and end together: a size, list (1,8) or range (1:256:x2)."""
-    concurrency: Annotated[ranges.Values | None, FieldOption(_LOAD, "CLIENTS")] = None
+    concurrency: Annotated[
+        ranges.Values | None, FieldOption(_LOAD, "CLIENTS", ("--concurrency", "--users"))
+    ] = None
     """Load: concurrent clients, each with one request at a time: a size, list or range."""
     rate: Annotated[Sequence[float] | None, FieldOption(_LOAD, "RATES", read=_rates)] = None
     """Load: requests a second, with commas: 0.5,1,2.5."""
-    load: Annotated[str | None, FieldOption(_LOAD, "full")] = None
+    load: Annotated[str | None, FieldOption(_LOAD, "full", names=("full",), single=True)] = None
     """Load: as many concurrent requests as fit."""
     cached: Annotated[str, FieldOption(_LOAD, "TOKENS")] = "0"
     """Tokens of a prompt that are in the cache already (a prefix), or their share: 512, 0.5, 50%;
@@ -71,8 +73,6 @@ class Load:
         names = [f"--{name}" for name in kinds if getattr(self, name) is not None]
         if len(names) > 1:
             raise ProblemError(f"{' and '.join(names)} are different kinds of load; give one")
-        if self.load is not None:
-            known.named("load", self.load, ("full",))
 
     @cached_property
     def kind(self) -> str:

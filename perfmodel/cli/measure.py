@@ -7,27 +7,27 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
-from perfmodel.cli import completing
+from perfmodel.cli import spellings
 from perfmodel.cli.build import command
 from perfmodel.cli.output import say
 from perfmodel.cli.progress import progress, status
-from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
 
 if TYPE_CHECKING:
     from perfmodel.evidence.cases import Case
-    from perfmodel.evidence.measured.journal import Journal
     from perfmodel.evidence.measured.measure import Tally
     from perfmodel.evidence.measured.timer import Policy
 
-DEVICES = ("cpu", "cuda")
 _SHOWN = 5  # reasons printed in full
 
-Device = Annotated[str | None, FieldOption(None, "cpu|cuda", ("--device", "-d"))]
+Machine = Annotated[
+    str | None, FieldOption(None, "NAME", ("--device", "-d"), single=True, names=("cpu", "cuda"))
+]
 
 
 @dataclass(frozen=True)
@@ -36,19 +36,24 @@ class Asked:
 
     output: Annotated[str, FieldOption(None, "FILE", ("--output", "-o"))] = "runs.csv"
     """Table to write (.csv)."""
-    device: Device = None
+    device: Machine = None
     """Device to measure; cuda includes ROCm [default: cuda if this machine has a GPU]."""
     quick: bool = False
     """Measure a small grid of cases with short samples."""
     cases: Annotated[str | None, FieldOption(None, "GRID")] = None
     """Grid of cases: cpu-quick, cpu-full, quick, proof or full; or a table of cases (.csv)."""
-    ops: Annotated[str, FieldOption(None, "LIST")] = ""
+    ops: Annotated[Sequence[str], FieldOption(None, "LIST", read=spellings.names)] = ()
     """Only these operations, with commas: attention,gemm."""
     resume: bool = False
     """Continue an existing table."""
-    l2: Annotated[str | None, FieldOption(None, "cold|warm")] = None
-    """State of the caches at the start of a call: cold or warm [default: cold on cuda]."""
-    timer: Annotated[str | None, FieldOption(None, "NAME", complete=completing.timers)] = None
+    l2: Annotated[
+        Literal["cold", "warm"] | None,
+        FieldOption(None, "STATE", single=True, names=("cold", "warm")),
+    ] = None
+    """State of the caches at the start of a call [default: cold on cuda]."""
+    timer: Annotated[
+        str | None, FieldOption(None, "NAME", names="perfmodel.evidence.measured.timer:HARNESS")
+    ] = None
     """Timer: graph or events (cuda), wall (cpu)."""
     samples: Annotated[int | None, FieldOption(least=3)] = None
     """Maximum samples per case."""
@@ -60,6 +65,12 @@ class Asked:
     """Try each kernel's configs and time the fastest."""
     all_configs: Annotated[str | None, FieldOption(None, "FILE")] = None
     """With --tune: a second table, with every config tried (.csv)."""
+
+    def __post_init__(self) -> None:
+        if self.all_configs and not self.tune:
+            raise ProblemError("--all-configs is the table of what --tune tries; add --tune")
+        if self.all_configs and Path(self.all_configs).resolve() == Path(self.output).resolve():
+            raise ProblemError(f"--output and --all-configs are both {self.output}; name two files")
 
 
 def measure(asked: Asked) -> None:
@@ -74,22 +85,21 @@ def measure(asked: Asked) -> None:
         perfmodel measure --tune --all-configs configs.csv --output h200.csv
         perfmodel measure --resume --output h200.csv
     """
-    target = _choice("--device", asked.device, DEVICES)
-    _check(asked)
-    from perfmodel.evidence.measured import hostload, session
+    from perfmodel.evidence.measured import hostload, session, tuning
     from perfmodel.evidence.measured.journal import Journal
     from perfmodel.evidence.measured.measure import COLUMNS, KEY, plan
     from perfmodel.evidence.measured.measure import measure as run
 
     with status("measuring") as stage:
         stage("loading torch")
-        target = target or session.default_device()
+        target = asked.device or session.default_device()
     grid, policy = _grid(asked, target)
     with ExitStack() as tables:
         with status("measuring") as stage:
             stage("loading the kernels")
-            bench = session.bench(target, policy, l2=asked.l2, timer=asked.timer)  # type: ignore[arg-type]
-            configs = _configs(asked)
+            bench = session.bench(target, policy, l2=asked.l2, timer=asked.timer)
+            path = asked.all_configs
+            configs = None if path is None else Journal(path, tuning.COLUMNS, tuning.KEY)
             tuner = session.tuner(bench, configs) if asked.tune else None
             contenders, skipped = session.contenders(bench.environment, tuner=tuner)
             others = hostload.others(os.cpu_count() or 1)
@@ -118,44 +128,18 @@ def measure(asked: Asked) -> None:
         _summary(tally, len(rows), asked.output)
 
 
-def _check(asked: Asked) -> None:
-    """Raise for options that do not go together."""
-    _choice("--l2", asked.l2, ("cold", "warm"))
-    if asked.all_configs and not asked.tune:
-        raise ProblemError("--all-configs is the table of what --tune tries; add --tune")
-    if asked.all_configs and Path(asked.all_configs).resolve() == Path(asked.output).resolve():
-        raise ProblemError(f"--output and --all-configs are both {asked.output}; name two files")
-
-
 def _grid(asked: Asked, target: str) -> tuple[Sequence[Case], Policy]:
     """The cases, and how long and how often each is timed."""
     from perfmodel.evidence.measured import grids, session
 
     small = asked.quick or asked.cases in ("quick", "cpu-quick")
     name = asked.cases or f"{'cpu-' if target == 'cpu' else ''}{'quick' if small else 'full'}"
-    ops = tuple(part.strip() for part in asked.ops.split(",") if part.strip())
-    grid = grids.only(grids.grid(name), ops)
+    grid = grids.only(grids.grid(name), tuple(asked.ops))
     policy = session.QUICK if small else session.FULL
     if asked.samples is not None:
         least = min(asked.samples, policy.least_samples)
         policy = replace(policy, samples=asked.samples, least_samples=least)
     return grid, policy
-
-
-def _configs(asked: Asked) -> Journal | None:
-    """The table of configs, where one is asked for."""
-    if asked.all_configs is None:
-        return None
-    from perfmodel.evidence.measured import tuning
-    from perfmodel.evidence.measured.journal import Journal
-
-    return Journal(asked.all_configs, tuning.COLUMNS, tuning.KEY)
-
-
-def _choice(option: str, value: str | None, names: tuple[str, ...]) -> str | None:
-    if value is not None and value not in names:
-        raise UnknownName(f"choice for {option}", value, names, f"({' or '.join(names)})")
-    return value
 
 
 def _summary(tally: Tally, rows: int, output: str) -> None:

@@ -6,38 +6,35 @@ Any other first word is the name of a network: `perfmodel network llama-3-8b ...
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
 import click
 
-from perfmodel.cli import known
-from perfmodel.cli.arguments import Chart, DeviceSpecs, Learned, NoLearned, TypeName
+from perfmodel.cli import spellings
+from perfmodel.cli.arguments import Chart, Devices, Learned, NoLearned, TypeName
 from perfmodel.cli.build import Group, Values, asking_for
+from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.leftout import possible
 from perfmodel.cli.networkoptions import NamedNetwork
-from perfmodel.cli.output import Format, Output, Shown, emit, say, write
+from perfmodel.cli.output import Format, Output, Shown, say, write
 from perfmodel.cli.progress import waiting
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import PASS, FieldOption
-from perfmodel.hardware import Device, load
 from perfmodel.networks import huggingface, library, reading
 from perfmodel.networks.expand import parameter_count
-from perfmodel.networks.network import Network
-from perfmodel.networks.networkprediction import NetworkPrediction
 from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.setting import Setting
-from perfmodel.render import networkparts
+from perfmodel.render import Report, networkparts
 from perfmodel.render import networks as render
 from perfmodel.units import binary
 
 PASSES = ("forward", "train", "prefill", "decode")
 """Kinds of pass. forward: logits of all tokens. train: forward and backward. prefill: a prompt,
 with the last token's logits. decode: one token after `seq` cached ones."""
-_PREDICT = "predict"
 _SEQ = 4096
 _HELP = """List, show and import transformers: published ones by name, yours as YAML or config.json.
 
@@ -57,7 +54,7 @@ class Networks(Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """`perfmodel network NAME ...` runs `perfmodel network predict NAME ...`."""
         if args and args[0] not in self.commands:
-            args = [_PREDICT, *args]
+            args = ["predict", *args]
         return super().resolve_command(ctx, args)
 
 
@@ -70,26 +67,22 @@ class Pass:
 
     network: NamedNetwork
     """The network."""
-    device: DeviceSpecs
+    device: Devices
     """The devices."""
     batch: Annotated[int, FieldOption(PASS, single=True)] = 1
     """Number of sequences."""
     seq: Annotated[int, FieldOption(PASS, "TOKENS", single=True)] = 2048
     """Tokens of a sequence; with --pass decode, tokens in the KV cache."""
-    pass_: Annotated[str, FieldOption(metavar="PASS")] = "forward"
-    """One of forward, train, prefill, decode."""
+    pass_: Annotated[str, FieldOption(None, "PASS", single=True, names=PASSES)] = "forward"
+    """Kind of pass."""
     learned: Learned = None
     """File of corrections."""
     no_learned: NoLearned = False
     """Whether nothing is corrected."""
-    by: Annotated[str, FieldOption(metavar="WHAT")] = "class"
-    """A line a class, layer, operator, kernel."""
+    by: Annotated[str, FieldOption(None, "WHAT", single=True, names=tuple(render.BY))] = "class"
+    """What has a line."""
     chart: Chart = None
     """Roofline chart with a point for each class (.svg, .pdf, .png)."""
-
-    def __post_init__(self) -> None:
-        known.named("line of a network", self.by, render.BY)
-        known.named("pass", self.pass_, PASSES)
 
     def setting(self, **fields: Any) -> Setting:
         """The options of the pass."""
@@ -104,55 +97,45 @@ class Pass:
         )
 
 
-@app.command(_PREDICT)
+@app.command("predict")
 @asking_for(
     Setting,
     without=("batch", "seq", "past", "training", "dropout", "loss", "ends", "logits", "shards"),
 )
-def predict(asked: Pass, values: Values, shown: Shown) -> None:
+def predict(asked: Pass, values: Values, shown: Shown, drawing: Drawing) -> None:
     """Predict a pass over a whole network: time by class, layer or operator, host included.
 
     \b
     perfmodel network llama-3-8b -d h100-sxm --batch 8 --seq 4k --pass forward
     perfmodel network bert-large -d v100-sxm2 --pass train --batch 32 --seq 128 --by class
     """
+    drawing.check(asked.chart)
+    network = asked.network
     setting = asked.setting(**{name: value for name, (value,) in values().items()})
     with waiting("predicting kernels"):
         answers = possible(
-            (device.slug, partial(predict_network, asked.network, setting, device))
+            (device.slug, partial(predict_network, network, setting, device))
             for device in asked.device
         )
     if asked.chart is not None:
-        _draw(asked.network, answers, asked.chart)
+        from perfmodel.render.roofline import roofline_chart
+        from perfmodel.render.roofs import roofs
+
+        devices = {device.slug: device for device in asked.device}
+        lines = [roofs(devices[each.device], [setting.dtype]) for each in answers]
+        points = [point for each in answers for point in render.points(each)]
+        title = f"{network.name}, batch {setting.batch}, {setting.seq} tokens, by class"
+        chart = roofline_chart(lines, points, title=title, page=drawing.page)
+        drawing.save(chart, asked.chart)
     people = shown.form != "json"
     shown.emit(render.report(answers, asked.by, asked.pass_) if people else render.data(answers))
-    for device in asked.device:
-        _warn_of_room(asked.network, setting, device)
-
-
-def _warn_of_room(network: Network, setting: Setting, device: Device) -> None:
-    """Say where the weights alone are more than a device holds."""
     weights = parameter_count(network) * element(setting.data).bytes
-    if device.memory_bytes is not None and weights > device.memory_bytes:
-        say(
-            f"perfmodel: the weights of {network.name} take {binary(weights)}, {device.slug} has "
-            f"{binary(device.memory_bytes)}: timed as if they fitted (perfmodel hold)"
-        )
-
-
-def _draw(network: Network, predictions: Sequence[NetworkPrediction], path: str) -> None:
-    """A point for each class that computes, on each device."""
-    from perfmodel.render.chart import chart_suffix, save
-    from perfmodel.render.roofline import roofline_chart
-    from perfmodel.render.roofs import roofs
-
-    chart_suffix(path)
-    lines = [roofs(load(each.device), [each.setting.dtype]) for each in predictions]
-    points = [point for each in predictions for point in render.points(each)]
-    setting = predictions[0].setting
-    title = f"{network.name}, batch {setting.batch}, {setting.seq} tokens, by class"
-    save(roofline_chart(lines, points, title=title), path)
-    say(f"wrote {path}")
+    for device in asked.device:
+        if device.memory_bytes is not None and weights > device.memory_bytes:
+            say(
+                f"perfmodel: the weights of {network.name} take {binary(weights)}, {device.slug} "
+                f"has {binary(device.memory_bytes)}: timed as if they fitted (perfmodel hold)"
+            )
 
 
 def _families() -> Iterator[str]:
@@ -169,20 +152,16 @@ def list_(
             help="Only networks of these families, with commas: llama,qwen3.",
         ),
     ] = None,
-    *,
-    shown: Shown,
-) -> None:
+) -> Report:
     """List the networks with a name.
 
     \b
         perfmodel network list --family llama,mixtral
         perfmodel network list --format csv --output networks.csv
     """
+    families = {spellings.named("family", name, _families()) for name in spellings.names(family)}
     entries = library.entries()
-    if family is not None:
-        families = {known.named("family", name, _families()) for name in known.names(family)}
-        entries = [entry for entry in entries if entry.network.family in families]
-    shown.emit(networkparts.listed(entries))
+    return networkparts.listed([e for e in entries if not families or e.network.family in families])
 
 
 @dataclass(frozen=True)
@@ -198,16 +177,6 @@ class Shape:
     yaml: bool = False
     """Write the network as a YAML file to start from."""
 
-    @property
-    def tokens(self) -> int:
-        """Tokens of a sequence: as given, else the learned positions, at most 4k."""
-        positions = self.name.positions
-        if self.seq is not None and 0 < positions < self.seq:
-            raise ProblemError(
-                f"--seq {self.seq:,}: there are {positions:,} learned positions; give fewer"
-            )
-        return self.seq or min(positions or _SEQ, _SEQ)
-
 
 @app.command("show")
 def show(shape: Shape, format: Format = None, output: Output = None) -> None:
@@ -222,8 +191,14 @@ def show(shape: Shape, format: Format = None, output: Output = None) -> None:
         raise ProblemError("--yaml is a format of its own; drop --format")
     if shape.yaml:
         write(iter([reading.text(shape.name)]), output)
-    else:
-        emit(networkparts.report(shape.name, shape.tokens, shape.kv_dtype), format, output)
+        return
+    printer, positions = Shown(format, output), shape.name.positions
+    if shape.seq is not None and 0 < positions < shape.seq:
+        raise ProblemError(
+            f"--seq {shape.seq:,}: there are {positions:,} learned positions; give fewer"
+        )
+    tokens = shape.seq or min(positions or _SEQ, _SEQ)
+    printer.emit(networkparts.report(shape.name, tokens, shape.kv_dtype))
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Annotated
 
-from perfmodel.cli import completing, known, ranges
-from perfmodel.cli.arguments import DeviceSpec, DeviceSpecs, Size
+from perfmodel.cli import ranges
+from perfmodel.cli.arguments import Devices, Host, Size
 from perfmodel.cli.build import command
 from perfmodel.cli.networkoptions import NamedNetwork, WeightFormat
-from perfmodel.cli.output import Shown
 from perfmodel.compression import naming
 from perfmodel.compression.compressed import Compressed
 from perfmodel.errors import ProblemError, UnknownName, needs
@@ -29,16 +27,10 @@ from perfmodel.units import parse, si
 _ROOM = 0.9
 """Share of each memory that policies may fill."""
 _OWN = "own"
-_POLICIES = completing.of_list("perfmodel.cli.offload:_WAYS")
-_RATE = partial(ranges.quantity, dimension="bandwidth", name="--disk-rate")
-_CAPACITY = partial(parse, dimension="capacity")
+_POLICIES = ("auto", "recompute", "stream", "layers")
 _CONTEXT = ranges.read("1k", "")
-
-Contexts = Annotated[ranges.Values, FieldOption(None, "TOKENS", ("--seq", "--context"))]
-
-
-def _costs() -> list[str]:
-    return [_OWN, *flexgen.names()]
+_capacity = partial(ranges.quantity, dimension="capacity", name="--disk-size")
+_rate = partial(ranges.quantity, dimension="bandwidth", name="--disk-rate")
 
 
 @dataclass(frozen=True)
@@ -47,17 +39,21 @@ class Asked:
 
     network: NamedNetwork
     """The network."""
-    device: DeviceSpecs
+    device: Devices
     """The devices."""
-    host: DeviceSpec = None
+    host: Host = None
     """CPU of the host: slug, alias or spec file."""
-    policy: Annotated[str, FieldOption(metavar="NAME", complete=_POLICIES)] = "auto"
+    policy: Annotated[str, FieldOption(metavar="NAME", names="perfmodel.cli.offload:_POLICIES")] = (
+        "auto"
+    )
     """auto: the fastest of FlexGen's policies that fits; six percentages: FlexGen's policy
     (20,80,0,100,0,100: device and host for weights, for cache, for activations); recompute: part of
     the KV cache is recomputed; stream: weights over the link in each step; layers: some layers on
     the host."""
-    costs: Annotated[str, FieldOption(metavar="NAME", names=_costs)] = _OWN
-    """Rates for auto and six percentages: own (this model's), or FlexGen's fit t4-gcp."""
+    costs: Annotated[
+        str, FieldOption(metavar="NAME", single=True, names=(_OWN, *flexgen.names()))
+    ] = _OWN
+    """Rates for auto and six percentages: this model's own, or a fit of FlexGen's."""
     weights: WeightFormat = None
     """Weight format of the layers (perfmodel compress lists them) [default: the network's own, or
     16 bits]."""
@@ -73,12 +69,14 @@ class Asked:
         _CONTEXT
     )
     """Tokens of each sequence in the KV cache, for recompute, stream and layers."""
-    host_memory: Annotated[float | None, FieldOption(metavar="SIZE", read=_CAPACITY)] = None
+    host_memory: Annotated[
+        float | None, FieldOption(None, "SIZE", read=partial(parse, dimension="capacity"))
+    ] = None
     """Size of host memory: "208 GB" [default: the host's spec]."""
-    disk_rate: Annotated[float | None, FieldOption(metavar="RATE", read=_RATE)] = None
+    disk_rate: Annotated[float | None, FieldOption(metavar="RATE", read=_rate)] = None
     """Rate of a disk's reads and writes: "2 GB/s" [default: no disk]."""
-    disk_size: Annotated[str, FieldOption(metavar="SIZE")] = "1 TB"
-    """Capacity of the disk."""
+    disk_size: Annotated[float, FieldOption(metavar="SIZE", read=_capacity)] = 1e12
+    """Capacity of the disk [default: 1 TB]."""
     derive: bool = False
     """With --policy recompute: print the derivation of the formula."""
 
@@ -102,19 +100,6 @@ class Asked:
         name, stored = self.network.name, self.stored
         return f"{name}, weights {stored.scheme.name}" if isinstance(stored, Compressed) else name
 
-    @cached_property
-    def batches(self) -> list[int]:
-        """Sequences that the device processes at a time."""
-        return list(self.batch or (1,))
-
-    @cached_property
-    def disk(self) -> Disk | None:
-        """The disk, if there is one."""
-        if self.disk_rate is None:
-            return None
-        size = ranges.quantity(self.disk_size, "capacity", "--disk-size")
-        return Disk(self.disk_rate, size)
-
     @property
     def given_host(self) -> Device:
         """The host. Raises `ProblemError` where none is named."""
@@ -124,28 +109,8 @@ class Asked:
             )
         return self.host
 
-    def room(self, device: Device) -> search.Room:
-        """What may be filled of each memory."""
-        host = self.host_memory
-        if host is None:
-            host = self.host.memory_bytes if self.host is not None else 0.0
-        disk = self.disk.capacity_bytes if self.disk else 0.0
-        return search.Room(_ROOM * device.memory_bytes, _ROOM * host, disk)
 
-    def rates(self, device: Device) -> Rates:
-        """This model's rates, or the named fit."""
-        if self.costs == _OWN:
-            return Modelled(self.stored, device, self.given_host, self.disk)
-        rates = flexgen.load(known.named("costs", self.costs, _costs()))
-        if rates.device != device.slug:
-            raise ProblemError(
-                f"--costs {self.costs} was fitted on {rates.device}, not on {device.slug}; "
-                f"take --costs {_OWN}"
-            )
-        return rates
-
-
-def offload(asked: Asked, shown: Shown) -> None:
+def offload(asked: Asked) -> Report:
     """Predict networks larger than the device's memory: weights, cache, activations on the host.
 
     \b
@@ -154,32 +119,70 @@ def offload(asked: Asked, shown: Shown) -> None:
     perfmodel offload llama-2-13b -d rtx4090 --policy stream --batch 1,64,512 --weights w4a16
     perfmodel offload llama-2-13b -d rtx4070 --host xeon-8480plus --policy layers
     """
-    reports = [_WAYS.get(asked.policy, _policy)(asked, device) for device in asked.device]
-    several = len(reports) > 1
+    reports = [_report(asked, device) for device in asked.device]
     names = [device.slug for device in asked.device]
-    shown.emit(render.by_device(names, reports, asked.label) if several else reports[0])
+    return reports[0] if len(reports) == 1 else render.by_device(names, reports, asked.label)
+
+
+def _report(asked: Asked, device: Device) -> Report:
+    """The answer for a device."""
+    on, contexts = f"{asked.label} on {device.slug}", list(asked.context)
+    batches = list(asked.batch or (1,))
+    if asked.policy == "recompute":
+        notes: list[str] = []
+        if asked.derive:
+            needs("sympy", "--derive")
+            from perfmodel.napkin.splitting import derived
+
+            notes = list(derived().lines())
+        title = f"{on}: a layer's cache from host memory"
+        return render.recomputed(asked.network, device, batches, contexts, title, notes)
+    if asked.policy == "stream":
+        title = f"{on}: a step with weights from host memory"
+        return render.streaming(asked.stored, device, batches, contexts, title)
+    if asked.policy == "layers":
+        host = asked.given_host
+        if len(batches) > 1 or len(contexts) > 1:
+            raise ProblemError("--policy layers takes one --batch and one --seq")
+        title = f"{asked.label}: layers on {device.slug}, the rest on {host.slug}"
+        return render.layers(asked.stored, device, host, batches[0], contexts[0], title)
+    return _policy(asked, device)
 
 
 def _policy(asked: Asked, device: Device) -> Report:
     """The fastest policy that fits, or the one of six percentages."""
-    request = Request(asked.isl, asked.osl)
-    shape, room = of_network(asked.stored), asked.room(device)
     notes = ["rates: operators on device and host, the link's documented rate; nothing is fitted"]
-    if asked.policy == "auto":
-        parts = tuple(asked.batch) if asked.batch else search.PARTS
-        plan = search.best(shape, request, asked.rates(device), room, parts)
+    disk = None if asked.disk_rate is None else Disk(asked.disk_rate, asked.disk_size)
+    host_bytes = asked.host_memory
+    if host_bytes is None:
+        host_bytes = asked.host.memory_bytes if asked.host is not None else 0.0
+    disk_bytes = disk.capacity_bytes if disk else 0.0
+    room = search.Room(_ROOM * device.memory_bytes, _ROOM * host_bytes, disk_bytes)
+    shape, request = of_network(asked.stored), Request(asked.isl, asked.osl)
+    shares = None if asked.policy == "auto" else _shares(asked.policy)
+    if shares is not None and (asked.batch is None or len(asked.batch) != 1):
+        raise ProblemError("a policy of six numbers needs --batch, one size, and --blocks")
+    rates: Rates
+    if asked.costs == _OWN:
+        rates = Modelled(asked.stored, device, asked.given_host, disk)
     else:
-        shares = _shares(asked.policy)
-        if asked.batch is None or len(asked.batch) != 1:
-            raise ProblemError("a policy of six numbers needs --batch, one size, and --blocks")
-        policy = of_percent(asked.batches[0], asked.blocks, shares)
-        plan = answer(shape, request, policy, asked.rates(device))
+        fitted = rates = flexgen.load(asked.costs)
+        notes[0] = f"rates: {fitted.source}"
+        if fitted.device != device.slug:
+            raise ProblemError(
+                f"--costs {asked.costs} was fitted on {fitted.device}, not on {device.slug}; "
+                f"take --costs {_OWN}"
+            )
+    if shares is None:
+        parts = tuple(asked.batch) if asked.batch else search.PARTS
+        plan = search.best(shape, request, rates, room, parts)
+    else:
+        policy = of_percent(next(iter(asked.batch or (1,))), asked.blocks, shares)
+        plan = answer(shape, request, policy, rates)
         if not room.holds(shape, request, policy):
             notes.append(
                 f"by this count it needs more than {_ROOM:.0%} of a memory: it may not run"
             )
-    if asked.costs != _OWN:
-        notes[0] = f"rates: {flexgen.load(asked.costs).source}"
     link = device.level("host")
     rate = f", {si(link.bytes_per_s, 'B/s')} to its host" if link and link.bytes_per_s else ""
     title = (
@@ -193,42 +196,8 @@ def _shares(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise UnknownName(
-            "policy", text, _WAYS, "(or six percentages: 20,80,0,100,0,100)"
-        ) from None
+        hint = "(or six percentages: 20,80,0,100,0,100)"
+        raise UnknownName("policy", text, _POLICIES, hint) from None
 
-
-def _recompute(asked: Asked, device: Device) -> Report:
-    notes: list[str] = []
-    if asked.derive:
-        needs("sympy", "--derive")
-        from perfmodel.napkin.splitting import derived
-
-        notes = list(derived().lines())
-    title = f"{asked.label} on {device.slug}: a layer's cache from host memory"
-    contexts = list(asked.context)
-    return render.recomputed(asked.network, device, asked.batches, contexts, title, notes)
-
-
-def _stream(asked: Asked, device: Device) -> Report:
-    title = f"{asked.label} on {device.slug}: a step with weights from host memory"
-    return render.streaming(asked.stored, device, asked.batches, list(asked.context), title)
-
-
-def _layers(asked: Asked, device: Device) -> Report:
-    host = asked.given_host
-    (batch, *batches), (context, *contexts) = asked.batches, asked.context
-    if batches or contexts:
-        raise ProblemError("--policy layers takes one --batch and one --seq")
-    title = f"{asked.label}: layers on {device.slug}, the rest on {host.slug}"
-    return render.layers(asked.stored, device, host, batch, context, title)
-
-
-_WAYS: dict[str, Callable[[Asked, Device], Report]] = {
-    "auto": _policy,
-    "recompute": _recompute,
-    "stream": _stream,
-    "layers": _layers,
-}
 
 app = command(offload)

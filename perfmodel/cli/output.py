@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import click
 
-from perfmodel.cli import completing
 from perfmodel.cli.streams import PIPE_CLOSED, mute
 from perfmodel.errors import OutputError, UnknownName, reason, say
 from perfmodel.evidence.records.replacing import check_target, replacing
 from perfmodel.fieldoption import FieldOption
+from perfmodel.frozen import dataclass
 from perfmodel.plaintext import LOOKALIKES
-from perfmodel.render import RENDERERS, SUFFIXES, Renderer, Report
+from perfmodel.render import RENDERERS, SUFFIXES, Report
 
-__all__ = ["Format", "Output", "Shown", "chosen_format", "emit", "say", "to_stdout", "write"]
+__all__ = ["PANEL", "Format", "Output", "Printed", "Shown", "say", "to_stdout", "write"]
 
 PANEL = "Output"
 """Heading of the options on what is shown, and where."""
@@ -31,7 +30,7 @@ Format = Annotated[
         "FORMAT",
         ("--format", "-f"),
         help="Output format: table, json, csv, markdown or latex.",
-        complete=completing.formats,
+        names="perfmodel.render:RENDERERS",
     ),
 ]
 Output = Annotated[
@@ -47,68 +46,70 @@ _IN_MEMORY = 2**26  # bytes of output held in memory before a temporary file is 
 
 
 @dataclass(frozen=True)
-class Shown:
-    """Where results are written, and how: checked before any work is done."""
+class Printed:
+    """How results are written: checked before any work is done."""
 
     format: Format = None
     """Output format."""
-    output: Output = None
-    """File to write."""
 
     def __post_init__(self) -> None:
-        chosen_format(self.format, self.output)
+        """Raise `UnknownName`, and `OutputError` for a file that cannot be written."""
+        if self.file not in (None, "-"):
+            check_target(Path(str(self.file)))
+        _ = self.form
+
+    @property
+    def file(self) -> str | None:
+        """The file to write; None: standard output."""
+        return None
 
     @property
     def form(self) -> str:
-        """The name of the format."""
-        return chosen_format(self.format, self.output)
+        """The named format, else the one of the file's suffix, else a table."""
+        if self.format is not None:
+            if self.format not in RENDERERS:
+                raise UnknownName("format", self.format, RENDERERS)
+            return self.format
+        if self.file in (None, "-"):
+            return "table"
+        suffix = Path(str(self.file)).suffix
+        if suffix not in SUFFIXES:
+            names = ", ".join(SUFFIXES)
+            raise OutputError(
+                f"{self.file}: unknown suffix {suffix!r}; use {names}, or add --format"
+            )
+        return SUFFIXES[suffix]
 
-    def emit(self, report: Report, *more: Report) -> None:
-        """Render reports and write them, as `emit`."""
-        emit(report, self.format, self.output, *more)
+    def emit(self, *reports: Report) -> None:
+        """Render reports and write them at once: after an error nothing is left behind.
 
+        A table on a terminal has the terminal's width, and colours unless NO_COLOR is set.
+        """
+        render = RENDERERS[self.form]
+        terminal = sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
+        if self.form == "table" and self.file in (None, "-") and terminal:
+            render = _terminal_table
 
-def chosen_format(wanted: str | None, output: str | None) -> str:
-    """The named format, else the one of the file's suffix, else a table.
+        def pieces() -> Iterator[str]:
+            for number, report in enumerate(reports):
+                if number:
+                    yield "\n"
+                yield from render(report)
 
-    Raises `UnknownName`, and `OutputError` for a file that cannot be written: before any work.
-    """
-    if output not in (None, "-"):
-        check_target(Path(str(output)))
-    if wanted is not None:
-        if wanted not in RENDERERS:
-            raise UnknownName("format", wanted, RENDERERS)
-        return wanted
-    if output in (None, "-"):
-        return "table"
-    suffix = Path(str(output)).suffix
-    if suffix not in SUFFIXES:
-        names = ", ".join(SUFFIXES)
-        raise OutputError(f"{output}: unknown suffix {suffix!r}; use {names}, or add --format")
-    return SUFFIXES[suffix]
-
-
-def emit(report: Report, wanted: str | None, output: str | None, *more: Report) -> None:
-    """Render reports and write them at once: after an error nothing is left behind.
-
-    A table on a terminal has the terminal's width, and colours unless NO_COLOR is set.
-    """
-    render = RENDERERS[chosen_format(wanted, output)]
-    if render is RENDERERS["table"] and output in (None, "-") and _is_terminal():
-        render = _terminal_table
-    write(_pieces(render, (report, *more)), output)
+        write(pieces(), self.file)
 
 
-def _pieces(render: Renderer, reports: Sequence[Report]) -> Iterator[str]:
-    """The text of each report, with an empty line between two."""
-    for number, report in enumerate(reports):
-        if number:
-            yield "\n"
-        yield from render(report)
+@dataclass(frozen=True)
+class Shown(Printed):
+    """Where results are written, and how."""
 
+    output: Output = None
+    """File to write."""
 
-def _is_terminal() -> bool:
-    return sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
+    @property
+    def file(self) -> str | None:
+        """The file to write; None: standard output."""
+        return self.output
 
 
 def _terminal_table(report: Report) -> Iterator[str]:

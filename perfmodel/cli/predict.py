@@ -2,29 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
+from perfmodel.algorithms import Problem
+from perfmodel.algorithms.problem import single
 from perfmodel.algorithms.sizes import check_cases
 from perfmodel.cli import known
 from perfmodel.cli.arguments import KERNEL, TimedKernels
-from perfmodel.cli.cases import CHUNK, Cases
-from perfmodel.cli.leftout import tell
+from perfmodel.cli.leftout import answered, tell
 from perfmodel.cli.operatorgroup import OperatorGroup
 from perfmodel.cli.output import Shown
-from perfmodel.cli.predicted import Predicted, Way, one_by_one, predicted
-from perfmodel.cli.progress import counted, waiting
+from perfmodel.cli.progress import progress, waiting
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.fieldoption import FieldOption
+from perfmodel.hardware import Device
 from perfmodel.operators import Operator
+from perfmodel.operators.grid import Grid
+from perfmodel.predict import predict_arrays
+from perfmodel.prediction import Prediction
 from perfmodel.render import PEOPLE, Report, predictions
 from perfmodel.render.refused import Refused
 
-# Limit on cases, over all devices and schedules: what is printed in 15 seconds.
 MOST = 200_000
+"""Limit on cases, over all devices and schedules: what is printed in 15 seconds."""
 EXPLAINED = 64
 """Limit on the cases that the sentences under a table describe."""
+CHUNK = 8192
+"""Cases predicted in one call."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A device, and the options of predictions on it."""
+
+    device: Device
+    """The device."""
+    how: Mapping[str, Any]
+    """Arguments of `predict_arrays` besides problem and device."""
+    compiled: bool
+    """Whether the nearest bundled kernel's binary replaces the assumed registers."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """One predicted case."""
+
+    way: Way
+    """Device and options."""
+    problems: Problem
+    """All problems of one call, as arrays."""
+    place: int
+    """The index of this case among them."""
+    prediction: Prediction
+    """The prediction."""
+
+    @property
+    def problem(self) -> Problem:
+        """Its problem, with plain sizes."""
+        return single(self.problems, self.place)
 
 
 @dataclass(frozen=True)
@@ -41,93 +79,122 @@ class Asked(TimedKernels):
 
     def ways(self, operator: Operator) -> list[Way]:
         """The ways to predict. Raises `ProblemError` for options that do not combine."""
-        for option, given in (("--mesh", self.mesh), ("--tile", self.tile)):
-            if self.compiled and given:
-                raise ProblemError(
-                    f"--compiled works for one device; drop it, or {option}"
-                    if option == "--mesh"
-                    else f"--compiled uses the bundled kernels' tiles; drop it, or {option}"
-                )
-        rest, schedules = self.request(), self.schedules(operator)
+        if self.compiled and self.mesh:
+            raise ProblemError("--compiled works for one device; drop it, or --mesh")
+        if self.compiled and self.tile:
+            raise ProblemError("--compiled uses the bundled kernels' tiles; drop it, or --tile")
+        schedules, tiles = (
+            self.schedules(operator),
+            [known.tile(operator, t) for t in self.tile or ()],
+        )
         return [
             Way(
-                spec,
-                {"schedule": name, "implementation": kernel, "tile": dims, **rest},
+                device,
+                {"schedule": name, "implementation": kernel, "tile": tile, **self.request()},
                 self.compiled,
             )
-            for spec in self.devices()
+            for device in self.device
             for kernel in self.implementations(operator)
             for name in schedules
-            for dims in known.tiles(operator, self.tile) or [{}]
+            for tile in tiles or [{}]
         ]
 
 
-def predict(cases: Cases, asked: Asked, shown: Shown) -> None:
+def predict(grid: Grid, asked: Asked, shown: Shown) -> list[Report]:
     """Predict all cases on all devices and show them."""
-    ways = asked.ways(cases.operator)
-    total = cases.count * len(ways)
+    ways = asked.ways(grid.operator)
+    total = len(grid) * len(ways)
     check_cases(total, MOST, "narrow a range, or write files with perfmodel sweep")
-    shown.emit(*_reports(cases, ways, people=shown.form in PEOPLE, terms=asked.terms))
-
-
-def _reports(cases: Cases, ways: Sequence[Way], *, people: bool, terms: bool) -> list[Report]:
-    """The predictions. The table explains a few cases in words, and lists every term if `terms`."""
-    total, varying, follows = cases.count * len(ways), cases.varying(), cases.follows
-    tile = tuple(dict.fromkeys(name for way in ways for name in way.how["tile"]))
     few = total <= EXPLAINED
     with waiting("predicting"):
-        first, refused = _first(cases if few else cases.first(), ways, few=few)
-        examples = [p.row for p in first]
-    if not few:
-        examples = [_tile_row(row, cases.operator) for row in examples]
+        first, refused = _few(grid, ways) if few else (list(_predicted(grid.corners(), ways)), ())
+    examples: list[dict[str, Any]] = [dict(each.prediction.as_dict()) for each in first]
+    if not few:  # rows may differ in the dimensions of their tiles: each example has all of them
+        dims = dict.fromkeys(grid.operator.searched)
+        examples = [{**row, "tile": {**dims, **row["tile"]}} for row in examples]
 
-    def rows() -> Iterator[dict[str, Any]]:
-        if few:
-            return iter(examples)
-        return _progress_rows((p.row for p in predicted(cases, ways)), total)
+    def rows() -> Iterator[Any]:
+        return iter(examples) if few else _streamed(grid, ways, total)
 
+    tile = tuple(dict.fromkeys(name for way in ways for name in way.how["tile"]))
     with waiting("explaining"):
-        why = _why(first, varying) if people and few else []
+        why = _why(first, examples, grid.varying) if few and shown.form in PEOPLE else []
     tell(refused)
-    if not (people and terms):
-        return [predictions.report(rows(), examples, varying, follows, why, tile)]
-    summary = replace(predictions.report(rows(), examples, varying, follows, (), tile), notes=())
-    return [summary, predictions.terms(rows(), examples, varying, why)]
+    report = partial(predictions.report, rows(), examples, grid.varying, grid.follows)
+    if not (asked.terms and shown.form in PEOPLE):
+        return [report(why, tile)]
+    terms = predictions.terms(rows(), examples, grid.varying, why)
+    return [replace(report((), tile), notes=()), terms]
 
 
-def _first(cases: Cases, ways: Sequence[Way], *, few: bool) -> tuple[list[Predicted], Refused]:
-    """The cases predicted together; of `few` cases also those beside impossible ones."""
+def _predicted(
+    grid: Grid, ways: Sequence[Way], start: int = 0, stop: int | None = None
+) -> Iterator[Predicted]:
+    """A range of the cases in every way, in order; one chunk at a time.
+
+    Raises what `predict_arrays` raises, and `ProblemError` for a case without meaning.
+    """
+    stop = len(grid) if stop is None else stop
+    for way in ways:
+        for first in range(start, stop, CHUNK):
+            points = grid.decode(first, min(first + CHUNK, stop))
+            cases: dict[int, Predicted] = {}
+            for group in points.groups:
+                if group.problem is None:
+                    raise ProblemError(group.reason)
+                answer = predict_arrays(group.problem, way.device, **way.how)
+                for i, row in enumerate(group.rows.tolist()):
+                    prediction = answer.one(i)
+                    if way.compiled:
+                        from perfmodel.evidence.compiled import compiledeffect
+
+                        problem = single(group.problem, i)
+                        prediction = compiledeffect.compiled_prediction(
+                            problem, way.device, prediction
+                        )
+                    cases[row] = Predicted(way, group.problem, i, prediction)
+            yield from (cases[row] for row in range(len(points)))
+
+
+def _few(grid: Grid, ways: Sequence[Way]) -> tuple[list[Predicted], Refused]:
+    """The cases predicted together, or where some are impossible one by one, with the reasons."""
     try:
-        return list(predicted(cases, ways)), ()
+        return list(_predicted(grid, ways)), ()
     except PerfmodelError:
-        if not few or cases.count * len(ways) == 1:
+        if len(grid) * len(ways) == 1:
             raise
-        return one_by_one(cases, ways)
+
+    def label(way: Way, i: int) -> str:
+        case = grid.decode(i, i + 1)
+        values = {name: grid.kinds[name][codes[0]] for name, codes in case.kinds.items()}
+        values |= {name: column[0] for name, column in case.sizes.items()}
+        words = (f"{name}={values[name]}" for name in grid.varying)
+        kernel = way.how["implementation"] or way.how["schedule"]
+        return " ".join([way.device.slug, kernel, *words])
+
+    def one(way: Way, i: int) -> Predicted:
+        return next(_predicted(grid, [way], i, i + 1))
+
+    return answered((label(way, i), partial(one, way, i)) for way in ways for i in range(len(grid)))
 
 
-def _progress_rows(rows: Iterator[dict[str, Any]], total: int) -> Iterator[dict[str, Any]]:
+def _streamed(grid: Grid, ways: Sequence[Way], total: int) -> Iterator[Any]:
     """The rows; on a terminal with a progress bar."""
-    with counted("predicting") as tell:
-        for done, row in enumerate(rows):
+    with progress("predicting") as tell_done:
+        for done, each in enumerate(_predicted(grid, ways)):
             if done % CHUNK == 0:
-                tell(done, total)
-            yield row
+                tell_done(done, total)
+            yield each.prediction.as_dict()
 
 
-def _why(examples: Sequence[Predicted], varying: Sequence[str]) -> list[str]:
+def _why(cases: Sequence[Predicted], rows: Sequence[Any], varying: Sequence[str]) -> list[str]:
     """The sentences under the table; one for each case if there are few."""
     from perfmodel.analysis.why import why
     from perfmodel.render.why import ONE_BY_ONE, told
 
-    rows = [p.row for p in examples]
-    few = len(examples) <= ONE_BY_ONE
-    reasons = [why(p.problem, p.way.device, p.prediction, **p.way.how) for p in examples if few]
+    few = len(cases) <= ONE_BY_ONE
+    reasons = [why(p.problem, p.way.device, p.prediction, **p.way.how) for p in cases if few]
     return told(rows, predictions.labels(rows, varying), reasons)
-
-
-def _tile_row(row: dict[str, Any], operator: Operator) -> dict[str, Any]:
-    """A row with every dimension of a tile, so that all rows have equal columns."""
-    return {**row, "tile": {**dict.fromkeys(operator.searched), **row["tile"]}}
 
 
 _EXAMPLES = {

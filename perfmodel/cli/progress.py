@@ -8,90 +8,50 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from perfmodel.evidence.measured.measure import Reporter
+from threading import Event, Thread
+from typing import Any
 
 PATIENCE = 2.0
 """Seconds of work after which `waiting` shows itself."""
 
 
-def _is_terminal() -> bool:
-    return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
+@contextmanager
+def _line(title: str, *columns: str) -> Iterator[Callable[..., None]]:
+    """A line of rich's columns, by their names; yields what updates it."""
+    if sys.stderr is None or sys.stderr.closed or not sys.stderr.isatty():
+        yield lambda **_values: None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    parts: list[Any] = [progress.TextColumn(title), *(getattr(progress, c)() for c in columns)]
+    texts = [*parts, progress.TextColumn("{task.description}")]
+    with progress.Progress(*texts, console=Console(stderr=True), transient=True) as line:
+        task = line.add_task("", total=None)
+        yield lambda **values: line.update(task, **values)
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Reporter | None]:
-    """A bar with the remaining time; None where standard error is no terminal."""
-    if not _is_terminal():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+def progress(title: str) -> Iterator[Callable[..., None]]:
+    """A bar with the remaining time, for work that reports the parts done, all parts and a text."""
+    with _line(title, "BarColumn", "MofNCompleteColumn", "TimeRemainingColumn") as update:
 
-    columns = (
-        TextColumn(title),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def report(done: int, total: int, what: str) -> None:
-            bar.update(task, completed=done, total=total, description=what)
+        def report(done: int, total: int, what: str = "") -> None:
+            update(completed=done, total=total, description=what)
 
         yield report
-
-
-@contextmanager
-def counted(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar for work that reports how many of its parts are done; silent without a terminal."""
-    with progress(title) as bar:
-        yield lambda done, total: bar(done, total, "") if bar is not None else None
 
 
 @contextmanager
 def status(title: str) -> Iterator[Callable[[str], None]]:
-    """The current step, for work of unknown length; silent without a terminal."""
-    if not _is_terminal():
-        yield lambda what: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (
-        SpinnerColumn(),
-        TextColumn(title),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as line:
-        task = line.add_task("", total=None)
-
-        def report(what: str) -> None:
-            line.update(task, description=what)
-
-        yield report
+    """The current step, for work of unknown length."""
+    with _line(title, "SpinnerColumn", "TimeElapsedColumn") as update:
+        yield lambda what: update(description=what)
 
 
 @contextmanager
 def waiting(title: str) -> Iterator[None]:
-    """A spinner from the third second on, for work that is mostly short; silent without a
-    terminal."""
-    if not _is_terminal():
-        yield
-        return
-    from threading import Event, Thread
-
+    """A spinner from the third second on, for work that is mostly short."""
     done = Event()
 
     def spin() -> None:

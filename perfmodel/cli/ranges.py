@@ -12,16 +12,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from perfmodel import units
-from perfmodel.algorithms.sizes import LARGEST
 from perfmodel.errors import ProblemError
+from perfmodel.frozen import dataclass
 from perfmodel.plaintext import quoted
+
+if TYPE_CHECKING:
+    import numpy as np
 
 LIMIT = 10_000_000  # limit on the values of one option: more is a typing error
 _NUMBER = re.compile(r"(-?)0*(\d+)(?:\.(\d{1,20})0*)?(?:[eE]\+?(\d{1,2}))?([kKmMgG]?)")
@@ -61,6 +62,8 @@ class Values:
     @cached_property
     def array(self) -> np.ndarray:
         """All values, as int64."""
+        import numpy as np  # slow to import; --help needs none
+
         parts = [np.arange(p.start, p.stop, p.step) if isinstance(p, range) else p
                  for p in self.parts]  # fmt: skip
         return np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
@@ -196,6 +199,8 @@ def _number(part: str, text: str, name: str) -> int:
     value = int(exact)
     if value != exact:
         raise ProblemError(f"{name} {quoted(text)} is not a whole number; {_HELP}")
+    from perfmodel.algorithms.sizes import LARGEST
+
     if abs(value) > LARGEST:
         raise ProblemError(f"{name} {quoted(text)} is beyond 2^40 (1024G); give a smaller size")
     return value

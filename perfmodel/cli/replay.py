@@ -4,21 +4,21 @@ GPU."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from perfmodel.cli import known
+from perfmodel.cli import kerneloptions
 from perfmodel.cli.arguments import SomeDevices
 from perfmodel.cli.build import PASS_ON, command
-from perfmodel.cli.kerneloptions import Config, Kernel, configured, loaded, problems
+from perfmodel.cli.kerneloptions import problems
 from perfmodel.cli.output import Shown
-from perfmodel.cli.progress import counted
+from perfmodel.cli.progress import progress
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render.report import Column, Report
+from perfmodel.render.report import Column, Report, text
 from perfmodel.units import binary
 
 if TYPE_CHECKING:
@@ -29,15 +29,11 @@ _TYPES = ("fp16", "fp32")
 
 
 @dataclass(frozen=True)
-class Asked:
+class Asked(kerneloptions.Asked):
     """What `replay` is asked for."""
 
-    kernel: Kernel
-    """A bundled kernel, or a file's."""
-    device: SomeDevices = None
+    device: SomeDevices = ()
     """Also simulate the L2 cache of these devices: a100,h100 or repeated."""
-    config: Config = None
-    """Set a field of the config: bm=128; repeats."""
     seed: Annotated[int, FieldOption(least=None)] = 0
     """Seed of the random inputs."""
 
@@ -59,13 +55,26 @@ def replay(context: click.Context, asked: Asked, shown: Shown) -> None:
     """
     # Triton decides on its first import whether kernels are interpreted.
     os.environ.setdefault("TRITON_INTERPRET", "1")
-    program = loaded(asked.kernel)
-    devices: list[Any] = list(known.devices(asked.device)) if asked.device else [None]
+    program = asked.loaded()
+    from perfmodel.evidence.replay.replay import replay as run
+
     cases: list[Any] = problems(program, context.args, _TYPES) if context.args else [None]
-    settings = None
-    if asked.config or context.args:
-        settings = configured(program.configs[0], asked.config or ())
-    replays = _replays(asked.kernel, product(cases, devices), settings, asked.seed)
+    devices: list[Any] = [*asked.device] or [None]
+    config = asked.configured(program.configs[0]) if asked.config or context.args else None
+    first, _ = program.cases[0]
+    with progress("replaying blocks") as tell:
+        replays = [
+            run(
+                asked.kernel,
+                problem,
+                config,
+                device,
+                seed=asked.seed,
+                check=getattr(problem or first, "dtype", "") != "bf16",
+                progress=tell,
+            )
+            for problem, device in product(cases, devices)
+        ]
     rows = [row for item in replays for row in _rows(item)]
     notes = [note for item in replays for note in _notes(item)]
     title = f"{program.name}: {program.summary}"
@@ -74,33 +83,12 @@ def replay(context: click.Context, asked: Asked, shown: Shown) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _replays(kernel: str, pairs: Iterable[tuple[Any, Any]], config: Any, seed: int) -> list[Replay]:
-    """The kernel on each problem; with a device, its accesses also run through a model of the
-    L2."""
-    from perfmodel.evidence import registry
-    from perfmodel.evidence.replay.replay import replay as run
-
-    first, _ = registry.kernel(kernel).cases[0]
-    with counted("replaying blocks") as tell:
-        return [
-            run(
-                kernel,
-                problem,
-                config,
-                device,
-                seed=seed,
-                check=getattr(problem or first, "dtype", "") != "bf16",
-                progress=tell,
-            )
-            for problem, device in pairs
-        ]
+_WAYS = ("read", "write", "atomic")
 
 
 def _rows(run: Replay) -> Iterator[dict[str, Any]]:
     """One row per tensor and launch; the cache's figures are repeated for every tensor of a
     launch."""
-    problem = {item.name: getattr(run.problem, item.name) for item in fields(run.problem)}
-    config = {item.name: getattr(run.config, item.name) for item in fields(run.config)}
     cache = {item.kernel: item for item in run.cache}
     for row in run.tensors:
         simulated = cache.get(row.kernel)
@@ -108,15 +96,11 @@ def _rows(run: Replay) -> Iterator[dict[str, Any]]:
             "kernel": run.kernel,
             "launch": row.kernel,
             "tensor": row.tensor,
-            "asked_read_bytes": row.asked.read_bytes,
-            "asked_write_bytes": row.asked.write_bytes,
-            "asked_atomic_bytes": row.asked.atomic_bytes,
-            "counted_read_bytes": row.counted.read_bytes,
-            "counted_write_bytes": row.counted.write_bytes,
-            "counted_atomic_bytes": row.counted.atomic_bytes,
+            **{f"asked_{way}_bytes": getattr(row.asked, f"{way}_bytes") for way in _WAYS},
+            **{f"counted_{way}_bytes": getattr(row.counted, f"{way}_bytes") for way in _WAYS},
             "equal": row.equal,
-            "problem": problem,
-            "config": config,
+            "problem": asdict(run.problem),
+            "config": asdict(run.config),
             "device": run.device,
             "hbm_bytes_simulated": simulated.simulated_bytes if simulated else None,
             "hbm_bytes_model": simulated.model_bytes if simulated else None,
@@ -149,25 +133,17 @@ def _notes(run: Replay) -> Iterator[str]:
 
 
 _COLUMNS = [
-    Column("launch", lambda row: row["launch"], number=False),
-    Column("tensor", lambda row: row["tensor"], number=False),
+    text("launch", "launch"),
+    text("tensor", "tensor"),
     *(
-        Column(
-            f"{source} {way}",
-            lambda row, source=source, way=way: row[f"{source}_{way}_bytes"],  # type: ignore[misc]
-            lambda value: f"{value:,.0f}",
-            rank=1 if way == "atomic" else 0,
-        )
-        for way in ("read", "write", "atomic")
+        Column(f"{source} {way}", f"{source}_{way}_bytes", "{:,.0f}".format,
+              rank=1 if way == "atomic" else 0)
+        for way in _WAYS
         for source in ("asked", "counted")
     ),
-    Column(
-        "equal",
-        lambda row: "yes" if row["equal"] else "NO",
-        number=False,
-        style=lambda row: "" if row["equal"] else "bold red",
-    ),
-]
+    Column("equal", lambda row: "yes" if row["equal"] else "NO", number=False,
+           style=lambda row: "" if row["equal"] else "bold red"),
+]  # fmt: skip
 
 
 app = command(replay, settings=PASS_ON)

@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from perfmodel.algorithms import Problem
-from perfmodel.algorithms.problem import describe, length, pick
+from perfmodel.algorithms.problem import describe, length, single
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.cli import completing, known, spellings
-from perfmodel.cli.arguments import Kernels
-from perfmodel.cli.cases import Cases
+from perfmodel.cli import spellings
+from perfmodel.cli.arguments import CHART, Kernels
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.operatorgroup import OperatorGroup
 from perfmodel.cli.output import say
 from perfmodel.cli.progress import status
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.fieldoption import FieldOption
-from perfmodel.hardware import Device, load
-from perfmodel.predict import predict_arrays
+from perfmodel.hardware import load
+from perfmodel.operators.grid import Grid
+from perfmodel.predict import predict, predict_arrays
 from perfmodel.prediction import Prediction
 from perfmodel.render.problem import spoken
 from perfmodel.render.roofline import MOST, roofline_chart
 from perfmodel.render.roofs import LEVELS, LINKS, Kernel, roofs
 
-if TYPE_CHECKING:
-    import pandas as pd
+_UNSTATED = ("output_dtype", "kv_dtype", "head_dim_v")
+"""Values of a problem that tables of measured runs need not state."""
 
 
 @dataclass(frozen=True)
 class Asked(Kernels):
     """What `roofline` is asked for."""
 
-    output: Annotated[str, FieldOption("Chart", "FILE", ("--output", "-o", "--chart"))] = field(
+    output: Annotated[str, replace(CHART, spellings=("--output", "-o", "--chart"))] = field(
         kw_only=True
     )
     """Chart to write (.svg, .pdf, .png)."""
@@ -45,180 +47,137 @@ class Asked(Kernels):
     level: Annotated[str | None, FieldOption(None, "LEVELS")] = None
     """Memory levels, with commas: hbm,llc,l2,shared [default: all, and the links that are
     crossed]."""
-    roof: Annotated[str | None, FieldOption(None, "TYPES", complete=completing.types)] = None
+    roof: Annotated[
+        str | None, FieldOption(None, "TYPES", names="perfmodel.algorithms.matmul:types")
+    ] = None
     """Types whose matrix peaks are drawn as roofs, with commas [default: the types of the
     cases]."""
-    size: Annotated[str | None, FieldOption("Chart", "WxH")] = None
-    """Inches, such as 6x4.5."""
 
 
-def roofline(cases: Cases, asked: Asked, drawing: Drawing) -> None:
+def roofline(grid: Grid, asked: Asked, drawing: Drawing) -> None:
     """Draw the devices' rooflines with every case in every schedule."""
     drawing.check(asked.output)
-    width, height = _inches(asked.size)
-    page = replace(drawing.page, width=drawing.page.width or width, height=height)
-    schedules = asked.schedules(cases.operator)
-    kernels = asked.implementations(cases.operator)
-    marks = cases.count * len(schedules) * len(kernels)
+    schedules, kernels = asked.schedules(grid.operator), asked.implementations(grid.operator)
+    marks = len(grid) * len(schedules) * len(kernels)
     check_cases(marks, MOST, "the marks of a chart; draw several")
     if asked.measured and asked.mesh:
         raise ProblemError("--measured works for one device; drop it, or --mesh")
-    devices = asked.devices()
-    types = known.names(asked.roof) or _types(cases)
-    note = ""
+    labels = _Labels(grid, several=(len(schedules) > 1, len(kernels) > 1))
+    points, note = [], ""
+    problems = list(grid.problems())
     with status("predicting") as report:
-        points = []
-        for item, name, kernel in product(devices, schedules, kernels):
-            report(item.slug)
-            ways = {**asked.request(), "schedule": name, "implementation": kernel}
-            prefix = _prefix(name, kernel, len(schedules), len(kernels))
-            points += _predictions(cases, item, ways, prefix)
+        for device, schedule, kernel in product(asked.device, schedules, kernels):
+            report(device.slug)
+            way: dict[str, Any] = {"schedule": schedule, "implementation": kernel}
+            for problem in problems:
+                answers = predict_arrays(problem, device, **asked.request(), **way)
+                each = (answers.one(i) for i in range(len(answers)))
+                points += [labels.mark(one, problem, schedule, kernel) for one in each]
         if asked.measured:
-            runs, note = _measured(asked.measured, cases, devices, schedules, kernels)
-            points += runs
+            dots, note = _measured(asked, problems, schedules, labels)
+            points += dots
         report("drawing")
-        levels = tuple(map(spellings.level, known.names(asked.level))) or (*LEVELS, *_links(points))
-        lines = [roofs(item, types, levels) for item in devices]
-        chart = roofline_chart(lines, points, title=_title(cases), note=note, page=page)
+        links = [name for name in LINKS if any(name in each.intensity for each in points)]
+        levels = tuple(map(spellings.level, spellings.names(asked.level))) or (*LEVELS, *links)
+        types = spellings.names(asked.roof) or tuple(
+            dict.fromkeys(each.compute_type for each in problems if each.multiplied())
+        )
+        lines = [roofs(item, types, levels) for item in asked.device]
+        title = spoken(grid.operator.name, labels.fixed(problems[0]))
+        chart = roofline_chart(lines, points, title=title, note=note, page=drawing.page)
     drawing.save(chart, asked.output)
     if note:
         say(note)
 
 
-def _title(cases: Cases) -> str:
-    """The problem, without sizes that vary between the cases."""
-    _, groups = next(cases.first().chunks())
-    varying = cases.varying()
-    hidden = {*varying, *(name for name, other in cases.follows.items() if other in varying)}
-    fixed = {name: value for name, value in describe(groups[0][0], 0).items() if name not in hidden}
-    return spoken(cases.operator.name, fixed)
-
-
-def _links(kernels: list[Kernel]) -> list[str]:
-    """Links that a kernel's bytes cross."""
-    return [name for name in LINKS if any(name in kernel.intensity for kernel in kernels)]
-
-
-def _inches(size: str | None) -> tuple[float, float] | tuple[None, None]:
-    if size is None:
-        return None, None
-    try:
-        width, height = (float(part) for part in size.lower().split("x"))
-    except ValueError:
-        raise ProblemError(f"--size {size!r} is not WIDTHxHEIGHT in inches; write 6x4.5") from None
-    if not (1 <= width <= 60 and 1 <= height <= 60):
-        raise ProblemError(f"--size {size!r} is not between 1 and 60 inches; write 6x4.5")
-    return width, height
-
-
-def _types(cases: Cases) -> tuple[str, ...]:
-    """Types whose matrix peaks apply to the cases."""
-    problems = (problem for _, groups in cases.chunks() for problem, _ in groups)
-    return tuple(dict.fromkeys(p.compute_type for p in problems if p.multiplied()))
-
-
-def _predictions(
-    cases: Cases, device: Device, options: Mapping[str, Any], prefix: Sequence[str]
-) -> list[Kernel]:
-    """Hollow marks, one set per case."""
-    kernels = []
-    for _, groups in cases.chunks():
-        for problem, _places in groups:
-            answer = predict_arrays(problem, device, **options)
-            words = _Words(prefix, cases, problem.compute_type)
-            kernels += [words.kernel(answer.one(i)) for i in range(len(answer))]
-    return kernels
-
-
 @dataclass(frozen=True)
-class _Words:
-    """The words in the labels of one call's kernels."""
+class _Labels:
+    """What distinguishes the kernels of a chart."""
 
-    apart: Sequence[str]
-    """Schedule and implementation, if several are drawn."""
-    cases: Cases
-    dtype: str
-    """Type of the matrix unit's operands."""
+    grid: Grid
+    """The cases."""
+    several: tuple[bool, bool]
+    """Whether several schedules are drawn, and several implementations."""
 
-    def kernel(self, prediction: Prediction) -> Kernel:
-        """A mark at the predicted time."""
-        return Kernel.of_prediction(
-            prediction,
-            self._label(prediction),
-            dtype=self.dtype,
-            at=self._size(prediction),
-            of=self._axis_name,
-        )
-
-    @property
-    def _axis(self) -> str | None:
+    @cached_property
+    def axis(self) -> str | None:
         """The size along which kernels are joined by a line: the one with the most values."""
-        counts = {
-            name: len(values) for name, values in self.cases.values.items() if len(values) > 1
-        }
+        counts = {name: len(values) for name, values in self.grid.sizes.items() if len(values) > 1}
         return max(counts, key=lambda name: counts[name], default=None)
 
-    @property
-    def _axis_name(self) -> str:
-        """Name of that size: `seq` if queries and keys have the same."""
-        name = self._axis or ""
-        sources = {other for name, other in self.cases.follows.items()}
-        return name.removesuffix("_q") if name in sources else name
+    def fixed(self, problem: Problem) -> dict[str, Any]:
+        """The values that all cases share."""
+        varying = self.grid.varying
+        hidden = {*varying, *(name for name, o in self.grid.follows.items() if o in varying)}
+        return {name: v for name, v in describe(problem, 0).items() if name not in hidden}
 
-    def _label(self, prediction: Prediction) -> str:
-        """The label that distinguishes this kernel on the chart, without that size."""
-        rest = [name for name in self.cases.varying() if name != self._axis]
-        parts = [_field(name, prediction.problem.get(name)) for name in rest]
-        single = not (self.apart or parts or self._axis)
-        return ", ".join([*self.apart, *parts]) or (
-            prediction.implementation or prediction.algorithm if single else ""
-        )
-
-    def _size(self, prediction: Prediction) -> str:
-        return "" if self._axis is None else str(prediction.problem.get(self._axis))
-
-
-def _field(name: str, value: Any) -> str:
-    """A varying field: a type alone, anything else with its name."""
-    return str(value) if name == "dtype" else f"{name} = {value}"
-
-
-def _prefix(schedule: str, kernel: str | None, schedules: int, kernels: int) -> list[str]:
-    """The words that distinguish kernels of one case, if several are drawn."""
-    return [*([schedule] if schedules > 1 else []), *([kernel] if kernel and kernels > 1 else [])]
+    def mark(
+        self, prediction: Prediction, problem: Problem, schedule: str, kernel: str | None
+    ) -> Kernel:
+        """A mark at the predicted time, labelled by what varies besides the axis."""
+        pairs = zip((schedule, kernel), self.several, strict=True)
+        parts = [name for name, several in pairs if several and name]
+        for name in self.grid.varying:
+            if name != self.axis:
+                value = str(prediction.problem.get(name))
+                parts.append(value if name == "dtype" else f"{name} = {value}")
+        if not parts and self.axis is None:
+            parts = [prediction.implementation or prediction.algorithm]
+        axis, at = self.axis or "", ""
+        if self.axis is not None:
+            at = str(prediction.problem.get(axis))
+        if axis in self.grid.follows.values():  # `seq` if queries and keys have the same
+            axis = axis.removesuffix("_q")
+        fields = {"dtype": problem.compute_type, "at": at, "of": axis}
+        return Kernel.of_prediction(prediction, ", ".join(parts), **fields)
 
 
 def _measured(
-    paths: list[str],
-    cases: Cases,
-    devices: list[Device],
-    schedules: tuple[str, ...],
-    kernels: tuple[str | None, ...],
+    asked: Asked, problems: Sequence[Problem], schedules: Sequence[str], labels: _Labels
 ) -> tuple[list[Kernel], str]:
-    """Filled marks: measured rows of the cases drawn, at the intensity predicted for them; and a
-    note on the rows of other cases."""
+    """Filled marks: measured rows of the cases drawn, at the intensity predicted for them, one for
+    each implementation at its median time; and a note on the rows of other cases."""
     from perfmodel.evidence.records.records import read_table
+    from perfmodel.validation import compare
 
+    def key(problem: Problem) -> tuple[Any, ...]:
+        fields = describe(problem, 0).items()
+        return tuple((name, value) for name, value in fields if name not in _UNSTATED)
+
+    def slug(name: str) -> str:
+        try:
+            return load(name).slug
+        except PerfmodelError:
+            return name
+
+    paths = asked.measured or []
     table = read_table(paths)
-    slugs = {name: _slug(name) for name in table["device"].unique()}
-    dots = []
-    indices: set[Any] = set()
-    for device in devices:
-        mask = table["device"].isin((device.slug, *device.aliases))
-        group = table[mask | (table["device"].map(slugs) == device.slug)]
-        for _, groups in cases.chunks():
-            for problem, _places in groups:
-                for rows, i in _matches(group, problem):
-                    case = pick(problem, np.array([i]))
-                    marks = _measured_kernels(rows, case, device, cases, schedules, len(kernels))
-                    dots += marks
-                    indices |= set(rows.index) if marks else set()
+    devices = {device.slug: device for device in asked.device}
+    rows = table.assign(device=table["device"].map(slug))
+    rows = rows[rows["device"].isin([*devices])].reset_index(drop=True)
+    drawn = {key(case): case for each in problems for case in _singles(each)}
+    runs: dict[Any, list[float]] = defaultdict(list)
+    for index, cases in compare.problems(rows):
+        for i, problem in zip(index.tolist(), _singles(cases), strict=True):
+            if key(problem) in drawn:
+                device, implementation = rows["device"].iloc[i], str(rows["implementation"].iloc[i])
+                runs[device, key(problem), implementation].append(rows["measured_us"].iloc[i])
+    dots, used = [], 0
+    for (device, case, implementation), times in runs.items():
+        problem = drawn[case]
+        answer = predict(problem, devices[device], implementation=implementation or None)
+        for schedule in schedules:
+            if schedule == "auto" or answer.schedule.startswith(schedule):
+                rate = answer.work / (float(np.median(times)) * 1e-6)
+                mark = labels.mark(answer, problem, schedule, implementation)
+                dots.append(mark.ran(rate, implementation))
+                used += len(times)
     if not dots:
         raise ProblemError(
             f"no row of {', '.join(paths)} is one of these cases on these devices; "
             "drop --measured or change the sizes, types or schedules"
         )
-    rest = len(table) - len(indices)
+    rest = len(table) - used
     note = (
         f"{rest:,} of {len(table):,} measured rows are not drawn: they are of other sizes, types, "
         "schedules or devices."
@@ -226,56 +185,9 @@ def _measured(
     return dots, note if rest else ""
 
 
-def _slug(name: str) -> str:
-    """The shipped device that a table calls `name`, or else `name` itself."""
-    try:
-        return load(name).slug
-    except PerfmodelError:
-        return name
-
-
-# Meaning of a row's empty cell, and of a field that a problem lacks.
-_USUAL = {"batch": 1, "direction": "fwd", "causal": False, "window": 0, "inputs": 1, "outputs": 1}
-
-
-def _matches(table: pd.DataFrame, problem: Problem) -> list[tuple[pd.DataFrame, int]]:
-    """Rows that measured the i-th problem, for every i."""
-    cells = table.copy(deep=False)
-    for name, usual in _USUAL.items():
-        cells[name] = cells[name].mask(cells[name].isna() | (cells[name] == ""), usual)
-    matches = []
-    for i in range(length(problem)):
-        fields = {"window": 0, "op": problem.operator, **describe(problem, i)}
-        mask = np.ones(len(table), dtype=bool)
-        for name, value in fields.items():
-            if name not in ("output_dtype", "kv_dtype", "head_dim_v") and name in cells.columns:
-                mask &= (cells[name] == value).fillna(False).to_numpy(bool)
-        rows = table[mask]
-        if len(rows):
-            matches.append((rows, i))
-    return matches
-
-
-def _measured_kernels(
-    rows: pd.DataFrame,
-    problem: Problem,
-    device: Device,
-    cases: Cases,
-    schedules: tuple[str, ...],
-    kernels: int,
-) -> list[Kernel]:
-    """One kernel per implementation measured, at its median time, if its schedule was asked for."""
-    marks = []
-    for implementation, times in rows.groupby("implementation")["measured_us"]:
-        answer = predict_arrays(problem, device, implementation=str(implementation) or None)
-        prediction = answer.one(0)
-        for schedule in schedules:
-            if schedule == "auto" or prediction.schedule.startswith(schedule):
-                rate = prediction.work / (float(times.median()) * 1e-6)
-                prefix = _prefix(schedule, str(implementation), len(schedules), kernels)
-                words = _Words(prefix, cases, problem.compute_type)
-                marks.append(words.kernel(prediction).ran(rate, str(implementation)))
-    return marks
+def _singles(problem: Problem) -> list[Problem]:
+    """The problems of arrays, each alone."""
+    return [single(problem, i) for i in range(length(problem))]
 
 
 _EXAMPLES = {

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-from perfmodel.cli import completing
 from perfmodel.cli.build import command
-from perfmodel.cli.output import Output, emit, write
+from perfmodel.cli.output import Output, Shown, write
 from perfmodel.fieldoption import FieldOption
 from perfmodel.formats import FORMATS
 from perfmodel.formats import schema as schema_of
@@ -22,7 +21,7 @@ def schema(
             metavar="NAME",
             help="A file format. Without it, all formats are listed.",
             argument=True,
-            complete=completing.schemas,
+            names=FORMATS.keys,
         ),
     ] = None,
     draft: Annotated[
@@ -42,8 +41,8 @@ def schema(
             {"name": name, "about": item.about, "files": " ".join(item.files)}
             for name, item in FORMATS.items()
         ]
-        columns = [text("name", "name"), text("about", "about"), text("files", "files")]
-        emit(Report("formats", rows, columns), None, output)
+        columns = [text(header, header) for header in ("name", "about", "files")]
+        Shown(None, output).emit(Report("formats", rows, columns))
         return
     document = json.dumps(schema_of(name, draft), indent=1, ensure_ascii=False)
     write(iter([f"{document}\n"]), output)

@@ -7,12 +7,13 @@ than the spelling changes, a note on standard error says what was taken.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from os.path import exists
 from typing import TYPE_CHECKING
 
 from perfmodel.elements import ELEMENTS
 from perfmodel.errors import ProblemError, UnknownName, say
+from perfmodel.plaintext import quoted
 
 if TYPE_CHECKING:
     from perfmodel.networks.network import Network
@@ -20,6 +21,50 @@ if TYPE_CHECKING:
 _REPOSITORY = re.compile(r"(?!\.\.?/)[\w.-]+/([\w.-]+)")
 _TUNED = re.compile(r"[-_.](?:instruct|chat|hf|it|base|v\d+(?:\.\d+)*|\d{4})$", re.IGNORECASE)
 _COUNTED = re.compile(r"(?P<name>.+):(?P<count>\d+)|(?P<many>\d+) ?[xX] ?(?P<of>\D.*)")
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """A comma-separated list of names; empty where the option was not given."""
+    if text is None:
+        return ()
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not parts:
+        raise ProblemError("an empty list of names; write one name, or several with commas")
+    return parts
+
+
+def one(option: str, text: str) -> str:
+    """The name in `text`. Raises `ProblemError` for a list where `option` takes one name."""
+    if "," in text:
+        raise ProblemError(
+            f"{option} takes one name, not the list {quoted(text)}; run the command for each"
+        )
+    return text.strip()
+
+
+def named(kind: str, name: str, known: Iterable[str]) -> str:
+    """The name, if known. Raises `UnknownName` with the nearest names."""
+    choices = tuple(known)
+    if name not in choices:
+        raise UnknownName(kind, name, choices)
+    return name
+
+
+def pairs(option: str, texts: Iterable[str], form: str, example: str) -> dict[str, str]:
+    """Values by name, from NAME=VALUE, with commas or repeated.
+
+    Raises `ProblemError` for a text of another `form`, or a name given twice.
+    """
+    values: dict[str, str] = {}
+    for pair in (pair for text in texts for pair in names(text)):
+        name, _, value = (part.strip() for part in pair.rpartition("="))
+        if not (name and value):
+            raise ProblemError(f"{option} {quoted(pair)} is not {form}; write {example}")
+        if values.setdefault(name, value) != value:
+            raise ProblemError(
+                f"{option} gives {quoted(name)} as {values[name]} and as {value}; choose one"
+            )
+    return values
 
 
 def types(text: str) -> str:

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import click
 
-from perfmodel.cli import completing, known
-from perfmodel.cli.arguments import Devices, Harness
+from perfmodel.cli.arguments import Devices, Harness, TypeName
 from perfmodel.cli.build import command
 from perfmodel.cli.output import Shown, say
 from perfmodel.fieldoption import FieldOption
+from perfmodel.graph import predict_graph
+from perfmodel.render import traces
+from perfmodel.tracing import FUSIONS
 
 
 @dataclass(frozen=True)
@@ -26,15 +28,15 @@ class Asked:
         None
     )
     """Name, type and shape of an input: ids:int64[1,2048]; repeats."""
-    dtype: Annotated[str, FieldOption(None, "TYPE", complete=completing.types)] = "bf16"
+    dtype: TypeName = "bf16"
     """Type of parameters."""
-    fuse: Annotated[str, FieldOption(None, "HOW")] = "none"
-    """Fusion of operations into kernels: none (eager), pointwise (as a compiler does), engine (as
-    an inference engine does)."""
+    fuse: Annotated[str, FieldOption(None, "HOW", single=True, names=FUSIONS)] = "none"
+    """Fusion of operations into kernels; pointwise is a compiler's, engine an inference
+    engine's."""
     backward: bool = False
     """Add the backward pass, with gradients of all parameters."""
-    by: Annotated[str, FieldOption(None, "WHAT")] = "module"
-    """One line for each module, kind, operator or node."""
+    by: Annotated[str, FieldOption(None, "WHAT", single=True, names=tuple(traces.BY))] = "module"
+    """What has a line."""
     harness: Harness = "kernel"
     """Harness whose overhead is included."""
     strict: bool = False
@@ -52,20 +54,14 @@ def trace(asked: Asked, shown: Shown) -> None:
     perfmodel trace llama.py:Model -i "int64[1,2048]" -d a100 -d b200 --fuse engine --by kind
     perfmodel trace llama.py:Model -i "int64[8,2048]" -d h100-sxm --backward -o step.csv
     """
-    from perfmodel.graph import predict_graph
-    from perfmodel.render import traces
-    from perfmodel.tracing import FUSIONS
     from perfmodel.tracing import module as modules
     from perfmodel.tracing import trace as traced
 
-    known.named("line of a trace", asked.by, traces.BY)
-    known.named("fusion", asked.fuse, FUSIONS)
-    devices = known.devices(asked.device)
     args, kwargs = modules.inputs(asked.input or [])
     model = modules.load(asked.module, asked.dtype)
     name = asked.module.rpartition(":")[2]
     record = traced(model, args, kwargs, fuse=asked.fuse, backward=asked.backward, name=name)
-    predicted = [predict_graph(record.graph, each, harness=asked.harness) for each in devices]
+    predicted = [predict_graph(record.graph, d, harness=asked.harness) for d in asked.device]
     shown.emit(traces.report(record, predicted, asked.by))
     if asked.strict and record.unknown:
         say(f"not known: {', '.join(record.unknown)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -12,16 +12,16 @@ from typing import Annotated, Any
 import click
 
 from perfmodel.analysis import plans
-from perfmodel.cli import completing, known, ranges
-from perfmodel.cli.arguments import ONE, Learned, NoLearned, SomeDevices
+from perfmodel.cli import ranges
+from perfmodel.cli.arguments import CHART, ONE, Learned, Machines, NoLearned
 from perfmodel.cli.build import Values, asking_for, command
-from perfmodel.cli.combining import Grid, Zip
-from perfmodel.cli.networkoptions import NamedNetwork
+from perfmodel.cli.combining import Grid
+from perfmodel.cli.networkoptions import NamedNetwork, SomeSystems, Zip
 from perfmodel.cli.output import PANEL, Shown, say
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import PerfmodelError, ProblemError, SizeError
 from perfmodel.fieldoption import STEP, FieldOption
-from perfmodel.hardware import Device, System, load, systems
+from perfmodel.hardware import Device, System, load
 from perfmodel.networks.flops import CONVENTIONS, USUAL
 from perfmodel.networks.network import Network
 from perfmodel.render import steps as render
@@ -34,32 +34,14 @@ MOST = 100_000
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where plans run."""
-
-    device: Device
-    """The device."""
-    system: System | None
-    """The system that joins devices; None: the device's usual one."""
-
-    @property
-    def slug(self) -> str:
-        """Slug of the system, or of the device alone."""
-        return (self.system or self.device).slug
-
-
-@dataclass(frozen=True)
 class Asked:
     """What `train` is asked for beside the fields of a plan."""
 
     network: NamedNetwork
     """The network."""
-    device: SomeDevices = None
+    device: Machines = ()
     """Devices, each in its usual system, with commas or repeated: a100,h100."""
-    system: Annotated[
-        list[str] | None,
-        FieldOption(None, "NAMES", ("--system", "-s"), complete=completing.systems),
-    ] = None
+    system: SomeSystems = ()
     """Systems, with commas or repeated: dgx-a100,dgx-h100 (perfmodel list systems)."""
     gpus: Annotated[ranges.Values, FieldOption()] = ONE
     """Number of devices: a size, list (8,16) or range (64:1024:x2)."""
@@ -77,36 +59,26 @@ class Asked:
     """Convention of FLOPs for the MFU."""
     fastest: Annotated[bool, FieldOption(PANEL)] = False
     """Show only the fastest plan that fits, for each number of devices."""
-    chart: Annotated[str | None, FieldOption(PANEL, "FILE")] = None
+    chart: Annotated[str | None, replace(CHART, panel=PANEL)] = None
     """Chart (.svg, .pdf, .png): for one plan its pipeline's timeline, for several memory against
     speed."""
     dask: Annotated[str | None, FieldOption(PANEL, "ADDRESS")] = None
     """Predict the plans on this Dask scheduler: tcp://host:8786."""
 
-    def __post_init__(self) -> None:
-        known.named("MFU convention", self.convention, CONVENTIONS)
-
-    def places(self) -> list[Place]:
+    def places(self) -> list[Device | System]:
         """Named systems, or devices in their usual systems. Raises `ProblemError` without any."""
         if bool(self.device) == bool(self.system):
             raise ProblemError(
                 "name a device (-d h100-sxm) or a system (--system dgx-h100), one of them"
             )
-        machines = [systems.load(name) for text in self.system or () for name in known.names(text)]
-        if not self.pairs:
-            machines = list({system.slug: system for system in machines}.values())
-        devices = known.devices(self.device or (), repeats=self.pairs)
-        return [
-            *(Place(device, None) for device in devices),
-            *(Place(load(system.device), system) for system in machines),
-        ]
+        places: list[Device | System] = [*self.device, *self.system]
+        return places if self.pairs else list({place.slug: place for place in places}.values())
 
 
 @asking_for(
     Plan,
     without=("accumulation", "sequence", "data", "dropout", "precision", "loss", "ends",
              "training"),
-    after={"global_batch": "seq", "micro_batch": "expert", "pairs": "expert"},
 )  # fmt: skip
 def train(asked: Asked, values: Values, shown: Shown) -> None:
     """Predict a training step: time with a range, its breakdown, and memory by kind.
@@ -140,9 +112,7 @@ def train(asked: Asked, values: Values, shown: Shown) -> None:
     fits = any(step.memory.fits for step in steps)
     if several and asked.fastest:
         steps = plans.fastest(steps)
-    if shown.form == "json":
-        shown.emit(render.data(steps, refused))
-    elif several:
+    if several or shown.form == "json":
         shown.emit(render.several(steps, refused, asked.convention))
     else:
         shown.emit(render.single(steps[0], asked.convention))
@@ -156,17 +126,36 @@ def train(asked: Asked, values: Values, shown: Shown) -> None:
 
 def _steps(asked: Asked, grid: Grid) -> tuple[list[Step], list[tuple[str, str]]]:
     """Steps of the plans; for each impossible plan, its label and the reason."""
+    from perfmodel.training.step import check
+
+    def planned(sizes: Mapping[str, Any]) -> Plan:
+        return Plan.over(**{name: value for name, value in sizes.items() if name != "device"})
+
+    def model(place: Device | System) -> tuple[Network, Device, System | None]:
+        if isinstance(place, System):
+            return asked.network, load(place.device), place
+        return asked.network, place, None
+
+    def checked(sizes: dict[str, Any], name: str, size: int) -> None:
+        """Raise `PerfmodelError` where a plan with another size is impossible too."""
+        network, device, system = model(sizes["device"])
+        check(network, planned({**sizes, name: size}), device, system)
+
     steps: list[Step] = []
     refused: list[tuple[str, str]] = []
     for place, group in groupby(grid, key=itemgetter("device")):
-        candidates = [(sizes, _candidate(sizes)) for sizes in group]
-        ready = [plan for _, plan in candidates if isinstance(plan, Plan)]
-        model = (asked.network, place.device, place.system)
-        answers = iter(plans.steps(model, ready, dask=asked.dask))
-        for sizes, plan in candidates:
-            answer: Any = next(answers) if isinstance(plan, Plan) else plan
+        outcomes: list[tuple[dict[str, Any], Plan | PerfmodelError]] = []
+        for sizes in group:
+            try:
+                outcomes.append((sizes, planned(sizes)))
+            except PerfmodelError as error:
+                outcomes.append((sizes, error))
+        ready = [plan for _, plan in outcomes if isinstance(plan, Plan)]
+        answers = iter(plans.steps(model(place), ready, dask=asked.dask))
+        for sizes, plan in outcomes:
+            answer = next(answers) if isinstance(plan, Plan) else plan
             if isinstance(answer, SizeError):
-                answer = answer.those(partial(_check, asked.network, sizes))
+                answer = answer.those(partial(checked, sizes))
             if isinstance(answer, Step):
                 steps.append(answer)
             else:
@@ -174,35 +163,14 @@ def _steps(asked: Asked, grid: Grid) -> tuple[list[Step], list[tuple[str, str]]]
     return steps, refused
 
 
-def _plan(sizes: Mapping[str, Any]) -> Plan:
-    return Plan.over(**{name: value for name, value in sizes.items() if name != "device"})
-
-
-def _candidate(sizes: Mapping[str, Any]) -> Plan | PerfmodelError:
-    """A plan, or the error of an impossible one."""
-    try:
-        return _plan(sizes)
-    except PerfmodelError as error:
-        return error
-
-
-def _check(network: Network, sizes: dict[str, Any], name: str, size: int) -> None:
-    """Raise `PerfmodelError` where a plan with another size is impossible too."""
-    from perfmodel.training.step import check
-
-    place = sizes["device"]
-    check(network, _plan({**sizes, name: size}), place.device, place.system)
-
-
 def _draw(steps: list[Step], path: str, *, several: bool) -> None:
     """A chart of a grid of plans, or of one plan's pipeline."""
-    from perfmodel.render.chart import chart_suffix, save
+    from perfmodel.render.chart import save
     from perfmodel.render.html.figures import chart_of
     from perfmodel.render.timeline import timeline_chart
 
-    chart_suffix(path)
     if several:
-        save(chart_of(render.data(steps, [])), path)
+        save(chart_of(render.several(steps, [], USUAL)), path)
     elif steps and steps[0].timeline is not None:
         save(timeline_chart(steps[0].timeline), path)
     else:

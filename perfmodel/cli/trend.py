@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from perfmodel.analysis.trend import device_points
-from perfmodel.cli import known
 from perfmodel.cli.arguments import SomeDevices
 from perfmodel.cli.build import command
 from perfmodel.cli.drawing import Drawing
-from perfmodel.cli.output import Format, chosen_format, emit
+from perfmodel.cli.output import Format, Shown
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import specs
 from perfmodel.render.chart import SUFFIXES
@@ -21,7 +20,7 @@ from perfmodel.render.trend import report, trend_chart
 class Asked:
     """What `trend` is asked for."""
 
-    device: SomeDevices = None
+    device: SomeDevices = ()
     """Only these devices, with commas or repeated: a100,h100 [default: all]."""
     format: Format = None
     """Output format."""
@@ -37,14 +36,14 @@ def trend(asked: Asked, drawing: Drawing) -> None:
     perfmodel trend --output trend.svg
     perfmodel trend -d a100 -d h100 -d b200 --output trend.pdf
     """
-    drawn = asked.output is not None and asked.output.lower().endswith(SUFFIXES)
-    table = None if drawn else asked.output
-    chosen_format(asked.format, table)
-    drawing.check(asked.output if drawn else None, wants="--output FILE.svg")
-    points = device_points(known.devices(asked.device) if asked.device else specs())
-    emit(report(points), asked.format, table)
-    if drawn:
-        drawing.save(trend_chart(points, drawing.page), str(asked.output))
+    path = asked.output
+    chart = path if path is not None and path.lower().endswith(SUFFIXES) else None
+    printer = Shown(asked.format, None if chart else path)
+    drawing.check(chart, wants="--output FILE.svg")
+    points = device_points(asked.device or specs())
+    printer.emit(report(points))
+    if chart is not None:
+        drawing.save(trend_chart(points, drawing.page), chart)
 
 
 app = command(trend)

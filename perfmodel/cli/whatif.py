@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from perfmodel.algorithms.sizes import check_cases
 from perfmodel.analysis.whatif import parse_changes, whatif
-from perfmodel.cli import completing, known
 from perfmodel.cli.arguments import KERNEL, Chart, TimedKernel
-from perfmodel.cli.cases import Cases
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.leftout import possible
 from perfmodel.cli.operatorgroup import OperatorGroup
 from perfmodel.cli.output import Shown
 from perfmodel.cli.progress import waiting
 from perfmodel.fieldoption import FieldOption
+from perfmodel.operators.grid import Grid
 from perfmodel.render import tornado
 
 MOST = 10_000
@@ -31,40 +29,28 @@ class Asked(TimedKernel):
     change: Annotated[list[str] | None, FieldOption(None, "CHANGE", ("--change", "-c"))] = None
     """A change of the hardware or type: "HBM x2", "SRAM +50%", "SM 160", "clock 2 GHz", fp8;
     repeats."""
-    schedule: Annotated[str, FieldOption(KERNEL, "NAME", complete=completing.schedules)] = "auto"
+    schedule: Annotated[str, FieldOption(KERNEL, "NAME", single=True)] = "auto"
     """Schedule: {schedules}."""
     chart: Chart = None
     """Tornado chart (.svg, .pdf, .png); for one device."""
 
 
-def what_if(cases: Cases, asked: Asked, shown: Shown, drawing: Drawing) -> None:
+def what_if(grid: Grid, asked: Asked, shown: Shown, drawing: Drawing) -> None:
     """Elasticities of all cases, and what the changes would do."""
     drawing.check(asked.chart)
-    check_cases(cases.count * len(asked.device), MOST, "narrow a range, or use perfmodel sweep")
+    check_cases(len(grid) * len(asked.device), MOST, "narrow a range, or use perfmodel sweep")
     changes = parse_changes(asked.change or [])
-    (schedule,) = known.schedules(cases.operator, known.one("--schedule", asked.schedule))
-    options = {
-        "schedule": schedule,
-        "implementation": asked.named(cases.operator),
-        **asked.request(),
-    }
-    devices = asked.devices()
+    (schedule,), (kernel,) = asked.schedules(grid.operator), asked.implementations(grid.operator)
+    options = {"schedule": schedule, "implementation": kernel, **asked.request()}
     with waiting("predicting changes"):
         answers = possible(
             (item.slug, partial(whatif, problem, item, changes, **options))
-            for item in devices
-            for problem in _problems(cases)
+            for item in asked.device
+            for problem in grid.problems()
         )
-    shown.emit(tornado.report(answers, cases.varying(), cases.follows))
+    shown.emit(tornado.report(answers, grid.varying, grid.follows))
     if asked.chart is not None:
         drawing.save(tornado.tornado_chart(answers, drawing.page), asked.chart)
-
-
-def _problems(cases: Cases) -> Iterator[Any]:
-    """All cases, as the arrays that one call predicts."""
-    for _, groups in cases.chunks():
-        for problem, _ in groups:
-            yield problem
 
 
 _EXAMPLES = {

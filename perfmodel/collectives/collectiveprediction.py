@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Generic, Literal, TypeVar
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import numpy as np
 
 from perfmodel.collectives.problem import Collective
+from perfmodel.columns import HIGH, RANGE, Column, Result
 from perfmodel.hardware import System
 
 DeviceKnown = Literal["fitted", "sibling", "unseen"]
@@ -16,11 +17,10 @@ LibraryKnown = Literal["fitted", "assumed"]
 LinkKnown = Literal["fitted", "unseen"]
 Number = TypeVar("Number")
 Name = TypeVar("Name")
-_MICRO, _GIGA = 1e6, 1e9
 
 
 @dataclass(frozen=True)
-class CollectiveKnown:
+class CollectiveKnown(Result):
     """How much is known of the device, library and link of a prediction; its range depends on
     it."""
 
@@ -40,65 +40,49 @@ class Numbers(Generic[Number, Name]):
     """What is predicted of collectives: plain numbers of one, arrays of many. Times in seconds;
     `terms` add up to the time."""
 
-    library: str
+    library: Annotated[str, Column()]
     """Library of the collective."""
-    algorithm: Name
+    algorithm: Annotated[Name, Column("algorithm", number=False)]
     """ring, tree, nvls, pairwise, one-shot, two-shot, multimem; none for one rank."""
-    protocol: Name
+    protocol: Annotated[Name, Column("protocol", number=False)]
     """LL, LL128, Simple, pull or push; none for one rank."""
-    seconds: Number
+    seconds: Annotated[Number, Column("time", key="time_us", scale=1e6)]
     """The time."""
-    low_seconds: Number
+    low_seconds: Annotated[Number, RANGE]
     """Lower end of the 80 % range."""
-    high_seconds: Number
+    high_seconds: Annotated[Number, HIGH]
     """Upper end of the 80 % range."""
-    limiter: Name
-    """The largest term."""
-    terms: Mapping[str, Number]
-    """Seconds by resource: start, hops, links by name, hbm, host."""
-    sent_bytes: Number
-    """Bytes that each rank must send by the counting rule; an algorithm may send more."""
-    bus_bytes_per_s: Number
+    bus_bytes_per_s: Annotated[Number, Column("bus", key="bus_gb_per_s", scale=1e-9)]
     """Bus bandwidth by the definition of nccl-tests."""
-    assumptions: tuple[str, ...]
+    limiter: Annotated[Name, Column("limiter", number=False)]
+    """The largest term."""
+    terms: Annotated[Mapping[str, Number], Column(key="terms_us", scale=1e6)]
+    """Seconds by resource: start, hops, links by name, hbm, host."""
+    sent_bytes: Annotated[Number, Column()]
+    """Bytes that each rank must send by the counting rule; an algorithm may send more."""
+    assumptions: Annotated[tuple[str, ...], Column(place=1)]
     """Assumptions where system and caller leave something open."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollectivePrediction(Numbers[float, str]):
+class CollectivePrediction(Result, Numbers[float, str]):
     """One collective on one system."""
 
-    system: str
+    system: Annotated[str, Column("system")]
     """Slug of the system."""
-    device: str
+    device: Annotated[str, Column()]
     """Slug of its device."""
-    op: str
+    op: Annotated[str, Column(key="collective")]
     """Kind of collective."""
-    problem: Mapping[str, Any]
+    problem: Annotated[
+        Mapping[str, Any],
+        Column(),
+        Column("ranks", "problem.ranks"),
+        Column("size", "problem.bytes", "binary"),
+    ]
     """Bytes, ranks, ranks per node, type."""
-    known: CollectiveKnown
+    known: Annotated[CollectiveKnown, Column(place=1)]
     """How much is known."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form: microseconds and bytes, the unit in every name that needs one."""
-        return {
-            "system": self.system,
-            "device": self.device,
-            "library": self.library,
-            "collective": self.op,
-            "problem": dict(self.problem),
-            "algorithm": self.algorithm,
-            "protocol": self.protocol,
-            "time_us": self.seconds * _MICRO,
-            "low_us": self.low_seconds * _MICRO,
-            "high_us": self.high_seconds * _MICRO,
-            "limiter": self.limiter,
-            "terms_us": {name: value * _MICRO for name, value in self.terms.items()},
-            "sent_bytes": self.sent_bytes,
-            "bus_gb_per_s": self.bus_bytes_per_s / _GIGA,
-            "known": asdict(self.known),
-            "assumptions": list(self.assumptions),
-        }
 
 
 @dataclass(frozen=True, kw_only=True)

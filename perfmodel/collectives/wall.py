@@ -24,10 +24,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import floor
-from typing import Annotated, Any
+from typing import Annotated
 
 from perfmodel.algorithms.matmul import types
 from perfmodel.collectives.counts import counted
+from perfmodel.columns import Column, Result
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
@@ -76,32 +77,26 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Ridge:
+class Ridge(Result):
     """One parallelism over one link of a system."""
 
-    parallelism: str
-    """One of `PARALLELISMS`."""
-    link: str
+    link: Annotated[str, Column("link")]
     """Name of the level."""
-    flop_per_byte: float
+    flop_per_byte: Annotated[float, Column("ridge FLOP/B", key="ridge_flop_per_byte")]
     """The ridge P/B."""
-    quantity: str
-    """Quantity of the threshold."""
+    parallelism: Annotated[str, Column("parallelism")]
+    """One of `PARALLELISMS`."""
     most: bool
     """Whether the threshold is an upper limit; otherwise it is a lower one."""
-    threshold: float
+    threshold: Annotated[float, Column("threshold", show="{:,.0f}", place=1)]
     """Value at which computing just hides communication."""
+    quantity: Annotated[str, Column("of", place=1)]
+    """Quantity of the threshold."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return {
-            "parallelism": self.parallelism,
-            "link": self.link,
-            "ridge_flop_per_byte": self.flop_per_byte,
-            "quantity": self.quantity,
-            "bound": "at most" if self.most else "at least",
-            "threshold": self.threshold,
-        }
+    @property
+    def bound(self) -> Annotated[str, Column("covered with")]:
+        """The threshold's side."""
+        return "at most" if self.most else "at least"
 
 
 def wall(system: System, layer: Layer | None = None) -> list[Ridge]:
@@ -121,16 +116,16 @@ def _ridges(level: SystemLevel, flops: float, layer: Layer) -> Iterator[Ridge]:
     reduction, gather, shuffle = (
         float(counted(op, _MANY).sent) for op in ("all-reduce", "all-gather", "all-to-all")
     )
-    yield Ridge("tensor", level.name, ridge, "devices", True, _tensor(ridge, layer.hidden, width))
+    yield Ridge(level.name, ridge, "tensor", True, _tensor(ridge, layer.hidden, width), "devices")
     tokens = {
         "data": reduction * gradient / 4,
         "fsdp": gather * width / 2,
         "ring": 2 * width * layer.kv_heads / (4 * layer.heads),
     }
     for name, bytes_per_flop in tokens.items():
-        yield Ridge(name, level.name, ridge, "tokens a device", False, bytes_per_flop * ridge)
+        yield Ridge(level.name, ridge, name, False, bytes_per_flop * ridge, "tokens a device")
     inner = shuffle * (dispatch + width) / 6 * ridge
-    yield Ridge("expert", level.name, ridge, "inner size", False, inner)
+    yield Ridge(level.name, ridge, "expert", False, inner, "inner size")
 
 
 def _tensor(ridge: float, hidden: int, width: float) -> float:

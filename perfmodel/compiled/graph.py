@@ -24,6 +24,8 @@ MASKS = frozenset({
 _SAME = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "invert": "logical_not",
          "true_divide": "divide", "float_power": "power", "fabs": "absolute"}  # fmt: skip
 _NEUTRAL = {"add": 0.0, "subtract": 0.0, "multiply": 1.0, "divide": 1.0, "power": 1.0}
+_FOLDED = frozenset({*_NEUTRAL, "maximum", "minimum", "floor", "ceil", "trunc", "square", "sqrt",
+                     "cbrt", "negative"}) | MASKS  # fmt: skip
 _COMMUTES = frozenset({"add", "multiply", "maximum", "minimum", "logical_and", "logical_or"})
 
 
@@ -33,6 +35,10 @@ class Graph:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.tables: list[np.ndarray] = []
+        self.spans: list[tuple[float, float]] = []
+        """Bounds of each node over all problems and columns; an input states its least value."""
+        self.positive: set[int] = set()
+        """Nodes that were not negative for any sample problem, in any column."""
         self._ids: dict[Node, int] = {}
         self._table_ids: dict[bytes, int] = {}
 
@@ -41,6 +47,7 @@ class Graph:
         if node not in self._ids:
             self._ids[node] = len(self.nodes)
             self.nodes.append(node)
+            self.spans.append(self._span(*node))
         return self._ids[node]
 
     def constant(self, value: float) -> int:
@@ -74,13 +81,64 @@ class Graph:
         if name in ("logical_and", "logical_or") and last is not None:
             neutral = bool(last) is (name == "logical_and")
             return arguments[0] if neutral else self.constant(float(bool(last)))
+        if name == "logical_not" and last is not None:
+            return self.constant(float(not last))
         if name == "where" and known[0] is not None:
             return arguments[1] if known[0] else arguments[2]
+        rows = [self._row(each) for each in arguments]
+        if name in _FOLDED and all(row is not None for row in rows):
+            with np.errstate(all="ignore"):
+                return self.table(np.asarray(getattr(np, name)(*rows), dtype=np.float64))
+        if name in ("maximum", "minimum"):
+            (low, high), (other_low, other_high) = (self.spans[each] for each in arguments)
+            if high <= other_low or other_high <= low:
+                return arguments[(high <= other_low) is (name == "maximum")]
         if name == "where" and arguments[1] == arguments[2]:
             return arguments[1]
         if last == np.inf and name in ("less_equal", "less", "minimum"):
             return arguments[0] if name == "minimum" else self.constant(1.0)
         return self.put(name, *arguments)
+
+    def _row(self, node: int) -> np.ndarray | None:
+        """The numbers of a constant or of a menu."""
+        op, *rest = self.nodes[node]
+        return self.tables[rest[0]] if op == "table" else (
+            np.array(rest) if op == "constant" else None
+        )  # fmt: skip
+
+    def _span(self, op: str, *rest: Any) -> tuple[float, float]:
+        """The bounds of a node, from those of its arguments."""
+        if op == "constant":
+            return rest[0], rest[0]
+        if op in ("table", "pick", "lookup"):
+            row = self.tables[rest[0]]
+            return float(row.min()), float(row.max())
+        if op == "input":
+            return float(rest[1]), np.inf
+        if op in MASKS:
+            return 0.0, 1.0
+        spans = [self.spans[each] for each in rest]
+        (low, high), (other_low, other_high) = spans[0], spans[-1]
+        if op == "add":
+            return low + other_low, high + other_high
+        if op == "subtract":
+            return low - other_high, high - other_low
+        if op == "maximum":
+            return max(low, other_low), max(high, other_high)
+        if op == "minimum":
+            return min(low, other_low), min(high, other_high)
+        if op == "where":
+            return min(spans[1][0], other_low), max(spans[1][1], other_high)
+        if low < 0 or other_low < 0:
+            return (0.0, np.inf) if op in ("square", "absolute") else (-np.inf, np.inf)
+        if op == "multiply":
+            return _times(low, other_low), _times(high, other_high)
+        if op == "divide":
+            least = low / other_high if np.isfinite(other_high) else 0.0
+            return least, high / other_low if other_low > 0 else np.inf
+        if op in ("floor", "trunc", "ceil", "sqrt", "square"):
+            return float(getattr(np, op)(low)), float(getattr(np, op)(high))
+        return (-np.inf, np.inf) if op in ("negative", "log2", "exp") else (0.0, np.inf)
 
     def value(self, node: int) -> float | None:
         """The number of a constant; None for any other node."""
@@ -129,3 +187,8 @@ class Graph:
                 reached.add(node)
                 rest += [each for each in self.arguments(node) if flags[each]]
         return reached
+
+
+def _times(a: float, b: float) -> float:
+    """A product of bounds, where nothing times infinity is nothing."""
+    return 0.0 if 0.0 in (a, b) else a * b

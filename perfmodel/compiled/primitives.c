@@ -80,3 +80,83 @@ static V floor_sum(V n, V m, V a, V b) {
     a = m, m = next;
   }
 }
+/* Search over the columns of a menu: bounds first, and in full only what can be the least. A menu
+ * is in groups of columns: `level` bounds the first column of each group and all others together,
+ * `bound` and `full` take eight pairs of a problem p and a column q. */
+#define BATCH 128
+#define SLACK (1.0 + 1e-9)
+#define DATA const double *const *X, const double *K, const double *const *T
+typedef void (*Level)(DATA, long i, long groups, V *first, V *rest);
+typedef V (*Pair)(DATA, V p, V q);
+typedef struct { long count; double *p, *q, *low; } Pairs;
+INLINE void push(Pairs *s, double p, double q, double low) {
+  s->p[s->count] = p, s->q[s->count] = q, s->low[s->count++] = low == low ? low : 0.0;
+}
+/* A function of all pairs, in place of their bounds. */
+static void each_pair(DATA, Pair value, Pairs *s, double *out) {
+  for (long k = 0; k < s->count; k += L) {
+    double p[L], q[L];
+    EACH {
+      long j = k + i < s->count ? k + i : s->count - 1;
+      p[i] = s->p[j], q[i] = s->q[j];
+    }
+    V x = value(X, K, T, load(p), load(q));
+    EACH if (k + i < s->count) out[k + i] = x[i];
+  }
+}
+/* Takes for each problem the pair of the least bound while one can win; `from` starts its pairs. */
+static long settle(DATA, Pair full, long n, Pairs *s, const long *from, Pairs *now, double *time,
+                   double *best, double *column) {
+  long broken = 0;
+  do {
+    now->count = 0;
+    for (long p = 0; p < n; p++) {
+      double low = best[p] * SLACK;
+      long k = -1;
+      for (long j = from[p]; j < from[p + 1]; j++)
+        if (s->low[j] <= low && s->q[j] >= 0) low = s->low[j], k = j;
+      if (k >= 0) push(now, s->p[k], s->q[k], low), s->q[k] = -1.0;
+    }
+    each_pair(X, K, T, full, now, time);
+    for (long k = 0; k < now->count; k++) {
+      long p = (long)now->p[k] % BATCH;
+      broken |= time[k] * SLACK < now->low[k];
+      if (time[k] < best[p] || (time[k] == best[p] && now->q[k] < column[p]))
+        best[p] = time[k], column[p] = now->q[k];
+    }
+  } while (now->count);
+  return broken;
+}
+static long search(DATA, long start, long n, long groups, long columns, Level level, Pair bound,
+                   Pair full, double *column) {
+  long size = columns / groups, broken = 0;
+  double p[BATCH * columns], q[BATCH * columns], low[BATCH * columns];
+  double np[BATCH], nq[BATCH], nlow[BATCH], time[BATCH], best[BATCH];
+  V first[groups], rest[groups];
+  double rests[BATCH * groups];
+  long from[BATCH + 1];
+  Pairs all = {0, p, q, low}, now = {0, np, nq, nlow};
+  for (long b = 0; b < n; b += L) {
+    level(X, K, T, start + b, groups, first, rest);
+    EACH if (b + i < n) {
+      from[b + i] = all.count;
+      for (long g = 0; g < groups; g++) {
+        push(&all, start + b + i, g * size, first[g][i]);
+        rests[(b + i) * groups + g] = rest[g][i];
+      }
+      best[b + i] = INFINITY, column[b + i] = columns;
+    }
+  }
+  from[n] = all.count;
+  broken |= settle(X, K, T, full, n, &all, from, &now, time, best, column);
+  all.count = 0;
+  for (long b = 0; b < n; b++) {
+    from[b] = all.count;
+    for (long g = 0; g < groups; g++)
+      if (rests[b * groups + g] <= best[b] * SLACK)
+        for (long c = 1; c < size; c++) push(&all, start + b, g * size + c, 0.0);
+  }
+  from[n] = all.count;
+  each_pair(X, K, T, bound, &all, low);
+  return broken | settle(X, K, T, full, n, &all, from, &now, time, best, column);
+}

@@ -40,7 +40,7 @@ class Recording:
 
     def input(self, name: str, values: np.ndarray) -> Recorded:
         """An array over problems as a recording number."""
-        return self.wrap(values, self.graph.put("input", name))
+        return self.wrap(values, self.graph.put("input", name, min(float(values.min()), 1.0)))
 
     def wrap(self, values: Any, node: int) -> Recorded:
         """Values with their node."""
@@ -73,7 +73,10 @@ class Recording:
             return self.wrap(array, graph.constant(float(array.flat[0])))
         if kinds <= {"constant", "table"} and array.ndim == 2:
             return self.wrap(array, graph.table(array[:1]))
-        return self.wrap(array, graph.operation(name, *nodes))
+        node = graph.operation(name, *nodes)
+        if np.all(array >= 0):
+            graph.positive.add(node)
+        return self.wrap(array, node)
 
     def decided(self, array: Recorded, quantifier: str) -> bool:
         """Whether any or all are true, with a guard where that depends on the problems."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from perfmodel.frozen import dataclass
 
 if TYPE_CHECKING:  # a single prediction does not load them
     from perfmodel.compiled.writer import Program
@@ -52,7 +53,7 @@ class Variant:
     run: Any = None
     """The function; None until it is built."""
     faulty: bool = False
-    """Whether building failed or results differ from NumPy's."""
+    """Whether building failed, results differ from NumPy's, or a time lay below its bound."""
 
     def results(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
         """The results for some problems; None where these are of another kind than recorded."""
@@ -62,6 +63,8 @@ class Variant:
         for row, name in zip(columns, self.program.inputs, strict=True):
             row[:n] = arrays[name]
             row[n:] = row[n - 1]
+        if np.any(columns.min(axis=1) < list(self.program.inputs.values())):
+            return None
         table = np.empty((len(self.outputs), room))
         decisions = np.empty(len(self.guards) + 1, dtype=np.int64)
         addresses = np.array([row.ctypes.data for row in columns] or [0], dtype=np.uintp)
@@ -69,7 +72,8 @@ class Variant:
             n, addresses.ctypes.data, table.ctypes.data, room, self.program.constants.ctypes.data,
             self._menus.ctypes.data, self._lengths.ctypes.data, decisions.ctypes.data,
         )  # fmt: skip
-        if tuple(decisions[:-1] != 0) != self.guards:
+        self.faulty |= bool(decisions[-1])
+        if self.faulty or tuple(decisions[:-1] != 0) != self.guards:
             return None
         results = {name: row[:n] for name, row in zip(self.outputs, table, strict=True)}
         return results | {

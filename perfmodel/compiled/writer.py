@@ -6,12 +6,13 @@ have the same operations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
 import numpy as np
 
+from perfmodel.compiled.bound import Bounds
 from perfmodel.compiled.graph import MASKS, REDUCTIONS, SEARCHES, Graph
 
 _INFIX = {
@@ -19,6 +20,9 @@ _INFIX = {
     "greater_equal": ">=", "less_equal": "<=", "equal": "==", "not_equal": "!=",
     "logical_and": "&", "logical_or": "|",
 }  # fmt: skip
+# How a function reads an array over problems and a menu: eight problems and one column, or pairs.
+_BY_ROW = ("load({} + i)", "B({}[c])")
+_BY_PAIR = ("gather({}, p)", "gather({}, q)")
 # Functions whose names C has already.
 _OWN_NAME = frozenset({"floor", "ceil", "trunc", "sqrt", "exp", "cbrt", "log2", "exp2",
                        "remainder", "isfinite"})  # fmt: skip
@@ -30,23 +34,32 @@ class Program:
 
     source: str
     """The C source; its only parameters are those of `run`."""
-    inputs: tuple[str, ...]
-    """Names of the arrays over problems, in order."""
+    inputs: Mapping[str, float]
+    """The least value of each array over problems, in order."""
     constants: np.ndarray
     """Numbers that the source calls K."""
     tables: tuple[np.ndarray, ...]
     """Menus that the source calls T."""
 
 
+# Menus of at least so many columns are searched by bounds.
+_LONG = 24
+
+
 class _Writer:
     def __init__(self, graph: Graph) -> None:
         self.graph, self.lines = graph, [""]
         self.lines.clear()
+        self.functions: list[str] = []
         self.constants: dict[float, int] = {}
         self.tables: dict[int, int] = {}
         self.inputs: dict[str, int] = {}
+        self.least: dict[str, float] = {}
+        self.searches: dict[int, str] = {}
         self.flags = graph.by_column()
         self.masks: set[int] = set()
+        self.leaves = _BY_ROW
+        self.inverted: dict[int, int] = {}
 
     def number(self, node: int) -> str:
         """A node as a vector of numbers."""
@@ -67,12 +80,16 @@ class _Writer:
         """A node from its arguments; notes whether it is a mask."""
         op, *rest = self.graph.nodes[node]
         if op == "input":
-            return f"load(X[{self.inputs.setdefault(rest[0], len(self.inputs))}] + i)"
+            place = self.inputs.setdefault(rest[0], len(self.inputs))
+            self.least[rest[0]] = rest[1]
+            return self.leaves[0].format(f"X[{place}]")
         if op == "table":
-            return f"B({self.row(rest[0])}[c])"
+            return self.leaves[1].format(self.row(rest[0]))
         if op in ("pick", "lookup"):
             return f"gather({self.row(rest[0])}, {self.number(rest[1])})"
         arguments = self.graph.arguments(node)
+        if node in self.inverted:
+            return f"{self.number(arguments[0])} * {self.inverse(arguments[1])}"
         if op == "where" and {*arguments[1:]} <= self.masks:
             self.masks.add(node)
             yes, no = (f"v{each}" for each in arguments[1:])
@@ -92,6 +109,15 @@ class _Writer:
             text = f"{names[0]} {_INFIX[op]} {names[1]}"
             return f"(Q)({text})" if op in MASKS else text
         return f"{op}{'_' if op in _OWN_NAME else ''}({', '.join(names)})"
+
+    def inverse(self, node: int) -> str:
+        """One over a divisor."""
+        value, (op, *rest) = self.graph.value(node), self.graph.nodes[node]
+        if value is not None:
+            return self.number(self.graph.constant(1.0 / value))
+        if op == "table":
+            return self.leaves[1].format(self.row(self.graph.row(1.0 / self.graph.tables[rest[0]])))
+        return f"r{node}"
 
     def define(self, node: int, indent: str) -> None:
         """The statement that computes a node."""
@@ -128,33 +154,139 @@ class _Writer:
             ]
         self.lines.append("    }")
 
+    def function(
+        self, head: str, nodes: Sequence[int], leaves: tuple[str, str], tail: str, *, loose: bool
+    ) -> None:
+        """A function of its own, that computes some nodes, `loose` where rounding may differ."""
+        outer, self.lines, self.leaves, masks = self.lines, [], leaves, self.masks
+        self.masks = set()
+        columns = self.graph.closure(nodes, self.flags)
+        needed = self.needed([*nodes, *columns])
+        self.inverted = self.inverses([*columns, *needed]) if loose else {}
+        for node in needed:
+            self.define(node, "  ")
+            if node in self.inverted.values():
+                self.lines.append(f"  const V r{node} = B(1.0) / {self.number(node)};")
+        loops = "groups" in head
+        self.lines += ["  for (long c = 0; c < groups; c++) {"] if loops else []
+        for node in sorted(columns):
+            self.define(node, "  ")
+        tail = tail.format(*(self.number(node) for node in nodes))
+        self.functions += [head, *self.lines, tail, "}" if not loops else "}}"]
+        self.lines, self.leaves, self.masks, self.inverted = outer, _BY_ROW, masks, {}
+
+    def inverses(self, nodes: Sequence[int]) -> dict[int, int]:
+        """Quotients that may be off by a rounding, and their divisors, which are divided by once:
+        those that no operation rounds or compares."""
+        graph = self.graph
+        strict = {"floor", "ceil", "trunc", "floor_divide", "remainder"} | MASKS
+        exact: set[int] = set()
+        for node in sorted(nodes, reverse=True):
+            if node in exact or graph.nodes[node][0] in strict:
+                exact.update(graph.arguments(node))
+        divisors = {
+            node: graph.arguments(node)[1]
+            for node in nodes
+            if graph.nodes[node][0] == "divide" and node not in exact
+        }
+        return {
+            node: divisor
+            for node, divisor in divisors.items()
+            if graph.nodes[divisor][0] == "table" or not self.flags[divisor]
+        }
+
+    def search(self, node: int) -> bool:
+        """Whether the columns of a menu are searched by bounds; the functions that do are
+        written."""
+        graph, body = self.graph, self.graph.nodes[node][1]
+        menus = [
+            each for each in graph.closure([body], self.flags) if graph.nodes[each][0] == "table"
+        ]
+        rows = {each: graph.tables[graph.nodes[each][1]] for each in menus}
+        columns = len(next(iter(rows.values())))
+        inner = self.needed([body, *graph.closure([body], self.flags)])
+        if columns < _LONG or any(graph.nodes[each][0] in REDUCTIONS for each in inner):
+            return False
+        size = _group(list(rows.values()))
+        firsts = {each: [graph.table(row[::size])] * 2 for each, row in rows.items()}
+        others = {
+            each: [
+                graph.table(end(row.reshape(-1, size)[:, min(1, size - 1) :], axis=1))
+                for end in (np.min, np.max)
+            ]
+            for each, row in rows.items()
+        }
+        single, several, own = (
+            Bounds(graph, {each: (low, high) for each, (low, high) in ends.items()})
+            for ends in (firsts, others, {})
+        )
+        first, rest, bound = (each.least(body) for each in (single, several, own))
+        if first is None or rest is None or bound is None:
+            return False
+        # Columns that compute the same as the first one cannot win.
+        same = graph.constant(1.0)
+        for each in _ends(
+            graph, [each for each in menus if firsts[each][0] != others[each][0]], body
+        ):
+            (low, high), (own_end, _) = several.ends(each), single.ends(each)
+            if low is None or high is None or own_end is None:
+                break
+            for other in (high, own_end):
+                same = graph.operation("logical_and", same, graph.operation("equal", low, other))
+        else:
+            rest = graph.operation("where", same, graph.constant(np.inf), rest)
+        rest = rest if size > 1 else graph.constant(np.inf)
+        self.flags = graph.by_column()
+        self.function(
+            f"static void level{node}(DATA, long i, long groups, V *first, V *rest) {{",
+            [first, rest], _BY_ROW, "  first[c] = {}; rest[c] = {};", loose=True,
+        )  # fmt: skip
+        for name, value in (("bound", bound), ("full", body)):
+            head = f"static V {name}{node}(DATA, V p, V q) {{"
+            self.function(head, [value], _BY_PAIR, "  return {};", loose=name == "bound")
+        grouped = next(each for each in menus if graph.nodes[firsts[each][0]][0] == "table")
+        lengths = [self.tables[graph.nodes[each][1]] for each in (firsts[grouped][0], grouped)]
+        self.searches[node] = (
+            f"    broken |= search(X, K, T, start, size, M[{lengths[0]}], M[{lengths[1]}], "
+            f"level{node}, bound{node}, full{node}, columns{node});"
+        )
+        return True
+
     def program(self, outputs: Sequence[int], guards: Sequence[tuple[int, str]]) -> Program:
         """The whole source."""
+        searched = []
         for node in self.needed([*outputs, *(node for node, _ in guards)]):
-            if self.graph.nodes[node][0] in REDUCTIONS:
+            op = self.graph.nodes[node][0]
+            if op == "argmin" and self.search(node):
+                searched.append(f"    double columns{node}[BATCH] = {{0}};")
+                self.lines.append(f"    const V v{node} = load(columns{node} + i - start);")
+            elif op in REDUCTIONS:
                 self.reduce(node)
             else:
                 self.define(node, "    ")
         for place, node in enumerate(outputs):
             self.lines.append(f"    store(Y + {place} * stride + i, {self.number(node)});")
-        starts = []
+        starts, ends = [], [f"  G[{len(guards)}] = broken;"]
         for place, (node, quantifier) in enumerate(guards):
-            sign = "|" if quantifier == "any" else "&"
-            self.lines.append(f"    g{place} {sign}= {self.truth(node)};")
-            starts.append(f"  Q g{place} = (Q){{}}{'' if quantifier == 'any' else ' - 1'};")
-        ends = [
-            f"  G[{place}] = {f'some(g{place})' if quantifier == 'any' else f'!some(~g{place})'};"
-            for place, (_, quantifier) in enumerate(guards)
-        ]
+            some = quantifier == "any"
+            self.lines.append(f"    g{place} {'|' if some else '&'}= {self.truth(node)};")
+            starts.append(f"  Q g{place} = (Q){{}}{'' if some else ' - 1'};")
+            ends.append(f"  G[{place}] = {f'some(g{place})' if some else f'!some(~g{place})'};")
         text = [
             files("perfmodel.compiled").joinpath("primitives.c").read_text(encoding="utf-8"),
+            *self.functions,
             "void run(long n, const double *const *X, double *Y, long stride, const double *K,",
             "         const double *const *T, const long *M, long *G) {",
-            *starts, "  for (long i = 0; i < n; i += L) {", *self.lines, "  }", *ends, "}", "",
+            "  long broken = 0;", *starts,
+            "  for (long start = 0; start < n; start += BATCH) {",
+            "    long size = n - start < BATCH ? n - start : BATCH;",
+            *searched, *self.searches.values(),
+            "  for (long i = start; i < start + size; i += L) {", *self.lines, "  }}",
+            *ends, "}", "",
         ]  # fmt: skip
         return Program(
             "\n".join(text),
-            tuple(self.inputs),
+            {name: self.least[name] for name in self.inputs},
             np.array([*self.constants, 0.0]),
             tuple(self.graph.tables[table] for table in self.tables),
         )
@@ -177,3 +309,29 @@ class _Writer:
 def write(graph: Graph, outputs: Sequence[int], guards: Sequence[tuple[int, str]]) -> Program:
     """A function of some nodes and of whether any or all of other nodes hold."""
     return _Writer(graph).program(outputs, guards)
+
+
+def _group(rows: Sequence[np.ndarray]) -> int:
+    """Columns of a group: within it all menus but few are constant."""
+    columns = len(rows[0])
+    best = (0, 1)
+    for size in range(2, columns // 2 + 1):
+        if columns % size == 0:
+            parts = [row.reshape(-1, size) for row in rows]
+            same = sum(bool(np.all(part == part[:, :1])) for part in parts)
+            best = max(best, (same, size))
+    return best[1] if best[0] else 1
+
+
+def _ends(graph: Graph, menus: Sequence[int], node: int) -> set[int]:
+    """Nodes that decide a node where only some menus differ: the ends of their single chains."""
+    users: dict[int, list[int]] = {}
+    for each in graph.closure([node], graph.by_column()):
+        for argument in graph.arguments(each):
+            users.setdefault(argument, []).append(each)
+    ends = set()
+    for each in menus:
+        while len(users.get(each, ())) == 1:
+            each = users[each][0]
+        ends.add(each)
+    return ends

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from perfmodel.algorithms.matmul import matmul_format
+from perfmodel.columns import DIFFERS, HIGH, RANGE, Column, Result
 from perfmodel.compression import quantised
 from perfmodel.compression.compressed import Compressed
 from perfmodel.compression.quantised import Quantised
@@ -23,39 +25,39 @@ from perfmodel.timing.memory import hbm_rate
 
 
 @dataclass(frozen=True)
-class Compared:
+class Compared(Result):
     """One scheme at one batch on one device."""
 
-    device: str
+    device: Annotated[str, Column("device", when=DIFFERS)]
     """The device's slug."""
-    scheme: str
+    scheme: Annotated[str, Column("format", key="format")]
     """The scheme's name."""
-    bits: float
+    bits: Annotated[float, Column("bits", show="{:.3f}")]
     """Mean stored bits of a weight in the layers' matrices."""
-    weight_bytes: float
+    weight_bytes: Annotated[float, Column("weights")]
     """Bytes of all weights."""
-    batch: int
+    batch: Annotated[int, Column("batch")]
     """Sequences of the step, one new token each."""
-    seconds: float
+    seconds: Annotated[float, Column("step", key="time_us", scale=1e6)]
     """Seconds of the step."""
-    low_seconds: float
+    low_seconds: Annotated[float, RANGE]
     """Low end of its 80 % range."""
-    high_seconds: float
+    high_seconds: Annotated[float, HIGH]
     """High end."""
-    gain: float
+    gain: Annotated[float, Column("gain", show="{:.2f}x")]
     """Speed-up: seconds of the same step with 16-bit weights over these seconds."""
-    byte_gain: float
+    byte_gain: Annotated[float, Column("bytes", show="{:.2f}x")]
     """Bytes of the layers at 16 bits over these bytes: the speed-up if only reading weights
     counted."""
-    balanced_tokens: float
+    balanced_tokens: Annotated[float, Column("even at", show="{:.0f}")]
     """Tokens at which multiplying takes as long as reading the weights."""
-    limiter: str
+    limiter: Annotated[str, Column("limiter")]
     """The resource that limits the largest part of the step."""
-    fits: bool
+    fits: Annotated[bool, Column()]
     """Whether weights and cache fit into the device's memory."""
 
     @property
-    def tokens_per_s(self) -> float:
+    def tokens_per_s(self) -> Annotated[float, Column()]:
         """New tokens a second over all sequences."""
         return self.batch / self.seconds
 

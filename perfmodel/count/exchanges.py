@@ -24,7 +24,7 @@ Rabenseifner & Gropp 2005, sections 4.1 to 4.3; `perfmodel.timing.exchange` has 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -35,6 +35,7 @@ from perfmodel.arithmetic import Number, is_one, maximum, product
 from perfmodel.count import rule
 from perfmodel.count.cost import Elements, to_bytes
 from perfmodel.errors import ProblemError
+from perfmodel.frozen import dataclass
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
 
 Kind = Literal["all-reduce", "reduce-scatter", "all-gather", "ring", "all-to-all", "halo"]

@@ -19,12 +19,13 @@ largest shard. `exchanges` counts the bytes over the links.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from perfmodel.algorithms.algorithm import Band, Step, Tensor
 from perfmodel.arithmetic import Number, ceil_div, minimum, product, where
 from perfmodel.count.band import Visits, visit
+from perfmodel.frozen import dataclass
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
 
 Sizes = Mapping[str, Number]

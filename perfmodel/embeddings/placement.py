@@ -15,8 +15,10 @@ faster than that memory always pays.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from perfmodel.collectives import Collective, predict_collective
+from perfmodel.columns import HIGH, RANGE, Column, Result, Row
 from perfmodel.embeddings.bag import (
     Bags,
     BagTime,
@@ -34,28 +36,32 @@ _LINK_ENDS = (0.8, 1.25)
 rate."""
 
 
+def _device(row: Row) -> str:
+    return str(row["device"]) if row["devices"] == 1 else f"{row['devices']} x {row['device']}"
+
+
 @dataclass(frozen=True)
-class Placed:
+class Placed(Result):
     """A batch's look-ups under a placement, in seconds."""
 
-    placement: str
+    placement: Annotated[str, Column("tables in")]
     """`memory`, `cached` or `sharded`."""
-    device: str
+    device: Annotated[str, Column("device", _device, key="device")]
     """Slug of the device that sums the rows."""
-    devices: int
+    devices: Annotated[int, Column()]
     """Number of devices."""
-    seconds: float
+    seconds: Annotated[float, Column("look-ups", key="time_us", scale=1e6)]
     """Seconds of the batch."""
-    low_seconds: float
+    low_seconds: Annotated[float, RANGE]
     """Low end of the range."""
-    high_seconds: float
+    high_seconds: Annotated[float, HIGH]
     """High end."""
-    hit: float
+    hit: Annotated[float, Column("hit")]
     """Share of the look-ups that need no slower memory: hits of the device's last cache or, for
     tables in host memory, of the device's memory."""
-    limiter: str
+    limiter: Annotated[str, Column("limiter", place=1)]
     """The resource with the longest time."""
-    fits: bool
+    fits: Annotated[bool, Column()]
     """Whether the tables fit into their memory."""
 
 

@@ -50,7 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(arguments: Sequence[str] | None) -> None:
     import argparse
-    from dataclasses import replace
     from pathlib import Path
 
     from perfmodel.evidence.records.records import read_table
@@ -72,7 +71,7 @@ def _main(arguments: Sequence[str] | None) -> None:
     )
     texts = {
         "constants.yaml": constants_text(constants),
-        "runs.yaml": timed.text(replace(timed.table(), runs=linear.runs)),
+        "runs.yaml": timed.text(linear.runs.values()),
         "spread.yaml": ranges.text(ranges.table_of(linear, table)),
     }
     for name, text in texts.items():

@@ -26,7 +26,7 @@ from perfmodel.hardware import load
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.floors import pace
 from perfmodel.timing.machine import machine
-from perfmodel.timing.runs import ANY, Run, table
+from perfmodel.timing.runs import AMONG, ANY, HARNESSES, Run
 from perfmodel.validation.compare import predict_table
 from perfmodel.validation.judging import LEFT_OUT
 
@@ -67,8 +67,8 @@ def called(rows: pd.DataFrame, constants: Constants) -> np.ndarray:
     It is found with the model itself: each operator's start is set to a different power of two of
     `_MARK` seconds, and the predicted time shows which was added.
     """
-    names = sorted({name for run in table().runs.values() for name in run.starts} - {ANY})
-    names = [*dict.fromkeys([*names, *table().among]), ANY]
+    names = sorted({name for run in HARNESSES.values() for name in run.starts} - {ANY})
+    names = [*dict.fromkeys([*names, *AMONG]), ANY]
     marks = {name: _MARK * 2.0**i for i, name in enumerate(names)}
     probe = constants.with_runs(
         {
@@ -198,7 +198,7 @@ def _run_with(run: Run, readings: Mapping[str, _Start]) -> Run:
 
 def _operator_values(readings: Mapping[str, _Start]) -> Iterator[tuple[str, list[_Start]]]:
     """Each operator with values, each group of operators, and `any`, with the values behind it."""
-    for name in dict.fromkeys([ANY, *table().among.values(), *readings]):
+    for name in dict.fromkeys([ANY, *AMONG.values(), *readings]):
         if name in readings:
             yield name, [readings[name]]
         elif name == ANY:
@@ -211,9 +211,8 @@ def _operator_values(readings: Mapping[str, _Start]) -> Iterator[tuple[str, list
 
 def _belongs(operator: str, name: str) -> bool:
     """Whether an operator belongs to the group of a name."""
-    among = table().among
-    while operator in among and operator != name:
-        operator = among[operator]
+    while operator in AMONG and operator != name:
+        operator = AMONG[operator]
     return operator == name
 
 

@@ -22,24 +22,21 @@ declared under `tensors`, as are those with another `type`, `place` or `over`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.case import is_whole
 from perfmodel.algorithms.expressions import evaluate, resolve
-from perfmodel.errors import PerfmodelError, ProblemError, SpecError, UnknownName
+from perfmodel.algorithms.plaindata import Place, PlainData
+from perfmodel.errors import PerfmodelError, UnknownName
 from perfmodel.graph.graph import Graph
 from perfmodel.graph.node import Edge, Node
 from perfmodel.graph.tensor import OWN, Tensor
 from perfmodel.operators import Operator, Size, load
 from perfmodel.plaintext import printable, quoted
-
-Path_ = tuple[str | int, ...]
-Fail = Callable[[Path_, str], NoReturn]
 
 _TOP = (
     "name", "about", "source", "dtype", "sizes", "inputs", "weights", "tensors", "outputs", "nodes",
@@ -47,7 +44,6 @@ _TOP = (
 _NODE = ("operator", "sizes", "reads", "writes", "repeat", "schedule", "implementation")
 _TENSOR = ("shape", "type", "place", "over")
 _MOST = 10_000  # nodes and tensors, of each
-_LONGEST = 60  # characters of a name
 
 
 @dataclass(frozen=True)
@@ -73,105 +69,55 @@ class DeclaredGraph:
             if name not in self.sizes:
                 raise UnknownName(f"size of graph {self.name}", name, self.sizes)
 
-        def fail(path: Path_, message: str) -> NoReturn:
-            place = ".".join(str(part) for part in path)
-            raise ProblemError(f"graph {self.name}: {place}{': ' * bool(place)}{message}")
-
         values = resolve({**self.sizes, **(given or {})}, f"graph {self.name}")
-        return _Maker(self.data, values, dtype or self.dtype, fail).graph()
+        return _Maker(PlainData.given("graph", self.data), values, dtype or self.dtype).graph()
 
 
 def declare(**data: Any) -> DeclaredGraph:
     """The graph in plain data, keys as in YAML. Raises `ProblemError` for errors in it."""
-
-    def fail(path: Path_, message: str) -> NoReturn:
-        place = ".".join(str(part) for part in path)
-        name = printable(str(data.get("name", "")))[:_LONGEST]
-        raise ProblemError(f"graph {name}{': ' * bool(place)}{printable(place)}: {message}")
-
-    return _declaration(data, fail)
+    return _declaration(PlainData.given("graph", data))
 
 
 def read(path: str | Path) -> DeclaredGraph:
     """The graph in a YAML file; raises `SpecError`, "file:line: message", in one line."""
-    from perfmodel import yamlfile
-
-    document = yamlfile.parse(yamlfile.read(Path(path)), str(path))
-
-    def fail(place: Path_, message: str) -> NoReturn:
-        raise SpecError(document.error(place, message))
-
-    return _declaration(document.data, fail)
+    return _declaration(PlainData.of_file(path))
 
 
-def _declaration(data: Mapping[str, Any], fail: Fail) -> DeclaredGraph:
+def _declaration(plain: PlainData) -> DeclaredGraph:
     """The declaration, checked by making the graph once at its default sizes."""
-    _keys((), data, _TOP, fail)
-    for key in ("name", "nodes"):
-        if not data.get(key):
-            fail((), f"lacks {key}; a graph has {', '.join(_TOP)}")
-    name = data["name"]
-    if not isinstance(name, str) or not name.isprintable() or len(name) > _LONGEST:
-        fail(("name",), f"a name is up to {_LONGEST} printable characters")
-    sizes = _table((), data, "sizes", fail)
+    plain.top("graph", _TOP, ("name", "nodes"))
+    data = plain.data
+    sizes = plain.table("sizes", _MOST)
     try:
         values = resolve(sizes, "sizes")
     except PerfmodelError as error:
-        fail(("sizes",), str(error))
+        plain.fail(("sizes",), str(error))
     about, source = (printable(str(data.get(key, ""))) for key in ("about", "source"))
     dtype = str(data.get("dtype", "bf16"))
-    _Maker(data, values, dtype, fail).graph()
-    return DeclaredGraph(name, about, source, dtype, sizes, data)
-
-
-def _table(path: Path_, data: Mapping[str, Any], key: str, fail: Fail) -> dict[str, Any]:
-    """The mapping under a key; empty where there is none."""
-    table = data.get(key) or {}
-    if not isinstance(table, Mapping):
-        fail((*path, key), f"{key} is a mapping, such as {{name: value}}")
-    if len(table) > _MOST:
-        fail((*path, key), f"{len(table):,} {key} are more than {_MOST:,}, the most there may be")
-    return dict(table)
-
-
-def _keys(path: Path_, table: Mapping[str, Any], names: Sequence[str], fail: Fail) -> None:
-    for key in table:
-        if key not in names:
-            matches = get_close_matches(str(key), names, n=1)
-            hint = f"did you mean {matches[0]}?" if matches else f"known: {', '.join(names)}"
-            fail((*path, key), f"unknown key {quoted(str(key))}; {hint}")
-
-
-def _names(path: Path_, entry: Any, fail: Fail) -> tuple[str, ...]:
-    """A name or a list of names."""
-    if isinstance(entry, str):
-        return (entry,)
-    if isinstance(entry, list | tuple) and all(isinstance(item, str) for item in entry):
-        return tuple(entry)
-    return fail(path, f"{quoted(repr(entry))} is neither a name nor a list of names")
+    _Maker(plain, values, dtype).graph()
+    return DeclaredGraph(data["name"], about, source, dtype, sizes, data)
 
 
 class _Maker:
-    """Makes one graph from a declaration at given sizes; `fail` reports where it is wrong."""
+    """Makes one graph from a declaration at given sizes."""
 
-    def __init__(
-        self, data: Mapping[str, Any], values: Mapping[str, Any], dtype: str, fail: Fail
-    ) -> None:
-        self._data, self._values, self._dtype, self._fail = data, values, dtype, fail
+    def __init__(self, plain: PlainData, values: Mapping[str, Any], dtype: str) -> None:
+        self._plain, self._data, self._fail = plain, plain.data, plain.fail
+        self._values, self._dtype = values, dtype
         self._tensors: dict[str, Tensor] = {}
 
     def graph(self) -> Graph:
         """The graph, checked."""
         tables = {}
         for key in ("inputs", "weights", "tensors"):
-            tables[key] = _table((), self._data, key, self._fail)
+            tables[key] = self._plain.table(key, _MOST)
             for name, entry in tables[key].items():
                 if name in self._tensors:
                     self._fail((key, name), f"tensor {name} is declared twice")
                 self._tensors[name] = self._tensor((key, name), name, entry)
-        nodes = _table((), self._data, "nodes", self._fail)
+        nodes = self._plain.table("nodes", _MOST)
         node_list = [self._node(name, entry) for name, entry in nodes.items()]
-        outputs = _names(("outputs",), self._data.get("outputs", ()), self._fail)
+        outputs = self._plain.names(("outputs",), self._data.get("outputs", ()))
         try:
             return Graph(
                 str(self._data["name"]), tuple(node_list), self._tensors, tuple(tables["inputs"]),
@@ -180,9 +126,9 @@ class _Maker:
         except PerfmodelError as error:
             return self._fail(("nodes",), str(error))
 
-    def _tensor(self, path: Path_, name: str, entry: Any) -> Tensor:
+    def _tensor(self, path: Place, name: str, entry: Any) -> Tensor:
         table = entry if isinstance(entry, Mapping) else {"shape": entry}
-        _keys(path, table, _TENSOR, self._fail)
+        self._plain.keys(path, table, _TENSOR)
         if "shape" not in table:
             self._fail(path, f"tensor {name} has no shape; write [tokens, hidden]")
         spec = table["shape"]
@@ -194,7 +140,7 @@ class _Maker:
         except PerfmodelError as error:
             return self._fail(path, str(error))
 
-    def _extent(self, path: Path_, expression: Any) -> int:
+    def _extent(self, path: Place, expression: Any) -> int:
         """The value of an expression of the sizes, which must be a whole number."""
         try:
             value = evaluate(expression, self._values)
@@ -205,12 +151,12 @@ class _Maker:
         return int(value)
 
     def _node(self, name: str, entry: Any) -> Node:
-        path: Path_ = ("nodes", name)
+        path: Place = ("nodes", name)
         if not isinstance(entry, Mapping) or not isinstance(entry.get("operator"), str):
             self._fail(
                 path, "a node is {operator: NAME, sizes: {...}, reads: {...}, writes: {...}}"
             )
-        _keys(path, entry, _NODE, self._fail)
+        self._plain.keys(path, entry, _NODE)
         reads, writes = (self._edges(path, entry, key) for key in ("reads", "writes"))
         problem = self._problem(path, self._operator(path, entry["operator"]), entry)
         repeat = self._extent((*path, "repeat"), entry.get("repeat", 1))
@@ -225,27 +171,27 @@ class _Maker:
         self._add_tensors(node)
         return node
 
-    def _edges(self, path: Path_, entry: Mapping[str, Any], key: str) -> tuple[Edge, ...]:
-        table = _table(path, entry, key, self._fail)
+    def _edges(self, path: Place, entry: Mapping[str, Any], key: str) -> tuple[Edge, ...]:
+        table = self._plain.table(key, _MOST, path, entry)
         edges = []
         for operand, names in table.items():
             place = (*path, key, operand)
             part = isinstance(names, Mapping)
             if part:
-                _keys(place, names, ("part",), self._fail)
+                self._plain.keys(place, names, ("part",))
                 names = names.get("part")
-            edges.append(Edge(operand, _names(place, names, self._fail), part))
+            edges.append(Edge(operand, self._plain.names(place, names), part))
         return tuple(edges)
 
-    def _operator(self, path: Path_, name: str) -> Operator:
+    def _operator(self, path: Place, name: str) -> Operator:
         try:
             return load(name)
         except PerfmodelError as error:
             return self._fail((*path, "operator"), str(error))
 
-    def _problem(self, path: Path_, operator: Operator, entry: Mapping[str, Any]) -> Problem:
+    def _problem(self, path: Place, operator: Operator, entry: Mapping[str, Any]) -> Problem:
         """The operator's problem: sizes are expressions; names and flags are taken as they are."""
-        sizes = _table(path, entry, "sizes", self._fail)
+        sizes = self._plain.table("sizes", _MOST, path, entry)
         options = {item.name: item for item in operator.options}
         values: dict[str, Any] = {}
         for name, value in sizes.items():

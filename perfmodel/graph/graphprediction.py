@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from perfmodel.columns import Column, Result
 from perfmodel.predict import rank
 from perfmodel.prediction import Prediction
 
@@ -22,36 +23,36 @@ def bounds(kernel: Prediction) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class NodePrediction:
+class NodePrediction(Result):
     """One node of a graph: times of all its runs, in seconds."""
 
-    name: str
+    name: Annotated[str, Column(key="node")]
     """Name of the node."""
-    operator: str
+    operator: Annotated[str, Column()]
     """Name of the operator."""
-    repeat: int
+    repeat: Annotated[int, Column()]
     """Number of runs."""
-    seconds: float
+    seconds: Annotated[float, Column(key="time_us", scale=1e6)]
     """Seconds of its kernels, without gaps and host."""
-    low_seconds: float
+    low_seconds: Annotated[float, Column(key="low_us", scale=1e6)]
     """Low end of the 80 % range."""
-    high_seconds: float
+    high_seconds: Annotated[float, Column(key="high_us", scale=1e6)]
     """High end of the range."""
-    live_bytes: float
+    live_bytes: Annotated[float, Column()]
     """Bytes alive in the device's memory while it runs."""
-    scratch_bytes: float
+    scratch_bytes: Annotated[float, Column()]
     """The part of `live_bytes` that belongs to no tensor of the graph: the operator's
     intermediates."""
-    prediction: Prediction
+    prediction: Annotated[Prediction, Column(place=1)]
     """The prediction of one of its runs alone, with what the nodes before it left in the caches."""
 
     @property
-    def limiter(self) -> str:
+    def limiter(self) -> Annotated[str, Column()]:
         """The resource with the longest time; launch starts count for the graph, not for nodes."""
         return self._bounds[0]
 
     @property
-    def runner_up(self) -> str:
+    def runner_up(self) -> Annotated[str, Column()]:
         """The resource with the second longest time."""
         return self._bounds[1]
 
@@ -59,99 +60,61 @@ class NodePrediction:
     def _bounds(self) -> tuple[str, str]:
         return bounds(self.prediction)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form: microseconds and bytes."""
-        return {
-            "node": self.name,
-            "operator": self.operator,
-            "repeat": self.repeat,
-            "time_us": self.seconds * 1e6,
-            "low_us": self.low_seconds * 1e6,
-            "high_us": self.high_seconds * 1e6,
-            "limiter": self.limiter,
-            "runner_up": self.runner_up,
-            "live_bytes": self.live_bytes,
-            "scratch_bytes": self.scratch_bytes,
-            "prediction": self.prediction.as_dict(),
-        }
-
 
 @dataclass(frozen=True)
-class GraphPrediction:
+class GraphPrediction(Result):
     """A graph on one device. Times in seconds.
 
     The time is the sum of nodes, gaps between their kernels, and waiting for the start and the
     host.
     """
 
-    graph: str
+    graph: Annotated[str, Column()]
     """The graph's name."""
-    device: str
+    device: Annotated[str, Column()]
     """The device's slug."""
-    harness: str
+    harness: Annotated[str, Column()]
     """How it is timed."""
-    sizes: Mapping[str, Any]
+    sizes: Annotated[Mapping[str, Any], Column()]
     """The sizes that the graph was made from."""
-    nodes: tuple[NodePrediction, ...]
+    nodes: Annotated[tuple[NodePrediction, ...], Column(place=1)]
     """Nodes in launch order."""
-    seconds: float
+    seconds: Annotated[float, Column(key="time_us", scale=1e6)]
     """Total time."""
-    low_seconds: float
+    low_seconds: Annotated[float, Column(key="low_us", scale=1e6)]
     """Low end of its 80 % range (`perfmodel.graph.graphspread`)."""
-    high_seconds: float
+    high_seconds: Annotated[float, Column(key="high_us", scale=1e6)]
     """High end of the range."""
-    gap_seconds: float
+    gap_seconds: Annotated[float, Column(key="gap_us", scale=1e6)]
     """Sum of the gaps between kernels."""
-    waiting_seconds: float
+    waiting_seconds: Annotated[float, Column(key="waiting_us", scale=1e6)]
     """Start of the first kernel, and later waiting for the host."""
-    by_operator: Mapping[str, float]
+    by_operator: Annotated[Mapping[str, float], Column(key="by_operator_us", scale=1e6)]
     """Seconds of the nodes of each operator, the longest first."""
     live_bytes: Mapping[str, tuple[float, ...]]
     """Bytes alive at each node, by level."""
-    fits_at: Mapping[str, bool]
+    fits_at: Annotated[Mapping[str, bool], Column()]
     """Whether the peak fits in each level with known capacity."""
-    assumptions: tuple[str, ...]
+    assumptions: Annotated[tuple[str, ...], Column(place=1)]
     """Values that were assumed where device or graph leave them open, each once."""
 
     @property
-    def peak_bytes(self) -> float:
+    def peak_bytes(self) -> Annotated[float, Column()]:
         """Most bytes alive at once in the device's own memory."""
         return self.footprints["hbm"]
 
     @property
-    def peak_node(self) -> str:
+    def peak_node(self) -> Annotated[str, Column()]:
         """The first node with that many bytes alive."""
         live = self.live_bytes["hbm"]
         return self.nodes[live.index(max(live))].name
 
     @property
-    def footprints(self) -> dict[str, float]:
+    def footprints(self) -> Annotated[dict[str, float], Column()]:
         """Most bytes alive at once, by level."""
         return {level: max(alive) for level, alive in self.live_bytes.items()}
 
     @property
-    def fits(self) -> bool:
+    def fits(self) -> Annotated[bool, Column()]:
         """Whether the peak fits in every level with known capacity."""
         return all(self.fits_at.values())
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form: microseconds and bytes, the unit in every name that needs one."""
-        return {
-            "graph": self.graph,
-            "device": self.device,
-            "harness": self.harness,
-            "sizes": dict(self.sizes),
-            "time_us": self.seconds * 1e6,
-            "low_us": self.low_seconds * 1e6,
-            "high_us": self.high_seconds * 1e6,
-            "gap_us": self.gap_seconds * 1e6,
-            "waiting_us": self.waiting_seconds * 1e6,
-            "by_operator_us": {name: value * 1e6 for name, value in self.by_operator.items()},
-            "peak_bytes": self.peak_bytes,
-            "peak_node": self.peak_node,
-            "footprints": self.footprints,
-            "fits": self.fits,
-            "fits_at": dict(self.fits_at),
-            "nodes": [node.as_dict() for node in self.nodes],
-            "assumptions": list(self.assumptions),
-        }

@@ -9,10 +9,11 @@ between `hbm` and `l2` (Infinity Cache).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Literal
 
 from perfmodel.entries import Rule, within
+from perfmodel.frozen import dataclass
 from perfmodel.hardware.facts import (
     Bandwidth,
     BytesPerClock,

@@ -8,12 +8,13 @@ it has the chip).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Annotated, Literal
 
 from perfmodel.entries import Rule, like
 from perfmodel.errors import ProblemError
+from perfmodel.frozen import dataclass
 from perfmodel.hardware.blocks import (
     DTYPES,
     ArchitectureFacts,

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from perfmodel.entries import Narrowed, Rule, within
+from perfmodel.frozen import dataclass
 from perfmodel.plaintext import quoted
 from perfmodel.units import DIMENSIONS, dimension_of, parse, parse_any
 

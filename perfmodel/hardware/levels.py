@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from perfmodel.frozen import dataclass
 from perfmodel.hardware.blocks import Cache, Link
 from perfmodel.hardware.facts import Sourced, si_of
 

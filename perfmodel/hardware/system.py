@@ -8,10 +8,11 @@ of the levels before it. Bandwidth is one device's, in one direction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal
 
 from perfmodel.entries import like, within
+from perfmodel.frozen import dataclass
 from perfmodel.hardware.blocks import Link
 from perfmodel.hardware.facts import Bandwidth, Count, Duration, Label, Line, Sourced
 

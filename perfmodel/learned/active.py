@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from perfmodel import plugins
 from perfmodel.algorithms import Problem
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.learned import record
 from perfmodel.learned.groups import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from perfmodel.algorithms import Problem
 from perfmodel.count import compulsory_bytes
 from perfmodel.entries import Misfit, made
 from perfmodel.errors import PerfmodelError
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.learned.regression import Process, Scale, distances
 from perfmodel.timing.architectures import architecture_of

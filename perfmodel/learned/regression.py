@@ -11,9 +11,10 @@ Coordinates are standardised logarithms; a differing word (a type, a kernel) add
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from perfmodel.frozen import dataclass
 
 LENGTH = 2.5
 """Length scale in standard deviations of a coordinate."""

@@ -105,12 +105,10 @@ class Target:
             return attention_style.chained(newest, self.compute, setting)
         if contractions == 1:
             return matmul.products(usual("gemm", self.compute, self.machine), self.compute, setting)
-        special = any(step.special for step in steps)
-        share = self.constants["loadless_vector_share" if special else "vector_share"]
         return Style(
             compute=self.compute,
             overlap=self.constants["pipelined_overlap"],
-            code=Code(vector_share=share),
+            code=Code(vector_share=self.constants["vector_share"]),
             persistent=self.machine.architecture.copies == "tensor",
         )
 

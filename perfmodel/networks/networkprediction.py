@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
+from perfmodel.columns import Column, Result
 from perfmodel.graph.graphprediction import bounds
 from perfmodel.graph.graphspread import Spread, together
 from perfmodel.networks.hosts import Host
@@ -23,18 +24,23 @@ _OWN = ("torch",)
 
 
 @dataclass(frozen=True)
-class KernelTime:
+class KernelTime(Result):
     """One kernel of a layer."""
 
-    name: str
+    name: Annotated[str, Column(key="kernel")]
     """Its operation, and the part of it."""
-    kind: str
+    kind: Annotated[str, Column(key="class")]
     """Its class: matmul, attention, norm, softmax, pointwise, embedding, loss."""
-    spread: Spread
+    spread: Annotated[
+        Spread,
+        Column(key="time_us", of="seconds", scale=1e6),
+        Column(key="low_us", of="low_seconds", scale=1e6),
+        Column(key="high_us", of="high_seconds", scale=1e6),
+    ]
     """Seconds of all its launches in a layer, with their range and kernel family."""
-    prediction: Prediction
+    prediction: Annotated[Prediction, Column(key="operator", of="algorithm")]
     """The prediction of one launch."""
-    launches: int = 1
+    launches: Annotated[int, Column()] = 1
     """Launches in a layer."""
 
     @property
@@ -47,22 +53,37 @@ class KernelTime:
         launch = Stretch.of(self.seconds / self.launches + gap_seconds, launch_seconds)
         return launch.times(self.launches)
 
+    @property
+    def flops(self) -> Annotated[Mapping[str, float], Column()]:
+        """Executed operations of all its launches in a layer, by unit."""
+        return {unit: self.launches * n for unit, n in self.prediction.flops.items()}
+
+    @property
+    def useful_flops(self) -> Annotated[float, Column()]:
+        """Operations of all its launches that the mask leaves."""
+        return self.launches * self.prediction.work
+
+    @property
+    def bytes(self) -> Annotated[Mapping[str, float], Column()]:
+        """Bytes of all its launches through each memory level."""
+        return {level: self.launches * n for level, n in self.prediction.bytes.items()}
+
     @cached_property
-    def limiter(self) -> str:
+    def limiter(self) -> Annotated[str, Column()]:
         """The limiting resource, named as on the device; the harness's start does not count."""
         limiter, _ = bounds(self.prediction)
         return self.prediction.levels.get(limiter, limiter)
 
 
 @dataclass(frozen=True)
-class PassTime:
+class PassTime(Result):
     """One pass over the layers of a segment."""
 
-    segment: str
+    segment: Annotated[str, Column()]
     """The segment's name."""
-    way: str
+    way: Annotated[str, Column(key="pass")]
     """`forward` or `backward`."""
-    repeat: int
+    repeat: Annotated[int, Column(key="layers")]
     """Number of layers."""
     kernels: tuple[KernelTime, ...]
     """Kernels of one layer, in launch order."""
@@ -84,14 +105,22 @@ class PassTime:
 
 
 @dataclass(frozen=True)
-class NetworkPrediction:
+class NetworkPrediction(Result):
     """A network's passes on one device. Times in seconds."""
 
-    network: Network
+    network: Annotated[Network, Column(of="name")]
     """The network."""
-    setting: Setting
+    setting: Annotated[
+        Setting,
+        Column(key="stack", of="stack.name"),
+        Column(key="dtype", of="dtype"),
+        Column(key="pass", of="pass_"),
+        Column(key="batch", of="batch"),
+        Column(key="seq", of="seq"),
+        Column(key="past", of="past"),
+    ]
     """The setting."""
-    device: str
+    device: Annotated[str, Column()]
     """The device's slug."""
     passes: tuple[PassTime, ...]
     """Forward, segment by segment, then backward."""
@@ -106,17 +135,17 @@ class NetworkPrediction:
         return joined(p.stretch(self.host) for p in self.passes if way in ("", p.way))
 
     @property
-    def seconds(self) -> float:
+    def seconds(self) -> Annotated[float, Column(key="time_us", scale=1e6)]:
         """From the first launch to the end of the last kernel."""
         return self.stretch().seconds
 
     @property
-    def forward_seconds(self) -> float:
+    def forward_seconds(self) -> Annotated[float, Column(key="forward_us", scale=1e6)]:
         """Seconds of the forward pass by itself."""
         return self.stretch("forward").seconds
 
     @property
-    def backward_seconds(self) -> float:
+    def backward_seconds(self) -> Annotated[float, Column(key="backward_us", scale=1e6)]:
         """Seconds that the backward pass adds."""
         return self.seconds - self.forward_seconds
 
@@ -128,17 +157,17 @@ class NetworkPrediction:
         )
 
     @property
-    def low_seconds(self) -> float:
+    def low_seconds(self) -> Annotated[float, Column(key="low_us", scale=1e6)]:
         """Low end of the 80 % range."""
         return self.seconds * self._range[0]
 
     @property
-    def high_seconds(self) -> float:
+    def high_seconds(self) -> Annotated[float, Column(key="high_us", scale=1e6)]:
         """High end of the 80 % range."""
         return self.seconds * self._range[1]
 
     @property
-    def launches(self) -> int:
+    def launches(self) -> Annotated[int, Column()]:
         """Kernel launches of all layers."""
         return sum(count for count, _ in self._launched)
 
@@ -149,7 +178,7 @@ class NetworkPrediction:
         return tuple((layers * kernel.launches, kernel.prediction) for layers, kernel in kernels)
 
     @cached_property
-    def flops(self) -> Mapping[str, float]:
+    def flops(self) -> Annotated[Mapping[str, float], Column()]:
         """Executed operations by unit: matrix, vector, special."""
         return {
             unit: sum(count * kernel.flops[unit] for count, kernel in self._launched)
@@ -157,7 +186,7 @@ class NetworkPrediction:
         }
 
     @cached_property
-    def bytes(self) -> Mapping[str, float]:
+    def bytes(self) -> Annotated[Mapping[str, float], Column()]:
         """Bytes through each memory level."""
         return {
             level: sum(count * kernel.bytes.get(level, 0.0) for count, kernel in self._launched)
@@ -167,14 +196,14 @@ class NetworkPrediction:
         }
 
     @property
-    def intensity(self) -> Mapping[str, float]:
+    def intensity(self) -> Annotated[Mapping[str, float], Column(key="arithmetic_intensity")]:
         """Arithmetic intensity: operations of kernels with matrix products, as their rates count
         them, over the bytes of each level."""
         work = sum(n * kernel.work for n, kernel in self._launched if kernel.flops["matrix"])
         return {name: work / volume for name, volume in self.bytes.items() if volume}
 
     @cached_property
-    def limiters(self) -> Mapping[str, float]:
+    def limiters(self) -> Annotated[Mapping[str, float], Column(key="limiters_us", scale=1e6)]:
         """Seconds of kernels by their limiting resource, longest first."""
         seconds = self.by(lambda _, kernel: kernel.limiter)
         return dict(sorted(seconds.items(), key=lambda item: -item[1]))
@@ -187,7 +216,7 @@ class NetworkPrediction:
         return max(seconds, key=seconds.__getitem__)
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
+    def assumptions(self) -> Annotated[tuple[str, ...], Column(place=1)]:
         """The assumptions of all kernels, each once.
 
         Library names of a stack that mean the usual kernels are not listed as assumptions.
@@ -219,56 +248,18 @@ class NetworkPrediction:
                 seconds[label(part, kernel)] += part.repeat * kernel.seconds
         return dict(seconds)
 
-    def by_class(self) -> Mapping[str, float]:
+    @property
+    def classes(self) -> Annotated[Mapping[str, float], Column(key="by_class_us", scale=1e6)]:
         """Seconds by class; gaps and waits for the host are `host`."""
         seconds = self.by(lambda _, kernel: kernel.kind)
         rest = self.seconds - sum(seconds.values())
         return {kind: seconds[kind] for kind in KINDS if kind in seconds} | {"host": rest}
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form: microseconds and bytes, the unit in every name that needs one."""
-        setting = self.setting
-        return {
-            "network": self.network.name,
-            "device": self.device,
-            "stack": setting.stack.name,
-            "dtype": setting.dtype,
-            "pass": "train" if setting.training else "forward",
-            "batch": setting.batch,
-            "seq": setting.seq,
-            "past": setting.past,
-            "time_us": self.seconds * 1e6,
-            "low_us": self.low_seconds * 1e6,
-            "high_us": self.high_seconds * 1e6,
-            "forward_us": self.forward_seconds * 1e6,
-            "backward_us": self.backward_seconds * 1e6,
-            "by_class_us": {name: value * 1e6 for name, value in self.by_class().items()},
-            "limiters_us": {name: value * 1e6 for name, value in self.limiters.items()},
-            "launches": self.launches,
-            "flops": dict(self.flops),
-            "bytes": dict(self.bytes),
-            "arithmetic_intensity": dict(self.intensity),
-            "kernels": [_kernel_dict(p, k) for p in self.passes for k in p.kernels],
-            "assumptions": list(self.assumptions),
-        }
-
-
-def _kernel_dict(part: PassTime, kernel: KernelTime) -> dict[str, Any]:
-    """The JSON form of a kernel: all its launches in a layer together."""
-    launch = kernel.prediction
-    return {
-        "segment": part.segment,
-        "pass": part.way,
-        "layers": part.repeat,
-        "kernel": kernel.name,
-        "class": kernel.kind,
-        "operator": kernel.prediction.algorithm,
-        "time_us": kernel.seconds * 1e6,
-        "low_us": kernel.spread.low_seconds * 1e6,
-        "high_us": kernel.spread.high_seconds * 1e6,
-        "launches": kernel.launches,
-        "flops": {unit: kernel.launches * count for unit, count in launch.flops.items()},
-        "useful_flops": kernel.launches * launch.work,
-        "bytes": {level: kernel.launches * size for level, size in launch.bytes.items()},
-        "limiter": kernel.limiter,
-    }
+    @property
+    def kernels(self) -> Annotated[list[dict[str, Any]], Column(place=1)]:
+        """Data of each kernel of a layer, with the pass that it is in."""
+        return [
+            {**part.as_dict(), **kernel.as_dict()}
+            for part in self.passes
+            for kernel in part.kernels
+        ]

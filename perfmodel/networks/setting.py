@@ -99,6 +99,11 @@ class Setting:
             raise UnknownName("type of a network's products", self.dtype, DTYPES)
 
     @property
+    def pass_(self) -> str:
+        """`train` or `forward`."""
+        return "train" if self.training else "forward"
+
+    @property
     def tokens(self) -> int:
         """Tokens of one pass on one device."""
         return self.batch * self.seq // self.shards.context

@@ -90,7 +90,7 @@ class Modelled:
         """Work of a part over all layers."""
         setting = step(policy.part, round(request.middle), ends=False)
         gpu, cpu = (predicted(self.network, setting, d) for d in (self.device, self.host))
-        attention, host_attention = (p.by_class().get("attention", 0.0) for p in (gpu, cpu))
+        attention, host_attention = (p.classes.get("attention", 0.0) for p in (gpu, cpu))
         share = policy.cache[0]
         return gpu.seconds - attention + share * attention + (1.0 - share) * host_attention
 

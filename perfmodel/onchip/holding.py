@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
+from perfmodel.columns import SOME, Column, Result
 from perfmodel.compression.compressed import Compressed
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
@@ -15,26 +17,26 @@ CONTEXT = 2048
 
 
 @dataclass(frozen=True)
-class Holding:
+class Holding(Result):
     """A network's weights and the cache of a batch, in the memories of equal devices."""
 
-    device: str
+    device: Annotated[str, Column("device")]
     """The device's slug."""
-    weight_bytes: float
+    weight_bytes: Annotated[float, Column("weights")]
     """All weights."""
-    cache_bytes: float
+    cache_bytes: Annotated[float, Column("cache", show="bytes")]
     """KV cache of all sequences."""
-    capacity_bytes: float
+    capacity_bytes: Annotated[float, Column("memory", show="bytes")]
     """Memory of one device."""
-    devices: int
+    devices: Annotated[int, Column("count")]
     """Fewest devices that hold both."""
-    watts: float | None
+    watts: Annotated[float | None, Column("power")]
     """Power limit of all devices; None where the spec has none."""
-    price: float | None
+    price: Annotated[float | None, Column("price", show="{:,.0f}", when=SOME)]
     """Price of all devices; None without a price."""
 
     @property
-    def fits(self) -> bool:
+    def fits(self) -> Annotated[bool, Column()]:
         """Whether one device holds all of it."""
         return self.devices == 1
 

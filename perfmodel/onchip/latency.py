@@ -24,7 +24,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
+from perfmodel.columns import HIGH, RANGE, Column, Result
 from perfmodel.compression.compressed import Compressed
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
@@ -71,26 +73,31 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Latency:
+class Latency(Result):
     """Bounds of a step, in seconds."""
 
     layouts: tuple[Layout, ...]
     """Both layouts, the faster first."""
 
     @property
-    def low_seconds(self) -> float:
+    def low_seconds(self) -> Annotated[float, RANGE]:
         """Seconds of the faster layout."""
         return self.layouts[0].seconds
 
     @property
-    def high_seconds(self) -> float:
+    def high_seconds(self) -> Annotated[float, HIGH]:
         """Seconds of the slower layout, times the loss in software."""
         return _SOFTWARE * self.layouts[-1].seconds
 
     @property
-    def seconds(self) -> float:
+    def seconds(self) -> Annotated[float, Column(key="time_us", scale=1e6)]:
         """The geometric mean of both bounds; nothing justifies a better estimate."""
         return math.sqrt(self.low_seconds * self.high_seconds)
+
+    @property
+    def limiter(self) -> Annotated[str, Column("mostly")]:
+        """What limits the faster layout."""
+        return self.layouts[0].limiter
 
 
 def is_on_chip(device: Device) -> bool:

@@ -33,6 +33,7 @@ class GemmOperator(LibraryOperator):
     own_tile = ("m", "n", "k", "warps", "stages", "group", "slices")
     chunk = CHUNK // 2  # its menu is the longest
     needed = ("m", "n", "k")
+    free_sizes = ("m", "n", "k", "batch")
     options = (
         size("m", "-m", "--m", default="4096", help="Rows of C: {size}."),
         size("n", "-n", "--n", default="4096", help="Columns of C."),

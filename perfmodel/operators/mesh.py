@@ -10,7 +10,7 @@ problem, and the exchanges come from the counting rule (`perfmodel.count.exchang
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from perfmodel.algorithms.algorithm import Algorithm
 from perfmodel.algorithms.problem import columns
 from perfmodel.count.exchanges import Exchange, exchanges
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device, Level
 from perfmodel.operators.operator import Exchanged, Operator, Request, Timed
 from perfmodel.schedules.mesh import over

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import field, replace
+from typing import Annotated, Any
 
 import numpy as np
 
 from perfmodel.algorithms import Problem
+from perfmodel.columns import Column, Result
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.operators.options import Choice, Multiple, Option, Size
 from perfmodel.timing.constants import Constants
@@ -50,22 +52,22 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Exchanged:
+class Exchanged(Result):
     """One exchange between devices: arrays of length n, or numbers for one problem."""
 
-    kind: str
+    kind: Annotated[str, Column()]
     """all-reduce, reduce-scatter, all-gather, ring, all-to-all or halo."""
-    tensor: str
+    tensor: Annotated[str, Column()]
     """Name of the tensor."""
-    level: str
+    level: Annotated[str, Column()]
     """The link that it crosses."""
-    ranks: int
+    ranks: Annotated[int, Column()]
     """Devices that exchange with each other."""
-    tensor_bytes: Any
+    tensor_bytes: Annotated[Any, Column()]
     """Bytes of the whole tensor that these devices share."""
-    sent_bytes: Any
+    sent_bytes: Annotated[Any, Column()]
     """Bytes that each device sends; it receives as many."""
-    seconds: Any
+    seconds: Annotated[Any, Column(key="time_us", scale=1e6)]
     """Seconds of the exchange alone."""
 
     def at(self, i: int) -> Exchanged:
@@ -74,18 +76,6 @@ class Exchanged:
             float(v[i]) for v in (self.tensor_bytes, self.sent_bytes, self.seconds)
         )
         return replace(self, tensor_bytes=tensor_bytes, sent_bytes=sent_bytes, seconds=seconds)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form, of one problem: the unit in every name that needs one."""
-        return {
-            "kind": self.kind,
-            "tensor": self.tensor,
-            "level": self.level,
-            "ranks": self.ranks,
-            "tensor_bytes": self.tensor_bytes,
-            "sent_bytes": self.sent_bytes,
-            "time_us": self.seconds * 1e6,
-        }
 
 
 @dataclass(frozen=True)

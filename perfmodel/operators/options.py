@@ -7,10 +7,10 @@ takes their product in this order, the last one fastest.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from perfmodel.algorithms.attention import DIRECTIONS
 from perfmodel.elements import ELEMENTS
+from perfmodel.frozen import dataclass
 
 
 @dataclass(frozen=True)

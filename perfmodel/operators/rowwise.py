@@ -17,7 +17,7 @@ from perfmodel.timing import rowchain
 from perfmodel.timing.libraries import RowFacts, kernel_facts, resolve
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Plan
-from perfmodel.timing.runs import table
+from perfmodel.timing.runs import SCALAR_MAPS
 from perfmodel.timing.setting import Setting
 
 _ROWS = size("rows", default="4096", help="Rows: {size}.")
@@ -58,7 +58,7 @@ class RowwiseOperator(LibraryOperator):
         """
         if problem.direction == "bwd":
             return "pointwise"
-        return "scalar" if problem.variant in table().scalar_maps else self.name
+        return "scalar" if problem.variant in SCALAR_MAPS else self.name
 
     def kernels(self, problem: Rowwise, request: Request, here: Machine) -> Chosen:
         """The requested class, or the usual one."""

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from perfmodel.quantities import shown, tick
 from perfmodel.render.chart import Chart, dress
 from perfmodel.render.labels import shortened, text_inches
 from perfmodel.render.page import Page, Palette, styled
-from perfmodel.render.quantities import shown, tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,16 +89,19 @@ def bars_chart(
     page = page or Page()
     each = bars.views[view or next(iter(bars.views))]
     with styled(page) as palette:
-        size = page.size(6.0, 0.75 + _ROW * len(each) * palette.scale)
+        names = bars.names(each)
+        across = max(int((page.width or 6.0) / (1.3 * palette.scale)), 1)
+        rows = -(-min(len(names) + 1, _COLOURED + 2) // across) if legend and len(names) > 1 else 0
+        tall = (0.55 + 0.18 * rows + _ROW * len(each)) * palette.scale
+        size = page.size(page.width or 6.0, tall)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.add_subplot()
         drawing = _Drawing(axes, bars, each, size[0], palette)
-        names = bars.names(each)
         drawing.frame()
         for place, bar in enumerate(each):
             drawing.bar(place, bar, names)
-        if legend and len(names) > 1:
-            drawing.legend(names)
+        if rows:
+            drawing.legend(names, across)
         dress(figure, page, palette, bars.title)
     return Chart(
         figure, bars.title, sentence or f"{len(each)} bars.", drawing.rows, page=page,
@@ -195,13 +198,12 @@ class _Drawing:
             **({self.bars.limit_name: shown(bar.limit, kind)} if bar.limit else {}),
         })  # fmt: skip
 
-    def legend(self, names: Sequence[str]) -> None:
+    def legend(self, names: Sequence[str], columns: int) -> None:
         """The colours of the pieces, and the limit, above the bars."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
         own = names if len(names) <= _COLOURED + 1 else names[:_COLOURED]
-        columns = max(int(self.width / (1.3 * self.palette.scale)), 1)
         room = self.width / columns - 0.45 * self.palette.scale
         handles: list[Any] = [
             Patch(color=self.colour(names, name), label=shortened(name, self.palette.body, room))

@@ -6,12 +6,15 @@ on every run, its text as text, a title and a description.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfmodel.errors import OutputError
+import numpy as np
+
+from perfmodel.errors import OutputError, ProblemError
 from perfmodel.evidence.records.replacing import replacing
 from perfmodel.render.labels import wrapped
 from perfmodel.render.page import Page, Palette, styled
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".svg", ".pdf", ".png")
+_LEAST = 1.0, 0.3  # inches of a panel, across and up
 
 
 @dataclass(frozen=True)
@@ -55,13 +59,22 @@ class Chart:
 
 
 def dress(
-    figure: Figure, page: Page, palette: Palette, title: str, caption: Sequence[str] = ()
+    figure: Figure,
+    page: Page,
+    palette: Palette,
+    title: str,
+    caption: Sequence[str] = (),
+    handles: Sequence[Any] = (),
 ) -> None:
-    """Draw a title above and a caption below a figure of constrained layout, both at its left
-    edge."""
-    from matplotlib import rcParams
+    """Draw a title above, a legend of `handles` and a caption below, all at the left edge.
 
-    width = figure.get_size_inches()[0]
+    It completes the constrained layout of the figure and keeps it, so that labels can be placed.
+    Raises `ProblemError` where that leaves too little room.
+    """
+    from matplotlib import rcParams
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    width, height = figure.get_size_inches()
     heading = page.titled(title)
     if heading:
         points = float(rcParams["axes.titlesize"])
@@ -69,16 +82,46 @@ def dress(
         figure.suptitle(
             "\n".join(lines), x=0.01, ha="left", fontsize=points, fontweight="bold", gid="title"
         )
+    below = 0.0
     if page.caption and caption:
         lines = [line for each in caption for line in wrapped(each, palette.small, width - 0.1)]
-        figure.supxlabel(
-            "\n".join(lines),
-            x=0.01,
-            ha="left",
-            fontsize=palette.small,
-            color=palette.grey,
-            gid="caption",
-        )
+        text = figure.text(
+            0.01, 0.05 / height, "\n".join(lines), fontsize=palette.small, color=palette.grey,
+            va="bottom", gid="caption", in_layout=False,
+        )  # fmt: skip
+        below = (text.get_window_extent().y1 + 3) / figure.bbox.height
+    if handles:
+        below = _legend(figure, handles, below)
+    engine = figure.get_layout_engine()
+    assert isinstance(engine, ConstrainedLayoutEngine)
+    engine.set(rect=(0, below, 1, max(1 - below, 0.01)))
+    with warnings.catch_warnings(action="ignore"):  # of axes without any room
+        engine.execute(figure)
+    for axes in figure.axes:
+        if below > 0.9 or (axes.bbox.size < np.multiply(_LEAST, figure.dpi)).any():
+            raise ProblemError(
+                f"{width:.3g} x {height:.3g} inches are too small for this chart; give it more "
+                "room, or leave the caption out"
+            )
+    figure.set_layout_engine("none")
+    for axes in figure.axes:  # the solver's last digits differ from run to run
+        axes.set_position(np.round(axes.get_position(original=True).bounds, 6))
+
+
+def _legend(figure: Figure, handles: Sequence[Any], below: float) -> float:
+    """A legend at the figure's lower edge in as many columns as fit; returns its upper end."""
+    for columns in range(len(handles), 0, -1):
+        legend = figure.legend(
+            handles=handles, loc="lower left", bbox_to_anchor=(0.005, below), ncols=columns,
+            borderaxespad=0.2, borderpad=0.1, columnspacing=1.2, handletextpad=0.4,
+            labelspacing=0.3,
+        )  # fmt: skip
+        legend.set_in_layout(False)
+        box = legend.get_window_extent()
+        if box.x1 <= figure.bbox.x1 or columns == 1:
+            break
+        legend.remove()
+    return float(box.y1 + 3) / figure.bbox.height
 
 
 def chart_suffix(path: str) -> str:

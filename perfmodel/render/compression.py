@@ -2,56 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from perfmodel.compression import naming, quantised
 from perfmodel.compression.comparing import Compared
-from perfmodel.render.report import (
-    Report,
-    Row,
-    in_micros,
-    integer,
-    keyed,
-    micros,
-    quantity,
-    ranged,
-    several,
-    text,
-    times,
-)
+from perfmodel.compression.quantised import Quantised
+from perfmodel.compression.scheme import Scheme
+from perfmodel.render.report import Column, Report, on_device, text
 
 EVEN = (
     "bytes: of 16-bit layers over these; even at: tokens of a step at which multiplying takes as "
     "long as reading the weights"
 )
 ACCURACY = "what a format does to the network's answers is not predicted here: measure it"
-_BITS = keyed("bits", "bits", lambda value: f"{value:.3f}")
+_WIDTH = 4096
+
+
+def _of_format(member: str, otherwise: Any) -> Callable[[Scheme], Any]:
+    """A member of a scheme's format; schemes that are no format of the table have another value."""
+    return lambda scheme: (
+        getattr(scheme.format, member) if isinstance(scheme, Quantised) else otherwise
+    )
+
+
+def _multiplied(scheme: Scheme) -> str:
+    """The type of its products."""
+    return str(_of_format("multiplies", "fp16")(scheme)) or "widened"
+
+
+_LISTED = (
+    text("format", "format", of="name"),
+    Column("bits", "bits", "{:.3f}", of=lambda scheme: scheme.bits(_WIDTH, _WIDTH)),
+    text("multiplied", "multiplies", of=_multiplied),
+    text("what it is", "about", wrap=62),
+    Column(key="aliases", of=_of_format("aliases", [])),
+    Column(key="source", of=_of_format("source", "")),
+)
 
 
 def report(
     cases: Sequence[Compared], network: str, context: int, notes: Iterable[str] = ()
 ) -> Report:
     """One line for each device, format and batch."""
-    rows = [_row(case) for case in cases]
-    device = several("device", rows)
-    columns = [
-        *device,
-        text("format", "format"),
-        _BITS,
-        keyed("weights", "weight_bytes", quantity("B")),
-        integer("batch", "batch"),
-        keyed("step", "time_us", micros),
-        ranged("range"),
-        keyed("gain", "gain", times),
-        keyed("bytes", "byte_gain", times),
-        keyed("even at", "balanced_tokens", lambda value: f"{value:.0f}"),
-        text("limiter", "limiter"),
-    ]
-    suffix = "" if device or not rows else f" on {cases[0].device}"
+    suffix = on_device(case.device for case in cases)
     title = f"{network}{suffix}: a decoding step, {context:,} tokens in each sequence's cache"
     sentences = [*_too_large(cases), *notes, EVEN, ACCURACY]
-    return Report("formats", rows, columns, title, notes=sentences)
+    return Report.of("formats", cases, title=title, notes=sentences)
 
 
 def _too_large(cases: Sequence[Compared]) -> Iterator[str]:
@@ -64,40 +61,7 @@ def _too_large(cases: Sequence[Compared]) -> Iterator[str]:
         yield f"weights and cache do not fit on {device}: {', '.join(batches)}"
 
 
-def _row(case: Compared) -> Row:
-    row = asdict(case)
-    row["format"] = row.pop("scheme")
-    ends = in_micros(*(row.pop(name) for name in ("seconds", "low_seconds", "high_seconds")))
-    return {**row, **ends, "tokens_per_s": case.tokens_per_s}
-
-
 def listing() -> Report:
     """Every format of the table, and an example of each other scheme."""
-    rows = [
-        {
-            "format": form.name,
-            "bits": form.bits_at(4096),
-            "multiplies": form.multiplies or "widened",
-            "about": form.about,
-            "aliases": list(form.aliases),
-            "source": form.source,
-        }
-        for form in map(quantised.load, quantised.names())
-    ] + [
-        {
-            "format": form.name,
-            "bits": form.bits(4096, 4096),
-            "multiplies": "fp16",
-            "about": form.about,
-            "aliases": [],
-            "source": "",
-        }
-        for form in map(naming.scheme, naming.KINDS)
-    ]
-    columns = (
-        text("format", "format"),
-        _BITS,
-        text("multiplied", "multiplies"),
-        text("what it is", "about", wrap=62),
-    )
-    return Report("formats", rows, columns, notes=["bits of a 4096 x 4096 matrix"])
+    schemes = map(naming.scheme, (*quantised.names(), *naming.KINDS))
+    return Report.of("formats", schemes, _LISTED, notes=["bits of a 4096 x 4096 matrix"])

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perfmodel.quantities import header_of, kind_of, shown
 from perfmodel.render.chart import Chart, dress
-from perfmodel.render.labels import name_points
+from perfmodel.render.labels import Labels
 from perfmodel.render.page import Page, Palette, styled
-from perfmodel.render.quantities import header_of, kind_of, shown
 from perfmodel.render.report import Row
 from perfmodel.render.ticks import scaled
 
@@ -317,12 +317,13 @@ class Drawing:
         """The values of the key that labels marks, where they have room; the layout is complete."""
         key = self.dots.labelled
         mine = [i for i in self.places if key and self.rows[i].get(key) not in (None, "")]
-        named = [
-            (float(row[self.x]), float(row[self.y]), shown(row[key], kind_of(key)))
-            for row in (self.rows[i] for i in mine)
-        ]
-        for gid, place in name_points(self.axes, named, self.palette.small, self.palette.ink):
-            self.gids[gid] = [mine[place]]
+        labels = Labels(self.axes, self.palette)
+        for i in mine:
+            row, gid = self.rows[i], f"label-{i}"
+            words = shown(row[key], kind_of(key))
+            if labels.name(float(row[self.x]), float(row[self.y]), [words], self.palette.small,
+                           self.palette.ink, gid=gid):  # fmt: skip
+                self.gids[gid] = [i]
 
 
 def best_of(rows: Sequence[Row], x: str, y: str, sign: int) -> Iterator[int]:

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
+from perfmodel.columns import DIFFERS, SOME, columns_of
 from perfmodel.embeddings.bag import Bags
 from perfmodel.embeddings.dlrm import Recommender
 from perfmodel.embeddings.placement import Placed, break_even_hit
 from perfmodel.hardware import Device
-from perfmodel.render.report import (
-    Column,
-    Report,
-    Row,
-    binary,
-    count,
-    in_micros,
-    integer,
-    keyed,
-    micros,
-    percent,
-    ranged,
-    text,
-)
+from perfmodel.render.report import Column, Report, Row, binary
 
 _RANGE = "range: what opening a page of memory costs a row, between nothing and 128 bytes' worth"
 _PAYS = "pays at: the hit rate from which the cache is faster than the host's CPU alone"
+_COLUMNS = (
+    Column("batch", "batch", when=DIFFERS),
+    *columns_of(Placed),
+    Column("dense", "dense_us"),
+    Column("samples/s", "samples_per_s", "count"),
+    Column("pays at", "break_even_hit", when=SOME),
+)
 
 
 def row(
@@ -37,8 +31,7 @@ def row(
     pays = break_even_hit(bags, device, host) if host and placed.placement == "cached" else None
     return {
         "batch": bags.batch,
-        **{key: value for key, value in asdict(placed).items() if not key.endswith("seconds")},
-        **in_micros(placed.seconds, placed.low_seconds, placed.high_seconds),
+        **placed.as_dict(),
         "dense_us": None if dense is None else dense * 1e6,
         "samples_per_s": bags.batch / (placed.seconds + (dense or 0.0)),
         "break_even_hit": pays,
@@ -47,21 +40,10 @@ def row(
 
 def report(rows: Sequence[Row], batches: Sequence[Bags], model: Recommender | None) -> Report:
     """One line for each batch, device and placement."""
-    pays = any(row["break_even_hit"] is not None for row in rows)
-    columns = [
-        *([integer("batch", "batch")] if len(batches) > 1 else []),
-        text("tables in", "placement"),
-        Column("device", _device, number=False),
-        percent("hit", "hit"),
-        keyed("look-ups", "time_us", micros),
-        ranged("range"),
-        keyed("dense", "dense_us", micros),
-        keyed("samples/s", "samples_per_s", count),
-        text("limiter", "limiter"),
-        *([percent("pays at", "break_even_hit")] if pays else []),
-    ]
-    lacking = dict.fromkeys(_device(row) for row in rows if not row["fits"])
+    by_key = {column.key: column for column in columns_of(Placed)}
+    lacking = dict.fromkeys(by_key["device"].cell(row) for row in rows if not row["fits"])
     notes = [f"the tables do not fit on {', '.join(lacking)}"] if lacking else []
+    pays = any(row["break_even_hit"] is not None for row in rows)
     notes += [_PAYS, _RANGE] if pays else [_RANGE]
     bags = batches[-1]
     title = (
@@ -70,9 +52,4 @@ def report(rows: Sequence[Row], batches: Sequence[Bags], model: Recommender | No
         f"of {bags.row_bytes:g} B, zipf {bags.exponent:g}"
     )
     title += f", {bags.batch:,} samples" if len(batches) == 1 else ""
-    return Report("placements", rows, columns, title, notes=notes)
-
-
-def _device(row: Row) -> str:
-    name = str(row["device"])
-    return name if row["devices"] == 1 else f"{row['devices']} x {name}"
+    return Report("placements", rows, _COLUMNS, title, notes=notes, examples=rows)

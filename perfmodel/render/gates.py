@@ -30,7 +30,7 @@ def junit(report: Report, verdicts: Sequence[Verdict], source: str) -> Iterator[
         if item.miss:
             yield f"      <failure message={quoteattr(printable(item.miss))}/>\n"
         if i < len(lines):
-            figures = ", ".join(f"{each.header}: {each.cell(lines[i])}" for each in report.columns)
+            figures = ", ".join(f"{each.header}: {each.cell(lines[i])}" for each in report.visible)
             yield f"      <system-out>{escape(printable(figures))}</system-out>\n"
         yield "    </testcase>\n"
     yield "  </testsuite>\n</testsuites>\n"

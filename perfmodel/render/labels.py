@@ -1,17 +1,16 @@
-"""Positions for text on a panel where it covers neither marks nor other text.
+"""Text on a panel where it covers neither marks nor lines nor other text.
 
-All lengths are in inches from the panel's lower left corner, so that a chart reads well at any
-size. Text, marks and lines are oriented boxes. Two boxes are apart if their projections on some
-direction are separate (separating axis theorem; the directions of both boxes' sides suffice).
+All lengths are inches on the page, so that a chart reads well at any size. Text, marks and lines
+are oriented boxes.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,16 +18,24 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from perfmodel.render.page import Palette
+
 Place = tuple[float, float]
 
 _TALL = 1.3  # height of a line of text over its font size, with margin
 _AIR = 0.5  # free width after a text, over its font size
-_CROSSED = 3.0  # cost of a label for each line that it crosses
-FAINT = 0.5
-"""Cost of a label for each faint line that it crosses."""
+_DOTTED = 0.5  # cost of a label for each dotted line that it crosses
 _LATER = 0.1  # cost of a label for each position offered before it
 _OPEN = 0.03  # inches of a label's margin that may be above the panel, which has no line there
 _LEAST = 0.01  # assumed width of a line in inches
+_LIFT = 0.095  # inches from a line to the centre of its label, at the default size
+_EDGE = 0.1  # inches from the start of a line to its label, at the default size
+_STEPS = 40  # positions along a line
+_NEAR = 0.1  # inches from a mark to its nearest label, at the default size
+_RINGS = (0.7, 1.0, 1.7, 2.7, 4.0, 5.0, 6.0, 7.5, 9.0)  # distances over that, nearest first
+_CLOSE = 6.0  # up to this ring a short text is better than a long one beyond
+_LED = 2.0  # from this ring on, a line leads from the label to its mark
+_UPS = (0.3, -0.3, 0.8, -0.8)  # rises of labels at a mark's side, over their distance
 
 
 def text_inches(text: str, points: float) -> float:
@@ -71,7 +78,7 @@ def shortened(text: str, points: float, inches: float) -> str:
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle, given by the centre line along its length."""
+    """A rectangle, given by the centre line along its length. Lengths are inches on the page."""
 
     start: Place
     """Start of the centre line."""
@@ -109,7 +116,7 @@ def mark_box(middle: Place, size: float) -> Box:
 
 
 def overlaps(box: Box, others: np.ndarray) -> np.ndarray:
-    """Which of `others` (corners, of shape (n, 4, 2)) a box overlaps."""
+    """Which of `others` (corners, of shape (n, 4, 2)) a box overlaps: separating axis theorem."""
     quad = box.corners()
     if not len(others):
         return np.ones(0, dtype=bool)
@@ -126,96 +133,167 @@ def overlaps(box: Box, others: np.ndarray) -> np.ndarray:
     return np.asarray(~disjoint.any(axis=1))
 
 
-class Places:
-    """Occupied areas of one panel of `width` × `height` inches, and positions for the next text."""
+class Labels:
+    """Writes text on a panel whose layout is complete, beside its marks and lines.
 
-    def __init__(self, width: float, height: float) -> None:
-        self._size = width, height
-        self._taken = np.empty((0, 4, 2))
-        self._lines = np.empty((0, 4, 2))
-        self._costs = np.empty(0)
+    The panel's own artists say what is there: a label covers neither marks nor other text, and of
+    lines only dotted ones, where it must.
+    """
 
-    def take(self, *boxes: Box) -> None:
-        """Reserve areas: no text will cover them."""
-        corners = [box.corners()[None] for box in boxes]
-        self._taken = np.concatenate([self._taken, *corners])
+    def __init__(self, axes: Axes, palette: Palette) -> None:
+        self.axes, self._palette = axes, palette
+        figure = axes.get_figure(root=True)
+        assert figure is not None  # an axes that is drawn
+        self._dpi = figure.dpi
+        self._scale = figure.dpi_scale_trans
+        texts = [item.get_window_extent() for item in axes.texts]
+        self._taken = np.array([box.corners()[[0, 1, 3, 2]] / self._dpi for box in texts])
+        self._taken = self._taken.reshape(-1, 4, 2)
+        self._lines, self._dotted = np.empty((2, 0, 4, 2))
+        for line in axes.lines:
+            vertices = self._inches(line.get_transform().transform(line.get_xydata()))
+            if line.get_marker() not in ("", "None", None):
+                size = 1.2 * line.get_markersize() / 72
+                boxes = [mark_box(middle, size).corners()[None] for middle in vertices]
+                self._taken = np.concatenate([self._taken, *boxes])
+            if line.get_linestyle() == ":":
+                self._dotted = np.concatenate([self._dotted, *_path(vertices)])
+            elif line.get_linestyle() != "None":
+                self._lines = np.concatenate([self._lines, *_path(vertices)])
+        for group in axes.collections:
+            for path in group.get_paths() if not group.get_fill() else ():
+                vertices = self._inches(group.get_transform().transform(path.vertices))
+                self._lines = np.concatenate([self._lines, *_path(vertices)])
 
-    def covered(self, box: Box) -> bool:
-        """Whether a box overlaps a reserved area."""
-        return bool(overlaps(box, self._taken).any())
+    def _inches(self, pixels: np.ndarray) -> list[Place]:
+        return [(float(x), float(y)) for x, y in pixels / self._dpi]
 
-    def cross(self, lines: Iterable[Box], cost: float = _CROSSED) -> None:
-        """Add lines that text should avoid crossing, at this cost each."""
-        corners = [box.corners()[None] for box in lines]
-        self._lines = np.concatenate([self._lines, *corners])
-        self._costs = np.concatenate([self._costs, np.full(len(corners), cost)])
+    def place(self, x: float, y: float) -> Place:
+        """The position of a data point on the page."""
+        return self._inches(self.axes.transData.transform([(x, y)]))[0]
 
-    def best(self, offered: Iterable[Box], most: float = math.inf) -> Box | None:
-        """The free position of least cost, which is then reserved; None if none is free.
+    def best(self, offered: Iterable[Box]) -> Box | None:
+        """The free position of least cost, which is then taken; None if none is free.
 
-        Earlier positions are preferred, and positions that cross fewer lines, none that costs more
-        than `most`.
+        Earlier positions are preferred, and positions that cross fewer dotted lines.
         """
         least, choice = math.inf, None
         for i, box in enumerate(offered):
             cost = _LATER * i
             if cost >= least:  # all later positions cost more
                 break
-            if self._free(box):
-                costs = self._costs[overlaps(box, self._lines)]
-                cost += float(costs.sum())
-                if costs.max(initial=0.0) <= most and cost < least:
+            if self._inside(box) and not overlaps(box, self._taken).any():
+                cost += _DOTTED * float(overlaps(box, self._dotted).sum())
+                if cost < least and not overlaps(box, self._lines).any():
                     least, choice = cost, box
         if choice is not None:
-            self.take(choice)
+            self._taken = np.concatenate([self._taken, choice.corners()[None]])
         return choice
 
-    def _free(self, box: Box) -> bool:
-        low, high = box.corners().min(0), box.corners().max(0)
-        width, height = self._size
-        inside = (low >= 0).all() and (high <= (width, height + _OPEN)).all()
-        return bool(inside) and not self.covered(box)
+    def _inside(self, box: Box) -> bool:
+        panel = self.axes.bbox
+        low, high = box.corners().min(0) * self._dpi, box.corners().max(0) * self._dpi
+        top = panel.y1 + _OPEN * self._dpi
+        return bool((low >= panel.min).all() and high[0] <= panel.x1 and high[1] <= top)
 
-
-def name_points(
-    axes: Axes, named: Sequence[tuple[float, float, str]], points: float, colour: str
-) -> list[tuple[str, int]]:
-    """Write a text beside each point (x, y, text) that has room for it, in the order given.
-
-    Texts cover no point and no other text, and cross the lines of `axes` only where they must. The
-    figure's layout has to be complete. Returns the id of each text and the index of its point.
-    """
-    if not named:
-        return []
-    figure = axes.figure
-    figure.draw_without_rendering()  # type: ignore[union-attr]
-    panel, dpi = axes.get_window_extent(), figure.dpi
-    inches = [(axes.transData.transform((x, y)) - panel.min) / dpi for x, y, _ in named]
-    places = Places(panel.width / dpi, panel.height / dpi)
-    for line in axes.lines:
-        ends = (line.get_transform().transform(line.get_xydata()) - panel.min) / dpi
-        vertices = [(float(x), float(y)) for x, y in ends]
-        if line.get_marker() not in ("", "None", None):
-            for middle in vertices:
-                places.take(mark_box(middle, 0.07))
-        if line.get_linestyle() != "None":
-            places.cross(line_box(a, b) for a, b in itertools.pairwise(vertices) if a != b)
-    written = []
-    for i, ((x, y), (_, _, text)) in enumerate(zip(inches, named, strict=True)):
-        length = text_inches(text, points)
-        boxes = [
-            text_box(text, points, (x + dx * gap - (length if dx < 0 else 0), y + dy * gap))
-            for gap in (0.07, 0.11, 0.18)
-            for dx, dy in ((0.7, 1.2), (0.7, -1.2), (-0.7, 1.2), (-0.7, -1.2), (1, 0), (-1, 0))
-        ]
-        box = places.best(boxes)
+    def write(self, words: str, box: Box | None, points: float, colour: str, gid: str = "") -> bool:
+        """Write `words` into `box`; whether there is one."""
         if box is not None:
-            left, middle = axes.transData.inverted().transform(
-                np.asarray(box.start) * dpi + panel.min
-            )
-            axes.text(
-                left, middle, text, fontsize=points, color=colour, va="center_baseline", zorder=9,
-                gid=f"label-{i}",
+            self.axes.text(
+                *box.start, words, transform=self._scale, fontsize=points, color=colour,
+                rotation=math.degrees(box.angle), rotation_mode="anchor", ha="left",
+                va="center_baseline", zorder=9, gid=gid or None,
+                bbox={"boxstyle": "square,pad=0.05", "facecolor": self._palette.ground,
+                      "alpha": 0.75, "linewidth": 0},
             )  # fmt: skip
-            written.append((f"label-{i}", i))
-    return written
+        return box is not None
+
+    def along(
+        self, ends: Sequence[Place], words: str, points: float, *, last: bool = False,
+        sides: Sequence[int] = (1, -1),
+    ) -> Iterator[Box]:  # fmt: skip
+        """Positions close to a straight line between two data points, above it and below it: from
+        its start on, or with `last` from its end. None if it is shorter than the text."""
+        (x0, y0), (x1, y1) = (self.place(*end) for end in ends)
+        angle = math.atan2(y1 - y0, x1 - x0)
+        sine, cosine = math.sin(angle), math.cos(angle)
+        length = text_box(words, points, (x0, y0)).length
+        first = _EDGE * self._palette.scale
+        room = math.dist((x0, y0), (x1, y1)) - length - first
+        lift = _LIFT * self._palette.scale
+        for step in range(_STEPS + 1) if room > 0 else ():
+            at = room * (1 - step / _STEPS if last else step / _STEPS) + (0 if last else first)
+            for side in sides:
+                start = (
+                    x0 + at * cosine - side * lift * sine,
+                    y0 + at * sine + side * lift * cosine,
+                )
+                yield Box(start, length, 1.98 * (lift - _LEAST / 2), angle)
+
+    def name(
+        self, x: float, y: float, texts: Sequence[str], points: float, colour: str, *,
+        gid: str = "", line: str = "", most: float = 9.0,
+    ) -> bool:  # fmt: skip
+        """Write the first of `texts` that has room beside a data point; whether one had.
+
+        A far label has a thin line to its point in the colour `line`, if that is given. `most` is
+        the largest distance, in tenths of an inch at the default size.
+        """
+        mark = self.place(x, y)
+        near = _NEAR * self._palette.scale
+        rings = [ring for ring in _RINGS if ring <= most and (line or ring < _LED)]
+        reaches = ([r for r in rings if r <= _CLOSE], [r for r in rings if r > _CLOSE])
+        for reach, words in product(reaches, texts):
+            offered = (box for r in reach for box in self._around(words, points, mark, near * r))
+            box = self.best(box for box in offered if self._open(mark, box))
+            if box is not None:
+                self.write(words, box, points, colour, gid)
+                end = _target(mark, box)
+                if line and math.dist(mark, end) > _LED * near:
+                    self._lead(mark, end, line)
+                return True
+        return False
+
+    def _around(self, words: str, points: float, mark: Place, gap: float) -> Iterator[Box]:
+        """Positions around a point at a distance, the best first."""
+        length, half = text_inches(words, points), 0.65 * points / 72
+        slant = 0.7 * gap
+        for dx, dy in (
+            (gap, 0.0),
+            *((slant, up) for up in (slant + half, -slant - half)),
+            *((-length / 2, up) for up in (gap + half, -gap - half)),
+            (-gap - length, 0.0),
+            *((-slant - length, up) for up in (slant + half, -slant - half)),
+            *((-length * part, up) for part in (0.2, 0.8) for up in (gap + half, -gap - half)),
+            *((across, gap * up) for across in (gap, -gap - length) for up in _UPS),
+        ):
+            yield text_box(words, points, (mark[0] + dx, mark[1] + dy))
+
+    def _open(self, mark: Place, box: Box) -> bool:
+        """Whether a line from a mark to a far label crosses no other text or mark."""
+        end = _target(mark, box)
+        length, near = math.dist(mark, end), _NEAR * self._palette.scale
+        clear = min(0.6 * near / max(length, 1e-9), 1.0)
+        start = mark[0] + (end[0] - mark[0]) * clear, mark[1] + (end[1] - mark[1]) * clear
+        return length <= _LED * near or not overlaps(line_box(start, end), self._taken).any()
+
+    def _lead(self, mark: Place, end: Place, colour: str) -> None:
+        """Draw a thin line from a mark to its label; later labels avoid it."""
+        self._lines = np.concatenate([self._lines, *_path([mark, end])])
+        self.axes.plot(
+            *zip(mark, end, strict=True), transform=self._scale, color=colour, zorder=4,
+            linewidth=0.4 * self._palette.line, gid="leader-", scalex=False, scaley=False,
+        )  # fmt: skip
+
+
+def _path(vertices: Sequence[Place]) -> Iterator[np.ndarray]:
+    """The corners of the boxes of a line's parts, each of shape (1, 4, 2)."""
+    return (line_box(a, b).corners()[None] for a, b in pairwise(vertices) if a != b)
+
+
+def _target(mark: Place, box: Box) -> Place:
+    """Where a line from a mark meets its label: the nearest end, or the middle of a side."""
+    ends = (box.start[0], box.start[0] + box.length / 2, box.start[0] + box.length)
+    nearest = min(ends, key=lambda x: abs(x - mark[0]))
+    side = box.height / 2 if box.start[1] < mark[1] else -box.height / 2
+    return (nearest, box.start[1] + (side if nearest == ends[1] else 0.0))

@@ -16,7 +16,7 @@ from perfmodel.render.report import Report
 
 def render(report: Report) -> Iterator[str]:
     """A floating table: caption, header, a line per row, notes."""
-    columns = report.columns
+    columns = report.visible
     yield "\\begin{table}\n\\centering\n"
     if report.title:
         yield f"\\caption{{{escaped(printable(report.title))}}}\n"

@@ -8,7 +8,8 @@ not even rank 0 fits, there is no table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from perfmodel.frozen import dataclass
 
 GAP = 2
 """Spaces between two columns."""

@@ -16,7 +16,7 @@ def render(report: Report) -> Iterator[str]:
     """Title, header, one line for each row, notes."""
     if report.title:
         yield f"**{escaped(report.title)}**\n\n"
-    columns = report.columns
+    columns = report.visible
     yield _line([column.header for column in columns])
     yield "| " + " | ".join("---:" if column.number else "---" for column in columns) + " |\n"
     for row in report.rows:

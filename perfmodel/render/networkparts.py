@@ -5,78 +5,52 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from perfmodel.columns import row_of
 from perfmodel.networks import reading
 from perfmodel.networks.expand import active_count, parameter_count
 from perfmodel.networks.flops import CONVENTIONS, flops_per_token
 from perfmodel.networks.network import Mlp, Network, SelfAttention
 from perfmodel.networks.reading import Entry
 from perfmodel.networks.summary import cache_bytes, cache_bytes_per_token, parts
-from perfmodel.render.report import (
-    Column,
-    Report,
-    Row,
-    count,
-    integer,
-    keyed,
-    percent,
-    text,
-    whole,
-)
+from perfmodel.render.report import Column, Report, Row, text
 from perfmodel.units import binary, si
 
 _LISTED = (
     text("network", "name"),
     text("family", "family", rank=1),
-    integer("layers", "layers", rank=2),
-    integer("hidden", "hidden", rank=3),
-    integer("heads", "heads", rank=4),
-    integer("kv heads", "kv_heads", rank=5),
-    integer("vocabulary", "vocabulary", rank=6),
-    keyed("parameters", "parameters", count),
-    keyed("active", "active", count, rank=1),
-    Column("aliases", lambda row: ", ".join(row["aliases"]), number=False, fold=16, rank=7),
+    Column("layers", "layers", rank=2),
+    Column("hidden", "hidden", rank=3),
+    Column("heads", "heads", of=lambda net: net.blocks[-1].attention.heads, rank=4),
+    Column("kv heads", "kv_heads", of=lambda net: net.blocks[-1].attention.kv_heads, rank=5),
+    Column("vocabulary", "vocabulary", rank=6),
+    Column("parameters", "parameters", "count", of=parameter_count),
+    Column("active", "active", "count", of=active_count, rank=1),
 )
+_ALIASES = Column(
+    "aliases", lambda row: ", ".join(row["aliases"]), number=False, fold=16, rank=7
+)  # fmt: skip
 _PARTS = (
     text("part", "part"),
-    keyed("parameters", "parameters", whole),
-    percent("share", "share"),
-    keyed("active", "active", whole),
+    Column("parameters", "parameters", "{:,}"),
+    Column("share", "share"),
+    Column("active", "active", "{:,}"),
 )
 
 
 def listed(entries: Iterable[Entry]) -> Report:
     """One line for each network."""
-    rows = [
-        {
-            "name": net.name,
-            "family": net.family,
-            "layers": net.layers,
-            "hidden": net.hidden,
-            "heads": net.blocks[-1].attention.heads,
-            "kv_heads": net.blocks[-1].attention.kv_heads,
-            "vocabulary": net.vocabulary,
-            "parameters": parameter_count(net),
-            "active": active_count(net),
-            "aliases": list(entry.aliases),
-        }
-        for entry in entries
-        for net in [entry.network]
-    ]
-    return Report("networks", rows, _LISTED)
+    rows = [{**row_of(entry.network, _LISTED), "aliases": list(entry.aliases)} for entry in entries]
+    return Report("networks", rows, (*_LISTED, _ALIASES))
 
 
 def report(net: Network, tokens: int, kv_dtype: str) -> Report:
     """One line for each part; values of the whole network in `head` and the notes."""
     total = parameter_count(net)
     rows = [
-        {
-            "part": part.name,
-            "parameters": part.parameters,
-            "share": part.parameters / total,
-            "active": part.active,
-        }
+        {"part": part.name, "parameters": part.parameters, "share": part.parameters / total,
+         "active": part.active}
         for part in parts(net)
-    ]
+    ]  # fmt: skip
     head = {
         "network": reading.plain(net),
         "layers": net.layers,

@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from perfmodel.columns import Column, row_of
 from perfmodel.networks.networkprediction import KernelTime, NetworkPrediction, PassTime
-from perfmodel.render.report import (
-    Column,
-    Report,
-    Row,
-    assumed,
-    keyed,
-    micros,
-    percent,
-    quantity,
-    ratio,
-    several,
-    text,
-)
+from perfmodel.render.lines import Part, columns_by, lines
+from perfmodel.render.report import Report, assumed, micros, on_device
 from perfmodel.render.roofs import Kernel
-
-Pairs = Sequence[tuple[PassTime, KernelTime]]
-"""Kernels with the passes that they are in."""
 
 
 def _layer(part: PassTime, _: KernelTime) -> str:
@@ -39,84 +26,42 @@ BY: dict[str, Callable[[PassTime, KernelTime], str]] = {
 
 def data(predictions: Sequence[NetworkPrediction]) -> Report:
     """All data, one document for each network and device."""
-    rows = [prediction.as_dict() for prediction in predictions]
-    return Report("networks", rows, [], examples=rows)
+    return Report.of("networks", predictions)
 
 
 def report(predictions: Sequence[NetworkPrediction], by: str, way: str) -> Report:
     """Lines for people and spreadsheets; `by` is one of `BY`, `way` the kind of pass."""
-    rows = [row for prediction in predictions for row in _rows(prediction, by)]
-    device = several("device", rows)
-    columns = [
-        *device,
-        text(by, by),
-        keyed("kernels", "kernels", rank=3),
-        keyed("time", "time_us", micros),
-        percent("share", "share", rank=1),
-        Column("operations", lambda row: row["flops"] or None, quantity("FLOP"), rank=2),
-        keyed("memory", "hbm_bytes", quantity("B"), rank=2),
-        keyed("FLOP/B", "intensity", ratio, rank=4),
-        text("limiter", "limiter"),
-    ]
+    columns = (Column(key="network"), *columns_by(by, by, "operator", "aten", "live_bytes"))
+    rows = [
+        {"network": each.network.name, **row_of(line, columns[1:])}
+        for each in predictions
+        for line in lines(
+            each.device, _parts(each, by), (each.seconds, each.low_seconds, each.high_seconds),
+            {"host": each.classes["host"]}, ranked=by in ("class", "operator"),
+        )
+    ]  # fmt: skip
     first = predictions[0]
     setting = first.setting
-    suffix = "" if device else f" on {first.device}"
     past = f" past={setting.past}" if setting.past else ""
     title = (
-        f"{first.network.name}{suffix}: batch={setting.batch} seq={setting.seq}{past} pass={way} "
+        f"{first.network.name}{on_device(each.device for each in predictions)}: "
+        f"batch={setting.batch} seq={setting.seq}{past} pass={way} "
         f"dtype={setting.dtype} stack={setting.stack.name}"
     )
     notes = [*map(_sentence, predictions), *assumed(each.assumptions for each in predictions)]
     return Report("networks", rows, columns, title, notes=notes, examples=rows)
 
 
-def _groups(network: NetworkPrediction, by: str) -> dict[str, list[tuple[PassTime, KernelTime]]]:
-    """The kernels of each line."""
-    groups: dict[str, list[tuple[PassTime, KernelTime]]] = {}
+def _parts(network: NetworkPrediction, by: str) -> Iterator[Part]:
     for part in network.passes:
         for kernel in part.kernels:
-            groups.setdefault(BY[by](part, kernel), []).append((part, kernel))
-    return groups
-
-
-def _rows(network: NetworkPrediction, by: str) -> Iterator[Row]:
-    """The lines of one network; the last is their sum."""
-    groups = _groups(network, by)
-    rows = [_row(network, by, label, pairs) for label, pairs in groups.items()]
-    in_order = by in ("layer", "kernel")
-    yield from rows if in_order else sorted(rows, key=lambda row: -row["time_us"])
-    pairs = [pair for group in groups.values() for pair in group]
-    host = network.seconds - _seconds(pairs)
-    time = {"time_us": host * 1e6, "share": host / network.seconds}
-    yield {**_row(network, by, "host", []), **time}
-    time = {"time_us": network.seconds * 1e6, "share": 1.0}
-    yield {**_row(network, by, "all", pairs), **time, "limiter": ""}
-
-
-def _seconds(pairs: Pairs) -> float:
-    return sum(part.repeat * kernel.seconds for part, kernel in pairs)
-
-
-def _row(network: NetworkPrediction, by: str, label: str, pairs: Pairs) -> Row:
-    runs = [(part.repeat * kernel.launches, kernel.prediction) for part, kernel in pairs]
-    flops = sum(times * run.work for times, run in runs if run.flops["matrix"])
-    traffic = sum(times * run.bytes["hbm"] for times, run in runs)
-    limiters: dict[str, float] = {}
-    for part, kernel in pairs:
-        limiters[kernel.limiter] = limiters.get(kernel.limiter, 0.0) + part.repeat * kernel.seconds
-    seconds = _seconds(pairs)
-    return {
-        "network": network.network.name,
-        "device": network.device,
-        by: label,
-        "kernels": sum(times for times, _ in runs) or None,
-        "time_us": seconds * 1e6,
-        "share": seconds / network.seconds,
-        "flops": flops,
-        "hbm_bytes": traffic or None,
-        "intensity": flops / traffic if flops and traffic else None,
-        "limiter": max(limiters, key=limiters.__getitem__, default=""),
-    }
+            spread = kernel.spread.times(part.repeat)
+            runs, run = part.repeat * kernel.launches, kernel.prediction
+            yield Part(
+                BY[by](part, kernel), runs, spread.seconds, spread.low_seconds,
+                spread.high_seconds, kernel.limiter, run,
+                runs * run.work if run.flops["matrix"] else 0.0,
+            )  # fmt: skip
 
 
 def _sentence(network: NetworkPrediction) -> str:
@@ -134,15 +79,19 @@ def _sentence(network: NetworkPrediction) -> str:
 
 def points(network: NetworkPrediction) -> Iterator[Kernel]:
     """A roofline point for each class that has arithmetic: its rate, and its FLOP per byte."""
-    for kind, pairs in _groups(network, "class").items():
-        runs = [(part.repeat * kernel.launches, kernel.prediction) for part, kernel in pairs]
-        matrix = any(run.flops["matrix"] for _, run in runs)
-        work = sum(times * run.work for times, run in runs if run.flops["matrix"] or not matrix)
+    groups: dict[str, list[Part]] = {}
+    for part in _parts(network, "class"):
+        groups.setdefault(part.line, []).append(part)
+    for kind, parts in groups.items():
+        work = sum(part.work for part in parts)
+        matrix = work > 0
+        work = work or sum(part.runs * part.run.work for part in parts)
         if not work:
             continue
         traffic = {
-            level: sum(times * run.bytes[level] for times, run in runs)
-            for level in runs[0][1].bytes
+            level: sum(part.runs * part.run.bytes[level] for part in parts)
+            for level in parts[0].run.bytes
         }
         intensity = {level: work / size for level, size in traffic.items() if size}
-        yield Kernel(kind, network.device, work / _seconds(pairs), intensity, matrix=matrix)
+        rate = work / sum(part.seconds for part in parts)
+        yield Kernel(kind, network.device, rate, intensity, matrix=matrix)

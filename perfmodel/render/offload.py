@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -15,18 +14,7 @@ from perfmodel.offload.layershape import LayerShape, Request, Stored, network_of
 from perfmodel.offload.layertimes import Answer
 from perfmodel.offload.policymemory import held
 from perfmodel.offload.streaming import Streaming
-from perfmodel.render.report import (
-    Column,
-    Report,
-    Row,
-    binary,
-    integer,
-    keyed,
-    micros,
-    percent,
-    text,
-)
-from perfmodel.units import seconds
+from perfmodel.render.report import Column, Report, Row, text
 
 _PLACES = (
     "weights, cache, what layers pass on: percent on device, in host memory, on disk; waits for: "
@@ -35,6 +23,62 @@ _PLACES = (
 _NO_GAIN = (
     "an activation is no smaller than the keys and values made of it, as with grouped or latent "
     "heads: recomputing any of them saves nothing"
+)
+_WHERE = ("device", "host", "disk")
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def _shares(header: str, part: str) -> Column:
+    """The percentages of a part on device, host and disk."""
+
+    def shares(row: Row) -> str:
+        return ", ".join(f"{row[f'{part}_{place}']:.0%}"[:-1] for place in _WHERE)
+
+    return Column(header, shares, number=False)
+
+
+_RATE = Column("tokens/s", "tokens_per_s", _rate)
+_POLICY = (
+    Column("sequences", lambda row: f"{row['blocks']} x {row['part']}"),
+    _shares("weights", "weights"),
+    _shares("cache", "cache"),
+    _shares("passed on", "activations"),
+    Column("prefill", "prefill_s"),
+    Column("decode", "decode_s"),
+    _RATE,
+    text("waits for", "decode_limiter"),
+    Column("device", "device_bytes"),
+    Column("host", "host_bytes"),
+)
+_RECOMPUTED = (
+    Column("batch", "batch"),
+    Column("context", "context", of="tokens"),
+    Column(key="gains"),
+    Column("computed anew", "split"),
+    Column("share", "share", of=lambda plan: plan.split / plan.tokens),
+    Column("all sent", "sent_us", of=lambda plan: plan.seconds(0), scale=1e6),
+    Column("at the split", "time_us", of=lambda plan: plan.seconds(plan.split), scale=1e6),
+    Column("of all sent", "time_share"),
+)
+_STREAMED = (
+    Column("batch", "batch"),
+    Column("context", "context"),
+    Column("link", "link_us"),
+    Column("work", "work_us"),
+    Column("step", "time_us"),
+    _RATE,
+    text("limiter", "limiter"),
+    Column("hidden from", "hiding_batch"),
+)
+_LAYERS = (
+    Column("on device", "on_device"),
+    Column("on host", "on_host"),
+    Column("step", "time_us"),
+    _RATE,
+    Column("device", "device_bytes"),
 )
 
 
@@ -56,30 +100,16 @@ def policy(
         **{
             f"{part}_{place}": float(np.asarray(share))
             for part in ("weights", "cache", "activations")
-            for place, share in zip(("device", "host", "disk"), getattr(placed, part), strict=True)
+            for place, share in zip(_WHERE, getattr(placed, part), strict=True)
         },
         "prefill_s": float(answer.prefill_seconds),
         "decode_s": float(answer.decode_seconds),
         "tokens_per_s": float(answer.tokens_per_s),
         "prefill_limiter": answer.prefill.limiter(),
         "decode_limiter": answer.decode.limiter(),
-        "device_bytes": float(demand.device),
-        "host_bytes": float(demand.host),
-        "disk_bytes": float(demand.disk),
+        **{f"{place}_bytes": float(getattr(demand, place)) for place in _WHERE},
     }
-    columns = [
-        Column("sequences", lambda row: f"{row['blocks']} x {row['part']}"),
-        _shares("weights", "weights"),
-        _shares("cache", "cache"),
-        _shares("passed on", "activations"),
-        keyed("prefill", "prefill_s", seconds),
-        keyed("decode", "decode_s", seconds),
-        _RATE,
-        text("waits for", "decode_limiter"),
-        keyed("device", "device_bytes", binary),
-        keyed("host", "host_bytes", binary),
-    ]
-    return Report("policies", [row], columns, title, notes=[*notes, _PLACES])
+    return Report("policies", [row], _POLICY, title, notes=[*notes, _PLACES])
 
 
 def recomputed(
@@ -92,32 +122,12 @@ def recomputed(
 ) -> Report:
     """How much of a cache in host memory to recompute, for one layer: one line for each batch and
     context (KVPR)."""
-    rows = [
-        {
-            "batch": batch,
-            "context": tokens,
-            "gains": plan.gains,
-            "split": plan.split,
-            "share": plan.split / tokens,
-            "sent_us": plan.seconds(0) * 1e6,
-            "time_us": plan.seconds(plan.split) * 1e6,
-            "time_share": plan.time_share,
-        }
+    plans = [
+        recompute.of_network(network, device, batch, tokens)
         for batch, tokens in product(batches, contexts)
-        for plan in [recompute.of_network(network, device, batch, tokens)]
     ]
-    columns = [
-        integer("batch", "batch"),
-        integer("context", "context"),
-        integer("computed anew", "split"),
-        percent("share", "share"),
-        keyed("all sent", "sent_us", micros),
-        keyed("at the split", "time_us", micros),
-        percent("of all sent", "time_share"),
-    ]
-    if not rows[0]["gains"]:
-        notes = [*notes, _NO_GAIN]
-    return Report("recompute", rows, columns, title, notes=list(notes))
+    sentences = [*notes, *([] if plans[0].gains else [_NO_GAIN])]
+    return Report.of("recompute", plans, _RECOMPUTED, title=title, notes=sentences)
 
 
 def streaming(
@@ -125,13 +135,12 @@ def streaming(
 ) -> Report:
     """Weights streamed over the link in every step: one line for each batch and context."""
     rows = []
-    for tokens in contexts:
-        plan = Streaming(network, device, tokens)
+    for plan in (Streaming(network, device, tokens) for tokens in contexts):
         for batch in batches:
             duration, work = plan.seconds(batch), plan.work_seconds(batch)
             row = {
                 "batch": batch,
-                "context": tokens,
+                "context": plan.context,
                 "link_us": plan.link_seconds * 1e6,
                 "work_us": work * 1e6,
                 "time_us": duration * 1e6,
@@ -140,18 +149,8 @@ def streaming(
                 "hiding_batch": plan.hiding_batch,
             }
             rows.append(row)
-    columns = [
-        integer("batch", "batch"),
-        integer("context", "context"),
-        keyed("link", "link_us", micros),
-        keyed("work", "work_us", micros),
-        keyed("step", "time_us", micros),
-        _RATE,
-        text("limiter", "limiter"),
-        integer("hidden from", "hiding_batch"),
-    ]
     note = "hidden from: the batch whose own work takes as long as the link; its cache may not fit"
-    return Report("streaming", rows, columns, title, notes=[note])
+    return Report("streaming", rows, _STREAMED, title, notes=[note])
 
 
 def layers(
@@ -172,16 +171,9 @@ def layers(
         for number, split in enumerate(splits)
         if split.device_bytes <= device.memory_bytes
     ]
-    columns = [
-        integer("on device", "on_device"),
-        integer("on host", "on_host"),
-        keyed("step", "time_us", micros),
-        _RATE,
-        keyed("device", "device_bytes", binary),
-    ]
     rest = len(splits) - len(rows)
     notes = [f"{rest} further numbers of layers do not fit"] if rest else []
-    return Report("layers", rows, columns, title, notes=notes)
+    return Report("layers", rows, _LAYERS, title, notes=notes)
 
 
 def by_device(devices: Sequence[str], reports: Sequence[Report], title: str) -> Report:
@@ -194,20 +186,3 @@ def by_device(devices: Sequence[str], reports: Sequence[Report], title: str) -> 
     notes = [report.title for report in reports] + [n for each in reports for n in each.notes]
     columns = [text("device", "device"), *reports[0].columns]
     return Report(reports[0].name, rows, columns, title, notes=list(dict.fromkeys(notes)))
-
-
-def _shares(header: str, part: str) -> Column:
-    """The percentages of a part on device, host and disk."""
-
-    def shares(row: Row) -> str:
-        places = ("device", "host", "disk")
-        return ", ".join(f"{row[f'{part}_{place}']:.0%}"[:-1] for place in places)
-
-    return Column(header, shares, number=False)
-
-
-def _three_digits(value: Any) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-
-
-_RATE = keyed("tokens/s", "tokens_per_s", _three_digits)

@@ -6,10 +6,11 @@ Columns whose value is the same in every row stand above the table.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from perfmodel.render.report import Column, Report, Row, fixed, integer, micros, text
+from perfmodel.columns import SOME
+from perfmodel.render.report import Column, Report, Row, micros, text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,25 +33,26 @@ def report(table: pd.DataFrame, fields: Fields, case: Iterable[str], *, micro: b
     names = [name for name in case if name in excerpt and not _blank(excerpt[name]).all()]
     varying = [name for name in names if excerpt[name].astype("str").nunique() > 1]
     common = [f"{name} {excerpt[name].iloc[0]}" for name in names if name not in varying]
-    show = micros if micro else lambda value: f"{value:.4g}"
+    show = micros if micro else "{:.4g}".format
+
+    def ends(row: Row) -> str | None:
+        low, high = row[fields.low], row[fields.high]
+        return None if low is None else f"{show(low)} to {show(high)}"
+
     rest = len(table) - len(excerpt)
     return Report(
         "runs",
         [_row(row) for row in excerpt.to_dict("records")],
         [
-            integer("row", "row"),
+            Column("row", "row"),
             *(text(name, name) for name in varying),
-            _number("measured", fields.measured, show),
-            _number("predicted", fields.predicted, show),
-            fixed("ratio", "ratio", 2),
-            Column("range", _range(fields, show), number=False, rank=2),
+            Column("measured", fields.measured, show),
+            Column("predicted", fields.predicted, show),
+            Column("ratio", "ratio", "{:.2f}"),
+            Column("range", ends, number=False, rank=2),
             text("limiter", "limiter", rank=1),
             text("verdict", "verdict", rank=3),
-            *(
-                [text("reason", "reason", wrap=60, fold=30)]
-                if (excerpt["reason"] != "").any()
-                else []
-            ),
+            text("reason", "reason", wrap=60, fold=30, when=SOME),
         ],
         title=f"in all rows: {', '.join(common)}" if common else "",
         notes=[f"{rest} rows less far off are not shown (--output writes all)"] if rest else [],
@@ -66,16 +68,3 @@ def _row(row: Mapping[Hashable, Any]) -> dict[str, Any]:
     return {
         str(name): None if value is None or value != value else value for name, value in row.items()
     }
-
-
-def _number(header: str, key: str, show: Callable[[float], str]) -> Column:
-    return Column(header, lambda row: row[key], show)
-
-
-def _range(fields: Fields, show: Callable[[float], str]) -> Callable[[Row], str | None]:
-    def ends(row: Row) -> str | None:
-        if row[fields.low] is None:
-            return None
-        return f"{show(row[fields.low])} to {show(row[fields.high])}"
-
-    return ends

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
+from perfmodel.columns import DIFFERS, columns_of, row_of
 from perfmodel.render.refused import Refused, head, lines
-from perfmodel.render.report import (
-    Column,
-    Report,
-    Row,
-    binary,
-    integer,
-    keyed,
-    micros,
-    percent,
-    quantity,
-    ratio,
-    several,
-    text,
-    times,
-)
+from perfmodel.render.report import Column, Report, Row, binary, ratio
 from perfmodel.serving.cachememory import (
     Memory,
     fitting_batch,
@@ -30,19 +19,17 @@ from perfmodel.serving.cachememory import (
 )
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.disaggregated import Pools
+from perfmodel.serving.queue.outcome import STATISTICS, Outcome
 from perfmodel.serving.served import Served
 from perfmodel.serving.speculative import Speculation
+from perfmodel.serving.targets import Targets
 
 KINDS = ("matmul", "attention", "norm", "pointwise", "embedding", "communication", "host")
 """Classes of operations that the time between tokens is shown by."""
-_FORMS = ("device", "engine", "weights", "cache")
-_NUMBERS = {
-    "tp": "tensor", "pp": "pipeline", "ep": "expert", "dp": "data", "isl": "isl", "osl": "osl",
-    "cached": "cached", "past": "past", "accept": "accept",
-}  # fmt: skip
-"""Numbers that a row may have, with their names in a table."""
-_ABOVE_ONE = ("tp", "pp", "ep", "dp", "cached")
-"""Those that a title leaves out where they are 1 or less."""
+_DEPLOYMENT = columns_of(Deployment)
+
+_SIZES = {"static batch": "batch", "concurrency": "clients", "rate": "requests/s"}
+"""Names of the size of each kind of load."""
 
 
 def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Report:
@@ -52,24 +39,16 @@ def report(loads: Sequence[Served], refused: Refused = (), *, terms: bool) -> Re
     column.
     """
     rows = [_row(load, terms=terms) for load in loads]
-    columns = [*_varying(rows), _short("size", size_name(loads))]
-    if any(row["resident"] != row["size"] for row in rows):
-        columns += [_short("resident")]
-    columns += [
-        _ranged("TTFT ms", "ttft_ms"),
-        _ranged("TPOT ms", "tpot_ms"),
-        _short("output_tokens_per_s", "tokens/s"),
+    columns = [
+        replace(column, header=size_name(loads)) if column.key == "size" else column
+        for column in columns_of(Served)
+        if not (terms and column.key == "limiter")
     ]
-    if any(load.of.devices > 1 for load in loads):
-        columns += [_short("output_tokens_per_s_per_device", "a device")]
     for kind in KINDS:
         key = f"token_{kind}_ms"
         if any(row.get(key, 0.0) >= 0.01 * row["tpot_ms"] for row in rows):
-            columns += [_short(key, kind)]
-    columns += [] if terms else [text("limiter", "limiter")]
-    title = f"{_title(rows)}{', overlap' if all(row['overlap'] for row in rows) else ''}"
-    notes = _notes(loads, terms=terms)
-    return _report("loads", rows, columns, title, notes, refused)
+            columns.append(Column(kind, key, ratio))
+    return _report("loads", rows, columns, _notes(loads, terms=terms), refused)
 
 
 def _row(load: Served, *, terms: bool) -> Row:
@@ -98,9 +77,7 @@ def _notes(loads: Sequence[Served], *, terms: bool) -> list[str]:
 
 def size_name(loads: Sequence[Served]) -> str:
     """The name of a load's size."""
-    return {"static batch": "batch", "concurrency": "clients", "rate": "requests/s"}.get(
-        loads[0].kind, "load"
-    )
+    return _SIZES.get(loads[0].kind, "load")
 
 
 def fitting_batches(
@@ -134,66 +111,42 @@ def _fitting(
     answer: Callable[[Deployment, Memory, int], tuple[int, float]],
 ) -> Report:
     axis, most, cache = names
-    rows = []
+    rows: list[Row] = []
     for plan in deployments:
         has = memory(plan)
         terms = {f"{name.replace(' ', '_')}_bytes": size for name, size in has.terms().items()}
-        identity = _identity(plan)
-        del identity["expert"], identity["data"]
         for size in sizes:
             number, cached = answer(plan, has, size)
             row = {
-                **identity, axis: size, most: number, "bytes_per_token": token_bytes(plan),
+                **plan.as_dict(), axis: size, most: number, "bytes_per_token": token_bytes(plan),
                 "cache_bytes": cached, "total_bytes": has.total_bytes, **terms,
             }  # fmt: skip
             rows.append(row)
-    columns = [text(key, key) for key in _FORMS[:2]]
-    columns += [each for each in _varying(rows) if each.header not in _FORMS[:2]]
-    columns += [_short(axis), _short(most), keyed(cache, "cache_bytes", binary)]
+    columns = [
+        *_DEPLOYMENT,
+        Column(axis, axis),
+        Column(most, most),
+        Column(cache, "cache_bytes"),
+    ]
     for name in memory(deployments[0]).terms():
         header = "runtime" if name == "context" else name
-        columns.append(keyed(header, f"{name.replace(' ', '_')}_bytes", binary))
-    weights, caches, tokens = (
-        " or ".join(dict.fromkeys(texts))
-        for texts in (
-            (plan.weights for plan in deployments),
-            (plan.cache_type for plan in deployments),
-            (binary(token_bytes(plan)) for plan in deployments),
-        )
-    )
-    network = deployments[0].network.name
-    title = f"{network}, weights {weights}, cache {caches}: {tokens} a token"
-    return _report("fits", rows, columns, title, [], refused)
+        columns.append(Column(header, f"{name.replace(' ', '_')}_bytes", "binary"))
+    tokens = " or ".join(dict.fromkeys(binary(token_bytes(plan)) for plan in deployments))
+    return _report("fits", rows, columns, [], refused, f": {tokens} a token")
 
 
-def drafts(
-    answers: Sequence[tuple[Deployment, int, float, Speculation]], draft: str, refused: Refused
-) -> Report:
-    """A line a batch, length and chance: the number of drafts that gains most, and its gain."""
-    rows: list[Row] = [
-        {
-            **_identity(plan), "draft": draft, "batch": gain.batch, "past": past, "accept": chance,
-            "drafts": gain.gamma, "tokens_per_pass": gain.tokens, "draft_step_share": gain.draft,
-            "verify_steps": gain.verify, "tpot_us": _tpot(gain) * gain.speedup * 1e6,
-            "drafted_tpot_us": _tpot(gain) * 1e6, "speedup": gain.speedup,
-        }
-        for plan, past, chance, gain in answers
-    ]  # fmt: skip
-    columns = [
-        *_varying(rows),
-        integer("batch", "batch"),
-        integer("drafts", "drafts"),
-        keyed("tokens a pass", "tokens_per_pass", lambda value: f"{value:.2f}"),
-        percent("draft's step", "draft_step_share"),
-        keyed("pass", "verify_steps", lambda value: f"{value:.2f} steps"),
-        keyed("TPOT", "tpot_us", micros),
-        keyed("with drafts", "drafted_tpot_us", micros),
-        keyed("speed-up", "speedup", times),
-    ]
-    note = (
-        "accept: the chance that a draft's token is accepted, which depends on networks and texts"
-    )
-    return _report("drafts", rows, columns, f"{_title(rows)}, draft {draft}", [note], refused)
+_DRAFTED = (
+    Column("past", "past", when=DIFFERS),
+    Column("accept", "accept", when=DIFFERS),
+    Column("batch", "batch"),
+    Column("drafts", "drafts", of="gamma"),
+    Column("tokens a pass", "tokens_per_pass", "{:.2f}", of="tokens"),
+    Column("draft's step", "draft_step_share", of="draft"),
+    Column("pass", "verify_steps", "{:.2f} steps", of="verify"),
+    Column("TPOT", "tpot_us", of=lambda gain: _tpot(gain) * gain.speedup, scale=1e6),
+    Column("with drafts", "drafted_tpot_us", of=lambda gain: _tpot(gain), scale=1e6),
+    Column("speed-up", "speedup", "{:.2f}x"),
+)
 
 
 def _tpot(gain: Speculation) -> float:
@@ -201,86 +154,133 @@ def _tpot(gain: Speculation) -> float:
     return gain.seconds / gain.tokens if gain.gamma else gain.step_seconds
 
 
+def drafts(
+    answers: Sequence[tuple[Deployment, int, float, Speculation]], draft: str, refused: Refused
+) -> Report:
+    """A line a batch, length and chance: the number of drafts that gains most, and its gain."""
+    rows = [
+        {**plan.as_dict(), "draft": draft, "past": past, "accept": chance,
+         **row_of(gain, _DRAFTED[2:])}
+        for plan, past, chance, gain in answers
+    ]  # fmt: skip
+    note = (
+        "accept: the chance that a draft's token is accepted, which depends on networks and texts"
+    )
+    columns = [*_DEPLOYMENT, *_DRAFTED]
+    return _report("drafts", rows, columns, [note], refused, f", draft {draft}")
+
+
+_POOLS = (
+    Column("isl", "isl", when=DIFFERS),
+    Column("osl", "osl", when=DIFFERS),
+    Column("for prompts", "prefill_share"),
+    Column("TTFT", "ttft_us", of="ttft_seconds", scale=1e6),
+    Column("cache's way", "transfer_us", of="transfer_seconds", scale=1e6),
+    Column("TPOT", "tpot_us", of="tpot_seconds", scale=1e6),
+    Column("resident", "resident"),
+    Column(key="requests_per_s"),
+    Column("tokens/s a device", "output_tokens_per_s_per_device", "count"),
+)
+
+
 def pools(answers: Sequence[tuple[Deployment, int, int, Pools]], refused: Refused) -> Report:
     """A line a deployment and length: how devices are shared out, and what that gives."""
-    rows: list[Row] = [
-        {
-            **_identity(plan), "isl": isl, "osl": osl, "prefill_share": split.prefill_share,
-            "ttft_us": split.ttft_seconds * 1e6, "tpot_us": split.tpot_seconds * 1e6,
-            "resident": split.resident, "transfer_us": split.transfer_seconds * 1e6,
-            "requests_per_s": split.requests_per_s,
-            "output_tokens_per_s_per_device": split.output_tokens_per_s_per_device,
-        }
+    rows = [
+        {**plan.as_dict(), "isl": isl, "osl": osl, **row_of(split, _POOLS[2:])}
         for plan, isl, osl, split in answers
-    ]  # fmt: skip
-    columns = [
-        *_varying(rows),
-        percent("for prompts", "prefill_share"),
-        keyed("TTFT", "ttft_us", micros),
-        keyed("cache's way", "transfer_us", micros),
-        keyed("TPOT", "tpot_us", micros),
-        integer("resident", "resident"),
-        keyed("tokens/s a device", "output_tokens_per_s_per_device", quantity("")),
     ]
     note = (
         "for prompts: share of the copies that only run prompts, with both pools busy; TTFT: of a "
         "prompt alone; TPOT: of a full copy that only decodes"
     )
-    return _report("pools", rows, columns, _title(rows), [note], refused)
+    return _report("pools", rows, [*_DEPLOYMENT, *_POOLS], [note], refused)
 
 
-def _identity(plan: Deployment) -> dict[str, object]:
+def simulated(
+    answers: Sequence[tuple[Deployment, float, Outcome]],
+    kind: str,
+    targets: Targets,
+    refused: Refused,
+) -> Report:
+    """A line a simulation: latencies with their quantiles, rates, and what meets the targets."""
+    rows = [_simulated_row(plan, size, outcome, targets) for plan, size, outcome in answers]
+    own = [c for c in _SIMULATED if targets.given or c.header not in ("in targets", "goodput/s")]
+    sizes = [Column(_SIZES[kind], "size")] if kind in _SIZES else []
+    notes = [
+        "TTFT, TPOT: mean (p50 p90 p99) of the requests; loads without --requests have ranges",
+    ]
+    if targets.given:
+        notes += ["in targets: share of requests that meet them; goodput: those of a second"]
+    notes += ["cache: largest share that requests held at once"]
+    suffix = f", {rows[0]['requests']:,} requests"
+    return _report("simulations", rows, [*_DEPLOYMENT, *sizes, *own], notes, refused, suffix)
+
+
+def _simulated_row(plan: Deployment, size: float, outcome: Outcome, targets: Targets) -> Row:
+    arrivals, share = outcome.arrivals, outcome.good_share(targets)
+    units = {"ttft": ("ms", 1e3), "tpot": ("ms", 1e3), "e2e": ("s", 1.0)}
     return {
-        "network": plan.network.name, "device": plan.device.slug, "engine": plan.engine.name,
-        "weights": plan.weights, "cache": plan.cache_type, "tensor": plan.tensor,
-        "pipeline": plan.pipeline, "expert": plan.expert, "data": plan.data,
+        **plan.as_dict(), "size": size, "requests": len(arrivals),
+        "isl": round(float(arrivals.inputs.mean())), "osl": round(float(arrivals.outputs.mean())),
+        **{
+            f"{metric}_{unit}_{name}": outcome.statistic(metric, name) * scale
+            for metric, (unit, scale) in units.items() for name in STATISTICS
+        },
+        "requests_per_s": outcome.requests_per_s,
+        "output_tokens_per_s": outcome.output_tokens_per_s,
+        "output_tokens_per_s_per_device": outcome.output_tokens_per_s / plan.devices,
+        "good_share": share, "goodput_per_s": share * outcome.requests_per_s,
+        "cached_share": outcome.hit_share, "preemptions": outcome.preemptions,
+        "fullest": outcome.fullest,
     }  # fmt: skip
 
 
-def _varying(rows: Sequence[Row]) -> list[Column]:
-    """Columns of what sets deployments and lengths apart."""
-    columns = [column for key in _FORMS for column in several(key, rows)]
-    numbers = {name: {row.get(key) for row in rows} for name, key in _NUMBERS.items()}
-    return columns + [
-        _short(_NUMBERS[name], name) for name, values in numbers.items() if len(values) > 1
-    ]
+def _quantiles(header: str, key: str) -> Column:
+    def cell(row: Row) -> str:
+        mean, *quantiles = (ratio(row[f"{key}_{name}"]) for name in STATISTICS)
+        return f"{mean} ({' '.join(quantiles)})"
+
+    return Column(header, cell)
 
 
-def _title(rows: Sequence[Row]) -> str:
-    """The network, and what all rows have in common."""
-    first = rows[0]
-    common = {key for key in first if all(row[key] == first[key] for row in rows)}
-    words = [first["network"]]
-    words += [f"{key} {first[key]}" for key in _FORMS[2:] if key in common]
-    words += [first[key] for key in _FORMS[:2] if key in common]
-    words += [
-        f"{name} {ratio(first[key])}"
-        for name, key in _NUMBERS.items()
-        if key in common and (first[key] > 1 or name not in _ABOVE_ONE)
-    ]
-    return ", ".join(words)
+def _any(key: str) -> Callable[[Sequence[Row]], bool]:
+    return lambda rows: any(row[key] for row in rows)
+
+
+_SIMULATED = (
+    Column("isl", "isl", when=DIFFERS),
+    Column("osl", "osl", when=DIFFERS),
+    _quantiles("TTFT ms", "ttft_ms"),
+    _quantiles("TPOT ms", "tpot_ms"),
+    Column("E2E s", "e2e_s_mean", ratio),
+    Column("tokens/s", "output_tokens_per_s"),
+    Column("in targets", "good_share"),
+    Column("goodput/s", "goodput_per_s"),
+    Column("prefix hits", "cached_share", when=_any("cached_share"), rank=3),
+    Column("preemptions", "preemptions", when=_any("preemptions")),
+    Column("cache", "fullest", "percent", rank=3),
+)
 
 
 def _report(
     name: str,
     rows: Sequence[Row],
     columns: Sequence[Column],
-    title: str,
     notes: Sequence[str],
     refused: Refused,
+    suffix: str = "",
 ) -> Report:
-    """A report with the impossible deployments under it."""
+    """A report with the impossible deployments under it; what all rows share is its title."""
+    title = f"{', '.join(_common(rows, columns))}{suffix}"
     sentences = [*notes, *lines(refused)]
-    return Report(name, rows, columns, title, head=head(refused, "deployment"), notes=sentences)
+    more: dict[str, Any] = {"head": head(refused, "deployment"), "notes": sentences}
+    return Report(name, rows, columns, title, examples=rows, **more)
 
 
-def _short(key: str, header: str = "") -> Column:
-    return keyed(header or key, key, ratio)
-
-
-def _ranged(header: str, key: str) -> Column:
-    def show(row: Row) -> str:
-        low, high = (ratio(row[f"{end}_{key}"]) for end in ("low", "high"))
-        return f"{ratio(row[key])} ({low}-{high})"
-
-    return Column(header, lambda row: row, show)
+def _common(rows: Sequence[Row], columns: Iterable[Column]) -> Iterable[str]:
+    """What all rows share of what may set them apart; numbers of 1 or less go without saying."""
+    for column in columns:
+        value = column.value(rows[0]) if column.when == DIFFERS else None
+        if not (value is None or column.visible(rows) or value in (False, 0, 1)):
+            bare = column.key in ("network", "device", "engine")
+            yield column.cell(rows[0]) if bare else f"{column.header} {column.cell(rows[0])}"

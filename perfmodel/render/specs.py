@@ -2,40 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from perfmodel.hardware import Device, Level, System, SystemLevel
 from perfmodel.hardware.facts import SOURCE_FIELDS, Sourced, items, walk
-from perfmodel.render.report import (
-    Column,
-    Report,
-    Row,
-    binary,
-    keyed,
-    quantity,
-    text,
-    whole,
-)
+from perfmodel.render.report import Column, Report, Row, binary, quantity, text
 from perfmodel.units import seconds, si
+
+
+def _rates(unit: str, *types: str) -> Callable[[Device], float | None]:
+    """The peak rate of a unit in the first of some types that it has."""
+
+    def rate(device: Device) -> float | None:
+        rates = {str(name): rate.si for name, rate in getattr(device.compute, unit).items()}
+        return next((rates[name] for name in types if name in rates), None)
+
+    return rate
+
 
 _DEVICES = (
     text("device", "slug"),
     text("name", "name", rank=7),
-    keyed("year", "launch_year", rank=5),
-    keyed("units", "units", rank=4),
-    text("memory", "memory", rank=3),
-    keyed("bandwidth", "hbm_bytes_per_s", quantity("B/s"), rank=1),
-    keyed("capacity", "hbm_capacity_bytes", quantity("B"), rank=1),
-    keyed("L2", "l2_capacity_bytes", binary, rank=6),
-    keyed("16-bit matrix", "matrix_flops_16", quantity("FLOP/s"), rank=1),
-    keyed("fp8 matrix", "matrix_flops_fp8", quantity("FLOP/s"), rank=2),
-    keyed("int8 matrix", "matrix_ops_int8", quantity("OP/s"), rank=8),
-    keyed("fp32 vector", "vector_flops_fp32", quantity("FLOP/s"), rank=6),
-)
+    Column(key="vendor"),
+    Column(key="kind"),
+    Column(key="architecture"),
+    Column("year", "launch_year", of="launch_year.value", rank=5),
+    Column("units", "units", rank=4),
+    text("memory", "memory", of="hbm_technology", rank=3),
+    Column("bandwidth", "hbm_bytes_per_s", rank=1),
+    Column("capacity", "hbm_capacity_bytes", rank=1),
+    Column("L2", "l2_capacity_bytes", "binary", rank=6),
+    Column("16-bit matrix", "matrix_flops_16", "flops_per_s", of=_rates("matrix", "bf16", "fp16"),
+           rank=1),
+    Column(key="matrix_flops_8", of=_rates("matrix", "fp8", "int8")),
+    Column("fp8 matrix", "matrix_flops_fp8", "flops_per_s", of=_rates("matrix", "fp8"), rank=2),
+    Column("int8 matrix", "matrix_ops_int8", quantity("OP/s"), of=_rates("matrix", "int8"), rank=8),
+    Column("fp32 vector", "vector_flops_fp32", "flops_per_s", of=_rates("vector", "fp32"), rank=6),
+    Column(key="aliases"),
+)  # fmt: skip
 _FACTS = (
     text("fact", "fact"),
-    keyed("value", "value", number=False),
+    text("value", "value"),
     text("status", "status", rank=1),
     Column("sources", lambda row: ", ".join(row["sources"]), number=False, fold=12, rank=2),
     text("note", "note", fold=24, rank=3),
@@ -44,54 +52,20 @@ _SYSTEMS = (
     text("system", "slug"),
     text("name", "name"),
     text("device", "device"),
-    keyed("a node", "node_devices"),
-    keyed("devices", "devices", whole),
+    Column("a node", "node_devices"),
+    Column("devices", "devices", "{:,}"),
+    Column(key="levels", of=lambda spec: [_link(level) for level in spec.levels]),
 )
 
 
 def devices(specs: Iterable[Device]) -> Report:
     """One line for each device."""
-    return Report("devices", [_device(spec) for spec in specs], _DEVICES)
-
-
-def _device(device: Device) -> Row:
-    matrix = {str(name): rate.si for name, rate in device.compute.matrix.items()}
-    vector = {str(name): rate.si for name, rate in device.compute.vector.items()}
-    return {
-        "slug": device.slug,
-        "name": device.name,
-        "vendor": device.vendor,
-        "kind": device.kind,
-        "architecture": device.architecture,
-        "launch_year": device.launch_year.value,
-        "units": device.units,
-        "memory": device.hbm_technology,
-        "hbm_bytes_per_s": device.hbm_bytes_per_s,
-        "hbm_capacity_bytes": device.hbm_capacity_bytes,
-        "l2_capacity_bytes": device.l2_capacity_bytes,
-        "matrix_flops_16": matrix.get("bf16") or matrix.get("fp16"),
-        "matrix_flops_8": matrix.get("fp8") or matrix.get("int8"),
-        "matrix_flops_fp8": matrix.get("fp8"),
-        "matrix_ops_int8": matrix.get("int8"),
-        "vector_flops_fp32": vector.get("fp32"),
-        "aliases": list(device.aliases),
-    }
+    return Report.of("devices", specs, _DEVICES)
 
 
 def systems(specs: Iterable[System]) -> Report:
     """One line for each system."""
-    rows = [
-        {
-            "slug": spec.slug,
-            "name": spec.name,
-            "device": spec.device,
-            "devices": spec.devices,
-            "node_devices": spec.node_devices,
-            "levels": [_link(level) for level in spec.levels],
-        }
-        for spec in specs
-    ]
-    return Report("systems", rows, _SYSTEMS)
+    return Report.of("systems", specs, _SYSTEMS)
 
 
 def facts(spec: Device | System) -> Report:
@@ -120,13 +94,12 @@ def differences(left: Device, right: Device) -> Report:
         first, second = a.get("si"), b.get("si")
         if a.get("value") != b.get("value"):
             ratio = second / first if first and second else None
-            row = {"fact": fact, "a": a.get("value"), "b": b.get("value"), "ratio": ratio}
-            rows.append(row)
+            rows.append({"fact": fact, "a": a.get("value"), "b": b.get("value"), "ratio": ratio})
     columns = [
         text("fact", "fact", fold=36),
         text(left.slug, "a"),
         text(right.slug, "b"),
-        keyed("B/A", "ratio", lambda value: f"{value:.3g}", rank=1),
+        Column("B/A", "ratio", "{:.3g}", rank=1),
     ]
     return Report("differences", rows, columns, head={"a": left.slug, "b": right.slug})
 

@@ -3,46 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from perfmodel.columns import DIFFERS, columns_of
 from perfmodel.render.refused import Refused, lines
 from perfmodel.render.refused import head as refused_head
-from perfmodel.render.report import (
-    Column,
-    Report,
-    Row,
-    binary,
-    integer,
-    keyed,
-    micros,
-    percent,
-    quantity,
-    text,
-)
+from perfmodel.render.report import Column, Report, Row, binary, micros, on_device, text
 from perfmodel.training.result import Step
 
-_AXES = {
-    "device": "device",
-    "devices": "devices",
-    "tensor": "tensor",
-    "pipeline": "pipeline",
-    "chunks": "chunks",
-    "data": "data",
-    "context": "context",
-    "expert": "expert",
-    "zero": "zero",
-    "micro_batch": "micro-batch",
-    "global_batch": "global-batch",
-    "recompute": "recompute",
-}
-"""Axes of a grid of plans, with their names in a table."""
-_ALWAYS = frozenset({"devices", "zero", "micro_batch", "global_batch", "recompute"})
-"""Fields that a title always includes."""
+_AXES = (
+    "tensor", "pipeline", "chunks", "data", "context", "expert", "zero", "micro_batch", "recompute"
+)  # fmt: skip
+"""Fields of a plan that a grid varies."""
+_FOLLOWING = ("data", "global_batch")
+"""Axes that follow from the others."""
+_ALWAYS = ("devices", "zero", "micro-batch", "global-batch", "recompute")
+"""Axes that a title always includes."""
 
 
-def data(steps: Sequence[Step], refused: Refused) -> Report:
-    """All data, one document for each plan; impossible plans with their reasons."""
-    rows = [step.as_dict() for step in steps]
-    return Report("steps", rows, [], head=refused_head(refused, "plan"), examples=rows)
+def _axis(name: str) -> Column:
+    """A column for a field that distinguishes plans."""
+    path = f"plan.{name}" if name in _AXES else name
+    rank = 2 if name in _FOLLOWING else 0
+    return Column(name.replace("_", "-"), path, "{}", name != "recompute", rank=rank, when=DIFFERS)
 
 
 def single(step: Step, convention: str) -> Report:
@@ -66,10 +49,10 @@ def single(step: Step, convention: str) -> Report:
     ]
     columns = [
         text("of", "part"),
-        text("", "what"),
-        keyed("time", "time_us", micros),
-        keyed("bytes", "bytes", binary),
-        percent("share", "share"),
+        text("part", "what"),
+        Column("time", "time_us"),
+        Column("bytes", "bytes", "binary"),
+        Column("share", "share"),
     ]
     return Report("step", rows, columns, title(step), notes=notes(step, convention), examples=rows)
 
@@ -143,46 +126,21 @@ def several(steps: Sequence[Step], refused: Refused, convention: str) -> Report:
 
     Impossible plans are listed below, with numbers that would work.
     """
-    rows = [_row(step, convention) for step in steps]
-    varying = [name for name in _AXES if len({row[name] for row in rows}) > 1]
-    columns = [
-        *(_axis(name) for name in varying),
-        keyed("step", "step_us", micros),
-        keyed("tokens/s a device", "tokens_per_s_per_device", quantity("")),
-        percent(f"MFU ({convention})", "mfu", rank=1),
-        keyed("memory", "memory_bytes", binary),
-        text("fits", "fits"),
-        text("limiter", "limiter", rank=3),
-    ]
+    axes = [_axis(name) for name in ("devices", *_AXES[:-1], "global_batch", _AXES[-1])]
+    own = [column for column in columns_of(Step) if column.header != "network"]
+    (device,) = (column for column in own if column.header == "device")
+    own.remove(device)
+    mfu = Column(f"MFU ({convention})", f"mfu.{convention}", "percent", rank=1)
+    own.insert(1 + [column.key for column in own].index("tokens_per_s_per_device"), mfu)
+    rows = [step.as_dict() for step in steps]
+    report = Report("steps", rows, [device, *axes, *own], head=refused_head(refused, "plan"),
+                    notes=lines(refused), examples=rows)  # fmt: skip
     plan = steps[0].plan
-    common = {
-        header: getattr(plan, name)
-        for name, header in _AXES.items()
-        if name not in (*varying, "device") and (name in _ALWAYS or getattr(plan, name) != 1)
-    } | {"seq": plan.seq, "dtype": plan.dtype, "stack": plan.stack}
-    suffix = "" if "device" in varying else f" on {steps[0].device}"
-    fields = " ".join(f"{key}={value}" for key, value in common.items())
-    title = f"{steps[0].network.name}{suffix}: {fields}"
-    return Report("steps", rows, columns, title, notes=lines(refused), examples=rows)
-
-
-def _axis(name: str) -> Column:
-    """A column for a field that distinguishes plans; some follow from the others."""
-    rank = 2 if name in ("data", "global_batch") else 0
-    return (text if name in ("device", "recompute") else integer)(_AXES[name], name, rank=rank)
-
-
-def _row(step: Step, convention: str) -> Row:
-    plan = step.plan
-    return {
-        "device": step.device,
-        **{name: getattr(plan, name) for name in _AXES if name != "device"},
-        "step_us": step.seconds * 1e6,
-        "low_us": step.low_seconds * 1e6,
-        "high_us": step.high_seconds * 1e6,
-        "tokens_per_s_per_device": step.tokens_per_second_per_device,
-        "mfu": step.mfu(convention),
-        "memory_bytes": step.memory.total_bytes,
-        "fits": "yes" if step.memory.fits else f"not by {binary(step.memory.lacking_bytes)}",
-        "limiter": step.limiter,
-    }
+    common = [
+        f"{axis.header}={axis.value(rows[0])}"
+        for axis in axes
+        if axis not in report.visible and (axis.header in _ALWAYS or axis.value(rows[0]) != 1)
+    ]
+    fields = " ".join([*common, f"seq={plan.seq}", f"dtype={plan.dtype}", f"stack={plan.stack}"])
+    title = f"{steps[0].network.name}{on_device(step.device for step in steps)}: {fields}"
+    return replace(report, title=title)

@@ -15,8 +15,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from perfmodel.quantities import header_of, kind_of, shown
 from perfmodel.render.page import MARKERS, Page, styled
-from perfmodel.render.quantities import header_of, kind_of, shown
 from perfmodel.render.report import Row
 
 if TYPE_CHECKING:

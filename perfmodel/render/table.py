@@ -42,7 +42,7 @@ def at_terminal(report: Report, width: int, *, coloured: bool) -> Iterator[str]:
 
 def _table(report: Report, width: int | None, *, coloured: bool) -> Iterator[str]:
     with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", errors="surrogatepass") as file:
-        cells = _Cells(report.columns, file, coloured)
+        cells = _Cells(report.visible, file, coloured)
         for row in report.rows:
             cells.add(row)
         yield from _text(report.title, width, "bold" if coloured else "")
@@ -53,7 +53,7 @@ def _table(report: Report, width: int | None, *, coloured: bool) -> Iterator[str
         elif places is not None:
             yield from _lines(cells, places)
             hidden = [
-                column.header for i, column in enumerate(report.columns)
+                column.header for i, column in enumerate(report.visible)
                 if i not in {place.column for place in places}
             ]  # fmt: skip
             if hidden:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from perfmodel.render.quantities import tick
+from perfmodel.quantities import tick
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -37,9 +37,18 @@ _NAMES: dict[Pass, str] = {
 _ROW = 0.8  # height of a bar, where a row is 1
 _NUMBER = 0.75  # font size of a micro-batch's number over the style's font size
 
-_Bar = tuple[
-    float, float, float, float, str, int
-]  # start, length, low edge, height, colour, number
+
+class _Bar(NamedTuple):
+    """A task where it ran."""
+
+    start: float
+    length: float
+    low: float
+    """Its lower edge; a stage is 1 high."""
+    height: float
+    colour: str
+    number: int
+    """Its micro-batch."""
 
 
 def timeline_chart(found: Timeline, page: Page | None = None) -> Chart:
@@ -61,9 +70,7 @@ def timeline_chart(found: Timeline, page: Page | None = None) -> Chart:
         figure = Figure(figsize=page.size(7.2, tall), layout="constrained")
         axes = figure.add_subplot()
         bars = [bar for event in found.events() for bar in _bars(event, plan.chunks)]
-        _rows(axes, found, palette)
-        _draw(axes, bars)
-        _frame(axes, found)
+        _draw(axes, found, bars, palette)
         axes.set_title(page.titled(_title(found)), loc="left", pad=2 * palette.body)
         _key(axes, found, palette)
         figure.draw_without_rendering()
@@ -89,7 +96,7 @@ def _bars(event: Event, chunks: int) -> list[_Bar]:
         low = event.stage - _ROW / 2 + place * height
         length = event.end_seconds - event.start_seconds
         colour = _shade(task.name, task.chunk, chunks)
-        bars.append((event.start_seconds, length, low, height, colour, task.micro_batch))
+        bars.append(_Bar(event.start_seconds, length, low, height, colour, task.micro_batch))
     return bars
 
 
@@ -102,41 +109,26 @@ def _shade(name: Pass, chunk: int, chunks: int) -> str:
     return to_hex(light + share * (dark - light))
 
 
-def _rows(axes: Axes, timeline: Timeline, palette: Palette) -> None:
-    """A grey strip behind each stage over the whole step: its visible parts are bubbles."""
-    start = float(timeline.first_seconds.min())
-    for stage in range(timeline.schedule.stages):
-        axes.broken_barh(
-            [(start, float(timeline.barrier_seconds))],
-            (stage - _ROW / 2, _ROW),
-            facecolors=palette.faint,
-            linewidth=0,
-            gid=f"bubble-{stage}",
-        )
-
-
-def _draw(axes: Axes, bars: Sequence[_Bar]) -> None:
-    """Draw the bars, one collection for each colour, height and row."""
-    groups: dict[tuple[float, float, str], list[tuple[float, float]]] = defaultdict(list)
-    for start, length, low, tall, colour, _ in bars:
-        groups[low, tall, colour].append((start, length))
-    edge = 0.4 if len(bars) < 1500 else 0.0
-    for (low, tall, colour), spans in groups.items():
-        axes.broken_barh(
-            spans, (low, tall), facecolors=colour, edgecolor="white", linewidth=edge, zorder=2
-        )
-
-
-def _frame(axes: Axes, timeline: Timeline) -> None:
+def _draw(axes: Axes, timeline: Timeline, bars: Sequence[_Bar], palette: Palette) -> None:
+    """The bars, one collection for each colour, height and row, before a grey strip for each stage,
+    whose visible parts are bubbles."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     start, length = float(timeline.first_seconds.min()), float(timeline.barrier_seconds)
     stages = timeline.schedule.stages
-    axes.set_xlim(start, start + length)
-    axes.set_ylim(stages - 0.5, -0.5)
+    for stage in range(stages):
+        axes.broken_barh([(start, length)], (stage - _ROW / 2, _ROW), facecolors=palette.faint,
+                         linewidth=0, gid=f"bubble-{stage}")  # fmt: skip
+    groups: dict[tuple[float, float, str], list[tuple[float, float]]] = defaultdict(list)
+    for bar in bars:
+        groups[bar.low, bar.height, bar.colour].append((bar.start, bar.length))
+    edge = 0.4 if len(bars) < 1500 else 0.0
+    for (low, height, colour), spans in groups.items():
+        axes.broken_barh(spans, (low, height), facecolors=colour, edgecolor="white",
+                         linewidth=edge, zorder=2)  # fmt: skip
+    axes.set(xlabel="Time", ylabel="Stage", xlim=(start, start + length), ylim=(stages - 0.5, -0.5))
     axes.yaxis.set_major_locator(MaxNLocator(min(stages, 16), integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: seconds(value) if value else "0"))
-    axes.set(xlabel="Time", ylabel="Stage")
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
 
@@ -165,16 +157,9 @@ def _key(axes: Axes, timeline: Timeline, palette: Palette) -> None:
             Patch(facecolor=_shade("F", chunks - 1, chunks), label="darker: later chunk")
         )
     axes.legend(
-        handles=patches,
-        loc="lower left",
-        bbox_to_anchor=(0, 1.0),
-        ncols=len(patches),
-        borderaxespad=0.1,
-        handlelength=1.0,
-        handleheight=0.8,
-        columnspacing=1.2,
-        borderpad=0.1,
-    )
+        handles=patches, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=len(patches),
+        borderaxespad=0.1, handlelength=1.0, handleheight=0.8, columnspacing=1.2, borderpad=0.1,
+    )  # fmt: skip
 
 
 def _numbers(axes: Axes, bars: Sequence[_Bar], points: float) -> None:
@@ -184,20 +169,15 @@ def _numbers(axes: Axes, bars: Sequence[_Bar], points: float) -> None:
     low, high = axes.get_xlim()
     x_scale = box.width / dpi / (high - low)
     y_scale = box.height / dpi / abs(np.subtract(*axes.get_ylim()))
-    widths = {number: text_inches(str(number), points) for number in {bar[5] for bar in bars}}
-    for start, length, edge, tall, colour, number in bars:
-        if length * x_scale < widths[number] + 0.03 or tall * y_scale < points / 72:
-            continue
-        axes.text(
-            start + length / 2,
-            edge + tall / 2,
-            str(number),
-            ha="center",
-            va="center_baseline",
-            fontsize=points,
-            color="black" if _is_light(colour) else "white",
-            zorder=3,
-        )
+    widths = {number: text_inches(str(number), points) for number in {bar.number for bar in bars}}
+    for bar in bars:
+        wide = bar.length * x_scale >= widths[bar.number] + 0.03
+        if wide and bar.height * y_scale >= points / 72:
+            axes.text(
+                bar.start + bar.length / 2, bar.low + bar.height / 2, str(bar.number), ha="center",
+                va="center_baseline", fontsize=points, zorder=3,
+                color="black" if _is_light(bar.colour) else "white",
+            )  # fmt: skip
 
 
 def _is_light(colour: str) -> bool:

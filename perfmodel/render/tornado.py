@@ -7,13 +7,14 @@ with it doubled. The widest bar is on top; requested changes follow below.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from perfmodel.analysis.quantities import QUANTITIES
-from perfmodel.analysis.whatif import Sensitivity, WhatIf
+from perfmodel.analysis.whatif import WhatIf
 from perfmodel.errors import ProblemError
 from perfmodel.render.chart import Chart, dress
 from perfmodel.render.page import Page, Palette, styled
@@ -93,6 +94,34 @@ def _limiters(row: Row, labels: Mapping[str, str]) -> str:
     return str(before) if before == after else f"{before} → {after}"
 
 
+@dataclass(frozen=True)
+class _Line:
+    """A row of the chart: a hardware number halved and doubled, or a change that was asked for."""
+
+    name: str
+    shares: Mapping[str, float]
+    """Changes of the time, by what is done."""
+    elasticity: float | None = None
+    """That of a number; NaN where a case steps."""
+
+    @property
+    def note(self) -> str:
+        """What stands at the right: the elasticity, or the change that was asked for."""
+        if self.elasticity is None:
+            (share,) = self.shares.values()
+            return _signed(share, "+.0%") if math.isfinite(share) else ""
+        return "step" if math.isnan(self.elasticity) else _signed(self.elasticity)
+
+    @property
+    def width(self) -> float:
+        return sum(min(abs(x), _FAR) for x in self.shares.values() if math.isfinite(x))
+
+    @property
+    def moves(self) -> bool:
+        """Whether the time changes by a thousandth or more."""
+        return any(not math.isfinite(x) or abs(x) >= 1e-3 for x in self.shares.values())
+
+
 def tornado_chart(found: Sequence[WhatIf], page: Page | None = None) -> Chart:
     """The tornado of all cases together; its height depends on the number of bars.
 
@@ -105,71 +134,29 @@ def tornado_chart(found: Sequence[WhatIf], page: Page | None = None) -> Chart:
     if len(slugs) != 1:
         raise ProblemError(f"a tornado chart shows one device, not {len(slugs)}; name one")
     total = _total([item.now.seconds for item in found])
-    ranking = sorted(_bars(found), key=lambda bar: -_width(bar))
-    bars = [bar for bar in ranking if _moves(bar)] or ranking[:1]
-    effects = [
-        (effect.change, _total([item.effects[i].after.seconds for item in found]) / total - 1)
-        for i, effect in enumerate(found[0].effects)
-    ]
+    numbers = sorted(_numbers(found, total), key=lambda line: -line.width)
+    moving = [line for line in numbers if line.moves] or numbers[:1]
+    changes = list(_changes(found, total))
+    still = [line.name.split("  (")[0] for line in numbers if line not in moving]
+    caption = ["Elasticity: per cent of time for each per cent of the number."]
+    if still:
+        caption.append(f"Neither halved nor doubled do these change the time: {', '.join(still)}.")
     page = page or Page()
     title = f"{slugs[0]}: {_cases(found)}, {seconds(total)} now"
-    caption = _caption([bar for bar in ranking if bar not in bars])
-    rows = len(bars) + len(effects) + bool(effects)
+    rows = len(moving) + len(changes) + bool(changes)
     with styled(page) as palette:
-        width, height = page.size(6.2, (_ROW * rows + 1.4))
+        width, height = page.size(6.2, _ROW * rows + 1.4)
         if page.height is None and page.width is None:
             height = (_ROW * rows + 1.0 + 0.4 * page.caption) * palette.scale
         figure = Figure(figsize=(width, height), layout="constrained")
-        axes = figure.add_subplot()
-        _fill(axes, bars, effects, palette)
+        _draw(figure.add_subplot(), moving, changes, palette)
         dress(figure, page, palette, title, caption)
-    data: list[Row] = [
-        {"what": name, "halved": halved, "doubled": doubled, "elasticity": slope}
-        for name, halved, doubled, slope in ranking
-    ]
-    data += [{"what": str(name), "change": share} for name, share in effects]
-    return Chart(figure, title, _sentence(ranking), data, caption, page)
-
-
-def _fill(
-    axes: Axes, bars: Sequence[Bar], effects: Sequence[tuple[str, float]], palette: Palette
-) -> None:
-    """Draw the bars from the top, each with its elasticity, and the changes below them."""
-    for place, bar in enumerate(bars):
-        _draw(axes, place, *bar[1:3], palette)
-        axes.text(
-            1.015,
-            place,
-            "step" if math.isnan(bar[3]) else _signed(bar[3]),
-            transform=axes.get_yaxis_transform(),
-            va="center",
-            fontsize=palette.label,
-        )
-    for i, (_, share) in enumerate(effects):
-        _mark(axes, len(bars) + 1 + i, share, palette)
-    spacer = [""] if effects else []
-    names = [*(bar[0] for bar in bars), *spacer, *(name for name, _ in effects)]
-    _frame(axes, names, palette)
-
-
-def _moves(bar: Bar) -> bool:
-    """Whether halving or doubling the number changes the time by a thousandth or more."""
-    return any(not math.isfinite(share) or abs(share) >= 1e-3 for share in bar[1:3])
-
-
-def _caption(bars: Sequence[Bar]) -> list[str]:
-    sentences = ["Elasticity: per cent of time for each per cent of the number."]
-    if bars:
-        names = ", ".join(bar[0].split("  (")[0] for bar in bars)
-        sentences.append(f"Neither halved nor doubled do these change the time: {names}.")
-    return sentences
-
-
-def _sentence(bars: Sequence[Bar]) -> str:
-    """The elasticity of each number, in words."""
-    parts = [f"{name}: halved {halved:+.0%}, doubled {doubled:+.0%}"
-             for name, halved, doubled, _ in bars]  # fmt: skip
-    return f"Change of time. {'; '.join(parts)}."
+    phrases = [f"{line.name}: " + ", ".join(f"{side} {x:+.0%}" for side, x in line.shares.items())
+            for line in numbers]  # fmt: skip
+    data: list[Row] = [{"what": line.name, **line.shares, "elasticity": line.elasticity}
+                       for line in numbers]  # fmt: skip
+    data += [{"what": line.name, **line.shares} for line in changes]
+    return Chart(figure, title, f"Change of time. {'; '.join(phrases)}.", data, caption, page)
 
 
 def _total(parts: Sequence[np.ndarray]) -> float:
@@ -187,98 +174,62 @@ def _cases(whatifs: Sequence[WhatIf]) -> str:
     return words if count == 1 else f"{words}, {count:,} cases together"
 
 
-Bar = tuple[str, float, float, float]
-
-
-def _bars(whatifs: Sequence[WhatIf]) -> list[Bar]:
-    """Label, change of time with the number halved and doubled, and elasticity of the total; NaN
-    where a case steps."""
-    total = _total([item.now.seconds for item in whatifs])
-    names = [item.quantity.name for item in whatifs[0].sensitivities]
-    bars = []
-    for name in names:
-        slopes: list[Sensitivity] = [
-            next(s for s in item.sensitivities if s.quantity.name == name) for item in whatifs
-        ]
-        quantity = slopes[0].quantity
-        label = f"{quantity.on(whatifs[0].setting.device)}  ({quantity.show(slopes[0].value)})"
-        # The elasticity of a sum is the mean of the parts' own, weighted by their times.
+def _numbers(whatifs: Sequence[WhatIf], total: float) -> Iterator[_Line]:
+    """A line for each hardware number, with the elasticity of the total: the mean of the cases'
+    own, weighted by their times."""
+    for together in zip(*(item.sensitivities for item in whatifs), strict=True):
+        quantity = together[0].quantity
+        label = f"{quantity.on(whatifs[0].setting.device)}  ({quantity.show(together[0].value)})"
         slope = sum(
-            float(np.sum(s.elasticity * item.now.seconds))
-            for s, item in zip(slopes, whatifs, strict=True)
-        )
-        halved, doubled = (
-            _total([getattr(s, side).seconds for s in slopes]) / total - 1
+            float(np.sum(each.elasticity * item.now.seconds))
+            for each, item in zip(together, whatifs, strict=True)
+        ) / total  # fmt: skip
+        sides = {
+            side: _total([getattr(each, side).seconds for each in together]) / total - 1
             for side in ("halved", "doubled")
-        )
-        bars.append((label, halved, doubled, slope / total))
-    return bars
+        }
+        yield _Line(label, sides, slope)
 
 
-def _width(bar: Bar) -> float:
-    return sum(min(abs(share), _FAR) for share in bar[1:3] if math.isfinite(share))
+def _changes(whatifs: Sequence[WhatIf], total: float) -> Iterator[_Line]:
+    for together in zip(*(item.effects for item in whatifs), strict=True):
+        share = _total([each.after.seconds for each in together]) / total - 1
+        yield _Line(str(together[0].change), {"change": share})
 
 
-def _draw(axes: Axes, place: int, halved: float, doubled: float, palette: Palette) -> None:
-    looks = ((halved, palette.vermilion, "halved"), (doubled, palette.blue, "doubled"))
-    for share, colour, label in looks:
-        length = min(share, _FAR)
-        if not math.isfinite(share):
-            axes.annotate(
-                f"{label}: does not fit", (0, place), xytext=(4, 0), textcoords="offset points",
-                va="center", color=colour, fontsize=palette.small,
-            )  # fmt: skip
-            continue
-        axes.barh(
-            place,
-            length,
-            height=0.62,
-            color=colour,
-            gid=f"{label}-{place}",
-            label=label if label not in axes.get_legend_handles_labels()[1] else None,
-        )
-        if share > _FAR:
-            axes.annotate(
-                f"{share:+.0%}",
-                (length, place),
-                xytext=(-3, 0),
-                textcoords="offset points",
-                ha="right",
-                va="center",
-                color=palette.ground,
-                fontsize=palette.small,
-            )
-
-
-def _mark(axes: Axes, place: int, share: float, palette: Palette) -> None:
-    """Draw a requested change: its bar and its number."""
-    if math.isfinite(share):
-        axes.barh(place, share, height=0.62, color=palette.green, gid=f"change-{place}")
-    axes.annotate(
-        _signed(share, "+.0%") if math.isfinite(share) else "does not fit",
-        (share if math.isfinite(share) else 0.0, place),
-        xytext=(-3 if share < 0 else 3, 0),
-        textcoords="offset points",
-        ha="right" if share < 0 else "left",
-        va="center",
-        fontsize=palette.small,
-    )
-
-
-def _frame(axes: Axes, names: Sequence[str], palette: Palette) -> None:
+def _draw(axes: Axes, numbers: Sequence[_Line], changes: Sequence[_Line], palette: Palette) -> None:
+    """Bars from the top, the widest first, and the changes below them."""
     from matplotlib.ticker import FuncFormatter
 
+    colours = {"halved": palette.vermilion, "doubled": palette.blue, "change": palette.green}
+    places = [*range(len(numbers)), *(len(numbers) + 1 + i for i in range(len(changes)))]
+    lines = [*numbers, *changes]
+    for place, line in zip(places, lines, strict=True):
+        for side, share in line.shares.items():
+            fits = math.isfinite(share)
+            if fits:
+                known = axes.get_legend_handles_labels()[1]
+                axes.barh(place, min(share, _FAR), height=0.62, color=colours[side],
+                          gid=f"{side}-{place}",
+                          label=side if side not in (*known, "change") else None)  # fmt: skip
+            if not fits or share > _FAR:
+                axes.annotate(
+                    f"{share:+.0%}" if fits else f"{side}: does not fit",
+                    (_FAR if fits else 0.0, place), xytext=(-3 if fits else 4, 0),
+                    textcoords="offset points", ha="right" if fits else "left", va="center",
+                    color=palette.ground if fits else colours[side], fontsize=palette.small,
+                )  # fmt: skip
+        axes.text(1.015, place, line.note, transform=axes.get_yaxis_transform(), va="center",
+                  fontsize=palette.label)  # fmt: skip
     axes.axvline(0, color=palette.grey, linewidth=0.7)
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(places, [line.name for line in lines])
     axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_ylim((places[-1] if places else 0) + 0.6, -0.6)
     left, right = axes.get_xlim()
     axes.set_xlim(left - 0.04 * (right - left), right + 0.02 * (right - left))
-    axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: f"{value:+.0%}" if value else "now")
-    )
+    percent = FuncFormatter(lambda value, _: f"{value:+.0%}" if value else "now")
+    axes.xaxis.set_major_formatter(percent)
     axes.set_xlabel("Change of time")
-    axes.text(
-        1.015, 1.01, "elasticity", transform=axes.transAxes, fontsize=palette.label, va="bottom"
-    )
+    axes.text(1.015, 1.01, "elasticity", transform=axes.transAxes, fontsize=palette.label,
+              va="bottom")  # fmt: skip
     axes.legend(loc="lower right", ncols=1)

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from perfmodel.columns import row_of
 from perfmodel.graph import GraphPrediction, NodePrediction
-from perfmodel.render.graphs import limiter
-from perfmodel.render.report import (
-    Column,
-    Report,
-    Row,
-    assumed,
-    keyed,
-    micros,
-    percent,
-    quantity,
-    several,
-    text,
-)
+from perfmodel.render.graphs import ends_of, part_of, waits_of
+from perfmodel.render.lines import Part, columns_by, lines
+from perfmodel.render.report import Report, assumed, on_device, quantity
 from perfmodel.tracing.operation import KINDS, Operation
 from perfmodel.tracing.trace import Trace
 from perfmodel.units import binary, si
@@ -43,25 +35,16 @@ BY: dict[str, Callable[[Operation, NodePrediction], str]] = {
 
 def report(trace: Trace, predictions: Sequence[GraphPrediction], by: str = "module") -> Report:
     """Lines of all devices, with a total for each; notes list estimated operators."""
-    rows = [row for each in predictions for row in _rows(trace, each, by)]
-    device = several("device", rows)
-    columns = [
-        *device,
-        text(by, "line"),
-        *([text("ATen operators", "aten", wrap=40)] if by == "node" else []),
-        keyed("kernels", "kernels"),
-        keyed("time", "time_us", micros),
-        percent("share", "share"),
-        Column("FLOP", lambda row: row["useful_flops"] or None, quantity("FLOP")),
-        Column("rate", _rate, quantity("FLOP/s")),
-        keyed("memory traffic", "hbm_bytes", quantity("B")),
-        text("limiter", "limiter"),
+    columns = columns_by(by, "line", "operator", "live_bytes")
+    rows = [
+        row_of(line, columns)
+        for each in predictions
+        for line in lines(each.device, _parts(trace, each, by), ends_of(each), waits_of(each))
     ]
     title = (
         f"{trace.graph.name}: {si(trace.parameters, '')} parameters, {trace.aten_nodes} ATen "
-        f"nodes → {len(trace.operations)} kernels"
+        f"nodes → {len(trace.operations)} kernels{on_device(each.device for each in predictions)}"
     )
-    title += "" if device else f" on {predictions[0].device}"
     notes = _notes(trace, predictions)
     for each in predictions:
         size = binary(each.footprints.get("hbm", 0.0))
@@ -70,8 +53,15 @@ def report(trace: Trace, predictions: Sequence[GraphPrediction], by: str = "modu
     return Report("trace", rows, columns, title, _head(trace), notes, examples=rows)
 
 
-def _rate(row: Row) -> float | None:
-    return row["useful_flops"] / row["time_us"] * 1e6 if row["useful_flops"] else None
+def _parts(trace: Trace, graph: GraphPrediction, by: str) -> list[Part]:
+    parts = [
+        replace(
+            part_of(node, ""), line=BY[by](item, node), live_bytes=0.0, work=item.useful_flops,
+            aten=item.aten if by == "node" else "",
+        )
+        for item, node in zip(trace.operations, graph.nodes, strict=True)
+    ]  # fmt: skip
+    return sorted(parts, key=lambda part: KINDS.index(part.line)) if by == "kind" else parts
 
 
 def _head(trace: Trace) -> dict[str, Any]:
@@ -115,51 +105,3 @@ def _estimated_share(trace: Trace, graph: GraphPrediction) -> float:
     """The part of a device's time that kernels take which are counted by their bytes alone."""
     pairs = zip(trace.operations, graph.nodes, strict=True)
     return sum(node.seconds for item, node in pairs if item.estimated) / graph.seconds
-
-
-def _rows(trace: Trace, graph: GraphPrediction, by: str) -> Iterator[Row]:
-    """The lines of one device; the last is their sum."""
-    groups: dict[str, list[tuple[Operation, NodePrediction]]] = {}
-    for pair in zip(trace.operations, graph.nodes, strict=True):
-        groups.setdefault(BY[by](*pair), []).append(pair)
-    if by == "kind":
-        groups = {kind: groups[kind] for kind in KINDS if kind in groups}
-    for line, pairs in groups.items():
-        nodes = [node for _, node in pairs]
-        ends = (sum(getattr(node, end) for node in nodes) for end in _ENDS)
-        aten = pairs[0][0].aten if len(pairs) == 1 else ""
-        row = _row(graph, line, pairs, *ends)
-        yield {**row, "aten": aten, "limiter": limiter(nodes)}
-    for line, seconds in (("gaps", graph.gap_seconds), ("waiting", graph.waiting_seconds)):
-        yield _row(graph, line, [], seconds, seconds, seconds)  # has no range of its own
-    pairs = [pair for group in groups.values() for pair in group]
-    yield _row(graph, "all", pairs, *(getattr(graph, end) for end in _ENDS))
-
-
-_ENDS = ("seconds", "low_seconds", "high_seconds")
-
-
-def _row(
-    graph: GraphPrediction,
-    line: str,
-    pairs: Sequence[tuple[Operation, NodePrediction]],
-    seconds: float,
-    low: float,
-    high: float,
-) -> Row:
-    items = [item for item, _ in pairs]
-    return {
-        "device": graph.device,
-        "line": line,
-        "aten": "",
-        "kernels": len(pairs) or None,
-        "time_us": seconds * 1e6,
-        "share": seconds / graph.seconds,
-        "low_us": low * 1e6,
-        "high_us": high * 1e6,
-        "flops": sum(item.flops for item in items),
-        "useful_flops": sum(item.useful_flops for item in items),
-        "hbm_bytes": sum(node.repeat * node.prediction.bytes["hbm"] for _, node in pairs) or None,
-        "limiter": "",
-        "estimated": any(item.estimated for item in items),
-    }

@@ -14,7 +14,7 @@ import numpy as np
 from perfmodel.analysis.trend import LABELS, PUBLISHED, Fit, Point, fits, growth, series
 from perfmodel.render.chart import Chart, dress
 from perfmodel.render.page import Page, Palette, styled
-from perfmodel.render.report import Column, Report, Row, integer
+from perfmodel.render.report import Column, Report, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ def report(devices: Sequence[Point] = ()) -> Report:
         [
             Column("series", lambda row: LABELS[row["series"]], number=False),
             Column("points", lambda row: row["source"], number=False, rank=1),
-            integer("n", "n", rank=2),
+            Column("n", "n", rank=2),
             Column("years", lambda row: f"{row['first']:.0f}-{row['last']:.0f}", rank=1),
             Column("in 2 years", lambda row: row["per_two_years"], lambda value: f"{value:.2f}x"),
             Column("published", lambda row: row["published"], lambda value: f"{value:.1f}x"),
@@ -91,15 +91,40 @@ def trend_chart(devices: Sequence[Point] = (), page: Page | None = None) -> Char
         axes.set_yscale("log")
         ends = (1996.0, max([2026.0, *(point.year for point in devices)]) + 0.6)
         for name, trend in fits().items():
-            base = series(name)[0].value
-            _line(axes, trend, base, ends, palette)
-            _marks(axes, series(name), base, palette, filled=True)
             points = [point for point in devices if point.series == name]
-            _marks(axes, points, base, palette, filled=False)
-            _names(axes, points, base, palette)
+            _series(axes, name, trend, points, ends[1], palette)
         _frame(axes, ends, bool(devices), palette)
         dress(figure, page, palette, title, caption)
     return Chart(figure, title, " ".join(caption), list(_rows(devices)), caption, page)
+
+
+def _series(
+    axes: Axes, name: str, trend: Fit, devices: Sequence[Point], end: float, palette: Palette
+) -> None:
+    """The figure's points of a series, its fit, which is dashed beyond them, and devices, some of
+    them named above and to the left of their marks, away from the line."""
+    colour, base = getattr(palette, COLOURS[name]), series(name)[0].value
+    for years, style, gid in (((trend.first, trend.last), "-", f"fit-{name}"),
+                              ((trend.last, end), (0, (3, 3)), None)):  # fmt: skip
+        axes.plot(years, [trend.at(year) / base for year in years], linestyle=style, color=colour,
+                  alpha=0.7, gid=gid)  # fmt: skip
+    for points, filled in ((series(name), True), (devices, False)):
+        axes.plot(
+            [point.year for point in points], [point.value / base for point in points],
+            linestyle="none", marker=_MARKERS[name], markersize=3.8 * palette.scale, alpha=0.85,
+            markerfacecolor=colour if filled else "none", markeredgecolor=colour,
+            markeredgewidth=0.0 if filled else 0.6 * palette.line,
+            gid=f"{'points' if filled else 'devices'}-{name}",
+        )  # fmt: skip
+    far = {point.name for point, _ in outliers(devices)}
+    for point in devices:
+        label = NAMED.get(name, {}).get(point.name)
+        if label or point.name in far:
+            axes.annotate(
+                label or point.name, (point.year, point.value / base), color=colour, ha="right",
+                xytext=(-4, 4) if label else (-5, 0), textcoords="offset points",
+                va="bottom" if label else "center", fontsize=palette.small,
+            )  # fmt: skip
 
 
 def outliers(devices: Sequence[Point]) -> list[tuple[Point, float]]:
@@ -127,60 +152,6 @@ def _rows(devices: Sequence[Point]) -> Iterator[Row]:
                 "value": point.value,
                 "relative": point.value / series(point.series)[0].value,
             }
-
-
-def _line(axes: Axes, trend: Fit, base: float, ends: tuple[float, float], palette: Palette) -> None:
-    """The fit, solid over its points and dashed beyond them."""
-    colour = getattr(palette, COLOURS[trend.series])
-    for first, last, style in (
-        (trend.first, trend.last, "-"),
-        (trend.last, ends[1], (0, (3, 3))),
-    ):
-        years = np.array([first, last])
-        values = [trend.at(float(year)) / base for year in years]
-        gid = f"fit-{trend.series}" if style == "-" else None
-        axes.plot(years, values, linestyle=style, color=colour, alpha=0.7, gid=gid)
-
-
-def _marks(
-    axes: Axes, points: Sequence[Point], base: float, palette: Palette, *, filled: bool
-) -> None:
-    if not points:
-        return
-    name = points[0].series
-    colour = getattr(palette, COLOURS[name])
-    axes.plot(
-        [point.year for point in points],
-        [point.value / base for point in points],
-        linestyle="none",
-        marker=_MARKERS[name],
-        markersize=3.8 * palette.scale,
-        markerfacecolor=colour if filled else "none",
-        markeredgecolor=colour,
-        markeredgewidth=0.0 if filled else 0.6 * palette.line,
-        alpha=0.85,
-        gid=f"{'points' if filled else 'devices'}-{name}",
-    )
-
-
-def _names(axes: Axes, points: Sequence[Point], base: float, palette: Palette) -> None:
-    """Names above and to the left of the marks, away from the lines; names of outliers beside
-    them."""
-    outlier_names = {point.name for point, _ in outliers(points)}
-    for point in points:
-        label = NAMED.get(point.series, {}).get(point.name)
-        if label is None and point.name not in outlier_names:
-            continue
-        axes.annotate(
-            label or point.name,
-            (point.year, point.value / base),
-            xytext=(-4, 4) if label else (-5, 0),
-            textcoords="offset points",
-            ha="right",
-            va="bottom" if label else "center",
-            fontsize=palette.small,
-            color=getattr(palette, COLOURS[point.series]),
-        )
 
 
 def _frame(axes: Axes, ends: tuple[float, float], with_devices: bool, palette: Palette) -> None:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 from perfmodel.algorithms.matmul import matmul_format, types
+from perfmodel.columns import DIFFERS, Column, Result
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError, SizeError
 from perfmodel.fieldoption import PLAN, FieldOption
@@ -25,15 +26,16 @@ _NARROW = ("fp8", "fp8_block", "nvfp4")
 
 
 @dataclass(frozen=True)
-class Deployment:
+class Deployment(Result):
     """A network on devices. Raises `ProblemError` and `UnknownName` for what cannot be served."""
 
-    network: Network
+    network: Annotated[Network, Column("network", of="name", when=DIFFERS, number=False)]
     """The network."""
-    device: Device
+    device: Annotated[Device, Column("device", of="slug", when=DIFFERS, number=False)]
     """The device; all devices are equal."""
     engine: Annotated[
         Engine,
+        Column("engine", of="name", when=DIFFERS, number=False),
         FieldOption(
             PLAN,
             "NAMES",
@@ -46,6 +48,7 @@ class Deployment:
     """The engine."""
     weights: Annotated[
         str,
+        Column("weights", when=DIFFERS),
         FieldOption(
             "Formats",
             "FORMATS",
@@ -68,14 +71,22 @@ class Deployment:
         ),
     ] = ""
     """Type of the KV cache; empty: the engine's."""
-    tensor: Annotated[int, FieldOption(PLAN, spellings=("--tensor", "--tp"))] = 1
+    tensor: Annotated[
+        int, Column("tensor", when=DIFFERS), FieldOption(PLAN, spellings=("--tensor", "--tp"))
+    ] = 1
     """Tensor parallelism: devices that split each layer."""
-    pipeline: Annotated[int, FieldOption(PLAN, spellings=("--pipeline", "--pp"))] = 1
+    pipeline: Annotated[
+        int, Column("pipeline", when=DIFFERS), FieldOption(PLAN, spellings=("--pipeline", "--pp"))
+    ] = 1
     """Pipeline parallelism: stages that the layers are split into."""
-    expert: Annotated[int, FieldOption(PLAN, spellings=("--expert", "--ep"))] = 1
+    expert: Annotated[
+        int, Column("expert", when=DIFFERS), FieldOption(PLAN, spellings=("--expert", "--ep"))
+    ] = 1
     """Expert parallelism: devices that split the experts. They are those of several copies, which
     have tokens of their own, or those of `tensor`, which have all tokens."""
-    data: Annotated[int, FieldOption(PLAN, spellings=("--data", "--dp"))] = 1
+    data: Annotated[
+        int, Column("data", when=DIFFERS), FieldOption(PLAN, spellings=("--data", "--dp"))
+    ] = 1
     """Data parallelism: copies of the network. Each has requests of its own."""
     system: System | None = None
     """The system that joins the devices; None: the device's default system."""
@@ -148,12 +159,12 @@ class Deployment:
         return 1 if self.expert_inside else self.expert
 
     @property
-    def overlaps(self) -> bool:
+    def overlaps(self) -> Annotated[bool, Column("overlap", key="overlap", when=DIFFERS)]:
         """Whether exchanges with experts run beside computing."""
         return self.together > 1 and self.engine.batching.overlap == "always"
 
     @property
-    def devices(self) -> int:
+    def devices(self) -> Annotated[int, Column()]:
         """Number of devices in all."""
         return self.tensor * self.pipeline * self.data
 
@@ -182,7 +193,7 @@ class Deployment:
         return float(element(dtype).bytes / element(self.dtype).bytes)
 
     @property
-    def cache_type(self) -> str:
+    def cache_type(self) -> Annotated[str, Column("cache", key="cache", when=DIFFERS)]:
         """Type of the KV cache."""
         narrow = self.engine.cache.narrow and self.product in _NARROW
         return self.cache or ("fp8" if narrow else self.dtype)

@@ -107,6 +107,8 @@ class Batching:
     """Steps from one look at new requests to the next."""
     ahead: int = 0
     """Steps that are scheduled before the running one ends (overlapped scheduling)."""
+    reserves: bool = False
+    """Whether a request is admitted only with room for its whole answer, so none is preempted."""
     gather: int = 1
     """Most steps that prompts wait until every copy that shares experts has one to run."""
     overlap: Literal["never", "option", "always"] = "never"

@@ -31,7 +31,7 @@ from perfmodel.networks.recorder import Exchanged
 from perfmodel.networks.segment import Segment
 from perfmodel.networks.summary import narrowed
 from perfmodel.serving.deployment import Deployment
-from perfmodel.serving.times import Line, Times
+from perfmodel.serving.times import COMMUNICATION, Line, Times
 
 HEAD = "head"
 
@@ -166,8 +166,6 @@ def _writes(setup: Deployment, segment: Segment, tokens: int) -> Iterator[Kernel
             question = Ask(name, problem, "auto", None, (), {})
             yield Kernel(name, segment.name, "pointwise", segment.repeat, question)
 
-
-COMMUNICATION = "communication"
 
 _Layers = tuple[Exchanged, int]
 """The exchange of one layer, and the number of layers."""

@@ -16,12 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from perfmodel import yamltable
+from perfmodel.columns import DIFFERS, SOME, Column, Result, Row
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.quantities import shown
 from perfmodel.serving import requests
 from perfmodel.serving.clients import STATISTICS
 from perfmodel.serving.deployment import Deployment
@@ -60,15 +62,30 @@ class Value(NamedTuple):
         return Value(1.0 / self.value, 1.0 / self.high, 1.0 / self.low)
 
 
+def _ranged(key: str) -> Callable[[Row], str]:
+    """A metric with its range."""
+    return lambda row: "{} ({}-{})".format(
+        *(shown(row[f"{end}{key}"], "number") for end in ("", "low_", "high_"))
+    )
+
+
+def _is_not_size(rows: Sequence[Row]) -> bool:
+    return any(row["resident"] != row["size"] for row in rows)
+
+
+def _several_devices(rows: Sequence[Row]) -> bool:
+    return any(row["devices"] > 1 for row in rows)
+
+
 @dataclass(frozen=True)
-class Served:
+class Served(Result):
     """One load of a deployment."""
 
-    of: Deployment
+    of: Annotated[Deployment, Column(flat=True)]
     """The deployment."""
-    kind: str
+    kind: Annotated[str, Column(key="load")]
     """One of `LOADS`."""
-    size: float
+    size: Annotated[float, Column("size", place=1)]
     """Sequences, clients or requests a second, over all copies; 0 for a full load."""
     load: Load
     """All loads that were predicted together."""
@@ -78,36 +95,36 @@ class Served:
     """Groups of each copy's requests, which are in different pipeline stages at the same time."""
     spread: Spread
     """What the engine adds to ranges."""
-    statistic: str = "mean"
+    statistic: Annotated[str, Column(place=3)] = "mean"
     """Statistic of first tokens, one of `clients.STATISTICS`."""
 
     @property
-    def isl(self) -> int:
+    def isl(self) -> Annotated[int, Column("isl", when=DIFFERS)]:
         """Tokens of a prompt (ISL)."""
         return int(self.load.requests.isl[self.place])
 
     @property
-    def osl(self) -> int:
+    def osl(self) -> Annotated[int, Column("osl", when=DIFFERS)]:
         """Output tokens (OSL)."""
         return int(self.load.requests.osl[self.place])
 
     @property
-    def cached(self) -> int:
+    def cached(self) -> Annotated[int, Column("cached", when=DIFFERS)]:
         """Tokens of a prompt that are in the cache already."""
         return int(np.broadcast_to(self.load.requests.cached, self.load.ttft.shape)[self.place])
 
     @property
-    def resident(self) -> float:
+    def resident(self) -> Annotated[float, Column("resident", when=_is_not_size, place=1)]:
         """Concurrent requests of each copy."""
         return float(self.load.resident[self.place]) * self.groups
 
     @property
-    def requests_per_s(self) -> float:
+    def requests_per_s(self) -> Annotated[float, Column(place=3)]:
         """Completed requests a second, over all copies."""
         return float(self.load.requests_per_s[self.place]) * self.of.data * self.groups
 
     @property
-    def known(self) -> Mapping[str, str]:
+    def known(self) -> Annotated[Mapping[str, str], Column(place=3)]:
         """Whether the engine's host is fitted, and whether devices share layers."""
         return {
             "engine": "fitted" if self.of.engine.fitted else "unfitted",
@@ -152,7 +169,7 @@ class Served:
         return Value(value, low, high)
 
     @property
-    def limiter(self) -> str:
+    def limiter(self) -> Annotated[str, Column("limiter", when=SOME, place=3)]:
         """The class of operations that takes most of the time between tokens."""
         seconds = self.load.token.by_kind(self.place)
         return max(seconds, key=lambda kind: seconds[kind])
@@ -167,39 +184,30 @@ class Served:
             terms[line.name] = terms.get(line.name, 0.0) + float(row[self.place]) * _MICRO
         return terms
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form: the unit in every name that needs one."""
-        deployment = self.of
-        metrics = {
-            name: dict(zip(("", "low_", "high_"), self.metric(name), strict=True))
-            for name in METRICS[:4]
-        }
-        output = metrics["output_tokens_per_s"][""]
+    @property
+    def metrics(
+        self,
+    ) -> Annotated[
+        Mapping[str, float],
+        Column(flat=True, place=2),
+        Column("TTFT ms", _ranged("ttft_ms"), place=2),
+        Column("TPOT ms", _ranged("tpot_ms"), place=2),
+        Column("tokens/s", "output_tokens_per_s", place=2),
+    ]:
+        """The metrics of times and of output, each with the ends of its range."""
+        ends = ("", "low_", "high_")
         return {
-            "network": deployment.network.name,
-            "device": deployment.device.slug,
-            "engine": deployment.engine.name,
-            "weights": deployment.weights,
-            "cache": deployment.cache_type,
-            "devices": deployment.devices,
-            "tensor": deployment.tensor,
-            "pipeline": deployment.pipeline,
-            "expert": deployment.expert,
-            "data": deployment.data,
-            "overlap": deployment.overlaps,
-            "load": self.kind,
-            "size": self.size,
-            "isl": self.isl,
-            "osl": self.osl,
-            "cached": self.cached,
-            "statistic": self.statistic,
-            "resident": self.resident,
-            **{f"{end}{name}": v for name, ends in metrics.items() for end, v in ends.items()},
-            "output_tokens_per_s_per_device": output / deployment.devices,
-            "requests_per_s": self.requests_per_s,
-            "limiter": self.limiter,
-            "known": dict(self.known),
+            f"{end}{name}": value
+            for name in METRICS[:4]
+            for end, value in zip(ends, self.metric(name), strict=True)
         }
+
+    @property
+    def output_tokens_per_s_per_device(
+        self,
+    ) -> Annotated[float, Column("a device", when=_several_devices, place=2)]:
+        """Output tokens a second of one device."""
+        return self.metric("output_tokens_per_s").value / self.of.devices
 
 
 def serve(

@@ -24,7 +24,6 @@ from perfmodel.predict import predict_arrays
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine
 from perfmodel.serving.kernels import (
-    COMMUNICATION,
     HEAD,
     absorbed,
     exchange_times,
@@ -59,7 +58,7 @@ class Steps:
     def decode(self, batch: np.ndarray, past: np.ndarray) -> Times:
         """One token of each of `batch` sequences, each with `past` tokens cached."""
         batch, past = np.broadcast_arrays(np.asarray(batch, float), np.asarray(past, float))
-        turns = self._turns(batch)
+        turns = self.turns(batch)
         parts = [
             self.layers(batch / turns).times(turns),
             self.head(batch),
@@ -84,7 +83,7 @@ class Steps:
         tokens, past = tokens / pieces, past + (pieces - 1.0) / 2.0 * tokens / pieces
         steps = np.ceil(prompts * tokens / np.maximum(batching.tokens, tokens))
         batch = prompts / steps
-        turns = self._turns(batch * tokens)
+        turns = self.turns(batch * tokens)
         layers = self.layers(batch * tokens / turns).times(turns)
         parts = [layers, self.head(batch), self.prompts(batch, tokens, past)]
         return self._step(parts, batch * tokens, batch, prompt=True).times(steps * pieces)
@@ -99,7 +98,7 @@ class Steps:
             *(np.asarray(value, float) for value in (batch, past, prompts, tokens, before))
         )
         work = batch + prompts * tokens
-        turns = self._turns(work)
+        turns = self.turns(work)
         parts = [
             self.layers(work / turns).times(turns),
             self.head(batch + prompts),
@@ -112,7 +111,7 @@ class Steps:
         """`tokens` of each sequence at once, after its cache: the verification of drafts."""
         batch, past = np.broadcast_arrays(np.asarray(batch, float), np.asarray(past, float))
         lengths = np.full_like(batch, tokens)
-        turns = self._turns(batch * tokens)
+        turns = self.turns(batch * tokens)
         parts = [self.layers(batch * tokens / turns).times(turns), self.head(batch * tokens)]
         parts.append(self.prompts(batch, lengths, past))
         return self._step(parts, batch * tokens, batch, prompt=False)
@@ -121,9 +120,9 @@ class Steps:
         self, parts: list[Times], tokens: np.ndarray, sequences: np.ndarray, *, prompt: bool
     ) -> Times:
         """Kernels with gaps, launches, sends between stages, and the engine's host time."""
-        turns = self._turns(tokens)
+        turns = self.turns(tokens)
         body = self._overlap(beside(parts), turns, FABRIC_UNITS if prompt else 0.0)
-        launches = sum(line.launches for line in body.lines if line.kind != COMMUNICATION) * turns
+        launches = body.launches * turns
         gaps = launches * self.gap_seconds
         device = body.total + gaps
         host = hosts.load(self.of.engine.prefill if prompt else self.of.setting(1).stack.host)
@@ -132,8 +131,7 @@ class Steps:
         if np.any(waits):
             pieces.append(Times.exactly(Line("launches", HOST, HOST), waits))
         if self.of.pipeline > 1:
-            volume = tokens * self.of.network.hidden * 2.0 / self.of.tensor
-            pieces.append(send_times(self.of, volume).times(self.of.pipeline - 1))
+            pieces.append(self.sends(tokens))
         engine = self.of.engine
         engine_s = engine.host_seconds(sequences, shared=self.of.tensor > 1)
         pieces.append(Times.exactly(Line("engine", HOST, HOST), engine_s))
@@ -142,7 +140,12 @@ class Steps:
             pieces.append(Times.exactly(Line("clients", HOST, HOST), np.maximum(rest, 0.0)))
         return beside(pieces)
 
-    def _turns(self, tokens: np.ndarray) -> np.ndarray:
+    def sends(self, tokens: np.ndarray) -> Times:
+        """Sends of `tokens` tokens from stage to stage."""
+        volume = tokens * self.of.network.hidden * 2.0 / self.of.tensor
+        return send_times(self.of, volume).times(self.of.pipeline - 1)
+
+    def turns(self, tokens: np.ndarray) -> np.ndarray:
         """Parts of a step that run in turn: two where the engine overlaps exchanges with experts,
         and each has a token."""
         return np.where(self.of.overlaps & (tokens >= 2.0), 2.0, 1.0)

@@ -19,8 +19,8 @@ import numpy as np
 
 from perfmodel.graph.graphspread import Spread, together
 
-HOST = "host"
-"""Kind and family of time outside kernels: gaps, and the engine's host."""
+HOST, COMMUNICATION = "host", "communication"
+"""Kind and family of time outside kernels (gaps, and the engine's host), and of exchanges."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,11 @@ class Times:
     def total(self) -> np.ndarray:
         """Seconds of each step."""
         return np.asarray(self.seconds.sum(axis=0))
+
+    @property
+    def launches(self) -> float:
+        """Kernel launches of a step, without those of collectives."""
+        return sum(line.launches for line in self.lines if line.kind != COMMUNICATION)
 
     def _map(self, change: Callable[[np.ndarray], np.ndarray]) -> Times:
         return replace(

@@ -5,13 +5,13 @@ The table is `architectures.yaml`; its header has the sources.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from perfmodel.catalogue import Table
 from perfmodel.entries import ABOVE_ZERO, Misfit, Positive, made, written
 from perfmodel.errors import SpecError
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 
 Instruction = Literal["none", "mma", "wgmma", "tcgen05", "mfma"]
@@ -39,8 +39,6 @@ class Architecture:
     registers (`asynchronous`), or by a copy engine that one thread starts (`tensor`)."""
     clusters: bool = False
     """Whether several blocks can start together, so that one read sends a tile to all of them."""
-    pairs: bool = False
-    """Whether two units can multiply together, each loading half of the columns that both need."""
     mma_share: Positive = 1.0
     """Share of the matrix rate that register-fed instructions reach, where the native ones are
     others."""

@@ -22,6 +22,7 @@ from perfmodel.timing.attention_style import (
     staged_resident,
     style,
 )
+from perfmodel.timing.cuts import HeadsCut
 from perfmodel.timing.libraries.facts import AttentionFacts, Caller, TileRow
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
@@ -52,10 +53,6 @@ def forward_plan(
             raise ProblemError("the tile of split attention cannot be set; leave it out")
         return splitkv.split_plan(problem, mask, kernel, setting, traits)
     tiles, allowed = _tiles(problem, kernel, machine)
-    if not override and kernel.caller.paged and not decodes and "split" not in constants.off:
-        prefill = splitkv.sliced_prefill(problem, mask, kernel, setting, traits, tiles, allowed)
-        if prefill is not None:
-            return prefill
     br, bc, threads = np.array(tiles).T[:, None]
     if override:
         br, bc, threads, allowed = override["rows"], override["keys"], setting.own_threads, True
@@ -64,9 +61,9 @@ def forward_plan(
     traits = replace(traits, resident=staged_resident(problem, kernel, machine, br, bc, threads))
     query_slice = None
     if kernel.schedule == "tiled-1":
-        if kernel.head_rule is not None and "split" not in constants.off:
+        if isinstance(kernel.cut, HeadsCut) and "split" not in constants.off:
             sizes = as_floats(problem.sizes())
-            slices = kernel.head_rule.of_queries(sizes, machine)
+            slices = kernel.cut.of_queries(sizes, machine)
             query_slice = ceil_div(ceil_div(problem.seq_q, slices), br) * br
         exchange = exchanging(traits, machine, bc, threads / 32)
         turns = replace(traits.turns, exchange=exchange, fills=ceil_div(problem.seq_kv, bc))

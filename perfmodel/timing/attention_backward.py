@@ -17,6 +17,7 @@ from perfmodel.timing.attention_style import (
     order_of,
     style,
 )
+from perfmodel.timing.cuts import HeadsCut
 from perfmodel.timing.libraries import AttentionFacts
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
@@ -70,9 +71,9 @@ def backward_plan(problem: Attention, kernel: AttentionFacts, setting: Setting) 
     key_slice = None
     if order == 1:
         keys = problem.seq_kv
-        if kernel.head_rule is not None and "split" not in constants.off:
+        if isinstance(kernel.cut, HeadsCut) and "split" not in constants.off:
             sizes, causal = as_floats(problem.sizes()), problem.mask() is not None
-            slices = kernel.head_rule.of_keys(sizes, bc, machine, causal=causal)
+            slices = kernel.cut.of_keys(sizes, bc, machine, causal=causal)
             keys = key_slice = ceil_div(ceil_div(problem.seq_kv, slices), bc) * bc
         exchange = exchanging(traits, machine, bc, threads / 32)
         turns = replace(traits.turns, exchange=exchange, fills=ceil_div(keys, bc))

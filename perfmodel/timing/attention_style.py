@@ -12,7 +12,7 @@ from perfmodel.arithmetic import Number, as_floats, ceil_div
 from perfmodel.count.executed import next_extent
 from perfmodel.schedules import tiled
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.cuts.even import CAPTURED, SEARCHED
+from perfmodel.timing.cuts.even import CAPTURED, SEARCHED, EvenCut
 from perfmodel.timing.libraries import AttentionFacts
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.matmul import large_product
@@ -62,7 +62,6 @@ def style(problem: Attention, kernel: AttentionFacts, setting: Setting) -> Style
 def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
     """The style of two chained products at the rate of `compute`, for any operands."""
     machine, constants = setting.machine, setting.constants
-    combiner = "block_price" if kernel.adds_plainly else "combine_price"
     # Specialised warps hand work to each other; this costs more where sequences are packed.
     hands = kernel.specialises and kernel.caller.packed
     price = constants["specialised_block_price" if hands else "chained_block_price"]
@@ -74,10 +73,10 @@ def chained(kernel: AttentionFacts, compute: str, setting: Setting) -> Style:
         resident=np.inf if kernel.resident is None else kernel.resident,
         persistent=kernel.instruction == "native" and machine.architecture.copies == "tensor",
         tensor_copies=kernel.specialises and machine.architecture.copies == "tensor",
-        combining_seconds=None if kernel.combines_inside else constants[combiner],
-        longest_first=kernel.schedule == "tiled-3",
+        combining_seconds=None if kernel.combine.inside else constants["split_price"],
         large_product=large_product(compute, setting),
-        code=Code(integer_share=_INTEGER, vector_share=constants["loadless_vector_share"]),
+        longest_first=kernel.schedule == "tiled-3",
+        code=Code(integer_share=_INTEGER, vector_share=constants["vector_share"]),
         block=Block(
             price=price / constants["block_price"],
             setup_seconds=constants["specialised_start"] if kernel.specialises else 0.0,
@@ -133,7 +132,7 @@ def _has_order(problem: Attention, kernel: AttentionFacts) -> Number:
     except with heads of 128 and paged keys, where the causal kernel has the better tile
     (flash_api.cpp: head_swizzle, is_causal).
     """
-    if kernel.even_rule is None or not kernel.caller.packed:
+    if not (isinstance(kernel.cut, EvenCut) and kernel.caller.packed):
         return False
     paged_decode = kernel.caller.paged and 64 < int(np.max(problem.head_dim)) <= 128
     masked = problem.causal and (problem.phase != "decode" or paged_decode)
@@ -148,7 +147,7 @@ def _search_seconds(problem: Attention, kernel: AttentionFacts, setting: Setting
     (tile_scheduler.hpp).
     """
     machine, constants = setting.machine, setting.constants
-    if not kernel.caller.paged or kernel.even_rule is None:
+    if not (isinstance(kernel.cut, EvenCut) and kernel.caller.paged):
         return 0.0
     sequences = problem.sizes()["b"]
     load = np.where(np.asarray(sequences) <= CAPTURED, machine.l2_latency, 0.0)
@@ -182,8 +181,6 @@ def on_tiles(
     integer_ops = integer_ops + widening(problem, kernel, pack, rows, keys)
     integer_ops = integer_ops + rounding(problem, kernel, machine, pack, rows, keys)
     tile_seconds = transposing(problem, kernel, machine, constants, keys)
-    if kernel.compiled_by_rows:
-        traits = replace(traits, matrix_share=traits.matrix_share * rate_of_rows(machine, rows))
     return replace(
         traits,
         code=replace(traits.code, integer_ops=integer_ops),
@@ -224,17 +221,6 @@ def masking_all(
     edges = float(problem.causal) + windowed * (2.0 if kernel.walks else 1.0)
     tiles = _visits(problem, pack, rows, keys, hidden=kernel.walks)
     return tiles * rows * keys * (edges + 1.0)
-
-
-def rate_of_rows(machine: Machine, rows: Number) -> Number:
-    """Share of the native instruction's rate for a tile of so many rows.
-
-    Hopper's instruction has 64 rows. Blackwell's has 128, or 64 at half of the rate (PTX ISA,
-    tcgen05.mma). Tiles of fewer rows use the register-fed instruction.
-    """
-    height = machine.architecture.rows
-    share = np.where(np.asarray(rows) >= min(height, 64), np.minimum(rows / height, 1.0), 0.0)
-    return np.maximum(share, machine.architecture.mma_share)
 
 
 def widening(

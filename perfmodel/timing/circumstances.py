@@ -3,9 +3,7 @@ run."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from perfmodel.arithmetic import Number
+from perfmodel.frozen import dataclass
 from perfmodel.timing.constants import Constants
 
 
@@ -17,13 +15,9 @@ class Circumstances:
     """Share of the inputs that fit in L2 and that the run before left there."""
     repeats: bool = False
     """Whether the run before was of the same kernel, on the same memory."""
-    copies: Number = 1.0
+    copies: float = 1.0
     """Copies of the weights that a timing loop takes in turn: each is used again after that many
     calls."""
-    own_inputs: bool = False
-    """Whether each copy of the weights has its own data, which take turns too."""
-    own_results: bool = False
-    """Whether each copy of the weights has its own results, which take turns too."""
     activity: float = 1.0
     """Switching activity of the data relative to random numbers: a factor of energy."""
     lag_seconds: float = 0.0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import isnan, nan
 from pathlib import Path
 
 from perfmodel.catalogue import Table
 from perfmodel.errors import PerfmodelError, ProblemError
-from perfmodel.timing.runs import Run, run_of, table
+from perfmodel.frozen import dataclass
+from perfmodel.timing.runs import HARNESSES, Run, run_of
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Constants(dict[str, float]):
     @property
     def runs(self) -> Mapping[str, Run]:
         """Harnesses by name."""
-        return table().runs if self.changed_runs is None else self.changed_runs
+        return HARNESSES if self.changed_runs is None else self.changed_runs
 
     def run(self, harness: str) -> Run:
         """The `Run` of a harness. Raises `ProblemError`, naming the harnesses, for an unknown

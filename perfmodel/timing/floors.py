@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from perfmodel.arithmetic import Number
+from perfmodel.frozen import dataclass
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.libraries import Caller
 from perfmodel.timing.machine import Machine

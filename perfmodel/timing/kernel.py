@@ -10,15 +10,15 @@ a p-norm. Serial costs are added: starting a block, filling and draining its pip
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from perfmodel.algorithms.algorithm import Tensor
 from perfmodel.arithmetic import Number
 from perfmodel.count import KernelCost
 from perfmodel.count.executed import Executed, executed
 from perfmodel.elements import ElementType
+from perfmodel.frozen import dataclass
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing import memory, pipes, power
 from perfmodel.timing.constants import Constants
@@ -120,9 +120,7 @@ def time_kernel(
     balance = pipes.balance(cost, grid, longest_first=style.longest_first)
     terms = {
         **_unit_seconds(machine, constants, cost, work, balance.share, grid, style, slots),
-        **_memory_seconds(
-            machine, constants, cost, flows, grid, balance, style, schedule.algorithm.tensors, links
-        ),
+        **_memory_seconds(machine, constants, cost, flows, grid, balance, style, links),
         "transpose": _transposing_seconds(cost, grid, balance, style),
     }
     terms |= {name: np.zeros(()) for name in constants.off & terms.keys()}
@@ -134,8 +132,7 @@ def time_kernel(
     unit_seconds = busy_seconds(terms, balance.longest / balance.share, grid, style)
     streams = [*loads, terms["transpose"]] if np.any(terms["transpose"]) else loads
     # The board lowers its clocks only as far as the power needs: a limit, not a resource to share.
-    matrix_share = style.matrix_share * _multiplying_share(machine, terms, style)
-    sustained = _sustained_seconds(machine, constants, work, flows, style, matrix_share)
+    sustained = _sustained_seconds(machine, constants, work, flows, style)
     at_boost = _overlap_seconds(constants, unit_seconds, streams, style)
     if style.large_product is not None:
         flops = np.asarray(work.matrix_flops, dtype=np.float64)
@@ -184,16 +181,10 @@ def _unit_seconds(
     slots: Slots | None,
 ) -> dict[str, np.ndarray]:
     """Seconds of each pipe of the busiest unit, by itself."""
-    # `executed` rounds the algorithm's operations up to whole tiles; a style counts whole tiles
-    # already.
-    padding = 1.0 + (pipes.whole_block(cost.nest) - 1.0) / share
-    style_padding = padding if cost.nest.kernel.operand_tile is None else 1.0
-    # A combining kernel has no steps of the algorithm, so `executed` has not rounded its sums up.
-    step_padding = 1.0 if cost.nest.kernel.steps else padding
-    special = work.special_ops * step_padding + style.code.special_ops * style_padding
-    integer_part = style.code.integer_share * work.vector_ops * step_padding
-    vector = work.vector_ops * step_padding - integer_part + style.code.vector_ops * style_padding
-    integer = style.code.integer_ops * style_padding + integer_part
+    special = work.special_ops + style.code.special_ops
+    integer_part = style.code.integer_share * work.vector_ops
+    vector = work.vector_ops - integer_part + style.code.vector_ops
+    integer = style.code.integer_ops + integer_part
     if style.code.accurate:
         vector_cost, integer_cost = machine.architecture.accurate_ops
         vector, integer = vector + vector_cost * special, integer + integer_cost * special
@@ -210,7 +201,7 @@ def _unit_seconds(
         "matrix": unit(work.matrix_flops, matrix_rate * matrix_awake),
         "special": unit(special, machine.special_per_unit * awake),
         "vector": unit(vector_slots, machine.vector_ops_per_unit * style.code.vector_share * awake),
-        "shared": unit(cost.shared_bytes * padding, machine.shared_bytes_per_unit),
+        "shared": unit(cost.shared_bytes, machine.shared_bytes_per_unit),
     }
     if slots is None:
         return terms
@@ -239,7 +230,6 @@ def _memory_seconds(
     grid: Residency,
     balance: Balance,
     style: Style,
-    tensors: Mapping[str, Tensor],
     links: Mapping[str, Link],
 ) -> dict[str, np.ndarray]:
     """Seconds at the boundaries from the L2 outwards, and of waiting for loads.
@@ -254,8 +244,6 @@ def _memory_seconds(
         cost,
         grid,
         asked_bytes,
-        tensors,
-        style.paired_rows,
         copied=style.tensor_copies,
     )
     streams = {"l2": l2, **_outer_seconds(machine, constants, flows.through(), style)}
@@ -295,50 +283,24 @@ def _transposing_seconds(
     return memory.latency_seconds(cost, grid, balance, style.block.tile_seconds)
 
 
-def _multiplying_share(
-    machine: Machine, terms: Mapping[str, np.ndarray], style: Style
-) -> np.ndarray:
-    """Share of the main loop spent multiplying.
-
-    The rest goes into operands that the warps of products on the vector unit fetch themselves, and
-    between chained products into exponentials and vector work that nothing hides. The power limit
-    lowers the clock for the whole loop, and the energy is spent over the whole loop.
-    """
-    loop = terms["matrix"]
-    if style.turns.fetched_by is not None and machine.on_vector(style.compute):
-        loop = pipes.together([terms["matrix"], terms["shared"]], style.turns.fetched_by)
-    if style.large_product is not None:
-        loop = loop + (1.0 - style.overlap) * (terms["special"] + terms["vector"])
-    return np.where(terms["matrix"] > 0, terms["matrix"] / np.maximum(loop, 1e-30), 1.0)
-
-
 def _sustained_seconds(
     machine: Machine,
     constants: Constants,
     work: Executed,
     flows: Traffic,
     style: Style,
-    share: Number,
 ) -> np.ndarray:
-    """Least seconds that the power limit allows a loop that reaches `share` of its unit's rate.
-
-    The instructions between chained products add to the energy. What single products do beside, as
-    adding up blocks of scaled sums, is in the energy that was fitted to them.
-    """
+    """Least seconds that the power limit allows the main loop."""
     if "power" in constants.off:
         return np.zeros(())
-    code = style.code
-    counts = (work.vector_ops, work.special_ops, code.vector_ops, code.integer_ops)
-    instructions = sum(np.asarray(count, dtype=np.float64) for count in counts)
     return power.power_seconds(
         machine,
         constants,
         style.compute,
         np.asarray(work.matrix_flops, dtype=np.float64),
         flows.through().hbm_bytes,
-        instructions=0.0 if style.large_product is None else instructions,
         activity=style.run.activity,
-        share=share,
+        share=style.matrix_share,
     )
 
 

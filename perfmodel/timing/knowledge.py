@@ -11,12 +11,13 @@ a prediction follows from the levels (`perfmodel.timing.spread`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from perfmodel import yamltable
+from perfmodel.columns import Result
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.timing.architectures import architecture_of
 from perfmodel.timing.libraries import framework_of
@@ -28,7 +29,7 @@ HarnessKnown = Literal["known", "assumed"]
 
 
 @dataclass(frozen=True)
-class Known:
+class Known(Result):
     """How much the fit covers of a prediction."""
 
     device: DeviceKnown = "fitted"
@@ -43,10 +44,6 @@ class Known:
     harness: HarnessKnown = "known"
     """`known`: a harness of `runs.yaml`; `assumed`: no harness is given, and device time is
     taken."""
-
-    def as_dict(self) -> dict[str, str]:
-        """The JSON form."""
-        return asdict(self)
 
 
 LEVELS: Mapping[str, tuple[str, ...]] = {

@@ -7,10 +7,10 @@ relative is used, and the prediction carries a sentence that says so.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from perfmodel.arithmetic import Number
 from perfmodel.errors import ProblemError
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.timing.architectures import Architecture, architecture_of
 from perfmodel.units import seconds, si

@@ -12,9 +12,8 @@ from perfmodel.errors import PerfmodelError
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.libraries import Caller, GemmFacts, resolve
+from perfmodel.timing.libraries import GemmFacts, resolve
 from perfmodel.timing.machine import DOT_PRODUCTS, Machine
-from perfmodel.timing.memory import units_together
 from perfmodel.timing.menu import (
     GROUP,
     Candidates,
@@ -63,9 +62,6 @@ def plan(
     elements, sizes = problem.elements(), as_floats(problem.sizes())
     width = max(elements["data"].bytes, elements["weights"].bytes)
     style = products(kernel, compute_type(problem, kernel, machine), setting)
-    if kernel.caller.fills:
-        weight = sizes["n"] * sizes["k"] * elements["weights"].bytes
-        style = replace(style, run=_l2_loop(style.run, weight, machine))
     dims = setting.tile
     menu = own_menu(dims, setting.own_threads) if dims else candidates(kernel)
     menu = menu.by_columns() if kernel.caller.column_major and not dims else menu
@@ -77,7 +73,6 @@ def plan(
     slices = slice_k(np.asarray(sizes["k"]), menu.slices, depth)
     allowed = menu.serves(sizes["m"], sizes["n"])
     allowed = allowed & menu.fits(sizes, np.inf if dims else kernel.sliced_waves * machine.units)
-    units = units_together(menu.rows, sizes["m"], style.paired_rows)
     schedule = tiled_matmul(
         menu.rows,
         menu.columns,
@@ -86,7 +81,7 @@ def plan(
         split_k=slices if len(kernel.splits) > 1 or np.any(menu.slices > 1) else None,
         stages=dims.get("stages", stages_held(machine, (menu.rows + menu.columns) * depth * width)),
         threads=menu.threads,
-        operand_tile=_operand_tile(kernel, style.compute, machine, menu, units),
+        operand_tile=_operand_tile(kernel, style.compute, machine, menu),
         algorithm=matmul(
             dequantise=is_widened(problem.dtype),
             promote_every=128 if kernel.promoted else None,
@@ -112,6 +107,8 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
     specialised = kernel.specialises and native
     staged = on_vector and machine.staged
     ahead = architecture.instruction in kernel.starts_ahead
+    if kernel.caller.activity is not None:
+        run = replace(run, activity=kernel.caller.activity)
     return Style(
         compute=compute,
         matrix_share=share * matrix_share(kernel, machine),
@@ -119,7 +116,6 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
         multicast=2.0 if architecture.clusters else 1.0,
         persistent=specialised,
         tensor_copies=specialised,
-        paired_rows=architecture.rows if specialised and architecture.pairs else np.inf,
         overlap_power=constants["staged_overlap_power"] if staged else None,
         combining_seconds=constants["split_price"],
         code=Code(vector_share=constants["vector_share"]),
@@ -134,34 +130,17 @@ def products(kernel: GemmFacts, compute: str, setting: Setting) -> Style:
             warps=2 if staged else 1,
             fetched_by=constants["overlap_power"] if issue_bound else None,
         ),
-        run=_loop_run(run, kernel.caller),
+        run=run,
     )
 
 
-def _loop_run(run: Circumstances, caller: Caller) -> Circumstances:
-    """The run with what a caller's own timing loop does differently under the same harness."""
-    if caller.activity is not None:
-        run = replace(run, activity=caller.activity)
-    if run.copies == 1.0:
-        return run
-    copies = run.copies if caller.copies is None else caller.copies
-    return replace(run, copies=copies, own_inputs=caller.own_inputs, own_results=caller.own_results)
-
-
-def _l2_loop(run: Circumstances, weight_bytes: Number, machine: Machine) -> Circumstances:
-    """A loop over as many copies of a weight as fill the L2, at most `run.copies`."""
-    copies = np.ceil(machine.l2_capacity / np.asarray(weight_bytes))
-    return replace(run, copies=np.clip(copies, 1.0, np.maximum(run.copies, 1.0)))
-
-
 def _operand_tile(
-    kernel: GemmFacts, compute: str, machine: Machine, menu: Candidates, units: Number
+    kernel: GemmFacts, compute: str, machine: Machine, menu: Candidates
 ) -> tuple[Number, Number]:
     """Warp tile where registers feed the unit, instruction shape where shared memory does.
 
-    Units that multiply `units` fetch a column once for the rows of both. Where arithmetic fills
-    every issue slot, a thread's own loads count. Where fp32 lanes are half as many as issue lanes,
-    loads issue in between, and only what a warp shares counts.
+    Where arithmetic fills every issue slot, a thread's own loads count. Where fp32 lanes are half
+    as many as issue lanes, loads issue in between, and only what a warp shares counts.
     """
     rows, columns = menu.rows, menu.columns
     if kernel.instruction == "vector" and machine.issue_bound(compute):
@@ -170,7 +149,7 @@ def _operand_tile(
         return np.minimum(rows, 64), np.minimum(columns, 32)
     if kernel.instruction == "register" or machine.architecture.feeds_registers:
         return np.minimum(rows, 64), np.minimum(columns, 64)
-    return units * np.minimum(rows, machine.architecture.rows), columns
+    return np.minimum(rows, machine.architecture.rows), columns
 
 
 def large_product(compute: str, setting: Setting) -> LargeProduct:

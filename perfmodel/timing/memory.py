@@ -6,13 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from perfmodel.algorithms.algorithm import Tensor
-from perfmodel.arithmetic import Number, product
+from perfmodel.arithmetic import Number
 from perfmodel.count import KernelCost
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Link, Machine
 from perfmodel.timing.occupancy import Residency
-from perfmodel.timing.pipes import Balance, whole_extents
+from perfmodel.timing.pipes import Balance
 from perfmodel.timing.traffic import Traffic
 
 
@@ -55,55 +54,23 @@ def l2_seconds(
     cost: KernelCost,
     where: Residency,
     l2_bytes: np.ndarray,
-    tensors: Mapping[str, Tensor],
-    paired_rows: float = np.inf,
     *,
     copied: bool = False,
 ) -> np.ndarray:
     """Seconds at the L2 boundary: all bytes over its rate, or the busiest unit's over its port.
 
     A unit's port takes 64 bytes a clock (NVIDIA since Volta), where tensor copies fill it
-    (`copied`) as many as the architecture says. The busiest unit has one block of
-    full tiles, not a ragged one from the end of an axis. Where two units multiply together
-    (`Style.paired_rows`), half of a tile of columns crosses each port.
+    (`copied`) as many as the architecture says.
     """
     chip = l2_bytes / (machine.l2_bytes_per_s * constants["l2_share"])
-    full, mean = _block_bytes(cost, tensors, paired_rows)
-    port = (full + mean * (where.busiest - 1.0)) / port_bytes_per_s(machine, copied=copied)
+    block_bytes = sum(crossing.total_bytes for crossing in cost.l2.values()) / cost.blocks
+    port = block_bytes * where.busiest / port_bytes_per_s(machine, copied=copied)
     return np.asarray(np.maximum(chip, port))
 
 
 def port_bytes_per_s(machine: Machine, *, copied: bool) -> float:
     """Bytes per second that a unit's port takes from the L2."""
     return machine.clock_hz * (machine.architecture.copied_bytes_per_clock if copied else 64.0)
-
-
-def _block_bytes(
-    cost: KernelCost, tensors: Mapping[str, Tensor], paired_rows: float
-) -> tuple[Number, Number]:
-    """L2 bytes of a block of full tiles, and of the mean block.
-
-    A tensor's bytes for the full block are those of the mean block times full over mean extent
-    along its axes.
-    """
-    extents = whole_extents(cost.nest)
-    fed = cost.nest.kernel.operand_tile is not None and "m" in cost.nest.sizes
-    pairs = np.isfinite(paired_rows) and fed
-    shared = (
-        units_together(cost.nest.tile("m"), cost.nest.sizes["m"], paired_rows) if pairs else 1.0
-    )
-    full: Number = 0.0
-    mean: Number = 0.0
-    for name, crossing in cost.l2.items():
-        bytes_ = crossing.total_bytes / (1.0 if "m" in tensors[name].axes else shared)
-        times = [extents[axis] for axis in tensors[name].axes if axis in extents]
-        full, mean = full + product([bytes_, *times]), mean + bytes_
-    return full / cost.blocks, mean / cost.blocks
-
-
-def units_together(rows: Number, m: Number, paired_rows: float) -> np.ndarray:
-    """Units that multiply a tile of `rows` of m together with its neighbour: 2, or 1."""
-    return np.where((np.asarray(rows) >= paired_rows) & (np.asarray(m) > rows), 2.0, 1.0)
 
 
 def llc_seconds(machine: Machine, constants: Constants, moved: Traffic) -> np.ndarray | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from perfmodel.arithmetic import Number
+from perfmodel.frozen import dataclass
 from perfmodel.timing.libraries.facts import GemmFacts, TileRow
 from perfmodel.timing.machine import Machine
 

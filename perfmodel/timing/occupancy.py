@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from perfmodel.arithmetic import Number, floor_div
 from perfmodel.count import KernelCost
+from perfmodel.frozen import dataclass
 from perfmodel.timing.machine import Machine
 
 # Registers of a thread for addresses, indices and masks, besides those for tiles. Kernels that only

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from perfmodel.arithmetic import Number, ceil_div, product
 from perfmodel.count import KernelCost, rule
+from perfmodel.frozen import dataclass
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.occupancy import Residency
@@ -67,13 +66,10 @@ def awake_share(machine: Machine, constants: Constants, threads: Number) -> np.n
 
 
 def busiest_share(cost: KernelCost, where: Residency, *, longest_first: bool) -> np.ndarray:
-    """Work on the busiest unit, in mean blocks: ⌈t/p⌉ where blocks are equal.
-
-    Where the last slice of an axis is short, one block of the busiest unit has a full slice.
-    """
+    """Work on the busiest unit, in mean blocks: ⌈t/p⌉ where blocks are equal."""
     visits, mask = cost.nest.visits, cost.nest.mask
     if visits is None or mask is None:
-        return np.asarray(where.busiest + whole_slice(cost.nest) - 1.0)
+        return np.asarray(where.busiest)
     longest = longest_share(cost)
     axis = mask.key if by_keys(cost.nest) else mask.query
     rows = ceil_div(np.asarray(cost.nest.sizes[axis]), cost.nest.tile(axis))
@@ -81,40 +77,6 @@ def busiest_share(cost: KernelCost, where: Residency, *, longest_first: bool) ->
     excess = beyond_even(longest, where.concurrent, first_rows)
     mean = np.asarray(cost.blocks, dtype=np.float64) / where.active_units
     return np.asarray(np.maximum(np.minimum(where.busiest * longest, mean + excess), longest))
-
-
-def whole_extents(nest: rule.Nest) -> dict[str, Number]:
-    """Extent of a full block over that of the mean block, for each axis that the grid cuts."""
-    extents: dict[str, Number] = {}
-    for axis in dict.fromkeys(loop.axis for loop in nest.kernel.nest if loop.grid):
-        grid = tuple(loop for loop in nest.kernel.loops(axis) if loop.grid)
-        extents[axis] = nest.block_extent(axis) * (nest.trips(axis, grid) / nest.sizes[axis])
-    return extents
-
-
-def whole_block(nest: rule.Nest) -> Number:
-    """Work of a block of full tiles over that of the mean block, along axes that only the grid
-    cuts.
-
-    Ragged ends make the mean block smaller; the busiest unit has a full one.
-    """
-    stream_axes = {loop.axis for loop in nest.kernel.nest if not loop.grid}
-    extents = whole_extents(nest)
-    return product([1.0, *(times for axis, times in extents.items() if axis not in stream_axes)])
-
-
-def whole_slice(nest: rule.Nest) -> Number:
-    """Steps of a full slice over those of the mean slice, for axes that a grid cuts and a block
-    streams."""
-    times: list[Number] = [1.0]
-    for axis in dict.fromkeys(loop.axis for loop in nest.kernel.nest if not loop.grid):
-        grid = tuple(loop for loop in nest.kernel.loops(axis) if loop.grid)
-        if grid:
-            step = nest.tile(axis)
-            slices = ceil_div(nest.sizes[axis], grid[-1].tile)
-            steps = ceil_div(nest.sizes[axis], step)
-            times.append(ceil_div(nest.block_extent(axis), step) * (slices / steps))
-    return product(times)
 
 
 def beyond_even(uneven: Number, resident: Number, rows_per_unit: Number | None) -> np.ndarray:

@@ -7,7 +7,7 @@ to (n, m); the fastest column is taken for each row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from perfmodel.arithmetic import Number
 from perfmodel.count import Cost, KernelCost, count, rule
 from perfmodel.elements import ElementType
+from perfmodel.frozen import dataclass
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.kernel import KernelTime, term_names, time_kernel
@@ -23,9 +24,6 @@ from perfmodel.timing.memory import hbm_rate
 from perfmodel.timing.reuse import Reuse, Reuses
 from perfmodel.timing.style import Style
 from perfmodel.timing.traffic import held_share
-
-# Resident blocks of a combining kernel on a unit.
-_COMBINING = 12.0
 
 
 @dataclass(frozen=True)
@@ -265,24 +263,19 @@ def adding_seconds(
     machine: Machine,
     constants: Constants,
     style: Style,
-    blocks: Number,
     partial_sums: Number,
-    loads: Number = 0.0,
 ) -> np.ndarray:
-    """Seconds of a combining kernel of `blocks` blocks that adds up `partial_sums` numbers in fp32,
-    by a short estimate.
+    """Seconds of a combining kernel that adds up `partial_sums` numbers in fp32, by a short
+    estimate.
 
-    A block waits for `loads` dependent rounds of loads beyond the first. Partial sums that the L2
-    does not hold go to memory and back.
+    Partial sums that the L2 does not hold go to memory and back.
     """
-    rounds = np.maximum(blocks / (machine.units * _COMBINING), 1.0)
     partial_bytes = 4.0 * partial_sums
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
     misses = 1.0 - held_share(partial_bytes, machine.l2_distinct_bytes, constants["l2_knee"])
     memory_seconds = 2.0 * partial_bytes * misses / hbm_rate(machine, constants)
     crossing = np.maximum(2.0 * partial_bytes / l2_rate, memory_seconds)
-    second = np.maximum(crossing, rounds * machine.l2_latency * (1.0 + loads))
-    second = second + rounds * machine.at_clock(constants["block_price"])
+    second = np.maximum(crossing, machine.l2_latency) + machine.at_clock(constants["block_price"])
     return np.asarray(second + combining_seconds(machine, constants, style))
 
 

@@ -58,17 +58,14 @@ def power_seconds(
     operations: Number,
     dram_bytes: Number = 0.0,
     *,
-    instructions: Number = 0.0,
     activity: float,
     share: Number,
 ) -> np.ndarray:
     """Least time in which the board power covers the energy of a kernel.
 
     `operations` are those of the main loop in `dtype`, `activity` is the switching activity of
-    their data, `share` the share of the unit's rate that the loop reaches. `instructions` are those
-    of the vector and special-function units beside the products, counted by lane: each is fetched
-    as a multiply-add is, of two operations. Energies hold at the rated boost clock; cards may clock
-    higher (`Device.beyond_boost`).
+    their data, `share` the share of the unit's rate that the loop reaches. Energies hold at the
+    rated boost clock; cards may clock higher (`Device.beyond_boost`).
 
     At its limit of P usable watts a board lowers the clock, and the voltage with it (DVFS). With E
     joules of arithmetic at boost voltage, D joules of memory traffic and t₀ seconds at boost, a
@@ -87,8 +84,6 @@ def power_seconds(
     work = np.asarray(operations)  # in single precision where the caller works in it
     at_boost = work / (machine.matrix_per_unit(dtype) * machine.units * share)
     arithmetic = work * (activity * operation_joules(machine, constants, dtype, vector=vector))
-    fetched_joules = 2.0 * operation_joules(machine, constants, "fp32", vector=True)
-    arithmetic = arithmetic + instructions * (activity * fetched_joules)
     memory = constants["dram_joules"] * dram_bytes
     base_seconds = at_boost * machine.device.beyond_boost
     seconds = np.cbrt((arithmetic + memory) / usable * base_seconds * base_seconds)

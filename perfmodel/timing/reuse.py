@@ -9,11 +9,12 @@ share by the rule for working sets (`traffic.held_share`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from perfmodel.arithmetic import Number
+from perfmodel.frozen import dataclass
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     distances = [
         next(filter(None, step_bytes[i - 1 :: -1]), 0.0) * elements for i in range(1, len(types))
     ]
-    total = elements * _buffers([_bytes(types[0][0]), *(_bytes(written) for _, written in types)])
+    total = elements * (_bytes(types[0][0]) + sum(_bytes(written) for _, written in types))
     parts = [
         replace(
             _map(problem, each, operations, elements, start, setting),
@@ -68,17 +68,6 @@ def beside(setting: Setting, problem: Rowwise, name: str) -> np.ndarray:
 def steps(chain: Chain | None) -> bool:
     """Whether the types that each kernel of a chain reads and writes are known."""
     return chain is not None and bool(chain.steps)
-
-
-def _buffers(widths: Sequence[float]) -> float:
-    """Bytes an element of all memory that a chain uses: its input and the outputs of its steps.
-
-    A caching allocator reuses memory: the input of a step is freed after it, and the next step but
-    one writes there if its output fits. The last step writes to the caller's memory.
-    """
-    _, *middle, last = widths
-    buffers = [width for i, width in enumerate(middle) if i < 2 or width > middle[i - 2]]
-    return widths[0] + sum(buffers) + last
 
 
 Types = tuple[str, ...]

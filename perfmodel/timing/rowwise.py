@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
 from perfmodel.algorithms.rowwise import VARIANTS, Rowwise
 from perfmodel.arithmetic import Number, product
+from perfmodel.frozen import dataclass
 from perfmodel.schedules import rowwise
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.libraries import RowFacts, kernel_facts
-from perfmodel.timing.libraries.facts import Chain, Rows
+from perfmodel.timing.libraries.facts import Chain, Pieces, Rows
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
 from perfmodel.timing.setting import Setting
@@ -36,9 +37,6 @@ _INTEGER = {"softmax": 1 / 4, "quantise": 5 / 6}
 _PLAIN_SHARED = 49152
 # Integer instructions of an access: load or store, address, bound, branch.
 _ACCESS = 4.0
-# The same in the unrolled loop over a row held in registers: the access and its bound. Addresses
-# are constant offsets and take no instruction.
-_UNROLLED = 2.0
 
 
 def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
@@ -82,7 +80,7 @@ def plan(problem: Rowwise, kernel: RowFacts, setting: Setting) -> Plan:
     if kernel.gradient_product and problem.direction == "bwd":
         multiply = Rowwise("pointwise", problem.rows, problem.cols, problem.dtype, "mul", inputs=2)
         lead = plan(multiply, kernel_facts("torch-pointwise"), setting).parts
-    if kernel.cut is not None and problem.op != "pointwise" and problem.direction != "bwd":
+    if kernel.pieces is not None and problem.op != "pointwise" and problem.direction != "bwd":
         return _cut(Plan(schedule.name, (part,), {}, beside=gaps), problem, kernel, setting)
     return Plan(schedule.name, (*lead, part), setting.tile, beside=gaps)
 
@@ -95,16 +93,16 @@ def _cut(base: Plan, problem: Rowwise, kernel: RowFacts, setting: Setting) -> Pl
     The last kernel is an element-wise map over the rows. It goes row by row, and reads the weights
     again for each row, as far as one row's bytes evict them from the L2.
     """
-    assert kernel.cut is not None
+    assert kernel.pieces is not None
     rows, columns = np.asarray(problem.rows), np.asarray(problem.cols)
-    few = rows < kernel.cut_rows * setting.machine.units
-    cut = (few & (columns > kernel.cut_columns)).astype(np.float64)
+    few = rows < kernel.pieces.rows * setting.machine.units
+    cut = (few & (columns > kernel.pieces.columns)).astype(np.float64)
     machine, width = setting.machine, problem.elements()["data"].bytes
     weights = _WEIGHTS.get(problem.op, 0)
     distance = (2 + weights) * width * np.asarray(problem.cols, dtype=np.float64)
     hits = held_share(distance, machine.l2_capacity, setting.constants["l2_knee"])
-    map_ = plan(_flat_map(problem, kernel.cut), kernel, setting)
-    extra = (kernel.cut.kernels - 2) * setting.small_kernel_seconds(steps=2)
+    map_ = plan(_flat_map(problem, kernel.pieces), kernel, setting)
+    extra = (kernel.pieces.kernels - 2) * setting.small_kernel_seconds(steps=2)
     code, part = base.parts[0].style.code, map_.parts[0]
     # The class's operations beyond the algorithm's run on pieces too.
     piece_code = replace(code, integer_ops=part.style.code.integer_ops)
@@ -118,7 +116,7 @@ def _cut(base: Plan, problem: Rowwise, kernel: RowFacts, setting: Setting) -> Pl
         parts=(rest, pieces),
         # The second part already counts one gap.
         beside=base.beside + cut * extra,
-        calls=cut * kernel.cut.kernels,
+        calls=cut * kernel.pieces.kernels,
     )
 
 
@@ -137,7 +135,7 @@ def _group_rows(problem: Rowwise, layout: Rows | None) -> Rowwise:
     return replace(problem, rows=whole(problem.rows * groups), cols=layout.group)
 
 
-def _flat_map(problem: Rowwise, chain: Chain | None) -> Rowwise:
+def _flat_map(problem: Rowwise, chain: Chain | Pieces | None) -> Rowwise:
     """The operator as an element-wise map, for a class without rows or a chain."""
     inputs = chain.streams if chain is not None else 1
     output = problem.elements()["output"].name
@@ -221,7 +219,7 @@ def _integer_ops(problem: Rowwise, layout: _Layout | None) -> Number:
     stream_cost = (layout.passes + 1) * (load_share / layout.load + (1.0 - load_share))
     held_cost = 2.0 / _LOAD
     fits = columns <= layout.held_columns
-    accesses = np.where(fits, _UNROLLED * held_cost, _ACCESS * stream_cost)
+    accesses = _ACCESS * np.where(fits, held_cost, stream_cost)
     return elements * (accesses + layout.integer_ops)
 
 

@@ -4,7 +4,6 @@ model's."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,13 +11,13 @@ import numpy as np
 
 from perfmodel.algorithms.matmul import Matmul, is_widened
 from perfmodel.arithmetic import Number, as_floats, product
+from perfmodel.frozen import dataclass
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.memory import (
     hbm_rate,
     mean_latency,
     port_bytes_per_s,
-    units_together,
 )
 from perfmodel.timing.menu import GROUP, Candidates, slice_k, stages_held, thread_tile
 from perfmodel.timing.occupancy import resident_blocks
@@ -190,8 +189,8 @@ def scores(
     times = {
         **_work_seconds(grid, problem, how, machine, constants),
         **_crossing_seconds(grid, how, machine, constants, resident),
-        # One block a tile of the result, for each slicing but the first (unsliced) one.
-        "second": adding_seconds(machine, constants, how, grid.tiles, b * m * n * grid.slices[1:]),
+        # For each slicing but the first (unsliced) one.
+        "second": adding_seconds(machine, constants, how, b * m * n * grid.slices[1:]),
         "price": machine.at_clock(constants["block_price"]),
     }
     rate = machine.matrix_per_unit(how.compute) * how.matrix_share
@@ -254,22 +253,11 @@ def _crossing_seconds(
     inputs, output = grid.input_bytes, grid.output_bytes
     l2_rate = machine.l2_bytes_per_s * constants["l2_share"]
     crossing = (np.maximum(l2_bytes / style.multicast, inputs) + output) / l2_rate
-    # Ragged tiles move fewer bytes: the busiest port carries one full block and otherwise mean
-    # ones.
-    pair = units_together(grid.rows, grid.sizes["m"], style.paired_rows)
-    mean = (grid.asked_data_bytes + grid.asked_weights_bytes / pair + output) / tiles
-    height, width = (
-        np.minimum(grid.rows, grid.sizes["m"]),
-        np.minimum(grid.columns, grid.sizes["n"]),
-    )
-    full = k * (height * grid.widths["data"] + width * grid.widths["weights"] / pair)
-    full = full + height * width * grid.widths["output"]
     port = port_bytes_per_s(machine, copied=style.tensor_copies)
     misses, llc_hits = _misses(grid, machine, constants, limit)
     delay = mean_latency(machine, misses, caught=llc_hits)
     return {
-        "port": mean / port,
-        "surplus": np.maximum(full - mean, 0.0) / port,
+        "port": (l2_bytes + output) / tiles / port,
         "chain": np.maximum(delay / (grid.stages - 1.0), style.block.turn_seconds) / grid.depth * k,
         "least": (inputs + output) / hbm_rate(machine, constants),
         "l2": crossing,
@@ -315,7 +303,6 @@ def _infinite(out: np.ndarray) -> np.ndarray:
 def _score(
     matrix: np.ndarray,
     port: np.ndarray,
-    surplus: np.ndarray,
     chain: np.ndarray,
     least: np.ndarray,
     l2: np.ndarray,
@@ -333,7 +320,7 @@ def _score(
 ) -> np.ndarray:
     """Times of whole columns from the times of a tile, shape (slicings, tiles, n).
 
-    - `matrix`: of a full tile; `port`: of the mean one; `surplus`: extra time of a full one
+    - `matrix`: of a full tile; `port`: of the mean one
     - `chain`: of a tile's loads one after another, `loaded` times as long while memory is busy
     - `least`, `l2`, `limit`: of the problem on memory, on the L2 and under the power limit
     - `second`: of the combining kernel; the first slicing has none
@@ -353,7 +340,6 @@ def _score(
     load += 1
     wait *= load
     crossing = np.multiply(share, port, out=load)
-    crossing += surplus / slices
     np.maximum(crossing, l2, out=crossing)
     share *= matrix
     few = np.flatnonzero(lane_ratio > 1)

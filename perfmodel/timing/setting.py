@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from perfmodel.frozen import dataclass
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.machine import Machine

@@ -23,11 +23,6 @@ KEEP = 6
 SPLITS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128])
 
 
-def rounds_of_slices(splits: Number, kernel: AttentionFacts) -> Number:
-    """Dependent rounds in which a combining kernel loads the slices."""
-    return splits / kernel.combine_loads if kernel.combine_loads else 0.0
-
-
 def promising(
     sizes: Mapping[str, Number],
     tile: tuple[Number, ...],
@@ -81,8 +76,7 @@ def scores(
     products = tiles * busiest * tile_seconds(tile, d, machine, how)
     chain = np.hypot(loaded_seconds(constants, wait, stream), products)
     price = machine.at_clock(constants["block_price"] * how.block.price)
-    blocks, loads = b * g * r * q, rounds_of_slices(slices, kernel)
-    second = adding_seconds(machine, constants, how, blocks, blocks * d * slices, loads)
+    second = adding_seconds(machine, constants, how, b * g * r * q * d * slices)
     second = np.where(slices > 1, second, 0.0)
     return np.asarray(rounds * price + second + np.hypot(chain, stream))
 

@@ -14,9 +14,10 @@ from perfmodel.elements import ElementType
 from perfmodel.schedules import tiled
 from perfmodel.timing import rowchain, rowwise, slicing
 from perfmodel.timing.attention_style import on_tiles, operand_tile
-from perfmodel.timing.cuts.even import CAPTURED, EvenRule
+from perfmodel.timing.cuts.even import CAPTURED, EvenCut
 from perfmodel.timing.cuts.grid import Sizes, Tile, columns, slice_keys
-from perfmodel.timing.cuts.segments import SegmentRule
+from perfmodel.timing.cuts.heads import HeadsCut
+from perfmodel.timing.cuts.segments import SegmentsCut
 from perfmodel.timing.libraries.facts import AttentionFacts, TileRow
 from perfmodel.timing.machine import Machine
 from perfmodel.timing.plan import Part, Plan
@@ -42,30 +43,26 @@ def split_plan(
     all_sizes = as_floats(problem.sizes())
     tile, width = _tile(problem, kernel, machine), problem.elements()["kv"].bytes
     cuttable: np.ndarray | bool = True
-    if kernel.even_rule is not None:
-        tile, cuttable = _cut_tiles(problem, kernel, machine, tile)
+    if isinstance(kernel.cut, EvenCut):
+        tile, cuttable = _cut_tiles(problem, kernel, kernel.cut, machine, tile)
     sizes = all_sizes
     if problem.phase == "decode" and mask is not None and mask.left is not None:
-        sizes = {**all_sizes, "x": _window_keys(all_sizes["x"], mask.left, tile[1], kernel)}
+        sizes = {**all_sizes, "x": np.minimum(np.asarray(all_sizes["x"]), mask.left)}
         mask = None
-    splits, launches, extra = _slices(
-        all_sizes, sizes, tile, cuttable, kernel, setting, how, width, keep
-    )
+    splits, launches = _slices(all_sizes, sizes, tile, cuttable, kernel, setting, how, width, keep)
+    extra: Number = 0.0
     pack = 1.0 if kernel.apart else sizes["r"]
     if kernel.regroups:
         windowed = _is_windowed(problem)
         extra = extra + np.where(windowed, 0.0, _regrouping(problem, setting))
         if np.any(windowed):
             splits, launches, pack = (np.where(windowed, 1.0, n) for n in (splits, launches, pack))
-    if kernel.adds_in_graphs and kernel.caller.captured:
+    if kernel.combine.in_graphs and kernel.caller.captured:
         launches = np.maximum(launches, 2.0)
-    if kernel.grid_slices:
-        launches = np.full_like(splits, float(kernel.grid_slices))
-        # A block without keys exits at once, in parallel with the other blocks of its unit.
-        idle = _rounds(sizes, tile[0], launches - splits, machine) - 1.0
-        extra = extra + idle / _IDLE_BLOCKS * setting.at_clock("block_price")
+    if kernel.combine.slices:
+        launches = np.full_like(splits, float(kernel.combine.slices))
     plan = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, launches, pack)
-    if kernel.caller.paged and kernel.even_rule is not None:
+    if kernel.caller.paged and isinstance(kernel.cut, EvenCut):
         idle = _idle_seconds(sizes, setting)
         extra = extra + np.where((launches > 1) | ~np.asarray(cuttable), 0.0, idle)
     if kernel.prepares_decode:
@@ -83,28 +80,31 @@ def _slices(
     style: Style,
     width: float,
     keep: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Slices with keys, slices launched, and extra seconds, by the class's own rule.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Slices with keys, and slices launched, by the class's own rule.
 
     `all_sizes` has the sizes with all keys, `sizes` those with the keys that the window leaves. A
     rule that counts all keys launches slices that a window leaves without any.
     """
     machine, constants = setting.machine, setting.constants
-    zero, cut = np.zeros((1, 1)), kernel.cut
+    cut = kernel.cut
     if "split" in constants.off:
-        return zero + 1.0, zero + 1.0, zero
-    if isinstance(cut, EvenRule):
+        return np.ones((1, 1)), np.ones((1, 1))
+    if isinstance(cut, EvenCut):
         launches = np.where(cuttable, cut.number(all_sizes, tile, machine), 1.0)
-        splits, extra = _key_slices(sizes, tile, launches, setting, style)
-        return splits, launches, extra
-    if isinstance(cut, SegmentRule):
+        tiles = ceil_div(columns(sizes, "x")[0], tile[1])
+        return ceil_div(tiles, ceil_div(tiles, launches)), launches
+    if isinstance(cut, SegmentsCut):
         launches = cut.number(sizes, tile, machine)
-        return _window_slices(all_sizes, sizes, tile, launches), launches, zero
-    if cut is None:
+        # Slices are whole tiles of all keys; those that the window hides are empty.
+        (x,), (keys,) = columns(all_sizes, "x"), columns(sizes, "x")
+        length = slice_keys(x, launches, tile[1])
+        return np.maximum(ceil_div(np.minimum(keys, x), length), 1.0), launches
+    if cut is None or isinstance(cut, HeadsCut):
         splits = slicing.promising(sizes, tile, kernel, machine, constants, style, width, keep)
     else:
         splits = cut.number(sizes, tile, machine)
-    return splits, splits, zero
+    return splits, splits
 
 
 def preparing(kernel: AttentionFacts, setting: Setting) -> float:
@@ -117,81 +117,6 @@ def _is_windowed(problem: Attention) -> np.ndarray:
     (flash_api.cpp, seqlenq_ngroups_swapped)."""
     window = np.asarray(0 if problem.window is None else problem.window)
     return np.atleast_2d(window > 0)
-
-
-def _window_keys(keys: Number, window: Number, bc: Number, kernel: AttentionFacts) -> np.ndarray:
-    """Keys of the tiles that a window leaves to one query.
-
-    They are the tiles between the window's first key and its last. Where the library aligns tiles
-    to the window's first key, they are the tiles that fill the window.
-    """
-    tiles = ceil_div(window, bc)
-    if not kernel.aligned_windows:
-        keys_before = np.maximum(np.asarray(keys) - window, 0)
-        tiles = ceil_div(keys, bc) - keys_before // bc
-    return np.asarray(np.minimum(keys, tiles * bc))
-
-
-def sliced_prefill(
-    problem: Attention,
-    mask: Band | None,
-    kernel: AttentionFacts,
-    setting: Setting,
-    how: Style,
-    tiles: tuple[TileRow, ...],
-    allowed: np.ndarray | bool,
-) -> Plan | None:
-    """Slices of the keys for many queries but few row blocks, as in decode; None where not cut."""
-    machine = setting.machine
-    sizes = as_floats(problem.sizes())
-    tile = tuple(np.array(tiles, dtype=np.float64).T[:, None])
-    if kernel.even_rule is None:
-        return None
-    window = mask.left if mask is not None else None
-    cut = kernel.even_rule.may_cut(sizes, tile, machine, window)
-    if not np.any(cut):
-        return None
-    splits = np.where(cut, kernel.even_rule.number(sizes, tile, machine), 1.0)
-    extra = np.where(cut & (splits == 1.0), _idle_seconds(sizes, setting), 0.0)
-    pack = sizes["r"]
-    plan = _sliced_plan(problem, mask, kernel, setting, how, sizes, tile, splits, splits, pack)
-    return replace(plan, schedule=kernel.schedule, beside=extra, allowed=allowed)
-
-
-def _key_slices(
-    sizes: Sizes,
-    tile: Tile,
-    launches: np.ndarray,
-    setting: Setting,
-    style: Style,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Slices with keys among those `launches`, and seconds of the rounds of blocks without keys."""
-    machine, constants = setting.machine, setting.constants
-    rows, bc = tile[:2]
-    (x,) = columns(sizes, "x")
-    tiles = ceil_div(x, bc)
-    splits = ceil_div(tiles, ceil_div(tiles, launches))
-    idle = _rounds(sizes, rows, launches, machine) - _rounds(sizes, rows, splits, machine)
-    return splits, idle * machine.at_clock(constants["block_price"] * style.block.price)
-
-
-def _window_slices(
-    all_sizes: Sizes,
-    sizes: Sizes,
-    tile: Tile,
-    launches: np.ndarray,
-) -> np.ndarray:
-    """Slices among those `launches` that have keys the window leaves; slices are whole tiles of
-    `all_sizes` key, hidden ones included."""
-    (x,), (keys,) = columns(all_sizes, "x"), columns(sizes, "x")
-    length = slice_keys(x, launches, tile[1])
-    return np.asarray(np.maximum(ceil_div(np.minimum(keys, x), length), 1.0))
-
-
-def _rounds(sizes: Sizes, rows: Number, slices: np.ndarray, machine: Machine) -> np.ndarray:
-    """Rounds of blocks, one block a unit, for so many slices of every tile of rows."""
-    b, g, r, q = columns(sizes, "bgrq")
-    return np.asarray(ceil_div(b * g * ceil_div(r * q, rows) * slices / machine.units, 1.0))
 
 
 def _sliced_plan(
@@ -214,7 +139,7 @@ def _sliced_plan(
     """
     rows, keys, threads = tile
     # The combining kernel adds rows up: it has no mask, and its blocks have the plain price.
-    second = replace(style, resident=np.inf)
+    second = replace(style, resident=np.inf, block=Block())
     style = on_tiles(style, problem, mask, kernel, setting, rows, keys, pack)
 
     def part(x: Number, slices: np.ndarray, *only: str) -> Part:
@@ -229,9 +154,8 @@ def _sliced_plan(
             score_vector=problem.score_vector(),
             threads=threads,
         )
-        adder = replace(second, block=Block(waits=slicing.rounds_of_slices(slices, kernel)))
         part_sizes = {**sizes, "x": x}
-        return Part(schedule, part_sizes, problem.elements(), style, {"combine": adder}, only)
+        return Part(schedule, part_sizes, problem.elements(), style, {"combine": second}, only)
 
     parts: tuple[Part, ...] = (part(sizes["x"], splits),)
     if np.any((launches > 1) & (splits == 1)):
@@ -259,7 +183,7 @@ def _tile(problem: Attention, kernel: AttentionFacts, machine: Machine) -> Tile:
 
 
 def _cut_tiles(
-    problem: Attention, kernel: AttentionFacts, machine: Machine, tile: Tile
+    problem: Attention, kernel: AttentionFacts, cut: EvenCut, machine: Machine, tile: Tile
 ) -> tuple[Tile, np.ndarray | bool]:
     """The decode tile (rows, keys, threads), and for which problems the library's host cuts keys.
 
@@ -267,18 +191,16 @@ def _cut_tiles(
     sequence and requires more tiles and a smaller grid (num_splits_heuristic); its scheduler on the
     device takes at most that many slices. Sliced decode may have its own tile.
     """
-    assert kernel.even_rule is not None
     cut_tile = tile
     if kernel.sliced is not None:
         dim, kv = int(np.max(problem.head_dim)), problem.elements()["kv"]
         cut_tile = decode_tile(replace(kernel, decode=kernel.sliced), machine, dim, kv)
-    cut: np.ndarray | bool = True
+    cuts: np.ndarray | bool = True
     if not kernel.caller.captured:
-        sizes = as_floats(problem.sizes())
-        cut = kernel.even_rule.may_cut(sizes, cut_tile, machine, None)
+        cuts = cut.may_cut(as_floats(problem.sizes()), cut_tile, machine)
     if kernel.sliced is None:
-        return tile, cut
-    return tuple(np.where(cut, a, b) for a, b in zip(cut_tile, tile, strict=True)), cut
+        return tile, cuts
+    return tuple(np.where(cuts, a, b) for a, b in zip(cut_tile, tile, strict=True)), cuts
 
 
 def decode_tile(

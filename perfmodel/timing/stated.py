@@ -12,7 +12,7 @@ from perfmodel.timing.libraries import kernel_facts
 from perfmodel.timing.libraries.facts import GIVEN, KernelFacts
 from perfmodel.timing.libraries.files import brought, load, stated
 from perfmodel.timing.libraries.naming import names
-from perfmodel.timing.runs import BY_OPERATOR, Run, table
+from perfmodel.timing.runs import BY_OPERATOR, Run
 
 _APART = {*GIVEN, "operator", "source"}  # fields that identify the kernel
 
@@ -74,11 +74,13 @@ def of_harness(run: Run) -> tuple[Fact, ...]:
 
 
 def _values(run: Run) -> Iterator[Fact]:
-    for key, entry in table().values.items():
+    for key, doc in entryschema.about(Run).items():
+        if key in ("name", "about", "pace", "sources"):
+            continue
         parts: Mapping[str, Any] = {key: plain(getattr(run, key))}
         if key in BY_OPERATOR:
             parts = {f"{key}.{operator}": value for operator, value in parts[key].items()}
         for name, value in parts.items():
             source = run.sources.get(name)
             owner = run.name if source is not None else None
-            yield Fact(name, value, entry["unit"], entry["meaning"], owner, source)
+            yield Fact(name, value, doc.unit, doc.meaning, owner, source)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from perfmodel.arithmetic import Number
 from perfmodel.count.executed import Extents
+from perfmodel.frozen import dataclass
 from perfmodel.timing.circumstances import Circumstances
 
 
@@ -99,9 +100,6 @@ class Style:
     multicast: float = 1.0
     """Blocks that share one L2 read: those of a cluster, or of neighbouring units whose requests
     the L2 coalesces."""
-    paired_rows: float = np.inf
-    """Rows of a tile from which two units multiply two tiles together, each loading half of the
-    columns."""
     tensor_copies: bool = False
     """Whether warps of their own bring the tiles by tensor copies."""
     stream_share: float = 1.0

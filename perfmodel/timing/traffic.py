@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from perfmodel.arithmetic import Number, is_one
 from perfmodel.count import KernelCost, rule, waves
 from perfmodel.count.rule import Nest
 from perfmodel.elements import ElementType
+from perfmodel.frozen import dataclass
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.timing.circumstances import Circumstances
 from perfmodel.timing.constants import Constants
@@ -208,7 +209,7 @@ def _caches(machine: Machine, constants: Constants, retain: Retain) -> tuple[_Ca
 def _run_reuses(schedule: Schedule, cost: KernelCost, run: Circumstances) -> Reuses:
     """What an earlier run of the same kernel left of each tensor.
 
-    The reuse distance is all bytes that the kernel touches. For a tensor that takes turns with
+    The reuse distance is all bytes that the kernel touches. For weights that take turns with
     copies, the bytes of all the other copies are added. Where other kernels run between two runs,
     the distances scatter about that size, and outputs are new memory.
     """
@@ -216,27 +217,17 @@ def _run_reuses(schedule: Schedule, cost: KernelCost, run: Circumstances) -> Reu
         return {}
     reads = schedule.reads(cost.nest.kernel)
     footprint = sum((moved.total_bytes for moved in cost.hbm.values()), start=_ZERO)
-    reuses: dict[str, Sequence[Reuse]] = {}
-    for name in cost.hbm:
-        if name in reads or run.repeats:
-            others = sum(
-                (
-                    moved.total_bytes * (run.copies - 1.0)
-                    for other, moved in cost.hbm.items()
-                    if _takes_turns(schedule, run, reads, other)
-                ),
-                start=_ZERO,
-            )
-            extra = others if _takes_turns(schedule, run, reads, name) else 0.0
-            reuses[name] = (Reuse(run.warm, footprint + extra, run.repeats),)
-    return reuses
-
-
-def _takes_turns(schedule: Schedule, run: Circumstances, reads: Sequence[str], name: str) -> bool:
-    """Whether a tensor has copies that a timing loop takes in turn; weights do if anything does."""
-    if name not in reads:
-        return run.own_results
-    return run.own_inputs or schedule.algorithm.tensors[name].element == "weights"
+    weights = {
+        name: moved.total_bytes
+        for name, moved in cost.hbm.items()
+        if name in reads and schedule.algorithm.tensors[name].element == "weights"
+    }
+    others = sum(weights.values(), start=_ZERO) * (run.copies - 1.0)
+    return {
+        name: (Reuse(run.warm, footprint + (others if name in weights else 0.0), run.repeats),)
+        for name in cost.hbm
+        if name in reads or run.repeats
+    }
 
 
 @dataclass(frozen=True)

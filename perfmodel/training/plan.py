@@ -132,6 +132,12 @@ class Plan:
         return self.tensor > 1 if self.sequence is None else self.sequence
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """Its fields that are set, as data."""
+        fields = vars(self) | {"sequence": self.splits_rows}
+        return {name: value for name, value in fields.items() if value not in (None, "")}
+
+    @property
     def schedule_kind(self) -> str:
         """The pipeline schedule; interleaved where a stage has several chunks."""
         interleaves = self.schedule == "1f1b" and self.chunks > 1

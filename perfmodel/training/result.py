@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
+from perfmodel.columns import DIFFERS, HIGH, Column, Result, Row
 from perfmodel.graph.graphspread import Spread, together
 from perfmodel.networks.flops import USUAL, flops_per_token
 from perfmodel.networks.network import Network
@@ -17,58 +18,78 @@ from perfmodel.training.plan import Plan
 from perfmodel.training.stages import Part, exposed_seconds
 from perfmodel.training.stepmemory import Memory
 from perfmodel.training.weightupdate import Update
+from perfmodel.units import binary
 
 if TYPE_CHECKING:
     from perfmodel.training.pipeline import Timeline
 
 
+def fits(row: Row) -> str:
+    """Whether a step fits into its device's memory, or the missing bytes."""
+    lacking = row["memory_total_bytes"] - (row["capacity_bytes"] or row["memory_total_bytes"])
+    return "yes" if row["fits"] else f"not by {binary(lacking)}"
+
+
 @dataclass(frozen=True)
-class Step:
+class Step(Result):
     """One training step. Times in seconds, of the busiest device."""
 
-    network: Network
+    network: Annotated[Network, Column("network", of="name", when=DIFFERS, number=False)]
     """The network."""
-    plan: Plan
+    plan: Annotated[
+        Plan,
+        Column(key="devices", of="devices"),
+        Column(key="plan", of="settings"),
+        Column(key="global_batch", of="global_batch"),
+    ]
     """The plan."""
-    device: str
+    device: Annotated[str, Column("device", when=DIFFERS)]
     """The device's slug."""
-    seconds: float
+    seconds: Annotated[float, Column("step", key="step_us", scale=1e6)]
     """Seconds of one step, the optimiser's update included."""
-    low_seconds: float
+    low_seconds: Annotated[float, Column(key="low_us", scale=1e6)]
     """Low end of its 80 % range."""
-    high_seconds: float
+    high_seconds: Annotated[float, HIGH]
     """High end."""
-    forward_seconds: float
+    forward_seconds: Annotated[float, Column(key="forward_us", scale=1e6)]
     """Forward pass of one micro-batch by itself, through all layers."""
-    backward_seconds: float
+    backward_seconds: Annotated[float, Column(key="backward_us", scale=1e6)]
     """Backward pass of one micro-batch, with recomputation."""
-    bubble_seconds: float
+    bubble_seconds: Annotated[float, Column(key="bubble_us", scale=1e6)]
     """Seconds that the busiest stage waits for other stages."""
-    classes: Mapping[str, float]
+    classes: Annotated[Mapping[str, float], Column(key="by_class_us", scale=1e6)]
     """Seconds of a step by class; the remainder is `host`."""
-    memory: Memory
+    memory: Annotated[
+        Memory,
+        Column(key="memory_bytes", of="lines", place=1),
+        Column("memory", key="memory_total_bytes", of="total_bytes", place=1),
+        Column(key="capacity_bytes", of="capacity_bytes", place=1),
+        Column("fits", fits, number=False, key="fits", of="fits", place=1),
+    ]
     """Memory of the fullest device."""
     peak_flops: float
     """The device's dense peak in the type of the products."""
-    assumptions: tuple[str, ...]
+    assumptions: Annotated[tuple[str, ...], Column(place=3)]
     """Assumptions, each once."""
-    known_device: str = "none"
+    known_device: Annotated[str, Column(place=2)] = "none"
     """The level of knowledge about the device that most of the kernels' time has."""
     timeline: Timeline | None = None
     """A pipeline's tasks with their times; None with one stage."""
 
     @property
-    def limiter(self) -> str:
+    def limiter(self) -> Annotated[str, Column("limiter", rank=3, place=2)]:
         """The class with the most seconds."""
         return max(self.classes, key=self.classes.__getitem__)
 
     @cached_property
-    def tokens_per_second(self) -> float:
+    def tokens_per_second(self) -> Annotated[float, Column(key="tokens_per_s")]:
         """Tokens a second of all devices."""
         return self.plan.tokens / self.seconds
 
     @property
-    def tokens_per_second_per_device(self) -> float:
+    def tokens_per_second_per_device(
+        self,
+    ) -> Annotated[float, Column("tokens/s a device", show="count", key="tokens_per_s_per_device")]:
         """Tokens a second of one device."""
         return self.tokens_per_second / self.plan.devices
 
@@ -81,34 +102,10 @@ class Step:
         """Model FLOP/s over the dense peak."""
         return self.flops_per_second_per_device(convention) / self.peak_flops
 
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON form: the unit in every name that needs one."""
-        fields = vars(self.plan) | {"sequence": self.plan.splits_rows}
-        plan = {name: value for name, value in fields.items() if value not in (None, "")}
-        return {
-            "network": self.network.name,
-            "device": self.device,
-            "devices": self.plan.devices,
-            "plan": plan,
-            "global_batch": self.plan.global_batch,
-            "step_us": self.seconds * 1e6,
-            "low_us": self.low_seconds * 1e6,
-            "high_us": self.high_seconds * 1e6,
-            "forward_us": self.forward_seconds * 1e6,
-            "backward_us": self.backward_seconds * 1e6,
-            "bubble_us": self.bubble_seconds * 1e6,
-            "by_class_us": {name: value * 1e6 for name, value in self.classes.items()},
-            "limiter": self.limiter,
-            "tokens_per_s": self.tokens_per_second,
-            "tokens_per_s_per_device": self.tokens_per_second_per_device,
-            "mfu": {name: self.mfu(name) for name in ("causal", "megatron", "palm")},
-            "memory_bytes": dict(self.memory.lines),
-            "memory_total_bytes": self.memory.total_bytes,
-            "capacity_bytes": self.memory.capacity_bytes,
-            "fits": self.memory.fits,
-            "known_device": self.known_device,
-            "assumptions": list(self.assumptions),
-        }
+    @property
+    def mfus(self) -> Annotated[Mapping[str, float], Column(key="mfu")]:
+        """Model FLOP/s over the dense peak by each convention."""
+        return {name: self.mfu(name) for name in ("causal", "megatron", "palm")}
 
 
 def classes(

@@ -15,7 +15,7 @@ import numpy as np
 
 from perfmodel.learned.active import corrected_by
 from perfmodel.timing.libraries import files
-from perfmodel.timing.libraries.facts import KernelFacts, RowFacts
+from perfmodel.timing.libraries.facts import KernelFacts
 from perfmodel.validation.compare import predict_table
 from perfmodel.validation.scores import lines
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # What a kernel is and what it multiplies, rather than a fact that could be left out.
 IDENTITY = ("name", "library", "operator", "source", "caller", "runs_on", "fallback", "dispatches",
             "instruction", "schedule", "tiles", "formats", "chain")  # fmt: skip
+# Components whose facts are left out one by one.
+PARTS = ("rows", "combine")
 # Facts that change kernels other than those that state them: all runs of the operator are read.
 ELSEWHERE = ("decoder", "where", "batched", "other_dims", "quantiser", "quantises",
              "gradient_kernel", "rows.group", "rows.integer_ops")  # fmt: skip
@@ -35,13 +37,14 @@ def without() -> Iterator[tuple[str, Mapping[str, KernelFacts]]]:
     variants: dict[str, dict[str, KernelFacts]] = {}
     for name, kernel in files.shipped().items():
         for fact, default in stated(kernel, IDENTITY):
-            if fact != "rows":
+            if fact not in PARTS:
                 variants.setdefault(fact, {})[name] = replace(kernel, **{fact: default})
-        if not isinstance(kernel, RowFacts) or kernel.rows is None:
-            continue
-        for fact, default in stated(kernel.rows, ()):
-            plain = replace(kernel, rows=replace(kernel.rows, **{fact: default}))
-            variants.setdefault(f"rows.{fact}", {})[name] = plain
+        for part in PARTS:
+            component: Any = getattr(kernel, part, None)
+            for fact, default in stated(component, ()) if component is not None else ():
+                changed: Any = {part: replace(component, **{fact: default})}
+                plain = replace(kernel, **changed)
+                variants.setdefault(f"{part}.{fact}", {})[name] = plain
     yield from sorted(variants.items())
 
 

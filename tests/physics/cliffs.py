@@ -18,6 +18,7 @@ from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Predictions
 from perfmodel.timing import matmul, rowwise, splitkv
+from perfmodel.timing.cuts import EvenCut, SmallestCut, WavesCut
 from perfmodel.timing.libraries import AttentionFacts, GemmFacts
 from perfmodel.timing.machine import machine
 
@@ -57,8 +58,8 @@ def constant(most: float) -> Depth:
 def _sliced_otherwise(change: Change) -> np.ndarray | bool:
     """Whether a library's rule cuts the keys into another number of slices."""
     kernel = change.kernel
-    ruled = isinstance(kernel, AttentionFacts) and any(
-        rule is not None for rule in (kernel.split_rule, kernel.even_rule, kernel.wave_rule)
+    ruled = isinstance(kernel, AttentionFacts) and isinstance(
+        kernel.cut, SmallestCut | EvenCut | WavesCut
     )
     return ruled and change.tile_changed("splits")
 

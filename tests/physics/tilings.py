@@ -10,6 +10,7 @@ from perfmodel.count.band import visit
 from perfmodel.prediction import Predictions
 from perfmodel.timing import attention_backward
 from perfmodel.timing.attention_style import fed_by_registers, order_of
+from perfmodel.timing.cuts import HeadsCut
 from perfmodel.timing.libraries import AttentionFacts, MatrixFacts, kernels
 from perfmodel.timing.machine import machine
 from perfmodel.timing.menu import slice_k
@@ -21,10 +22,10 @@ def query_slices(found: Predictions) -> tuple[np.ndarray, np.ndarray]:
     Both 1 for other classes.
     """
     kernel = kernels().get(found.implementation)
-    if not isinstance(kernel, AttentionFacts) or kernel.head_rule is None:
+    if not isinstance(kernel, AttentionFacts) or not isinstance(kernel.cut, HeadsCut):
         return np.ones(len(found)), np.ones(len(found))
     sizes = {axis: np.reshape(s, (-1, 1)) for axis, s in as_floats(found.problem.sizes()).items()}
-    asked = kernel.head_rule.of_queries(sizes, machine(found.device))
+    asked = kernel.cut.of_queries(sizes, machine(found.device))
     rows = found.tile["rows"][:, None]
     queries = ceil_div(ceil_div(sizes["q"], asked), rows) * rows
     return ceil_div(sizes["q"], queries)[:, 0], queries[:, 0]

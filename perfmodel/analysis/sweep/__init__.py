@@ -9,11 +9,11 @@ own, so memory does not grow with the grid, and the same function runs here and 
 """
 
 from perfmodel.analysis.sweep.answers import Answer, best, matching, pareto
-from perfmodel.analysis.sweep.grid import LIMIT, Grid
 from perfmodel.analysis.sweep.manifest import read_manifest
 from perfmodel.analysis.sweep.plan import CHUNK, Sweep
 from perfmodel.analysis.sweep.runner import Written, run
 from perfmodel.analysis.sweep.store import parts
+from perfmodel.operators.grid import LIMIT, Grid
 
 __all__ = [
     "CHUNK",

@@ -14,10 +14,10 @@ import numpy as np
 
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.problem import length, pick
-from perfmodel.analysis.sweep.grid import Group, Range
 from perfmodel.analysis.sweep.plan import Part, Sweep
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
+from perfmodel.operators.grid import Group, Range
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Predictions, columns
 from perfmodel.timing.exchange import link_of

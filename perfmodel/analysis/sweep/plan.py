@@ -16,9 +16,9 @@ from urllib.parse import quote
 import numpy as np
 
 from perfmodel.algorithms.sizes import check_cases
-from perfmodel.analysis.sweep.grid import LIMIT, Grid
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import Device
+from perfmodel.operators.grid import LIMIT, Grid
 from perfmodel.predict import predict_arrays
 from perfmodel.timing.constants import Constants, default
 

@@ -17,6 +17,7 @@ from perfmodel.errors import TableError
 from perfmodel.evidence.records import cells
 from perfmodel.evidence.tables import checks, files, measurements, values
 from perfmodel.evidence.tables.draft import Draft
+from perfmodel.evidence.tables.hints import Hints
 from perfmodel.evidence.tables.layout import Layout
 from perfmodel.evidence.tables.matching import Match, match, missing
 from perfmodel.evidence.tables.sheet import Sheet
@@ -24,24 +25,8 @@ from perfmodel.evidence.tables.sheet import Sheet
 if TYPE_CHECKING:
     import pandas as pd
 
-FLOPS = ("causal", "full")
-"""How FLOP/s count a causal mask: only visible operations, or those of the whole square."""
 _NO_CASE = ("flag",)
 """Columns about the measurement rather than the case."""
-
-
-@dataclass(frozen=True)
-class Hints:
-    """Information from the user that a table lacks."""
-
-    mapping: Mapping[str, str] = field(default_factory=dict)
-    """The columns of headings, by heading."""
-    stated: Mapping[str, str] = field(default_factory=dict)
-    """Values of columns, for every row whose cell is empty."""
-    unit: str = ""
-    """The unit of the measured times; overrides that of the heading."""
-    flops: str = "causal"
-    """How rates count operations: one of `FLOPS`."""
 
 
 @dataclass(frozen=True)

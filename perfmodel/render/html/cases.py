@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from perfmodel.columns import ASIDE, DIFFERS, Column, text
 from perfmodel.elements import ELEMENTS
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import load
 from perfmodel.hardware.levels import together
 from perfmodel.prediction import counted_work
-from perfmodel.render.html.columns import Column, telling
+from perfmodel.render.html.columns import hidden, telling
 from perfmodel.render.html.figures import Figure, roofline_figure
 from perfmodel.render.html.results import Results, case_key
 from perfmodel.render.html.sections import Rows, Section
@@ -68,36 +69,34 @@ def varying(cases: Sequence[Case]) -> list[str]:
 
 def section(cases: Sequence[Case], bounds: Mapping[str, Roofs], results: Results) -> Section:
     """The table of the cases; what is too much for it is told where one points at a case."""
-    sizes = varying(cases)
     names = list(dict.fromkeys(name for case in cases for name in case["problem"] if name != "op"))
     rows = [dict(_row(case, bounds.get(case["device"]), results)) for case in cases]
     memory = next((case["levels"]["hbm"] for case in cases if "hbm" in case["levels"]), "memory")
     order = [
-        *(Column(key, key, "text") for key in ("device", "operator", "schedule", "implementation")),
-        *(Column(name, name, _kind(rows, name), hidden=name not in sizes) for name in names),
-        *(Column(f"{key}_us", key, "time") for key in ("time", "low", "high")),
-        Column("after_us", "time, what if", "time"),
-        Column("limiter", "limiter", "text"),
-        Column("share", "share of its roof", "percent"),
+        *(text(key, key) for key in ("device", "operator", "schedule", "implementation")),
+        *(Column(name, name, number=_numeric(rows, name), when=DIFFERS) for name in names),
+        *(Column(name, f"{name}_us") for name in ("time", "low", "high")),
+        Column("time, what if", "after_us"),
+        text("limiter", "limiter"),
+        Column("share of its roof", "share"),
         Column("rate", "rate", "flops_per_s"),
-        Column("hbm_bytes", f"{memory} bytes", "bytes"),
-        Column("footprint_bytes", "memory", "bytes"),
-        Column("joined", "joined", "text", aside=True),
-    ]  # fmt: skip
+        Column(f"{memory} bytes", "hbm_bytes"),
+        Column("memory", "footprint_bytes"),
+        text("joined", "joined", when=ASIDE),
+    ]
     levels = dict.fromkeys(key for row in rows for key in row if key.startswith("at "))
-    order += [Column(key, f"FLOP/byte {key}", "number", aside=key != f"at {memory}")
+    order += [Column(f"FLOP/byte {key}", key, when="" if key == f"at {memory}" else ASIDE)
               for key in levels]  # fmt: skip
     kept = [
         column for column in order
-        if any(row.get(column.key) not in (None, "") for row in rows)
-        and (not column.hidden or all(column.key in row for row in rows))
+        if any(row.get(column.name) not in (None, "") for row in rows)
+        and (not hidden(column, rows) or all(column.name in row for row in rows))
     ]  # fmt: skip
     return Section("Cases", rows, kept, [Rows()], id="cases")
 
 
-def _kind(rows: Sequence[Mapping[str, Any]], name: str) -> str:
-    values = [row[name] for row in rows if row.get(name) is not None]
-    return "text" if any(isinstance(value, str | bool) for value in values) else "number"
+def _numeric(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return not any(isinstance(row.get(name), str | bool) for row in rows)
 
 
 def _row(case: Case, bound: Roofs | None, results: Results) -> Iterator[tuple[str, Any]]:
@@ -181,7 +180,7 @@ def roofline(
     sizes = varying(cases)
     script = {
         "table": "cases", "levels": levels, "choose": True,
-        "name": ["device", "operator", "schedule", *sizes],
+        **rows.told(["device", "operator", "schedule", *sizes]),
         "filters": telling(rows.rows, ("operator", "schedule", *sizes)),
     }  # fmt: skip
     figure = roofline_figure([bounds[slug] for slug in drawn[:_DRAWN]], kernels, script)

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from perfmodel.errors import TableError
+from perfmodel.quantities import has_unit
 from perfmodel.render.html.kinds.registry import flat
-from perfmodel.render.quantities import has_unit
 
 
 def check(

@@ -4,34 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from perfmodel.render.quantities import header_of, kind_of
+from perfmodel.columns import DIFFERS, Column
+from perfmodel.quantities import header_of
 
 _COMMON = 2  # number of rows from which equal values are shown above the table
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table on the page."""
-
-    key: str
-    """Key of its values in a row."""
-    header: str
-    """Its heading."""
-    kind: str
-    """text, or a kind of numbers as in `quantities`."""
-    hidden: bool = False
-    """Whether the page's table omits it because all rows have the same value; the CSV includes
-    it."""
-    aside: bool = False
-    """Whether it is told of a row that is pointed at, and is not in the table."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The column in the page's data."""
-        members = {"key": self.key, "header": self.header, "kind": self.kind}
-        return members | {name: True for name in ("hidden", "aside") if getattr(self, name)}
 
 
 def column(key: str, values: Iterable[Any], header: str = "") -> Column:
@@ -41,7 +20,12 @@ def column(key: str, values: Iterable[Any], header: str = "") -> Column:
         for value in values
         if value is not None
     )
-    return Column(key, header or header_of(key), kind_of(key) if numeric else "text")
+    return Column(header or header_of(key), number=numeric, key=key)
+
+
+def hidden(column: Column, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the table of a page omits a column, as all rows have the same value; CSV has it."""
+    return not column.header or (column.when == DIFFERS and not column.visible(rows))
 
 
 def columns(
@@ -63,9 +47,8 @@ def columns(
         if (left_out and re.search(left_out, key)) or all(v in (None, "") for v in values):
             continue
         field = column(key, values, (headers or {}).get(key, ""))
-        constant = len(rows) >= _COMMON and len(set(map(str, values))) == 1
-        setting = field.kind == "text" or isinstance(values[0], int)
-        fields.append(replace(field, hidden=constant and setting))
+        setting = len(rows) >= _COMMON and (field.kind == "text" or isinstance(values[0], int))
+        fields.append(replace(field, when=DIFFERS if setting else ""))
     return fields
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from perfmodel.columns import ASIDE
+from perfmodel.quantities import shown
+from perfmodel.render.html.columns import hidden
 from perfmodel.render.html.markup import Markup, tag
 from perfmodel.render.html.sections import Row, Section
-from perfmodel.render.quantities import shown
 
 _PRINTED = 40  # rows on paper, as style.css has it
 
@@ -23,23 +25,14 @@ def select(label: str, options: Iterable[tuple[object, str]], **attributes: obje
 
 def filters(section: Section, keys: Sequence[str]) -> Iterable[Markup]:
     """A selection of one of the values of each key, or of all."""
-    known = {column.key: column for column in section.columns}
+    known = {column.name: column for column in section.columns}
     for key in keys:
         if key in known:
-            texts = {_text(row.get(key)): row.get(key) for row in section.rows}
+            column, values = known[key], [row.get(key) for row in section.rows]
+            texts = {"" if v is None else shown(v, column.kind): v for v in values}
             order = sorted(texts, key=lambda text: (_number(texts[text]), text))
             options = [("", "all"), *((text, text or "(none)") for text in order)]
-            yield select(known[key].header, options, data_filter=key)
-
-
-def _text(value: Any) -> str:
-    """A value as the script writes it: numbers have six digits in the page's data."""
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        rounded = float(f"{value:.6g}")
-        return str(int(rounded) if rounded.is_integer() else rounded)
-    return shown(value, "text")
+            yield select(column.header, options, data_filter=key)
 
 
 def _number(value: Any) -> float:
@@ -68,16 +61,16 @@ def sliders(names: Mapping[str, str]) -> Markup:
 def table(ident: str, section: Section, caption: str) -> Markup:
     """The frame of a section's table, whose rows the script writes: they can be sorted by a column,
     filtered by words, and saved."""
-    columns = [column for column in section.columns if not column.aside]
+    columns = [column for column in section.columns if column.when != ASIDE]
     alike = ", ".join(
-        f"{column.header} {shown(section.rows[0].get(column.key), column.kind)}"
+        f"{column.header} {shown(column.value(section.rows[0]), column.kind)}"
         for column in columns
-        if column.hidden and column.key != "unit"
+        if column.header and hidden(column, section.rows)
     )
     heads = [
-        tag("th", tag("button", column.header, type="button", data_sort=column.key), scope="col",
+        tag("th", tag("button", column.header, type="button", data_sort=column.name), scope="col",
             aria_sort="none", class_=None if column.kind == "text" else "number")
-        for column in columns if not column.hidden
+        for column in columns if not hidden(column, section.rows)
     ]  # fmt: skip
     count = len(section.rows)
     long = count > _PRINTED
@@ -110,9 +103,29 @@ def terms(names: Sequence[str], note: str) -> Sequence[Markup]:
     )
 
 
+def explorer(titles: Sequence[str], note: str) -> Sequence[Markup]:
+    """The choices of the explorer, and the parts that the script fills."""
+    columns = [tag("col", class_=name) for name in ("name", "value", "bar", "rate", "limiter")]
+    words = "Devices by time: time, time on a log scale, rate and limiter"
+    caption = tag("caption", words, class_="hidden-text")
+    table = tag("table", caption, tag("colgroup", columns), tag("tbody"), class_="terms explorer")
+    search = tag("input", type="search", id="explorer-search")
+    return (
+        tag("div", select("Operator", enumerate(titles), id="explorer-operator"),
+            tag("label", "Devices with ", search), class_="controls"),
+        tag("div", class_="sliders", data_part=True),
+        tag("p", aria_live="polite", id="explorer-result", data_part=True),
+        tag("div",
+            tag("div", table, class_="scroll rows", tabindex=0, role="region",
+                aria_label="Devices by time", data_part=True),
+            tag("div", class_="wide", id="explorer-chart", data_part=True), class_="two"),
+        tag("p", f"{note} The bars are on a log scale.", class_="note"),
+    )  # fmt: skip
+
+
 def called(section: Section, row: Row, names: Sequence[str]) -> str:
     """The name of a row: its values under some keys, those that are no words with their heading."""
-    known = {column.key: column for column in section.columns}
+    known = {column.name: column for column in section.columns}
     parts = []
     for key in names:
         value = row.get(key)

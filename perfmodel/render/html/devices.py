@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import Device, load
 from perfmodel.hardware.facts import walk
-from perfmodel.render.foot import STATUS
 from perfmodel.render.html.markup import Markup, section, tag
+from perfmodel.render.roofline import STATUS
 
 _FACTS = {
     "memory.hbm.bandwidth": "memory bandwidth",

@@ -105,7 +105,7 @@ def chart_of(report: Report, kind: type[Dots | Bars] = Dots, page: Page | None =
 
 def headers_of(section: Section) -> dict[str, str]:
     """The headings of a section's columns by key."""
-    return {column.key: column.header for column in section.columns}
+    return {column.name: column.header for column in section.columns}
 
 
 def bars_figure(part: Bars, ident: str) -> Figure:
@@ -121,7 +121,7 @@ def bars_figure(part: Bars, ident: str) -> Figure:
 def dots_figure(part: Dots, section: Section, ident: str, table: str) -> Figure | None:
     """Marks of a section's rows, with choices of axes; None without a row that can be drawn."""
     rows = section.rows
-    kinds = {column.key: column.kind for column in section.columns}
+    kinds = {column.name: column.kind for column in section.columns}
     part = replace(part, headers={**headers_of(section), **part.headers}, kinds=kinds,
                    labelled=part.labelled if len(rows) <= _LABELS else "")  # fmt: skip
     xs, ys = _usable(part.x, rows), _usable(part.y, rows)
@@ -143,9 +143,9 @@ def dots_figure(part: Dots, section: Section, ident: str, table: str) -> Figure 
         (part.header(part.apart), apart),
     ]
     script = {
-        "table": table, "filters": part.filters, "by": part.by, "name": part.name,
-        "axes": [xs, ys], "ranges": part.ranges, "fits": part.fits or None,
+        "table": table, "filters": part.filters, "by": part.by, "fits": part.fits or None,
         "compared": part.compared, "apart": part.apart or None,
+        **section.told(part.name, [*xs, *ys], part.ranges),
     }  # fmt: skip
     title = "" if part.compared else part.title
     return Figure(ident, title, choices, drawings, script)

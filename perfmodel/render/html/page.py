@@ -102,7 +102,8 @@ def render(
     parts += [_section(s, s.id or f"late-{i}", data) for i, s in enumerate(content.late)]
     if explorer:
         data["explorer"] = explorer
-        parts.append(section("explorer", "Explorer"))
+        titles = [str(each["title"]) for each in explorer["operators"]]
+        parts.append(section("explorer", "Explorer", controls.explorer(titles, explorer["note"])))
     types = [str(case["compute_type"]) for case in content.cases if case["compute_type"]]
     parts.append(Markup(devices.cards(results.devices, list(dict.fromkeys(types)))))
     parts += [_section(s, f"table-{i}", data) for i, s in enumerate(results.tables)]
@@ -119,7 +120,7 @@ def render(
         title=html.escape(title),
         policy=html.escape(policy, quote=True),
         style=style,
-        shapes=shapes() if data["charts"] else "",
+        shapes=shapes() if data["charts"] or explorer else "",
         main="\n".join(parts),
         command=html.escape(command),
         data=as_json(data),

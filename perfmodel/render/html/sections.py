@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
+from perfmodel.columns import ASIDE, Column
+from perfmodel.quantities import shown
 from perfmodel.render.bars import Bar, Bars
 from perfmodel.render.dots import Dots
-from perfmodel.render.html.columns import Column, columns
+from perfmodel.render.html.columns import columns, hidden
 
 Row = Mapping[str, Any]
 
@@ -45,16 +48,57 @@ class Section:
     """Anchor in the page's addresses; numbered if empty."""
 
     def table(self) -> dict[str, Any]:
-        """The rows in the page's data, as lists in the order of the columns; `unit` names the
-        column that has the kind of each row's numbers, if one has."""
-        keys = [column.key for column in self.columns]
+        """The rows in the page's data, as lists in the order of the columns, and for each row the
+        texts of its numbers with a bar between them, empty where they are as in JSON.
+
+        The rows may have a column with the kind of their numbers.
+        """
         units = [part.unit for part in self.parts if isinstance(part, Dots) and part.unit]
+
+        def written(row: Row, column: Column) -> str:
+            own = bool(units) and column.name in ("measured", "predicted", "low", "high")
+            value = row.get(column.name)
+            if value is None or isinstance(value, str):
+                return ""
+            text = shown(value, row[units[0]] if own else column.kind)
+            return "" if text == str(value) else text
+
         return {
             "title": self.title,
-            "columns": [column.as_dict() for column in self.columns],
-            "rows": [[row.get(key) for key in keys] for row in self.rows],
-            "unit": units[0] if units else None,
+            "columns": [self._heading(column) for column in self.columns],
+            "rows": [[row.get(column.name) for column in self.columns] for row in self.rows],
+            "texts": ["|".join(written(row, each) for each in self.columns) for row in self.rows],
         }
+
+    def _heading(self, column: Column) -> dict[str, Any]:
+        marks = {"number": column.number, "hidden": hidden(column, self.rows),
+                 "aside": column.when == ASIDE}  # fmt: skip
+        true = {name: True for name, mark in marks.items() if mark}
+        return {"key": column.name, "header": column.header or column.name, **true}
+
+    def told(
+        self,
+        name: Sequence[str],
+        axes: Sequence[str] = (),
+        ranges: Mapping[str, tuple[str, str]] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        """What is told of a row that is pointed at, by places of columns: those of its name; those
+        of its numbers, the axes' first, each with those of the ends of its range."""
+        known = {column.name: column for column in self.columns}
+        place = {key: i for i, key in enumerate(known)}
+        ranges = {"time_us": ("low_us", "high_us"), "predicted": ("low", "high"), **ranges}
+        ends = {key: ranges.get(key, (f"low_{key}", f"high_{key}")) for key in known}
+        ends = {key: pair for key, pair in ends.items() if set(pair) <= known.keys()}
+        skipped = {*name, *(end for pair in ends.values() for end in pair)}
+        skipped |= {
+            key for key, each in known.items() if hidden(each, self.rows) and key != "limiter"
+        }
+        order = [key for key in dict.fromkeys([*axes, *known]) if key in known]
+        return {
+            "name": [place[key] for key in name if key in known],
+            "tells": [[place[each] for each in (key, *ends.get(key, ()))]
+                      for key in order if key not in skipped],
+        }  # fmt: skip
 
 
 def table(title: str, rows: Sequence[Row]) -> Section:

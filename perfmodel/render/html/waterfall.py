@@ -13,8 +13,8 @@ _SLACK = "time at the power limit; slack, for it does not hold the clocks down"
 _OTHERS = "the terms beside the longest overlap with it imperfectly"
 _TINY = 1e-3  # of the time: what the others add is not told below this share
 
-Line = tuple[str, str, float, float, float, str]
-"""A row of the waterfall: name, what it is, microseconds, start and end of its bar, its colour."""
+Line = tuple[str, str, str, float, float, str]
+"""A row of the waterfall: name, what it is, its time, start and end of its bar, its colour."""
 
 
 def _slack(case: Mapping[str, Any], name: str) -> bool:
@@ -44,12 +44,12 @@ def lines(case: Mapping[str, Any]) -> Iterator[Line]:
         yield _line(case, name, time, 0.0, "sky")
     if rest:
         low, high = sorted((at, at + rest))
-        yield "what the others add", _OTHERS, rest, low, high, "ochre"
+        yield "what the others add", _OTHERS, seconds(rest / 1e6), low, high, "ochre"
         at += rest
     for name, time in serial:
         yield _line(case, name, time, at, "grey", "+ ")
         at += time
-    yield "= time", "", case["time_us"], 0.0, case["time_us"], "ink"
+    yield "= time", "", seconds(case["time_us"] / 1e6), 0.0, case["time_us"], "ink"
 
 
 def _line(
@@ -58,7 +58,8 @@ def _line(
     slack, limits = _slack(case, name), name == case.get("limiter")
     words = case["levels"].get(name, name) + (", the limiter" * limits or ", slack" * slack)
     about = _SLACK if slack else ABOUT.get(name, "traffic")
-    return sign + words, about, time, start, start + time, "vermilion" if limits else colour
+    colour = "vermilion" if limits else colour
+    return sign + words, about, seconds(time / 1e6), start, start + time, colour
 
 
 def joined(case: Mapping[str, Any]) -> str | None:

@@ -9,3 +9,17 @@
 One rule a file: its source, its facts as a library's YAML states them, and its `number` of slices.
 Kernels without a rule take the number that a short estimate finds fastest (`timing.slicing`).
 """
+
+from typing import Annotated
+
+from perfmodel.entries import Tagged
+from perfmodel.timing.cuts.even import EvenCut
+from perfmodel.timing.cuts.heads import HeadsCut
+from perfmodel.timing.cuts.segments import SegmentsCut
+from perfmodel.timing.cuts.smallest import SmallestCut
+from perfmodel.timing.cuts.waves import WavesCut
+
+Cut = Annotated[SmallestCut | EvenCut | WavesCut | SegmentsCut | HeadsCut, Tagged("rule")]
+"""A rule of cutting."""
+
+__all__ = ["Cut", "EvenCut", "HeadsCut", "SegmentsCut", "SmallestCut", "WavesCut"]

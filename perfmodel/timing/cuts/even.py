@@ -5,12 +5,11 @@ Source: FlashAttention-3, flash_prepare_scheduler.cu, and heuristics.h for grids
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
-from perfmodel.arithmetic import Number
+from perfmodel.frozen import dataclass
 from perfmodel.timing.cuts.grid import Sizes, Tile, columns
 from perfmodel.timing.machine import Machine
 
@@ -20,7 +19,7 @@ CAPTURED, SEARCHED = 512, 31
 
 
 @dataclass(frozen=True)
-class EvenRule:
+class EvenCut:
     """Slices of the keys: each has at least an even share of all key tiles.
 
     With n key tiles a row block, each unit's share is ⌈`margin` · all tiles / units⌉ tiles, and
@@ -29,6 +28,8 @@ class EvenRule:
     among `SEARCHED` sequences at a time.
     """
 
+    rule: Literal["even"]
+    """This rule."""
     margin: Annotated[float, "of an even share"] = 1.1
     """A unit's share over its part of all tiles."""
     full: Annotated[float, "of the units"] = 0.8
@@ -47,12 +48,9 @@ class EvenRule:
         share = np.ceil(self.margin * b * g * np.ceil(r * q / rows) * tiles / machine.units)
         return np.asarray(np.minimum(np.ceil(tiles / share), self.most))
 
-    def may_cut(
-        self, sizes: Sizes, tile: Tile, machine: Machine, window: Number | None
-    ) -> np.ndarray:
-        """Whether a grid of many queries may be cut, in the shape of `number`."""
+    def may_cut(self, sizes: Sizes, tile: Tile, machine: Machine) -> np.ndarray:
+        """Whether the host cuts at all, where the number of slices is not given."""
         rows, bc = tile[:2]
         g, r, q, x = columns(sizes, "grqx")
-        keys = x if window is None else np.minimum(x, window + rows)
         few = g * np.ceil(r * q / rows) < self.full * machine.units
-        return np.asarray(few & (np.ceil(keys / bc) > self.whole_tiles))
+        return np.asarray(few & (np.ceil(x / bc) > self.whole_tiles))

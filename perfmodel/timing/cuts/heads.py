@@ -6,18 +6,18 @@ Source: FlashAttention, fmha_fwd_launch_template.h and fmha_bwd_launch_template.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
 from perfmodel.arithmetic import Number
+from perfmodel.frozen import dataclass
 from perfmodel.timing.cuts.grid import Sizes, columns, last_wave
 from perfmodel.timing.machine import Machine
 
 
 @dataclass(frozen=True)
-class HeadRule:
+class HeadsCut:
     """How FlashAttention-1 spreads a head over blocks.
 
     Forward, the queries are cut into slices. Backward, a block takes one tile of keys or a whole
@@ -26,6 +26,8 @@ class HeadRule:
     before and converted after.
     """
 
+    rule: Literal["heads"]
+    """This rule."""
     blocks_per_unit: Annotated[int, "blocks"] = 2
     """Blocks a unit that the forward rule assumes."""
     near: Annotated[float, "of the best fill"] = 0.95

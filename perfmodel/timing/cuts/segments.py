@@ -5,23 +5,25 @@ Source: vLLM, triton_unified_attention.py (NUM_PAR_SOFTMAX_SEGMENTS, MIN_LAUNCH_
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
+from perfmodel.frozen import dataclass
 from perfmodel.timing.cuts.grid import Sizes, Tile, columns
 from perfmodel.timing.machine import Machine
 
 
 @dataclass(frozen=True)
-class SegmentRule:
+class SegmentsCut:
     """Slices of the keys: a fixed number, for small grids of sequences times key-value heads.
 
     Slices are whole tiles of all keys, so the last ones of short rows have none, nor have those
     that a window hides.
     """
 
+    rule: Literal["segments"]
+    """This rule."""
     slices: Annotated[int, "slices"]
     """Slices of a small grid."""
     most_blocks: Annotated[int, "blocks"]

@@ -5,11 +5,11 @@ Source: FlashAttention-2, flash_api.cpp (num_splits_heuristic).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
+from perfmodel.frozen import dataclass
 from perfmodel.timing.cuts.grid import Sizes, Tile, columns, last_wave
 from perfmodel.timing.machine import Machine
 
@@ -17,10 +17,12 @@ _MOST = 128
 
 
 @dataclass(frozen=True)
-class SplitRule:
+class SmallestCut:
     """Slices of the keys: the smallest number that fills the slots nearly as well as the best
     number."""
 
+    rule: Literal["smallest"]
+    """This rule."""
     blocks_per_unit: Annotated[int, "blocks"] = 1
     """Blocks a unit that the rule assumes: slots are so many times the units."""
     whole_tiles: Annotated[int, "tiles"] = 1

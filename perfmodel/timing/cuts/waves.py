@@ -6,21 +6,23 @@ Source: FlashInfer, scheduler.cuh (PrefillPlan); TensorRT-LLM, decoderXQARunner.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
+from perfmodel.frozen import dataclass
 from perfmodel.timing.cuts.grid import Sizes, Tile, columns
 from perfmodel.timing.machine import Machine
 
 
 @dataclass(frozen=True)
-class WaveRule:
+class WavesCut:
     """Slices of the keys: as many as fill whole waves of blocks. A block has one query of all heads
     that share their keys."""
 
+    rule: Literal["waves"]
+    """This rule."""
     keys: Annotated[int, "keys"]
     """Fewest keys of a slice."""
     waves: Annotated[float, "waves"]

@@ -8,18 +8,14 @@ field is its meaning. Both appear in the JSON Schema and in `perfmodel show impl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 from typing import Annotated, Any, Literal
 
+from perfmodel.frozen import dataclass
 from perfmodel.timing.architectures import Architecture, Copies
 from perfmodel.timing.architectures import Instruction as Native
-from perfmodel.timing.cuts.even import EvenRule
-from perfmodel.timing.cuts.grid import Cut
-from perfmodel.timing.cuts.heads import HeadRule
-from perfmodel.timing.cuts.segments import SegmentRule
-from perfmodel.timing.cuts.smallest import SplitRule
-from perfmodel.timing.cuts.waves import WaveRule
+from perfmodel.timing.cuts import Cut
 from perfmodel.timing.libraries.route import Route
 
 TileRow = tuple[int, int, int]
@@ -65,15 +61,6 @@ class Caller:
     """Whether the KV cache is paged."""
     captured: bool = False
     """Whether decode is captured in CUDA graphs, with a fixed grid of slices."""
-    copies: Annotated[float | None, "copies"] = None
-    """Copies of the weights that the caller's own timing loop takes in turn; None: the harness's
-    number (`Run.copies`)."""
-    fills: bool = False
-    """Whether that loop has only as many copies as fill the L2, and `copies` at most."""
-    own_inputs: bool = False
-    """Whether each copy of the weights has its own data, which take turns too."""
-    own_results: bool = False
-    """Whether each copy of the weights has its own results, which take turns too."""
     column_major: bool = False
     """Whether a column-major library is called directly, without the transposition of row-major
     frameworks, which call it for the transposed product."""
@@ -107,6 +94,19 @@ class Caller:
     """The same before a kernel of few rows, where it differs."""
     host_seconds: Annotated[float | None, "s"] = None
     """Host seconds of a call that is not captured in a graph: a lower bound of its time."""
+
+
+@dataclass(frozen=True)
+class Combine:
+    """How the slices of a row are added up: by a kernel of its own, or inside the kernel."""
+
+    inside: bool = False
+    """Whether the last block of a row adds the slices up in the same kernel."""
+    in_graphs: bool = False
+    """Whether the combining kernel runs in CUDA graphs even with one slice."""
+    slices: Annotated[int, "slices"] = 0
+    """Slices of the grid and of the combining kernel, with or without keys; 0: only slices with
+    keys."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,22 +198,11 @@ class AttentionFacts(MatrixFacts):
     """Whether the query heads of a key-value head share a tile of queries in prefill too."""
     resident: Annotated[int | None, "blocks a unit"] = None
     """Most resident blocks of a unit, where the launch bounds set it."""
-    split_rule: SplitRule | None = None
-    """How it chooses the number of slices of the keys; with no rule at all, the fastest number is
-    taken."""
-    even_rule: EvenRule | None = None
-    """The same, by even shares of all tiles."""
-    wave_rule: WaveRule | None = None
-    """The same, by whole waves of blocks."""
-    segment_rule: SegmentRule | None = None
-    """The same, by a fixed number for small grids."""
-    head_rule: HeadRule | None = None
-    """How a head is spread over blocks in kernels that stream queries under an outer loop over
-    keys; None: a block takes a whole head."""
-    combines_inside: bool = False
-    """Whether the last block of a row adds the slices up in the same kernel."""
-    combine_loads: Annotated[int, "slices"] = 0
-    """Slices that the combining kernel loads before it waits for them; 0: all."""
+    cut: Cut | None = None
+    """The rule by which it cuts the keys, or a head, into slices; None: the fastest number of
+    slices is taken, and a block takes a whole head."""
+    combine: Combine = Combine()
+    """How the slices are added up."""
     decoder: str | None = None
     """The kernel that runs decode, where it is another one."""
     where: tuple[Route, ...] = ()
@@ -236,19 +225,8 @@ class AttentionFacts(MatrixFacts):
     narrow_products: bool = False
     """Whether its products run in the type of a narrower cache, to which queries are converted
     first."""
-    adds_in_graphs: bool = False
-    """Whether decode that is captured in CUDA graphs runs the combining kernel even with one
-    slice."""
-    grid_slices: Annotated[int, "slices"] = 0
-    """Slices of decode's grid and of the combining kernel, with or without keys; 0: only slices
-    with keys."""
-    adds_plainly: bool = False
-    """Whether the combining kernel starts without gathering statistics first."""
     searches: bool = False
     """Whether a block finds its sequence by binary search in the list of sequence starts."""
-    compiled_by_rows: bool = False
-    """Whether its compiler chooses the instruction by the rows of a tile: the native one at its
-    full rows, the native one at part of its rate at half of them, the register-fed one below."""
     turns_at: Annotated[tuple[int, ...] | None, "elements"] = None
     """Head dimensions, as compiled, at which groups of warps alternate at their exponentials; at
     others the exponentials and the vector work around them are one dependent chain. None: all are
@@ -268,11 +246,6 @@ class AttentionFacts(MatrixFacts):
     one."""
     transposes: bool = False
     """Whether warps that load 8-bit values transpose them in shared memory."""
-
-    @property
-    def cut(self) -> Cut | None:
-        """The rule by which it chooses the number of slices of the keys."""
-        return self.even_rule or self.segment_rule or self.wave_rule or self.split_rule
 
     def menu(
         self, head_dim: int, *, decode: bool, narrow: bool = False, windowed: bool = False
@@ -384,6 +357,21 @@ class Chain:
 
 
 @dataclass(frozen=True)
+class Pieces:
+    """Rows that are cut: kernels that reduce pieces, then their results, and one more over all
+    rows."""
+
+    kernels: Annotated[int, "kernels"]
+    """Kernels, launched one after another."""
+    streams: Annotated[int, "tensors"]
+    """Tensors that the kernels read, in total."""
+    columns: Annotated[int, "elements"]
+    """Longest row that is not cut."""
+    rows: Annotated[int, "rows a unit"]
+    """Rows a unit from which no row is cut."""
+
+
+@dataclass(frozen=True)
 class Rows:
     """How a row-wise kernel lays out a row. Operations beyond the algorithm's are those of the
     forward pass."""
@@ -443,13 +431,8 @@ class RowFacts(KernelFacts):
     """How it lays out a row; None: it is a map over all elements."""
     chain: Chain | None = None
     """The framework operators that compute it in a chain, where no single kernel does."""
-    cut: Chain | None = None
-    """What runs where rows are too few for the units and are cut: kernels that reduce pieces, then
-    their results, and one more over all rows."""
-    cut_columns: Annotated[int, "elements"] = 0
-    """Longest row that is not cut."""
-    cut_rows: Annotated[int, "rows a unit"] = 0
-    """Rows a unit from which no row is cut."""
+    pieces: Pieces | None = None
+    """How rows that are too few for the units are cut into pieces; None: they are not."""
     types: tuple[str, ...] = ()
     """Types that it supports; empty: all."""
     variants: tuple[str, ...] = ()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +16,7 @@ from typing import Any, TypeVar
 from perfmodel import plugins, yamltable
 from perfmodel.entries import Misfit, made
 from perfmodel.errors import PerfmodelError, UnknownName, nearest
+from perfmodel.frozen import dataclass
 from perfmodel.timing.libraries.facts import GIVEN, KINDS, KernelFacts
 from perfmodel.timing.libraries.soundness import check, check_links
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from perfmodel.entries import Misfit, made
 from perfmodel.errors import nearest
+from perfmodel.frozen import dataclass
 from perfmodel.timing.architectures import Instruction
 from perfmodel.timing.libraries.facts import Caller, KernelFacts
 from perfmodel.timing.libraries.files import NAMES, Document, brought, find, kept, kernels, load

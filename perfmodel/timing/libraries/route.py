@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from perfmodel.frozen import dataclass
 from perfmodel.timing.architectures import Instruction
 
 # Every number of heads or elements.

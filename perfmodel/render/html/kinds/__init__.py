@@ -5,12 +5,10 @@ Importing this package registers all of them.
 
 # ruff: noqa: F401
 from perfmodel.render.html.kinds import (
-    collectives,
     compared,
-    larger,
+    declared,
     networks,
     profiles,
     serving,
     training,
-    weights,
 )

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from perfmodel.render.html.columns import Column, columns, telling
+from perfmodel.columns import Column
+from perfmodel.quantities import kind_of
+from perfmodel.render.html.columns import columns, telling
 from perfmodel.render.html.kinds.registry import Document, kind
 from perfmodel.render.html.sections import Dots, Rows, Section
-from perfmodel.render.quantities import kind_of
 
 Row = Mapping[str, Any]
 
@@ -95,11 +96,13 @@ def _section(documents: Sequence[Document], table: _Table, name: str, title: str
     unit = units.pop() if len(units) == 1 else "number"
     keys = {"measured", "predicted", "low", "high", "ratio", "unit"}
     keys |= {table.measured, table.predicted, table.low, table.high}
-    others = [c for c in columns(rows, _FIRST, table.left_out) if c.key not in keys]
-    values = [Column(key, key, unit) for key in ("measured", "predicted", "low", "high")]
-    values.insert(2, Column("ratio", "predicted / measured", "number"))
-    first = [c for c in others if c.key in _FIRST]
-    names = {c.key for c in others}
+    others = [c for c in columns(rows, _FIRST, table.left_out) if c.name not in keys]
+    values = [
+        Column(key, key, unit, unit != "text") for key in ("measured", "predicted", "low", "high")
+    ]
+    values.insert(2, Column("predicted / measured", "ratio"))
+    first = [c for c in others if c.name in _FIRST]
+    names = {c.name for c in others}
     filters = telling(rows, _FILTERS)
     dots = Dots(
         title,
@@ -120,7 +123,7 @@ def _section(documents: Sequence[Document], table: _Table, name: str, title: str
             *first,
             *values,
             *(c for c in others if c not in first),
-            Column("unit", "unit", "text", hidden=True),
+            Column(key="unit", number=False),
         ],
         [dots, Rows("Runs")],
         [*_sentences(rows, table.what)],

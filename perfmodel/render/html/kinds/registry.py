@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from perfmodel.quantities import header_of, kind_of, shown
 from perfmodel.render.html.sections import Section
 
 
@@ -89,6 +90,15 @@ def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def rows_of(documents: Sequence[Document]) -> list[dict[str, Any]]:
     """The rows of all documents, flat."""
     return [flat(row) for document in documents for row in document.rows]
+
+
+def described(row: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """A row by its values under some keys: words as they are, numbers with their heading."""
+    values = ((key, row[key]) for key in keys if row.get(key) not in (None, ""))
+    return ", ".join(
+        value if isinstance(value, str) else f"{header_of(key)} {shown(value, kind_of(key))}"
+        for key, value in values
+    )
 
 
 def first(sentences: Iterable[str], what: str) -> Iterator[str]:

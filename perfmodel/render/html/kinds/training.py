@@ -29,7 +29,7 @@ _LEFT_OUT = r"^(by_class|known|memory_bytes_)|^(loss|ends|training|best)$"
 _HEADERS = {"step_us": "time of a step", "memory_total_bytes": "memory of the fullest device"}
 
 
-@kind("steps", keys=("step_us", "tokens_per_s_per_device", "mfu"))
+@kind("steps", keys=("step_us", "tokens_per_s_per_device", "bubble_us"))
 def sections(documents: Sequence[Document]) -> Iterator[Section]:
     """Bars of the best plans, all plans by memory and time, their table, and impossible plans."""
     steps = [row for document in documents for row in document.rows]

@@ -1,4 +1,4 @@
-"""The cartesian grid of a sweep as a mixed-radix number: index → problem, for any range of them.
+"""The cartesian grid of an operator as a mixed-radix number: index → problem, for any range of it.
 
 The digits are, from the slowest to the fastest: schedule, each kind (types, direction), each size.
 Only the requested range is decoded; the whole grid is never built.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,12 @@ class Grid:
                 )
         for item in self._multiples():
             if self._first_pair(item) is None:
+                pair = [self.sizes[name] for name in (item.size, item.of)]
+                if all(len(values) == 1 for values in pair):  # its own error says what would fit
+                    first = {name: np.asarray(values)[:1] for name, values in self.sizes.items()}
+                    first |= {name: first[other] for name, other in self.follows.items()}
+                    kinds = {name: values[0] for name, values in self.kinds.items()}
+                    self.operator.problem(**first, **kinds)
                 raise ProblemError(
                     f"the grid is empty: in every case {item.said()}; change one of them"
                 )
@@ -107,6 +113,27 @@ class Grid:
         tables: dict[str, Any] = {**self.kinds, **self.sizes}
         return [name for name, values in tables.items() if len(values) > 1]
 
+    def corners(self) -> Grid:
+        """Every kind with the first value of each size, and its first on the other side of 1.
+
+        A size of 1 or less has a meaning of its own: one query is a decode, a window of 0 is none.
+        """
+        sizes = {}
+        for name, values in self.sizes.items():
+            other = int(np.argmax((values > 1) != (values[0] > 1)))
+            sizes[name] = values[sorted({0, other})]
+        return replace(self, sizes=sizes)
+
+    def problems(self) -> Iterator[Problem]:
+        """All cases as problems of arrays, one for each group that one call predicts.
+
+        Raises `ProblemError` for a case without meaning.
+        """
+        for group in self.decode(0, len(self)).groups:
+            if group.problem is None:
+                raise ProblemError(group.reason)
+            yield group.problem
+
     def __len__(self) -> int:
         return math.prod(self._shape(self.kinds)) * math.prod(self._shape(self.sizes)) * len(
             self.schedules
@@ -116,7 +143,8 @@ class Grid:
         """The points with indices from `start` to `stop`, `stop` excluded."""
         inner_shape, kind_shape = self._shape(self.sizes), self._shape(self.kinds)
         outer, inner = np.divmod(np.arange(start, stop), math.prod(inner_shape))
-        places = np.unravel_index(inner, inner_shape)
+        # A declaration may have no sizes: then there is one case without an index.
+        places = np.unravel_index(inner, inner_shape) if inner_shape else ()
         sizes = {
             name: np.asarray(values)[place]
             for (name, values), place in zip(self.sizes.items(), places, strict=True)
@@ -153,8 +181,10 @@ class Grid:
         points = {name: values[rows] for name, values in sizes.items()}
         faults = self.operator.meaningless(points)
         if faults.any():
-            reason = self.operator.multiples[0].said()
-            yield Group(rows[faults], schedule, None, reason)
+            if rows.size == 1:
+                yield from self._problem_groups(schedule, kinds, points, rows)
+                return
+            yield Group(rows[faults], schedule, None, self.operator.multiples[0].said())
             rows, points = rows[~faults], {name: values[~faults] for name, values in points.items()}
         for index in groups(self.operator.same_call(points), rows.size) if rows.size else ():
             part = {name: values[index] for name, values in points.items()}

@@ -6,6 +6,7 @@ Keys of the tool's results contain their unit (`time_us`, `ttft_ms`, `weight_byt
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,7 +22,7 @@ _KINDS = (
     (r"_us(_|$)", "time"),
     (r"_ms$", "ms"),
     (r"seconds|_s$", "seconds"),
-    (r"^(memory|capacity|lacking|total|weights?|cache|cache_room|left_alone)_\w*bytes$", "binary"),
+    (r"^(memory|capacity|lacking|total|weights|cache|cache_room|left_alone)_\w*bytes$", "binary"),
     (r"^(context|exchange_buffers|graphs|activations|device|host|disk|problem)_bytes$", "binary"),
     (r"bytes", "bytes"),
     (r"flops", "flops"),
@@ -42,9 +43,13 @@ _SHOWN: Mapping[str, Callable[[float], str]] = {
     "binary": binary,
     "length": lambda value: f"{value / 1024:g}k" if value >= 1024 else f"{value:g}",
     "bytes": lambda value: si(value, "B"),
+    "count": lambda value: si(value, "").rstrip(),
     "flops": lambda value: si(value, "FLOP"),
     "flops_per_s": lambda value: si(value, "FLOP/s"),
 }
+
+KINDS = frozenset((*_SHOWN, "number"))
+"""Every kind of numbers."""
 
 
 def has_unit(key: str) -> bool:
@@ -70,7 +75,7 @@ def shown(value: Any, kind: str) -> str:
     """A value with its unit, to three digits."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if not isinstance(value, int | float):
+    if not isinstance(value, int | float) or not math.isfinite(value):
         return str(value)
     if kind in _SHOWN:
         return _SHOWN[kind](value)
