@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 import math
 import multiprocessing
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +29,7 @@ from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
 from perfmodel.algorithms.problem import pick
 from perfmodel.analysis.sweep import Grid, Sweep
 from perfmodel.analysis.sweep import run as run_sweep
+from perfmodel.compiled import variants
 from perfmodel.evidence.records.replacing import replacing
 from perfmodel.hardware import Device, load
 from perfmodel.operators import load as load_operator
@@ -80,11 +83,28 @@ def rates() -> list[Row]:
     for operator, name in OPERATORS.items():
         batch = problems(operator, _POINTS)
         singles = [pick(batch, np.array([i])) for i in range(_ALONE)]
-        batch_seconds = best(partial(predict_arrays, batch, device))
-        single_seconds = best(partial(_predict_singles, singles, device))
+        with _computing("off"):
+            numpy_seconds = best(partial(predict_arrays, batch, device))
+        with _computing("wait"):
+            batch_seconds = best(partial(predict_arrays, batch, device))
+            single_seconds = best(partial(_predict_singles, singles, device))
         rows.append(row(f"{name}, arrays", _POINTS / batch_seconds, "predictions/s"))
+        rows.append(row(f"{name}, arrays over NumPy's rate", numpy_seconds / batch_seconds, "1"))
         rows.append(row(f"{name}, one at a time", _ALONE / single_seconds, "predictions/s"))
     return rows
+
+
+@contextmanager
+def _computing(mode: str) -> Iterator[None]:
+    """A block in which compiled code is used or not (`perfmodel.compiled.variants`)."""
+    before = os.environ.get(variants.ENVIRONMENT)
+    os.environ[variants.ENVIRONMENT] = mode
+    try:
+        yield
+    finally:
+        os.environ.pop(variants.ENVIRONMENT)
+        if before is not None:
+            os.environ[variants.ENVIRONMENT] = before
 
 
 def start_up() -> list[Row]:

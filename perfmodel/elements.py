@@ -49,6 +49,7 @@ ELEMENTS = {
         _element("bf16", 16),
         _element("fp8", 8),
         _element("fp8_block", Fraction(8) + Fraction(32, 128), "fp8"),
+        _element("mxfp8", Fraction(8) + Fraction(8, 32), "fp8"),
         _element("int8", 8),
         _element("fp6", 6),
         _element("fp4", 4),

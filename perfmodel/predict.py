@@ -145,7 +145,7 @@ def predict_arrays(
     if tile:
         request, problem = _tile_request(request, problem, tile)
     unique = distinct(problem) if reuse is None and not mesh and not tile else None
-    if unique is None or 2 * len(unique[0]) > len(unique[1]):  # distinct problems are held twice
+    if unique is None:
         return _predict_pieces(problem, device, values, request, corrections)
     first, inverse = unique
     part = _predict_pieces(pick(problem, first), device, values, request, corrections)
@@ -180,7 +180,7 @@ def _predict_pieces(
     for index in _of_one_call(operator, shard(problem, device, request), n, device, request):
         while len(index):
             fast = _compiled(operator, pick(problem, index), device, constants, request)
-            piece = index[: operator.chunk if fast is None else len(fast[1]["seconds"])]
+            piece = index[: operator.at_once(request) if fast is None else len(fast[1]["seconds"])]
             query = replace(request, reuse=reuse_at(reuse, piece), tile=owntile.at(tiles, piece))
             part = pick(problem, piece)
             facts, results = fast or _timed(operator, part, device, constants, query)
@@ -260,6 +260,8 @@ def _compiled(
         request.implementation, request.harness, request.includes,
     )  # fmt: skip
     variant = variants.find(key, (device, constants), timed, arrays)
+    if variant is not None and variant.run is None:  # NumPy's arrays stay in the CPU's cache
+        arrays = {name: value[: operator.chunk] for name, value in arrays.items()}
     results = None if variant is None else variant.results(arrays)
     return None if variant is None or results is None else (variant.answer, results)
 

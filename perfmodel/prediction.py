@@ -273,8 +273,10 @@ class Filled:
         self.kind[index] = self.kinds.index(kind)
 
     def fill(self, index: np.ndarray, results: Mapping[str, np.ndarray]) -> None:
-        """Set the results of the problems at `index`; results that other pieces lack stay NaN
-        there."""
+        """Set the results of the problems at `index`, in rising order; results that other pieces
+        lack stay NaN there."""
+        adjoin = len(index) > 0 and index[-1] - index[0] + 1 == len(index)
+        place = slice(index[0], index[-1] + 1) if adjoin else index  # several times faster
         for name, values in results.items():
             if len(index) == self.n and values.shape == (self.n,):  # all of them at once
                 self.arrays[name] = values.astype(
@@ -285,7 +287,7 @@ class Filled:
                 kind = values.dtype if values.dtype.kind == "U" else np.float64
                 empty = np.nan if kind == np.float64 else ""
                 self.arrays[name] = np.full(self.n, empty, dtype=kind)
-            self.arrays[name][index] = values
+            self.arrays[name][place] = values
 
     def table(self, prefix: str) -> dict[str, np.ndarray]:
         """The arrays called prefix.name, by name."""

@@ -112,7 +112,7 @@ DEEP = ("deepseek-v3", "--ep", "8", "--dp", "8", "--weights", "fp8")
         (("llama-3-8b", "--ep", "2"), "expert of 1 would"),
         (("llama-3-8b", "--weights", "int5"), "no format of weights named"),
         (("llama-3-8b", "--batch", "1", "--rate", "2"), "give one"),
-        (("llama-3-8b", "--load", "half"), "no load named"),
+        (("llama-3-8b", "--load", "half"), "no choice for --load named"),
         (("llama-3-8b", "--rate", "fast"), "is no number of requests a second"),
         (("llama-3-8b", "--rate", "1e6"), "give a lower rate"),
         (("llama-3-8b", "--rate", "0"), "is no number of requests a second"),
@@ -255,7 +255,7 @@ def test_prefixes_and_statistics_are_said(said):
         (("--cached", "2k"), "cached is 2048 of a prompt of 1024 tokens; give 0 to 1024 tokens"),
         (("--cached", "120%"), "is no share; write 0.5 or 50%"),
         (("--cached", "some"), "--cached"),
-        (("--statistic", "p42"), "no statistic named"),
+        (("--statistic", "p42"), "no choice for --statistic named"),
         (("--expert", "3"), "does not divide data 1 nor tensor 1"),
         (("--fit", "batch", "--cached", "8"), "drop one"),
     ],
@@ -274,3 +274,45 @@ def test_degrees_of_experts_that_do_not_fit_are_left_out(cli):
     assert code == 0, err
     assert len(out.splitlines()) > 1
     assert "expert 8" in err + out
+
+
+SEARCH = ("llama-3-8b", "-d", "l40s", "--gpus", "2", "--tp", "1,2", "--osl", "64")
+
+
+def test_a_search_shows_plans_that_meet_the_targets(said):
+    text = said(*SEARCH, "--plan", "auto", "--ttft", "2s", "--tpot", "60ms", "-f", "json")
+    rows = json.loads(text)["plans"]
+    assert all(row["ttft_ms"] <= 2000.0 and row["tpot_ms"] <= 60.0 for row in rows)
+    assert all(row["devices"] <= 2 for row in rows)
+    assert rows[0]["launch"].startswith("vllm serve llama-3-8b")
+
+
+def test_simulated_requests_say_their_quantiles(said):
+    load = ("--users", "4", "--requests", "50", "--osl", "16", "--ttft", "1s")
+    (row,) = json.loads(said(*ONE, *load, "-f", "json"))["simulations"]
+    assert row["ttft_ms_p50"] <= row["ttft_ms_p90"] <= row["ttft_ms_p99"]
+    assert row["good_share"] == 1.0
+    assert said(*ONE, *load) == said(*ONE, *load)
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (("--requests", "9"), "give --rate or --users"),
+        (("--arrivals", "/no/such.csv"), "No such file"),
+        (("--rate", "1", "--arrivals", "x.csv"), "drop --rate"),
+        (("--rate", "1", "--requests", "9", "--terms"), "drop one"),
+        (("--rate", "1", "--requests", "9", "--lengths", "normal:1"), "distribution of lengths"),
+        (("--rate", "1", "--requests", "9", "--lengths", "gamma"), "standard deviation over mean"),
+        (("--ttft", "1s"), "give --requests 1000"),
+        (("--ttft", "fast", "--plan", "auto"), "fast"),
+        (("--ttft", "1us", "--plan", "auto", "--gpus", "1"), "no plan meets the targets"),
+        (("--ttft", "1s", "--plan", "auto", "--isl", "1k,2k"), "one size and one of each length"),
+        (("--plan", "best"), "best"),
+    ],
+)
+def test_bad_queues_and_targets_are_one_line(capsys, options, line):
+    assert run(["infer", "llama-3-8b", "-d", "h100-sxm", *options]) == 2
+    error = capsys.readouterr().err
+    assert line in error
+    assert error.count("\n") == 1

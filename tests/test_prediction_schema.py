@@ -49,6 +49,7 @@ CASES = {
         ("--kv-dtype", "fp8", "--padding-mask", "--dropout", "--keys-only"),
     ],
     "gemm": [("-m", "1,8192"), ("--batch", "1,16"), ("--dtype", "fp8,w4a16,fp32")],
+    "grouped-gemm": [("-m", "1k,8k"), ("--skew", "1.2", "--ranks", "4"), ("--dtype", "fp8")],
     "pointwise": [("--variant", "gelu,add", "--inputs", "1,2"), ("--direction", "bwd")],
     "quantise": [("--output-dtype", "fp8,int8")],
 }

@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from perfmodel.algorithms.algorithm import Algorithm, Band
 from perfmodel.algorithms.expressions import evaluate, resolve
+from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.algorithms.sizes import LARGEST, check_points
-from perfmodel.arithmetic import ceil_div
-from perfmodel.elements import ElementType, element
+from perfmodel.arithmetic import Number, ceil_div, product
+from perfmodel.elements import ELEMENTS, ElementType, element
 from perfmodel.errors import ProblemError, UnknownName
 
+_NONE: Mapping[str, str] = MappingProxyType({})
 MOST_ELEMENTS = 2**56
 """The most elements of a tensor: its bytes, read several times over, are counted in 64 bits."""
 
@@ -24,8 +29,9 @@ class Case:
 
     algorithm: Algorithm
     """The algorithm."""
-    sizes: Mapping[str, int]
-    """Extent of each axis; of a shard where `ranks` splits axes over devices."""
+    sizes: Mapping[str, Number]
+    """Extent of each axis, an array where a parameter is one; of a shard where `ranks` splits axes
+    over devices."""
     elements: Mapping[str, ElementType]
     """Element type of each role."""
     parameters: Mapping[str, Any]
@@ -81,8 +87,12 @@ class Declaration:
         """Name of the algorithm."""
         return self.algorithm.name
 
-    def at(self, dtype: str = "bf16", **given: Any) -> Case:
-        """The algorithm at given parameters. Raises `ProblemError` for sizes without meaning."""
+    def at(self, dtype: str = "bf16", roles: Mapping[str, str] = _NONE, /, **given: Any) -> Case:
+        """The algorithm at given parameters, with `roles` of other types than declared.
+
+        Parameters may be float64 arrays where there is no mask. Raises `ProblemError` for sizes
+        without meaning.
+        """
         for name in given:
             if name not in self.parameters:
                 raise UnknownName(f"parameter of {self.name}", name, self.parameters)
@@ -97,15 +107,15 @@ class Declaration:
             self._band({**values, **sizes}),
         )
         self._check(sizes)
-        elements = self.elements(dtype)
+        elements = self.elements(dtype, roles)
         operator, extents = self.operator, self.extents
         return Case(algorithm, sizes, elements, values, dtype, operator, extents=extents)
 
-    def _check(self, sizes: Mapping[str, int]) -> None:
+    def _check(self, sizes: Mapping[str, Number]) -> None:
         """Raise `ProblemError` for tensors and steps too large to be counted."""
         tensors = self.algorithm.tensors
         for tensor in tensors.values():
-            if math.prod(sizes[axis] for axis in tensor.axes) > MOST_ELEMENTS:
+            if np.any(product(sizes[axis] for axis in tensor.axes) > MOST_ELEMENTS):
                 raise ProblemError(
                     f"tensor {tensor.name} of {self.name} has more than 2^56 elements "
                     f"({' x '.join(tensor.axes)}); give smaller sizes"
@@ -114,15 +124,20 @@ class Declaration:
             operands = (tensors[name] for name in (*step.inputs, *step.outputs))
             check_points({axis: sizes[axis] for tensor in operands for axis in tensor.axes})
 
-    def _extent(self, axis: str, text: Any, values: Mapping[str, Any]) -> int:
+    def _extent(self, axis: str, text: Any, values: Mapping[str, Any]) -> Number:
         value = evaluate(text, values)
-        if not is_whole(value) or not 1 <= value <= LARGEST:
+        if isinstance(value, np.ndarray):
+            fits = (value == np.floor(value)) & (value >= 1) & (value <= LARGEST)
+            worst = value[~fits][0] if not np.all(fits) else 1.0
+        else:
+            worst = value
+        if not is_whole(worst) or not 1 <= worst <= LARGEST:
             inputs = ", ".join(f"{k} = {v}" for k, v in values.items() if str(k) in str(text))
             raise ProblemError(
-                f"axis {axis} of {self.name} is {text} = {value:g}, which is no whole number of at "
+                f"axis {axis} of {self.name} is {text} = {worst:g}, which is no whole number of at "
                 f"least 1 and at most 2^40; change {inputs or 'it'}"
             )
-        return int(value)
+        return value if isinstance(value, np.ndarray) else int(value)
 
     def _band(self, values: Mapping[str, Any]) -> Band | None:
         if self.mask is None:
@@ -148,18 +163,25 @@ class Declaration:
         right = 0 if causal else (None if window is None else window - 1)
         return Band(query, key, left=window, right=right)
 
-    def elements(self, dtype: str) -> dict[str, ElementType]:
-        """Element type of every role when the data are of type `dtype`."""
-        data = element(dtype)
-        roles = {
+    def elements(self, dtype: str, roles: Mapping[str, str] = _NONE) -> dict[str, ElementType]:
+        """Element type of every role when the data are of type `dtype`, or in such a format of
+        products, and those of `roles` of other types than declared."""
+        if dtype in ELEMENTS:
+            data = weights = element(dtype)
+            output = data if data.bits >= 16 else element("bf16")
+        else:
+            form = matmul_format(dtype)
+            data, weights, output = map(element, (form.activations, form.weights, form.output))
+        types = {
             "data": data,
-            "output": data if data.bits >= 16 else element("bf16"),
+            "output": output,
             "accumulator": element("fp32"),
             "statistic": element("fp32"),
         }
-        return roles | {
-            role: data if name == "data" else element(name) for role, name in self.types.items()
-        }
+        for role, name in {**self.types, **roles}.items():
+            as_data = weights if role == "weights" else data
+            types[role] = as_data if name == "data" else element(name)
+        return types
 
 
 def is_whole(value: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from functools import cached_property
@@ -13,7 +12,7 @@ import numpy as np
 from perfmodel.algorithms.algorithm import Algorithm, Step
 from perfmodel.algorithms.case import Case, Declaration
 from perfmodel.algorithms.problem import Problem
-from perfmodel.arithmetic import Number
+from perfmodel.arithmetic import Number, product, wide
 from perfmodel.elements import ElementType
 from perfmodel.frozen import dataclass
 
@@ -30,18 +29,32 @@ class DeclaredProblem(Problem):
     given: Mapping[str, Any]
     """Parameters that differ from their defaults; whole numbers may be arrays."""
     dtype: str = "bf16"
-    """Type of the data."""
+    """Type of the data, or a format of products: the types of the roles `data`, `weights` and
+    `output`."""
+    types: Mapping[str, str] = field(default_factory=dict)
+    """Types of roles that differ from the declared ones: `kv`."""
     ranks: Mapping[str, int] = field(default_factory=dict)
     """Devices that axes are split over; sizes are those of the largest shard."""
 
     def __post_init__(self) -> None:
-        assert self.cases  # makes all cases, and raises for invalid ones
+        assert self.joint or self.cases  # raises for invalid ones
+
+    @cached_property
+    def joint(self) -> Case | None:
+        """The algorithm at the parameters of all problems, as arrays; None with a mask, which
+        differs from problem to problem."""
+        if self.declaration.mask is not None:
+            return None
+        values = {name: wide(value) for name, value in self.given.items()}
+        case = self.declaration.at(self.dtype, self.types, **values)
+        return case.shard(self.ranks) if self.ranks else case
 
     @cached_property
     def cases(self) -> tuple[Case, ...]:
         """The algorithm at the parameters of each problem."""
         n = max((v.size for v in self.given.values() if isinstance(v, np.ndarray)), default=1)
-        full = (self.declaration.at(self.dtype, **self._parameters(i)) for i in range(n))
+        at, types = self.declaration.at, self.types
+        full = (at(self.dtype, types, **self._parameters(i)) for i in range(n))
         return tuple(case.shard(self.ranks) if self.ranks else case for case in full)
 
     def _parameters(self, i: int) -> dict[str, Any]:
@@ -57,6 +70,8 @@ class DeclaredProblem(Problem):
 
     def sizes(self) -> Mapping[str, Number]:
         """Extent of every axis; arrays where the parameters are."""
+        if self.joint is not None:
+            return self.joint.sizes
         axes = self.declaration.algorithm.axes
         return {axis: self._per_problem(case.sizes[axis] for case in self.cases) for axis in axes}
 
@@ -68,15 +83,17 @@ class DeclaredProblem(Problem):
 
     def elements(self) -> Mapping[str, ElementType]:
         """Element type of every tensor role."""
-        return self.declaration.elements(self.dtype)
+        return self.declaration.elements(self.dtype, self.types)
 
     def algorithm(self) -> Algorithm:
         """The declared algorithm, with the mask of the first problem."""
-        return self.cases[0].algorithm
+        return (self.joint or self.cases[0]).algorithm
 
     def seen(self) -> Mapping[str, Number]:
         """Extents of queries that see some key and of keys that some query sees; all with a
         block-sparse pattern."""
+        if self.joint is not None:
+            return self.joint.sizes
         extents = [_seen_extents(case) for case in self.cases]
         return {axis: self._per_problem(one[axis] for one in extents) for axis in extents[0]}
 
@@ -89,29 +106,38 @@ class DeclaredProblem(Problem):
 
     def flops(self) -> Number:
         """2 operations for each point of its contractions that the mask leaves."""
+        if self.joint is not None:
+            return _flops(self.joint)
         return self._per_problem(_flops(case) for case in self.cases)
 
     def values(self) -> dict[str, Any]:
-        """Every parameter with its value, an array where problems differ."""
-        parameters = {
-            name: self._value(name, [case.parameters[name] for case in self.cases])
-            for name in self.declaration.parameters
-        }
-        return {**parameters, "dtype": self.dtype}
+        """Every parameter with its value, an array where problems differ, and the types."""
+        names = self.declaration.parameters
+        if self.joint is not None:
+            parameters = {name: _whole(self.joint.parameters[name]) for name in names}
+        else:
+            lists = {name: [case.parameters[name] for case in self.cases] for name in names}
+            parameters = {name: self._value(name, values) for name, values in lists.items()}
+        types = {f"{role}_dtype": name for role, name in self.types.items()}
+        return {**parameters, **types, "dtype": self.dtype}
 
     def _value(self, name: str, values: list[Any]) -> Any:
         varies = isinstance(self.given.get(name), np.ndarray)
         return np.asarray(values) if varies or values.count(values[0]) < len(values) else values[0]
 
     def having(self, **values: Any) -> Self:
-        """A copy with some parameters, or the type, changed.
+        """A copy with some parameters, or types, changed.
 
         One case that stays equal stays the same object, with all that a search has counted of it.
         """
         dtype = values.pop("dtype", self.dtype)
-        copy = type(self)(self.declaration, {**self.given, **values}, dtype, self.ranks)
-        key = [(case.dtype, case.parameters) for case in self.cases]
-        if len(key) == 1 and key == [(case.dtype, case.parameters) for case in copy.cases]:
+        roles = {role: values.pop(f"{role}_dtype", None) for role in self.declaration.types}
+        types = {**self.types, **{role: name for role, name in roles.items() if name}}
+        copy = type(self)(self.declaration, {**self.given, **values}, dtype, types, self.ranks)
+        if any(isinstance(value, np.ndarray) for value in copy.given.values()):
+            return copy
+        (mine, *rest), (theirs,) = self.cases, copy.cases
+        if not rest and (mine.elements, mine.parameters) == (theirs.elements, theirs.parameters):
             vars(copy)["cases"] = self.cases
         return copy
 
@@ -148,16 +174,22 @@ def _seen_extents(case: Case) -> dict[str, Number]:
     return sizes
 
 
-def _flops(case: Case) -> float:
+def _whole(value: Any) -> Any:
+    """An array of whole numbers as integers."""
+    is_whole = isinstance(value, np.ndarray) and np.all(value == np.floor(value))
+    return value.astype(np.int64) if is_whole else value
+
+
+def _flops(case: Case) -> Number:
     steps = (step for step in case.algorithm.steps if step.kind == "contraction")
-    return float(sum(2 * _points(case, step) for step in steps))
+    return 1.0 * sum(2 * _points(case, step) for step in steps)
 
 
-def _points(case: Case, step: Step) -> float:
+def _points(case: Case, step: Step) -> Number:
     """Points of a step's axes that the mask leaves."""
     axes, band = set(case.algorithm.step_axes(step)), case.algorithm.mask
-    points: float = 1
+    points: Number = 1
     if band is not None and {band.query, band.key} <= axes:
         axes -= {band.query, band.key}
         points = float(band.visible_pairs(case.sizes[band.query], case.sizes[band.key]))
-    return points * math.prod(case.sizes[axis] for axis in axes)
+    return product([points, *(case.sizes[axis] for axis in axes)])

@@ -12,8 +12,12 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import reduce
 from typing import Any
 
+import numpy as np
+
+from perfmodel.arithmetic import maximum, minimum
 from perfmodel.errors import ProblemError
 from perfmodel.plaintext import quoted
 
@@ -26,6 +30,11 @@ def _divide(a: Any, b: Any) -> Any:
     return a // b if isinstance(a, int) and isinstance(b, int) and a % b == 0 else quotient
 
 
+def _either(plain: Callable[[Any], Any], of_arrays: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of plain numbers and of arrays."""
+    return lambda value: (of_arrays if isinstance(value, np.ndarray) else plain)(value)
+
+
 _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -34,17 +43,21 @@ _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv,
 }
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "log2": math.log2,
-    "sqrt": math.sqrt,
-    "ceil": math.ceil,
-    "min": min,
-    "max": max,
+    "log2": _either(math.log2, np.log2),
+    "sqrt": _either(math.sqrt, np.sqrt),
+    "ceil": _either(math.ceil, np.ceil),
+    "min": lambda *values: reduce(minimum, values),
+    "max": lambda *values: reduce(maximum, values),
 }
 
 
 def evaluate(said: Any, values: Mapping[str, Any]) -> Any:
-    """The value of a number or of an expression of `values`. Raises `ProblemError` in one line."""
-    if isinstance(said, bool | int | float):
+    """The value of a number or of an expression of `values`; of arrays, which are float64, an
+    array.
+
+    Raises `ProblemError` in one line.
+    """
+    if isinstance(said, bool | int | float | np.ndarray):
         return said
     if not isinstance(said, str) or len(said) > _MOST_CHARACTERS:
         text = quoted(said if isinstance(said, str) else repr(said))
@@ -54,7 +67,8 @@ def evaluate(said: Any, values: Mapping[str, Any]) -> Any:
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: parentheses
         raise ProblemError(_NO_EXPRESSION.format(quoted(said))) from None
     try:
-        return _value(tree.body, values)
+        with np.errstate(divide="raise", invalid="raise"):
+            return _value(tree.body, values)
     except (SyntaxError, RecursionError):
         raise ProblemError(_NO_EXPRESSION.format(quoted(said))) from None
     except (ArithmeticError, ValueError, TypeError) as error:  # ValueError: sqrt(-1)

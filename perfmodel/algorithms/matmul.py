@@ -56,7 +56,12 @@ FORMATS = {
     "w4a16": Format("fp16", "int4_g128", "fp16", "fp16"),
     "nvfp4": Format("nvfp4", "nvfp4", "bf16", "fp4"),
     "mxfp4": Format("mxfp4", "mxfp4", "bf16", "fp4"),
+    "w4a16_mxfp4": Format("bf16", "mxfp4", "bf16", "bf16"),
+    "w4a8_mxfp4_mxfp8": Format("mxfp8", "mxfp4", "bf16", "fp8"),
+    "w4a8_int4_fp8": Format("fp8", "int4_g128", "bf16", "fp8"),
 }
+# Formats beside those of `_WEIGHT_ONLY` whose weights are widened before they are multiplied.
+_WIDENED = ("w4a16_mxfp4", "w4a8_int4_fp8")
 
 
 _HINTS = {
@@ -84,7 +89,7 @@ def matmul_format(dtype: str) -> Format:
 
 def is_widened(dtype: str) -> bool:
     """Whether the weights are widened before they are multiplied."""
-    return _WEIGHT_ONLY.fullmatch(dtype) is not None
+    return dtype in _WIDENED or _WEIGHT_ONLY.fullmatch(dtype) is not None
 
 
 def kernel_type(dtype: str) -> str:
@@ -150,6 +155,11 @@ class Matmul(Problem):
     def algorithm(self) -> Algorithm:
         """One contraction."""
         return matmul()
+
+    def row_tiles(self, tile_rows: np.ndarray) -> np.ndarray | None:
+        """Tiles of `tile_rows` rows along m, shape (n, tiles), where they are not those of equal
+        products; problems come first. None: m over the tile's rows, rounded up."""
+        return None
 
     @property
     def compute_type(self) -> str:

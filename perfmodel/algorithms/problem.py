@@ -155,7 +155,8 @@ def single(problem: Problem, i: int) -> Problem:
 def distinct(problem: Problem) -> tuple[np.ndarray, np.ndarray] | None:
     """Indices of the first of equal problems, and for each problem the one of these that it equals.
 
-    None where no two are equal; hashes of their sizes show that in a fraction of the time.
+    None where fewer than half are repeats; hashes of their sizes show that in a fraction of the
+    time.
     """
     table = list(arrays(problem).values())
     if not table or any(array.dtype.kind not in "iufb" for array in table):
@@ -163,7 +164,8 @@ def distinct(problem: Problem) -> tuple[np.ndarray, np.ndarray] | None:
     sums = np.zeros(len(table[0]), dtype=np.uint64)
     for array in table:  # in 64 bits, which wrap
         sums = sums * _SPREAD + array.astype(np.int64).view(np.uint64)
-    if not np.any(np.diff(np.sort(sums)) == 0):
+    # Equal problems have equal sums, so no more sums than problems are distinct.
+    if 2 * (1 + np.count_nonzero(np.diff(np.sort(sums)))) > len(sums):
         return None
     order = np.lexsort(table)
     is_first = np.ones(len(order), dtype=bool)
@@ -172,7 +174,7 @@ def distinct(problem: Problem) -> tuple[np.ndarray, np.ndarray] | None:
     first = np.sort(order[is_first])
     inverse = np.empty(len(order), dtype=np.intp)
     inverse[order] = np.searchsorted(first, order[is_first])[np.cumsum(is_first) - 1]
-    return (first, inverse) if len(first) < len(order) else None
+    return (first, inverse) if 2 * len(first) <= len(order) else None
 
 
 def columns(problem: Problem) -> tuple[Problem, int]:

@@ -6,7 +6,8 @@ A parameter of an action is one of three:
 * a noun, a dataclass: each field is an option, and the action receives an instance;
 * `values: Values` below `asking_for`: the fields of a noun as lists, which make a grid.
 
-A field has its option's name, type and default; its docstring is the help. An action that returns
+A field has its option's name, type and default; its docstring is the help. Texts of a `Literal`
+are the only ones that it takes. An action that returns
 reports has them shown: its command has `--format` and `--output` too.
 """
 
@@ -17,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
 from functools import wraps
 from importlib import import_module
-from typing import Any, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
@@ -198,7 +199,12 @@ def declared(name: str, hint: Any, default: Any, noun: Any = None) -> Declared:
     outer = optional(hint) or hint
     metadata = getattr(outer, "__metadata__", ())
     option = next((item for item in metadata if isinstance(item, FieldOption)), FieldOption())
-    return Declared(name, optional(bare(outer)) or bare(outer), default, option, noun)
+    kind = optional(bare(outer)) or bare(outer)
+    if get_origin(kind) is Literal:
+        metavar = "NAME" if option.metavar == "N" else option.metavar
+        option = replace(option, metavar=metavar, names=get_args(kind), single=True)
+        kind = str
+    return Declared(name, kind, default, option, noun)
 
 
 def options(noun: Any, without: Collection[str] = ()) -> list[Declared]:

@@ -12,7 +12,7 @@ from click import Command
 from perfmodel.algorithms.sizes import check_cases
 from perfmodel.cli import ranges
 from perfmodel.cli.arguments import TypeName
-from perfmodel.cli.build import Declared, Group, command
+from perfmodel.cli.build import Group, command
 from perfmodel.cli.leftout import possible
 from perfmodel.cli.networkoptions import SYSTEM
 from perfmodel.collectives import OPS, Collective, predict_collective
@@ -25,9 +25,7 @@ from perfmodel.render import collectives as render
 
 MOST = 50_000
 """Limit on cases: what is printed in a few seconds."""
-_BYTES, _RANKS, _PAIR = (ranges.read(text, "") for text in ("1k:1G:x16", "8", "2"))
-
-
+_BYTES = ranges.read("1k:1G:x16", "")
 Machines = Annotated[
     Sequence[System],
     replace(
@@ -47,8 +45,9 @@ class Asked:
     bytes: Annotated[ranges.Values, FieldOption(None, "BYTES", ("--bytes", "-b"))] = _BYTES
     """Bytes of the full tensor; for an all-to-all, of one rank's buffer: a size, list (1k,1M) or
     range (1k:1G:x4)."""
-    ranks: Annotated[ranges.Values, FieldOption(None, "RANKS", ("--ranks", "-n"))] = _RANKS
-    """Number of devices: a size, list (8,64) or range (8:64:x2)."""
+    ranks: Annotated[ranges.Values | None, FieldOption(None, "RANKS", ("--ranks", "-n"))] = None
+    """Number of devices: a size, list (8,64) or range (8:64:x2) [default: 8; 2 that send and
+    receive]."""
     ranks_per_node: Annotated[int | None, FieldOption(metavar="RANKS", single=True)] = None
     """Devices in one node [default: full nodes]."""
     library: Annotated[str, FieldOption(None, "NAME", single=True, names=libraries())] = "nccl"
@@ -61,7 +60,8 @@ class Asked:
 
 def exchange(op: str, asked: Asked) -> Report:
     """Predict a collective over sizes and numbers of ranks."""
-    check_cases(len(asked.system) * len(asked.bytes) * len(asked.ranks), MOST, "narrow a range")
+    ranks = list(asked.ranks or [2 if op == "send-receive" else 8])
+    check_cases(len(asked.system) * len(asked.bytes) * len(ranks), MOST, "narrow a range")
 
     def rows_of(machine: System, count: int) -> list[dict[str, Any]]:
         problem = Collective(op, asked.bytes.array, count, asked.ranks_per_node, asked.dtype)
@@ -71,7 +71,7 @@ def exchange(op: str, asked: Asked) -> Report:
     parts = possible(
         (f"{machine.slug}, {count:,} ranks", partial(rows_of, machine, count))
         for machine in asked.system
-        for count in asked.ranks
+        for count in ranks
     )
     return render.report([row for part in parts for row in part], terms=asked.terms)
 
@@ -93,19 +93,14 @@ def wall_(system: Machines, layer: Layer) -> Report:
 
 def _collective(op: str) -> Command:
     """The command of a kind of collective; send-receive is between two devices."""
-    pair = op == "send-receive"
-
-    def describe(option: Declared) -> Declared:
-        return replace(option, default=_PAIR) if pair and option.name == "ranks" else option
-
-    ranks = "2" if pair else "8:64:x2"
+    ranks = "2" if op == "send-receive" else "8:64:x2"
     text = f"""Predict {op} over sizes and numbers of ranks.
 
     \b
     perfmodel collective {op} -s dgx-h100 --bytes 1k:1G:x4 --ranks {ranks}
     perfmodel collective {op} -s dgx-h100,dgx-b200 -b 64M -n {ranks} --terms
     """
-    return command(partial(exchange, op), op, describe=describe, help=text)
+    return command(partial(exchange, op), op, help=text)
 
 
 _HELP = """Predict exchanges among devices, with the library's choice of algorithm and protocol.

@@ -60,30 +60,29 @@ class Deployments:
             words = grid.label(fields)
             load = {name: [fields.pop(name)] for name in self.load} if self.pairs else self.load
             try:
-                pieces = list(questions(self._deployment(fields), load))
+                plan = Deployment(self.network, **fields, system=self.system)
+                pieces = list(questions(plan, load))
             except PerfmodelError as error:
                 pieces = [("", partial(_raise, error))]
             for label, answer in pieces:
                 label = ", ".join(filter(None, [words, label]))
                 yield label, partial(self._listed, fields, answer)
 
-    def _deployment(self, fields: Mapping[str, Any]) -> Deployment:
-        return Deployment(self.network, **fields, system=self.system)
-
     def _listed(
         self, fields: Mapping[str, Any], answer: Callable[[], Iterable[Answer]]
     ) -> list[Answer]:
         """The answers to one question; an iterator raises here, where errors are caught."""
+
+        def check(name: str, size: int) -> None:
+            """Raise `PerfmodelError` where one with another size cannot be served either."""
+            from perfmodel.serving.cachememory import check_weights
+
+            check_weights(Deployment(self.network, **{**fields, name: size}, system=self.system))
+
         try:
             return list(answer())
         except SizeError as error:
-            raise error.those(partial(self._check, fields)) from None
-
-    def _check(self, fields: Mapping[str, Any], name: str, size: int) -> None:
-        """Raise `PerfmodelError` where a deployment with another size cannot be served either."""
-        from perfmodel.serving.cachememory import check_weights
-
-        check_weights(self._deployment({**fields, name: size}))
+            raise error.those(check) from None
 
 
 def _raise(error: PerfmodelError) -> list[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from perfmodel.cli.arguments import CHART, Learned, Machines, NoLearned
 from perfmodel.cli.build import Values, asking_for, command
@@ -23,6 +23,7 @@ from perfmodel.render import Report, serving
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import Engine
 from perfmodel.serving.queue.traffic import Traffic
+from perfmodel.serving.search import Search
 from perfmodel.serving.served import Served, serve
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.targets import Targets
@@ -60,9 +61,7 @@ class Question:
     experts of other copies (SGLang, vLLM)."""
     system: OneSystem = None
     """System that joins the devices (perfmodel list systems) [default: the device's usual one]."""
-    fit: Annotated[
-        str | None, FieldOption(_QUESTION, "WHAT", single=True, names=("batch", "context"))
-    ] = None
+    fit: Annotated[Literal["batch", "context"] | None, FieldOption(_QUESTION)] = None
     """Show the largest that fits, with every term of the memory."""
     draft: Annotated[Network | None, replace(NETWORK, panel=_QUESTION, argument=False, help="")] = (
         None
@@ -113,16 +112,15 @@ class Question:
 
 @asking_for(Deployment, without=("network", "device", "system"))
 def infer(
-    target: Target, load: Load, traffic: Traffic, targets: Targets, values: Values,
-    question: Question, shown: Shown,
+    target: Target, load: Load, traffic: Traffic, targets: Targets, search: Search,
+    values: Values, question: Question, shown: Shown,
 ) -> None:  # fmt: skip
     """Predict a served network: time to first token, time between tokens, tokens a second.
 
     \b
-    perfmodel infer llama-3-70b -d h200-sxm --tensor 1,2,4 --load full --weights bf16,fp8
-    perfmodel infer llama-3-70b -d h100,mi300x,b200 --tensor 4,8,2 --zip
     perfmodel infer qwen3-32b -d h100-sxm --tensor 2 --engine vllm --concurrency 1:256:x2
     perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --engine vllm --rate 1,2 --requests 10k
+    perfmodel infer llama-3-70b -d h100,b200 --gpus 16 --plan auto --ttft 500ms --tpot 50ms
     perfmodel infer llama-3-8b -d rtx4090 --fit context --batch 1,8
     perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --draft llama-3-8b --accept 0.7 --batch 1,16
     perfmodel infer llama-3-70b -d h100-sxm --tensor 4 --pools --isl 2k --osl 256 --engine vllm
@@ -133,6 +131,15 @@ def infer(
     choices = {"device": devices, **values()}
     if question.overlap:
         choices["engine"] = _overlap_engines(choices)
+    if search.plan is not None:
+        from perfmodel.cli import inferways
+
+        report, loads = inferways.searched(
+            target.network, choices, question.system, load, targets, search
+        )
+        shown.emit(report)
+        _draw(question, loads)
+        return
     deployments = Deployments(
         target.network,
         choices,

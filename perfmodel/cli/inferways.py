@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
 
 from perfmodel.cli import ranges
+from perfmodel.cli.combining import Grid
 from perfmodel.cli.deployments import Deployments, Lists
 from perfmodel.cli.leftout import Asked
 from perfmodel.cli.loads import Load
+from perfmodel.cli.progress import progress
 from perfmodel.errors import ProblemError
+from perfmodel.hardware import System
 from perfmodel.networks.network import Network
 from perfmodel.render import Report, serving
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.disaggregated import Pools, pools
+from perfmodel.serving.engine import load as load_engine
 from perfmodel.serving.queue import trace
 from perfmodel.serving.queue.loop import simulate
 from perfmodel.serving.queue.outcome import Outcome
 from perfmodel.serving.queue.traffic import Arrivals, Traffic
+from perfmodel.serving.search import Demand, Search, front, plans, search
+from perfmodel.serving.served import Served
 from perfmodel.serving.speculative import Speculation, best
 from perfmodel.serving.steps import Steps
 from perfmodel.serving.targets import Targets
@@ -62,6 +68,42 @@ def simulated(deployments: Deployments, load: Load, traffic: Traffic, targets: T
     answers, refused = deployments.answers(questions)
     kind = "trace" if recorded is not None else load.kind
     return serving.simulated(answers, kind, targets, refused)
+
+
+_SERVER = "vllm"
+"""The engine of a search that names none: the ideal one has no command."""
+
+
+def searched(
+    network: Network, choices: Lists, system: System | None, load: Load, targets: Targets,
+    asked: Search,
+) -> tuple[Report, Sequence[Served]]:  # fmt: skip
+    """The best plans under targets, or their Pareto front, and the loads of the front."""
+    grid = Grid({**load.lengths, "load": load.sizes})
+    if len(grid) > 1:
+        raise ProblemError("--plan searches for one load; give one size and one of each length")
+    if load.kind == "full" or load.batch is not None:
+        raise ProblemError("--plan asks for --users or --rate, or for neither: as many as can be")
+    (load_asked,) = grid
+    demand = Demand(
+        load_asked["isl"], load_asked["osl"], targets, load.statistic, load.vary,
+        load_asked["cached"], load_asked["load"] if load.concurrency else 0.0,
+        load_asked["load"] if load.rate else 0.0,
+    )  # fmt: skip
+    tensors = choices["tensor"] if list(choices["tensor"]) != [1] else ()
+    bases: list[Deployment] = []
+    for device, engine, cache in product(*(choices[x] for x in ("device", "engine", "cache"))):
+        server = load_engine(_SERVER) if engine.name == "ideal" else engine
+        narrow = ["fp8"] if "fp8" in device.matrix_types and not network.weights else []
+        weights = ["", *narrow] if list(choices["weights"]) == [""] else choices["weights"]
+        bases += [Deployment(network, device, server, w, cache, system=system) for w in weights]
+    candidates = [Steps(plan) for plan in plans(network, bases, asked.gpus, tensors)]
+    with progress("plans") as report:
+        options, misses, loads = search(candidates, demand, asked.gpus, report)
+    meeting = front(loads, targets)
+    if asked.plan == "front":
+        return serving.report(meeting, terms=False), meeting
+    return serving.options(options, misses, demand, asked.gpus, len(loads)), meeting
 
 
 def fitting(deployments: Deployments, load: Load, question: str) -> Report:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
@@ -34,11 +34,9 @@ class Asked(declared.Asked):
 
     device: SomeDevices = ()
     """Devices: a100,h100 or repeated (perfmodel hardware list)."""
-    objective: Annotated[str, FieldOption(None, "NAME", single=True, names=("time", "bytes"))] = (
-        "time"
-    )
+    objective: Literal["time", "bytes"] = "time"
     """What to minimise; bytes are those into a memory level."""
-    level: Annotated[str, FieldOption(None, "NAME", single=True, names=("shared", "L2"))] = "shared"
+    level: Literal["shared", "L2"] = "shared"
     """With --objective bytes, the level."""
     capacity: Annotated[
         float | None, FieldOption(None, "SIZE", read=partial(parse, dimension="capacity"))

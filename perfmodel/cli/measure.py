@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 5  # reasons printed in full
 
-Machine = Annotated[
-    str | None, FieldOption(None, "NAME", ("--device", "-d"), single=True, names=("cpu", "cuda"))
-]
+Machine = Annotated[Literal["cpu", "cuda"] | None, FieldOption(spellings=("--device", "-d"))]
 
 
 @dataclass(frozen=True)
@@ -46,10 +44,7 @@ class Asked:
     """Only these operations, with commas: attention,gemm."""
     resume: bool = False
     """Continue an existing table."""
-    l2: Annotated[
-        Literal["cold", "warm"] | None,
-        FieldOption(None, "STATE", single=True, names=("cold", "warm")),
-    ] = None
+    l2: Literal["cold", "warm"] | None = None
     """State of the caches at the start of a call [default: cold on cuda]."""
     timer: Annotated[
         str | None, FieldOption(None, "NAME", names="perfmodel.evidence.measured.timer:HARNESS")

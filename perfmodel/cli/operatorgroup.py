@@ -36,9 +36,8 @@ class OperatorGroup(Group):
         about: str,
         more: Mapping[str, tuple[click.Command, str]] | None = None,
     ) -> None:
-        """`action` receives `grid`. `examples` end the help of a command: those of its operator,
-        of "rows" for the other operators on rows, or of "declared". `about` is the group's help,
-        `more` are further commands with their one-line help."""
+        """`action` receives `grid`. `examples` end the help of a command: those of its operator, or
+        of "". `about` is the group's help, `more` are further commands with their one-line help."""
         self.action, self.examples, self.more = action, examples, more or {}
         super().__init__(self._summaries, help=about)
 
@@ -56,9 +55,10 @@ class OperatorGroup(Group):
         except UnknownName as error:
             hint = f"(see '{ctx.command_path} --help')"
             raise UnknownName("command", cmd_name, self.list_commands(ctx), hint) from error
-        kind = "rows" if "rows" in operator.needed else "declared"
-        examples = self.examples.get(operator.name, self.examples[kind])
-        return _command(cmd_name, operator, self.action, examples.format(name=operator.name))
+        sizes = " --rows 4k --cols 1k:16k:x2" if "rows" in operator.needed else ""
+        examples = self.examples.get(operator.name, self.examples[""])
+        text = examples.format(name=operator.name, sizes=sizes)
+        return _command(cmd_name, operator, self.action, text)
 
     def _summaries(self) -> dict[str, str]:
         texts = {item.name: item.about for item in operators.every()}

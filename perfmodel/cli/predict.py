@@ -215,13 +215,9 @@ _EXAMPLES = {
     perfmodel predict pointwise -d h100-sxm --variant silu_mul --inputs 2 --rows 1k:16k:x2
     perfmodel predict pointwise -d a100,h100,mi300x --variant add,gelu --cols 8k
     """,
-    "rows": """\b
-    perfmodel predict {name} --device h100-sxm --rows 4096 --cols 1k:16k:x2
-    perfmodel predict {name} -d a100,h100,mi300x --rows 4k --cols 8k --terms
-    """,
-    "declared": """\b
-    perfmodel predict {name} --device h100-sxm --schedule auto,unfused
-    perfmodel predict {name} -d a100,h100,mi300x --dtype bf16,fp8 --format csv
+    "": """\b
+    perfmodel predict {name} --device h100-sxm{sizes}
+    perfmodel predict {name} -d a100,h100,mi300x --dtype bf16,fp16 --format csv
     """,
 }
 

@@ -50,15 +50,6 @@ class Values:
     def __len__(self) -> int:
         return sum(map(len, self.parts))
 
-    def first(self) -> Values:
-        """The first value, and the first on the other side of 1. A size of 1 or less has a meaning
-        of its own: one query is a decode, a window of 0 is none."""
-        # A range ascends, so its first three values include both sides of 1 if any do.
-        parts = [part[:3] if isinstance(part, range) else part for part in self.parts]
-        values = [value for part in parts for value in part]
-        rest = [value for value in values if (value > 1) != (values[0] > 1)]
-        return Values(([values[0], *rest[:1]],))
-
     @cached_property
     def array(self) -> np.ndarray:
         """All values, as int64."""

@@ -197,8 +197,7 @@ _EXAMPLES = {
     """
     for name, more in (
         ("attention", "\\\n        --schedule standard,tiled --seq 1k,8k --dtype fp16 "),
-        ("rows", ""),
-        ("declared", ""),
+        ("", ""),
     )
 }
 

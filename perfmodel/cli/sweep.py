@@ -205,13 +205,9 @@ _EXAMPLES = {
     perfmodel sweep gemm -d h100-sxm -m 1:256 -n 1k:16k:x2 -k 4096 --dtype bf16,fp8 -o sweep
     perfmodel sweep gemm -d h100-sxm -m 1k:8k:1k --pareto time,bytes --where "time_us < 100"
     """,
-    "rows": """\b
-    perfmodel sweep {name} -d h100-sxm,b200 --rows 1k:64k:x2 --cols 256:8k:256 --output sweep
-    perfmodel sweep {name} -d h100-sxm,b200 --cols 256:8k:256 --best --per device -o best.csv
-    """,
-    "declared": """\b
-    perfmodel sweep {name} -d h100-sxm,b200 --output sweep
-    perfmodel sweep {name} -d h100-sxm,b200 --schedule auto,unfused --best --per device
+    "": """\b
+    perfmodel sweep {name} -d h100-sxm,b200{sizes} --output sweep
+    perfmodel sweep {name} -d h100-sxm,b200{sizes} --best --per device -o best.csv
     """,
 }
 

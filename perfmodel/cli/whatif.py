@@ -62,13 +62,9 @@ _EXAMPLES = {
     perfmodel whatif gemm -d h100-sxm -m 16 -c "L2 +50%" -c "clock -10%" -c "SM 160"
     perfmodel whatif gemm -d h100-sxm -m 1,64,4k --chart tornado.svg
     """,
-    "rows": """\b
-    perfmodel whatif {name} -d h100-sxm --rows 4096 --cols 4096 --change "HBM 4.8 TB/s"
-    perfmodel whatif {name} -d a100,h100 --cols 1k,16k -c "launch /2"
-    """,
-    "declared": """\b
-    perfmodel whatif {name} -d h100-sxm --change "HBM x2"
-    perfmodel whatif {name} -d a100,h100 -c "L2 +50%" -c "clock -10%"
+    "": """\b
+    perfmodel whatif {name} -d h100-sxm{sizes} --change "HBM 4.8 TB/s"
+    perfmodel whatif {name} -d a100,h100 -c "L2 +50%" -c "launch /2"
     """,
 }
 

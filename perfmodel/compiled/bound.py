@@ -14,9 +14,12 @@ arguments that make it least and most. Five forms are known to rise although the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
-from perfmodel.compiled.graph import MASKS, Graph
+import numpy as np
+
+from perfmodel.compiled.graph import MASKS, REDUCTIONS, Graph
+from perfmodel.frozen import dataclass
 
 Ends = tuple[int | None, int | None]
 """Nodes that are never above and never below another one; None where none is known."""
@@ -308,3 +311,100 @@ class Bounds:
             return None
         a, b = self.graph.arguments(inner[0])
         return a, b
+
+
+# Menus of at least so many columns are searched by bounds.
+_LONG = 24
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the best column of a menu is found: groups of columns are bounded, then columns."""
+
+    first: int
+    """Lower bound of the first column of each group."""
+    rest: int
+    """Lower bound of all other columns of each group; infinite where they repeat the first."""
+    bound: int
+    """Lower bound of a column."""
+    columns: int
+    """Columns of the menu."""
+    size: int
+    """Columns of a group."""
+    menu: int
+    """A table of all columns."""
+    grouped: int
+    """A table of all groups."""
+
+
+def searches(graph: Graph, nodes: Sequence[int]) -> dict[int, Search]:
+    """The searches by bounds among what some nodes are computed from."""
+    by_node = {}
+    for node in graph.needed(nodes, graph.by_column()):
+        search = _search(graph, graph.nodes[node][1]) if graph.nodes[node][0] == "argmin" else None
+        if search is not None:
+            by_node[node] = search
+    return by_node
+
+
+def _search(graph: Graph, body: int) -> Search | None:
+    """The search for the least `body`; None for short menus and where nothing is proven."""
+    flags = graph.by_column()
+    closure = graph.closure([body], flags)
+    menus = [each for each in closure if graph.nodes[each][0] == "table"]
+    rows = {each: graph.tables[graph.nodes[each][1]] for each in menus}
+    columns = len(next(iter(rows.values())))
+    inner = graph.needed([body, *closure], flags)
+    if columns < _LONG or any(graph.nodes[each][0] in REDUCTIONS for each in inner):
+        return None
+    size = _group(list(rows.values()))
+    firsts, others = {}, {}
+    for each, row in rows.items():
+        table, parts = graph.table(row[::size]), row.reshape(-1, size)[:, min(1, size - 1) :]
+        firsts[each] = table, table
+        others[each] = graph.table(parts.min(axis=1)), graph.table(parts.max(axis=1))
+    single, several, own = (Bounds(graph, ends) for ends in (firsts, others, {}))
+    first, rest, bound = (each.least(body) for each in (single, several, own))
+    if first is None or rest is None or bound is None:
+        return None
+    infinite = graph.constant(np.inf)
+    # Columns that compute the same as the first one cannot win.
+    same = graph.constant(1.0)
+    for each in _chain_ends(graph, [m for m in menus if firsts[m] != others[m]], body):
+        (low, high), (own_end, _) = several.ends(each), single.ends(each)
+        for end in (high, own_end):
+            equal = graph.constant(0.0)
+            if low is not None and end is not None:
+                equal = graph.operation("equal", low, end)
+            same = graph.operation("logical_and", same, equal)
+    rest = graph.operation("where", same, infinite, rest) if size > 1 else infinite
+    grouped = next(each for each in menus if graph.nodes[firsts[each][0]][0] == "table")
+    places = (graph.nodes[each][1] for each in (grouped, firsts[grouped][0]))
+    return Search(first, rest, bound, columns, size, *places)
+
+
+def _group(rows: Sequence[np.ndarray]) -> int:
+    """Columns of a group: within it as many menus as possible are constant."""
+    columns = len(rows[0])
+    best = (0, 1)
+    for size in range(2, columns // 2 + 1):
+        if columns % size == 0:
+            parts = [row.reshape(-1, size) for row in rows]
+            same = sum(bool(np.all(part == part[:, :1])) for part in parts)
+            best = max(best, (same, size))
+    return best[1] if best[0] else 1
+
+
+def _chain_ends(graph: Graph, menus: Sequence[int], node: int) -> set[int]:
+    """Nodes that decide a node where only some menus differ: the ends of their single chains."""
+    users: dict[int, list[int]] = {}
+    for each in graph.closure([node], graph.by_column()):
+        for argument in graph.arguments(each):
+            users.setdefault(argument, []).append(each)
+    ends = set()
+    for each in menus:
+        end = each
+        while len(users.get(end, ())) == 1:
+            end = users[end][0]
+        ends.add(end)
+    return ends

@@ -188,6 +188,20 @@ class Graph:
                 rest += [each for each in self.arguments(node) if flags[each]]
         return reached
 
+    def needed(self, nodes: Iterable[int], flags: list[bool]) -> list[int]:
+        """Nodes with one value a problem that some nodes are computed from, arguments first."""
+        reached: set[int] = set()
+        rest = list(nodes)
+        while rest:
+            node = rest.pop()
+            if node in reached:
+                continue
+            reached.add(node)
+            rest += self.arguments(node)
+            if self.nodes[node][0] == "pick":
+                rest.append(self.nodes[node][2])
+        return sorted(node for node in reached if not flags[node])
+
 
 def _times(a: float, b: float) -> float:
     """A product of bounds, where nothing times infinity is nothing."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,12 +18,13 @@ import numpy as np
 from perfmodel.frozen import dataclass
 
 if TYPE_CHECKING:  # a single prediction does not load them
+    from perfmodel.compiled.interpreter import Interpreter
     from perfmodel.compiled.writer import Program
 
 ENVIRONMENT = "PERFMODEL_COMPILED"
 """Environment variable: auto, wait or off."""
 CHUNK = 2**14
-"""Most problems of one call of a compiled function."""
+"""Most problems of one call of a compiled function; NumPy takes fewer at once."""
 # Predictions of one kind after which recording and building it pays, and what a call by itself
 # costs beside them, in predictions of a long array.
 _PAYS, _CALL = 20_000, 200
@@ -44,12 +45,20 @@ class Variant:
     """The plain facts of the results."""
     program: Program
     """The source, with its constants and menus."""
-    outputs: tuple[str, ...]
-    """Names of the results."""
+    rows: Mapping[str, int]
+    """The place of each result among what the program computes."""
+    fixed: Mapping[str, float]
+    """Results that are the same for all problems."""
     words: Mapping[str, np.ndarray]
     """Results that are words: those that their numbers stand for."""
-    guards: tuple[bool, ...]
-    """What decisions where it was recorded, and must hold."""
+    guards: Sequence[tuple[int, str]]
+    """Nodes of which any or all were true where it was recorded, or not."""
+    decisions: tuple[bool, ...]
+    """Which were; the same must be so for other problems."""
+    nodes: Sequence[int]
+    """Nodes of the results and of the guards."""
+    interpreter: Interpreter
+    """The same by NumPy."""
     run: Any = None
     """The function; None until it is built."""
     faulty: bool = False
@@ -58,30 +67,47 @@ class Variant:
     def results(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
         """The results for some problems; None where these are of another kind than recorded."""
         n = len(next(iter(arrays.values())))
+        if any(arrays[name].min() < least for name, least in self.program.inputs.items()):
+            return None
+        table, decisions, broken = (self._interpreted if self.run is None else self._run)(arrays, n)
+        self.faulty |= broken
+        if self.faulty or tuple(map(bool, decisions)) != self.decisions:
+            return None
+        results = {name: np.broadcast_to(value, n) for name, value in self.fixed.items()}
+        results |= {name: table[row, :n] for name, row in self.rows.items()}
+        return results | {
+            name: words[results[name].astype(np.intp)] for name, words in self.words.items()
+        }
+
+    def _run(self, arrays: Mapping[str, np.ndarray], n: int) -> tuple[Any, Any, bool]:
+        """Results, guards, and whether a bound was wrong, by compiled code."""
         room = -(-n // 8) * 8
         columns = np.empty((len(self.program.inputs), room))
         for row, name in zip(columns, self.program.inputs, strict=True):
             row[:n] = arrays[name]
             row[n:] = row[n - 1]
-        if np.any(columns.min(axis=1) < list(self.program.inputs.values())):
-            return None
-        table = np.empty((len(self.outputs), room))
+        table = np.empty((self.height, room))
         decisions = np.empty(len(self.guards) + 1, dtype=np.int64)
         addresses = np.array([row.ctypes.data for row in columns] or [0], dtype=np.uintp)
         self.run(
             n, addresses.ctypes.data, table.ctypes.data, room, self.program.constants.ctypes.data,
             self._menus.ctypes.data, self._lengths.ctypes.data, decisions.ctypes.data,
         )  # fmt: skip
-        self.faulty |= bool(decisions[-1])
-        if self.faulty or tuple(decisions[:-1] != 0) != self.guards:
-            return None
-        results = {name: row[:n] for name, row in zip(self.outputs, table, strict=True)}
-        return results | {
-            name: words[results[name].astype(np.intp)] for name, words in self.words.items()
-        }
+        return table, decisions[:-1], bool(decisions[-1])
+
+    def _interpreted(self, arrays: Mapping[str, np.ndarray], n: int) -> tuple[Any, Any, bool]:
+        """The same by NumPy."""
+        inputs = {name: np.asarray(arrays[name], dtype=np.float64) for name in self.program.inputs}
+        values, broken = self.interpreter.run(inputs, self.nodes)
+        table = np.empty((self.height, n))
+        for row, value in zip(table, values[: self.height], strict=True):
+            row[:] = value
+        tests = zip(self.guards, values[self.height :], strict=True)
+        return table, [getattr(np, quantifier)(value) for (_, quantifier), value in tests], broken
 
     def __post_init__(self) -> None:
         tables = self.program.tables
+        self.height = max(self.rows.values(), default=-1) + 1
         self._menus = np.array([each.ctypes.data for each in tables] or [0], dtype=np.uintp)
         self._lengths = np.array([len(each) for each in tables] or [0], dtype=np.int64)
 
@@ -148,8 +174,6 @@ def find(
             return None
         _build(kind.variant, waits=waits)
     variant = kind.variant
-    if variant.faulty or variant.run is None:
-        return None
     if not kind.compared:
         first = {name: values[:_COMPARED] for name, values in arrays.items()}
         kind.compared = True
@@ -158,6 +182,8 @@ def find(
 
 
 def _record(kind: _Kind, function: Function, arrays: Mapping[str, np.ndarray]) -> None:
+    from perfmodel.compiled.bound import searches
+    from perfmodel.compiled.interpreter import Interpreter
     from perfmodel.compiled.recording import UnrecordableError, record
     from perfmodel.compiled.writer import write
 
@@ -168,7 +194,13 @@ def _record(kind: _Kind, function: Function, arrays: Mapping[str, np.ndarray]) -
             function, {name: values[index] for name, values in arrays.items()}
         )
         guards = list(recording.guards)
-        program = write(recording.graph, list(results.values()), guards)
+        values = {name: recording.graph.value(node) for name, node in results.items()}
+        computed = list(
+            dict.fromkeys(node for name, node in results.items() if values[name] is None)
+        )
+        nodes = [*computed, *(node for node, _ in guards)]
+        by_bounds = searches(recording.graph, nodes)
+        program = write(recording.graph, computed, guards, by_bounds)
     except UnrecordableError:
         kind.refused = True
         return
@@ -178,7 +210,17 @@ def _record(kind: _Kind, function: Function, arrays: Mapping[str, np.ndarray]) -
         if node in recording.words
     }
     decisions = tuple(recording.guards[guard] for guard in guards)
-    kind.variant = Variant(answer, program, tuple(results), words, decisions)
+    kind.variant = Variant(
+        answer,
+        program,
+        {name: computed.index(node) for name, node in results.items() if node in computed},
+        {name: value for name, value in values.items() if value is not None},
+        words,
+        guards,
+        decisions,
+        nodes,
+        Interpreter(recording.graph, by_bounds),
+    )
 
 
 def _build(variant: Variant, *, waits: bool) -> None:

@@ -12,7 +12,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from perfmodel.compiled.bound import Bounds
+from perfmodel.compiled.bound import Search
 from perfmodel.compiled.graph import MASKS, REDUCTIONS, SEARCHES, Graph
 
 _INFIX = {
@@ -42,8 +42,8 @@ class Program:
     """Menus that the source calls T."""
 
 
-# Menus of at least so many columns are searched by bounds.
-_LONG = 24
+Guard = tuple[int, str]
+"""A node, and whether `any` or `all` of its values were true."""
 
 
 class _Writer:
@@ -55,8 +55,8 @@ class _Writer:
         self.tables: dict[int, int] = {}
         self.inputs: dict[str, int] = {}
         self.least: dict[str, float] = {}
-        self.searches: dict[int, str] = {}
-        self.flags = graph.by_column()
+        self.searches: list[str] = []
+        self.flags = graph.by_column()  # of searches too, whose nodes are in the graph already
         self.masks: set[int] = set()
         self.leaves = _BY_ROW
         self.inverted: dict[int, int] = {}
@@ -161,7 +161,7 @@ class _Writer:
         outer, self.lines, self.leaves, masks = self.lines, [], leaves, self.masks
         self.masks = set()
         columns = self.graph.closure(nodes, self.flags)
-        needed = self.needed([*nodes, *columns])
+        needed = self.graph.needed([*nodes, *columns], self.flags)
         self.inverted = self.inverses([*columns, *needed]) if loose else {}
         for node in needed:
             self.define(node, "  ")
@@ -195,69 +195,30 @@ class _Writer:
             if graph.nodes[divisor][0] == "table" or not self.flags[divisor]
         }
 
-    def search(self, node: int) -> bool:
-        """Whether the columns of a menu are searched by bounds; the functions that do are
-        written."""
-        graph, body = self.graph, self.graph.nodes[node][1]
-        menus = [
-            each for each in graph.closure([body], self.flags) if graph.nodes[each][0] == "table"
-        ]
-        rows = {each: graph.tables[graph.nodes[each][1]] for each in menus}
-        columns = len(next(iter(rows.values())))
-        inner = self.needed([body, *graph.closure([body], self.flags)])
-        if columns < _LONG or any(graph.nodes[each][0] in REDUCTIONS for each in inner):
-            return False
-        size = _group(list(rows.values()))
-        firsts = {each: [graph.table(row[::size])] * 2 for each, row in rows.items()}
-        others = {
-            each: [
-                graph.table(end(row.reshape(-1, size)[:, min(1, size - 1) :], axis=1))
-                for end in (np.min, np.max)
-            ]
-            for each, row in rows.items()
-        }
-        single, several, own = (
-            Bounds(graph, {each: (low, high) for each, (low, high) in ends.items()})
-            for ends in (firsts, others, {})
-        )
-        first, rest, bound = (each.least(body) for each in (single, several, own))
-        if first is None or rest is None or bound is None:
-            return False
-        # Columns that compute the same as the first one cannot win.
-        same = graph.constant(1.0)
-        for each in _ends(
-            graph, [each for each in menus if firsts[each][0] != others[each][0]], body
-        ):
-            (low, high), (own_end, _) = several.ends(each), single.ends(each)
-            if low is None or high is None or own_end is None:
-                break
-            for other in (high, own_end):
-                same = graph.operation("logical_and", same, graph.operation("equal", low, other))
-        else:
-            rest = graph.operation("where", same, graph.constant(np.inf), rest)
-        rest = rest if size > 1 else graph.constant(np.inf)
-        self.flags = graph.by_column()
+    def search(self, node: int, search: Search) -> None:
+        """The functions that search the columns of a menu by bounds."""
         self.function(
             f"static void level{node}(DATA, long i, long groups, V *first, V *rest) {{",
-            [first, rest], _BY_ROW, "  first[c] = {}; rest[c] = {};", loose=True,
+            [search.first, search.rest], _BY_ROW, "  first[c] = {}; rest[c] = {};", loose=True,
         )  # fmt: skip
-        for name, value in (("bound", bound), ("full", body)):
+        for name, value in (("bound", search.bound), ("full", self.graph.nodes[node][1])):
             head = f"static V {name}{node}(DATA, V p, V q) {{"
             self.function(head, [value], _BY_PAIR, "  return {};", loose=name == "bound")
-        grouped = next(each for each in menus if graph.nodes[firsts[each][0]][0] == "table")
-        lengths = [self.tables[graph.nodes[each][1]] for each in (firsts[grouped][0], grouped)]
-        self.searches[node] = (
-            f"    broken |= search(X, K, T, start, size, M[{lengths[0]}], M[{lengths[1]}], "
+        groups, columns = (self.tables[each] for each in (search.grouped, search.menu))
+        self.searches.append(
+            f"    broken |= search(X, K, T, start, size, M[{groups}], M[{columns}], "
             f"level{node}, bound{node}, full{node}, columns{node});"
         )
-        return True
 
-    def program(self, outputs: Sequence[int], guards: Sequence[tuple[int, str]]) -> Program:
+    def program(
+        self, outputs: Sequence[int], guards: Sequence[Guard], searches: Mapping[int, Search]
+    ) -> Program:
         """The whole source."""
         searched = []
-        for node in self.needed([*outputs, *(node for node, _ in guards)]):
+        for node in self.graph.needed([*outputs, *(node for node, _ in guards)], self.flags):
             op = self.graph.nodes[node][0]
-            if op == "argmin" and self.search(node):
+            if node in searches:
+                self.search(node, searches[node])
                 searched.append(f"    double columns{node}[BATCH] = {{0}};")
                 self.lines.append(f"    const V v{node} = load(columns{node} + i - start);")
             elif op in REDUCTIONS:
@@ -280,7 +241,7 @@ class _Writer:
             "  long broken = 0;", *starts,
             "  for (long start = 0; start < n; start += BATCH) {",
             "    long size = n - start < BATCH ? n - start : BATCH;",
-            *searched, *self.searches.values(),
+            *searched, *self.searches,
             "  for (long i = start; i < start + size; i += L) {", *self.lines, "  }}",
             *ends, "}", "",
         ]  # fmt: skip
@@ -291,47 +252,12 @@ class _Writer:
             tuple(self.graph.tables[table] for table in self.tables),
         )
 
-    def needed(self, nodes: Sequence[int]) -> list[int]:
-        """Nodes with one value a problem that some nodes are computed from, arguments first."""
-        reached: set[int] = set()
-        rest = list(nodes)
-        while rest:
-            node = rest.pop()
-            if node in reached:
-                continue
-            reached.add(node)
-            rest += self.graph.arguments(node)
-            if self.graph.nodes[node][0] == "pick":
-                rest.append(self.graph.nodes[node][2])
-        return sorted(node for node in reached if not self.flags[node])
 
-
-def write(graph: Graph, outputs: Sequence[int], guards: Sequence[tuple[int, str]]) -> Program:
+def write(
+    graph: Graph,
+    outputs: Sequence[int],
+    guards: Sequence[Guard],
+    searches: Mapping[int, Search],
+) -> Program:
     """A function of some nodes and of whether any or all of other nodes hold."""
-    return _Writer(graph).program(outputs, guards)
-
-
-def _group(rows: Sequence[np.ndarray]) -> int:
-    """Columns of a group: within it all menus but few are constant."""
-    columns = len(rows[0])
-    best = (0, 1)
-    for size in range(2, columns // 2 + 1):
-        if columns % size == 0:
-            parts = [row.reshape(-1, size) for row in rows]
-            same = sum(bool(np.all(part == part[:, :1])) for part in parts)
-            best = max(best, (same, size))
-    return best[1] if best[0] else 1
-
-
-def _ends(graph: Graph, menus: Sequence[int], node: int) -> set[int]:
-    """Nodes that decide a node where only some menus differ: the ends of their single chains."""
-    users: dict[int, list[int]] = {}
-    for each in graph.closure([node], graph.by_column()):
-        for argument in graph.arguments(each):
-            users.setdefault(argument, []).append(each)
-    ends = set()
-    for each in menus:
-        while len(users.get(each, ())) == 1:
-            each = users[each][0]
-        ends.add(each)
-    return ends
+    return _Writer(graph).program(outputs, guards, searches)

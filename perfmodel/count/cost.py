@@ -163,6 +163,9 @@ def _count_kernel(
     hbm: dict[str, Traffic] = {}
     row_passes: Number = 1
     for name in schedule.reads(kernel):
+        if name in kernel.within:
+            l2[name] = hbm[name] = Traffic()
+            continue
         kind = elements[tensors[name].element]
         passes = rule.normaliser_passes(schedule, nest, name)
         row_passes = maximum(row_passes, passes)
@@ -373,6 +376,8 @@ def footprint(
     sums = {n for step in steps if step.kind == "contraction" for n in step.outputs}
     operands = {n for step in steps if step.kind == "contraction" for n in step.inputs}
     for name in names:
+        if name in kernel.within:
+            continue
         tensor = tensors[name]
         tile = product(rule.extents(tensor, nest.allocated))
         kind = elements["accumulator" if name in sums else tensor.element]

@@ -50,7 +50,9 @@ class Nest:
         for loop, trips in self._trip_cache:
             if loop is finest:
                 return trips
-        trips = finest.ranks if finest.mesh else ceil_div(self.sizes[axis], finest.tile)
+        trips = finest.ranks if finest.mesh else finest.trips
+        if trips is None:
+            trips = ceil_div(self.sizes[axis], finest.tile)
         self._trip_cache.append((finest, trips))
         return trips
 

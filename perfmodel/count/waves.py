@@ -60,7 +60,9 @@ def grid_loops(nest: Nest) -> list[GridLoop]:
         loop = loops[i]
         outer = [other for other in loops[:i] if other.axis == loop.axis]
         size = nest.sizes[loop.axis]
-        trips = ceil_div(minimum(outer[-1].tile, size) if outer else size, loop.tile)
+        trips = loop.trips
+        if trips is None:
+            trips = ceil_div(minimum(outer[-1].tile, size) if outer else size, loop.tile)
         extent = minimum(loop.tile, size)
         grid.append(GridLoop(loop.axis, trips, stride, loop.tile, extent))
         stride = product([stride, trips])

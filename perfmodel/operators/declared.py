@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,23 +16,27 @@ import numpy as np
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.case import Case, Declaration
 from perfmodel.algorithms.declaredproblem import DeclaredProblem
-from perfmodel.algorithms.expressions import evaluate
-from perfmodel.arithmetic import Number
+from perfmodel.algorithms.matmul import types
+from perfmodel.algorithms.problem import length
+from perfmodel.arithmetic import Number, wide
 from perfmodel.count import rule
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.hardware import Device
 from perfmodel.napkin.mapper import FUSIONS, Mapping_, search
+from perfmodel.operators import chain
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.operators.library import unknowns
-from perfmodel.operators.operator import Operator, Request, Timed
-from perfmodel.operators.options import DTYPE, Choice, Flag, Option, Size
+from perfmodel.operators.operator import Launched, Operator, Request, Timed
+from perfmodel.operators.options import Choice, Flag, Option, Size, dtype
 from perfmodel.plaintext import quoted
 from perfmodel.timing import floors
+from perfmodel.timing.circumstances import circumstances
 from perfmodel.timing.constants import Constants
-from perfmodel.timing.libraries import Caller
+from perfmodel.timing.libraries import Caller, implementations, resolve, unmet
 from perfmodel.timing.machine import machine
 from perfmodel.timing.placing import placed
 from perfmodel.timing.plan import Plan, handed, time_plan
+from perfmodel.timing.setting import Setting
 
 MAPPED = "mapped"
 """Implementation name of a schedule from the mapper."""
@@ -49,64 +53,163 @@ class DeclaredOperator(Operator):
     """An algorithm declared in YAML or in Python."""
 
     schedules = FUSIONS
-    chunk = 1  # each problem has a schedule of its own
 
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
         self.name, self.about = declaration.name, declaration.about
         parameters = declaration.parameters.items()
-        self.options = (*(_option(*item) for item in parameters), DTYPE)
+        roles = [role for role, name in declaration.types.items() if name == "data"]
+        self.options = (
+            *(_option(*item) for item in parameters),
+            *(_role_option(role) for role in roles),
+            dtype(types()),
+        )
         self.fits_by = tuple(declaration.parameters)
-        self.library = str((declaration.operator or {}).get("name", ""))
-        built_in = BUILT_IN.get(self.library)
+        built_in = BUILT_IN.get(str((declaration.operator or {}).get("name", "")))
         self.searched = (*declaration.extents, *(built_in.tile if built_in else ()))
+
+    @property
+    def library(self) -> str:  # type: ignore[override]
+        """The operator itself, where libraries' files have chains for it, or the built-in one that
+        it names."""
+        if implementations(self.name):
+            return self.name
+        return str((self.declaration.operator or {}).get("name", ""))
+
+    def at_once(self, request: Request) -> int:
+        """One problem where a schedule is searched; else as many as of other operators."""
+        return self.chunk if self.library and request.schedule == "auto" else 1
 
     def problem(self, **given: Any) -> DeclaredProblem:
         """A `DeclaredProblem`."""
         dtype = given.pop("dtype", "bf16")
+        roles = {role: given.pop(f"{role}_dtype", None) for role in self.declaration.types}
+        roles = {role: name for role, name in roles.items() if name}
         parameters = {
             name: _share(name, value) if isinstance(value, str) else value
             for name, value in given.items()
             if value is not None
         }
-        return DeclaredProblem(self.declaration, parameters, dtype)
+        return DeclaredProblem(self.declaration, parameters, dtype, roles)
 
     @property
     def needed(self) -> tuple[str, ...]:
         """Parameters with plain numbers as defaults; expressions follow from the others."""
         return tuple(item.name for item in self.sizes if item.default is not None)
 
+    @property
+    def measured_shares(self) -> tuple[str, ...]:
+        """Parameters with a column in the measured-run table that are no sizes: numbers."""
+        defaults = self.declaration.parameters.items()
+        return tuple(name for name, value in defaults if isinstance(value, float))
+
     def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
         """One problem; the table has a column for each parameter that it sets."""
-        parameters = {item.name: sizes[item.name] for item in self.sizes if item.name in sizes}
+        names = (*(item.name for item in self.sizes), *self.measured_shares)
+        parameters: dict[str, Any] = {name: sizes[name] for name in names if name in sizes}
+        kinds = (*(item.name for item in self.options if isinstance(item, Flag)), "kv_dtype")
+        known = {item.name for item in self.options}
+        parameters |= {name: row[name] or None for name in kinds if name in row and name in known}
         return [self.problem(**parameters, dtype=row["dtype"])]
 
     def family(self, problem: Any) -> str:
         """The family of the built-in operator, where the declaration names one."""
-        built_in = as_built_in(problem.cases[0])
+        built_in = None if implementations(self.name) else as_built_in(_whole_case(problem))
         return FAMILY if built_in is None else built_in[0].family(built_in[1])
 
     def called_as(self, problem: Problem) -> str:
         """The launch floor of any operator."""
         return FLOOR
 
+    def same_call(self, sizes: Mapping[str, Any]) -> np.ndarray | None:
+        """Single queries apart."""
+        return np.asarray(np.asarray(sizes["seq_q"]) == 1) if "seq_q" in sizes else None
+
+    def routes(self, problem: Any, device: Device, request: Request) -> np.ndarray | None:
+        """Codes of the kernels that run the launches of each problem."""
+        launches = self.launches(problem, device, request)
+        return chain.routes(launches, device, request, length(problem))
+
+    def launches(self, problem: Problem, device: Device, request: Request) -> list[Launched]:
+        """What the chain of a library launches, or the built-in operator that the declaration
+        names; none where a schedule is searched."""
+        assert isinstance(problem, DeclaredProblem)
+        if request.schedule != "auto":
+            return []
+        if implementations(self.name):
+            kernel, _ = self._chain(problem, device, request)
+            return chain.launched(problem, kernel, device, request)
+        built_in = as_built_in(_whole_case(problem))
+        return [] if built_in is None else [Launched(*built_in, request.implementation)]
+
+    def _chain(self, problem: DeclaredProblem, device: Device, request: Request) -> Any:
+        """The facts of the library's chain, and sentences on the choice."""
+        return resolve(
+            self.name,
+            request.implementation,
+            problem.dtype,
+            machine(device),
+            decode=bool(np.all(np.asarray(problem.given.get("seq_q", 0)) == 1)),
+        )
+
     def time(
         self, problem: Problem, device: Device, constants: Constants, request: Request
     ) -> Timed:
-        """Search the fastest schedule of one problem, or time the library's kernel for it."""
+        """Time what a library launches, or search the fastest schedule of one problem."""
         assert isinstance(problem, DeclaredProblem)
-        (case,) = problem.cases
         if request.schedule not in self.schedules:
             names = ", ".join(self.schedules)
             raise ProblemError(
                 f"schedule {request.schedule!r} is not known for {self.name}; it is one of {names}"
             )
-        built_in = as_built_in(case)
-        if built_in is not None and request.schedule == "auto":
-            operator, equivalent = built_in
-            return operator.time(equivalent, device, constants, request)
+        launches = self.launches(problem, device, request)
+        if launches and implementations(self.name):
+            return self._chain_time(problem, launches, device, constants, request)
+        if launches:
+            (only,) = launches
+            return only.operator.time(only.problem, device, constants, request)
+        (case,) = problem.cases
         mapping = search(case, device, constants=constants, fusion=request.schedule)
         return self._mapping_time(case, mapping, device, constants, request)
+
+    def _chain_time(
+        self,
+        problem: DeclaredProblem,
+        launches: list[Launched],
+        device: Device,
+        constants: Constants,
+        request: Request,
+    ) -> Timed:
+        kernel, notes = self._chain(problem, device, request)
+        n = length(problem)
+        chip = machine(device)
+        conditions = circumstances(request.harness, self.name, constants)
+        setting = Setting(chip, constants, conditions)
+        chained = chain.time(launches, n, device, setting, request)
+        operator = launches[0].operator
+        calls = kernel.calls or (len(launches) if len(launches) > 1 else 0)
+        dispatch = floors.dispatch(
+            constants, request.harness, operator.called_as(launches[0].problem), kernel.caller,
+            calls=calls, machine=chip,
+        )  # fmt: skip
+        seconds = dispatch.whole(chained.estimate.seconds)
+        caveats = unknowns(self.name, request.implementation, request.harness, device)
+        gap = unmet(request.implementation, notes)
+        if gap is not None:
+            caveats["implementation"] = gap
+        assumptions = (*chip.assumptions, *notes, *chained.assumptions, *caveats.values())
+        return Timed(
+            schedule=" | ".join(dict.fromkeys(item.operator.name for item in launches)),
+            implementation=kernel.name,
+            seconds=seconds,
+            estimate=chained.estimate,
+            launch_seconds=seconds - chained.estimate.seconds,
+            included_seconds=np.zeros(n),
+            tile=chained.tile,
+            assumptions=tuple(dict.fromkeys(assumptions)),
+            unknowns=caveats,
+            dispatch=dispatch,
+        )
 
     def _mapping_time(
         self,
@@ -205,18 +308,22 @@ def as_built_in(case: Case) -> tuple[Operator, Problem] | None:
     if name not in BUILT_IN:
         raise UnknownName(f"operator that {case.algorithm.name} is", name, BUILT_IN)
     operator = BUILT_IN[name]
-    names = [item.name for item in operator.options]
-    for field in entry:
-        if field != "name" and field not in names:
-            raise UnknownName(f"size of {name} that {case.algorithm.name} gives", field, names)
-    values = {
-        field: evaluate(text, case.parameters) for field, text in entry.items() if field != "name"
-    }
+    entries = {field: text for field, text in entry.items() if field != "name"}
+    roles = {"kv_dtype": "kv"} if "kv" in case.elements else {}
+    known = {item.name for item in operator.options}
+    entries |= {option: role for option, role in roles.items() if option in known}
+    values = chain.given(operator, entries, case.parameters, case.dtype, case.elements)
     problem = operator.problem(**operator.fixed, **values, dtype=case.dtype)
     if not case.ranks:
         return operator, problem
     ranks = _axis_ranks(case, entry, problem)
     return None if ranks is None else (operator, problem.shard(ranks))
+
+
+def _whole_case(problem: DeclaredProblem) -> Case:
+    """A case with the parameters of all problems, as float64 arrays where they differ."""
+    values = {name: wide(value) for name, value in problem.values().items()}
+    return replace(problem.joint or problem.cases[0], parameters=values)
 
 
 def _axis_ranks(case: Case, entry: Mapping[str, Any], problem: Problem) -> dict[str, int] | None:
@@ -262,6 +369,12 @@ def _share(name: str, text: str) -> float:
     if not math.isfinite(share):
         raise ProblemError(f"{name} {quoted(text)} is no number; write 0.25")
     return share
+
+
+def _role_option(role: str) -> Choice:
+    """The option of a role's type."""
+    flag = f"--{role.replace('_', '-')}-dtype"
+    return Choice(f"{role}_dtype", (flag,), None, f"Type of {role} [default: as --dtype].")
 
 
 def _label(name: str) -> str:

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from perfmodel.algorithms import Matmul, Problem
+from perfmodel.algorithms.expressions import evaluate
+from perfmodel.algorithms.grouped import GroupedMatmul
 from perfmodel.algorithms.matmul import FORMATS, kernel_type
 from perfmodel.errors import ProblemError
 from perfmodel.operators.library import Chosen, LibraryOperator, multiplied_as
 from perfmodel.operators.operator import CHUNK, Request
-from perfmodel.operators.options import dtype, size
+from perfmodel.operators.options import Choice, Option, dtype, size
 from perfmodel.plaintext import quoted
 from perfmodel.timing import matmul
 from perfmodel.timing.libraries import GemmFacts, resolve, usual
@@ -32,9 +34,9 @@ class GemmOperator(LibraryOperator):
     tile = ("m", "n", "slices")
     own_tile = ("m", "n", "k", "warps", "stages", "group", "slices")
     chunk = CHUNK // 2  # its menu is the longest
-    needed = ("m", "n", "k")
-    free_sizes = ("m", "n", "k", "batch")
-    options = (
+    needed: tuple[str, ...] = ("m", "n", "k")
+    free_sizes: tuple[str, ...] = ("m", "n", "k", "batch")
+    options: tuple[Option, ...] = (
         size("m", "-m", "--m", default="4096", help="Rows of C: {size}."),
         size("n", "-n", "--n", default="4096", help="Columns of C."),
         size("k", "-k", "--k", default="4096", help="Summed dimension."),
@@ -46,7 +48,7 @@ class GemmOperator(LibraryOperator):
         """A `Matmul`."""
         return Matmul(**given)
 
-    def same_call(self, sizes: Mapping[str, Any]) -> np.ndarray:
+    def same_call(self, sizes: Mapping[str, Any]) -> np.ndarray | None:
         """Strided batches apart: they have their own kernels."""
         return np.asarray(np.asarray(sizes.get("batch", 1)) > 1, dtype=np.int64)
 
@@ -99,3 +101,52 @@ class GemmOperator(LibraryOperator):
         if schedule == "tiled":
             kernel = replace(kernel, splits=(1,))
         return [matmul.plan(problem, kernel, setting)]
+
+
+class GroupedOperator(GemmOperator):
+    """Products of groups of rows, each with its own matrix."""
+
+    name = "grouped-gemm"
+    about = "Products of groups of rows, a matrix a group: experts, evenly loaded or not."
+    options = (
+        size("m", "-m", "--m", default="8192", help="Rows of all groups: tokens times `chosen`."),
+        size("n", "-n", "--n", default="4096", help="Columns of C."),
+        size("k", "-k", "--k", default="4096", help="Summed dimension."),
+        size("batch", "--groups", default="8", help="Groups, on all ranks."),
+        size("chosen", default="1", help="Groups of each token."),
+        size("ranks", default="1", help="Devices that the groups are spread over."),
+        Choice(
+            "skew",
+            ("--skew",),
+            "0",
+            "Exponent of the power law that loads are drawn from; 0: even.",
+            metavar="NUMBER",
+        ),
+        dtype(FORMATS),
+    )
+    needed = ("m", "n", "k", "batch")
+    free_sizes = ()  # rows of groups are no plain number
+
+    @property
+    def library(self) -> str:  # type: ignore[override]
+        """Its kernels are products'."""
+        return "gemm"
+
+    def problem(self, **given: Any) -> Matmul:
+        """A `GroupedMatmul`."""
+        skew = given.get("skew")
+        if isinstance(skew, str):
+            given["skew"] = evaluate(skew, {})
+        return GroupedMatmul(**given)
+
+    def same_call(self, sizes: Mapping[str, Any]) -> None:
+        """One call times all."""
+
+    def measured(self, row: Mapping[str, Any], sizes: Mapping[str, np.ndarray]) -> list[Problem]:
+        """One grouped product."""
+        values = {name: sizes[name] for name in self.measured_sizes if name in sizes}
+        return [self.problem(**values, dtype=row["dtype"])]
+
+    def called_as(self, problem: Any) -> str:
+        """The floor of a product."""
+        return "gemm"

@@ -108,6 +108,20 @@ class Timed:
     """The share of `seconds` that kernels wait for exchanges."""
 
 
+@dataclass(frozen=True)
+class Launched:
+    """A kernel of a chain at the sizes of its problems."""
+
+    operator: Operator
+    """Its operator."""
+    problem: Problem
+    """Its problems."""
+    kernel: str | None
+    """The kernel that runs it; None: a good library's."""
+    times: Any = 1
+    """How often each problem launches it: an array of length n, or a number."""
+
+
 class Operator(ABC):
     """What a user can predict by name. Stateless, so that a sweep can send it to other
     processes."""
@@ -154,6 +168,15 @@ class Operator(ABC):
         chip.
         """
 
+    def launches(self, problem: Problem, device: Device, request: Request) -> list[Launched]:
+        """The problems of other operators that a library launches for it: of an operator with
+        kernels of its own, itself."""
+        return [Launched(self, problem, request.implementation)]
+
+    def at_once(self, request: Request) -> int:
+        """Problems timed at once for such a request."""
+        return self.chunk
+
     def routes(self, problem: Any, device: Device, request: Request) -> np.ndarray | None:
         """A code for each problem: problems with different ones run on different kernels of a
         library. None: all run on one."""
@@ -187,6 +210,11 @@ class Operator(ABC):
     def least(self, name: str) -> int:
         """The smallest value of a size."""
         return next((item.least for item in self.sizes if item.name == name), 1)
+
+    @property
+    def measured_shares(self) -> tuple[str, ...]:
+        """Numbers with a column in the measured-run table that need not be whole."""
+        return ()
 
     @property
     def measured_sizes(self) -> tuple[str, ...]:

@@ -98,6 +98,12 @@ OPERATORS = (
             kind="variant of pointwise",
         ),
         DTYPE,
+        Choice(
+            "output_dtype",
+            ("--output-dtype",),
+            None,
+            f"Types written, with commas: {', '.join(ELEMENTS)} [default: as --dtype].",
+        ),
         DIRECTION,
     ),
     RowwiseOperator(

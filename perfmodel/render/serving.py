@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from perfmodel.columns import DIFFERS, columns_of, row_of
+from perfmodel.columns import DIFFERS, SOME, columns_of, row_of, text
+from perfmodel.errors import ProblemError
 from perfmodel.render.refused import Refused, head, lines
 from perfmodel.render.report import Column, Report, Row, binary, ratio
 from perfmodel.serving.cachememory import (
@@ -20,6 +21,7 @@ from perfmodel.serving.cachememory import (
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.disaggregated import Pools
 from perfmodel.serving.queue.outcome import STATISTICS, Outcome
+from perfmodel.serving.search import Demand, Miss, Option
 from perfmodel.serving.served import Served
 from perfmodel.serving.speculative import Speculation
 from perfmodel.serving.targets import Targets
@@ -260,6 +262,78 @@ _SIMULATED = (
     Column("preemptions", "preemptions", when=_any("preemptions")),
     Column("cache", "fullest", "percent", rank=3),
 )
+
+
+_BEST = 6
+"""Plans that a search shows, beside the best of each device."""
+_LATENCIES = [column for column in columns_of(Served) if column.header in ("TTFT ms", "TPOT ms")]
+_OPTION = (
+    *_DEPLOYMENT,
+    Column("pools", "pools", when=SOME, number=False),
+    Column("copies", "copies"),
+    Column("devices", "devices", rank=2),
+    Column("users", "size"),
+    *_LATENCIES,
+    Column("tokens/s", "output_tokens_per_s", rank=3),
+    Column("a device", "output_tokens_per_s_per_device"),
+    Column("tokens/J", "output_tokens_per_joule", ratio, rank=4),
+    text("stop", "stops_at", rank=1),
+)
+
+
+def options(
+    plans: Sequence[Option], misses: Sequence[Miss], demand: Demand, gpus: int, count: int
+) -> Report:
+    """A line a plan: the best ones, and the best of each device; under them why the next fails."""
+    firsts = {option.of.device.slug: option for option in reversed(plans)}.values()
+    best = [o for i, o in enumerate(plans) if i < _BEST or any(o is first for first in firsts)]
+    if not best:
+        raise ProblemError(f"no plan meets the targets on {gpus} devices: {_nearest(misses)}")
+    rows = [_option_row(option) for option in best]
+    least = demand.users or demand.rate
+    columns = [replace(c, rank=0) if least and c.header == "devices" else c for c in _OPTION]
+    notes = [
+        f"{count:,} deployments of {len(plans) + len(misses):,} plans; users, TTFT and TPOT: of a "
+        "copy, with 80 % ranges; stop: what more users would break",
+        f"first tokens: {demand.statistic}; answers vary by {demand.vary:g} of their mean (--vary)",
+    ]
+    if any(row["pools"] for row in rows):
+        notes += ["pools: copies that only run prompts, beside `copies` that only make tokens"]
+    notes += [f"next: {_nearest(misses)}"] if misses else []
+    notes += [f"best: {best[0].launch}"] if best[0].launch else []
+    limits = (("TTFT", demand.targets.ttft), ("TPOT", demand.targets.tpot))
+    words = [f", {name} {ratio(limit * 1e3)} ms" for name, limit in limits if limit]
+    suffix = f", isl {demand.isl}, osl {demand.osl}, {gpus} devices at most{''.join(words)}"
+    return _report("plans", rows, columns, notes, (), suffix)
+
+
+def _nearest(misses: Sequence[Miss]) -> str:
+    """The nearest plan that fails, and why."""
+    plan, reason = misses[0].of, misses[0].reason
+    row = plan.as_dict()
+    sizes = [f"{name} {row[name]}" for name in ("tensor", "pipeline", "expert", "data")]
+    words = [size for size in sizes if not size.endswith(" 1")]
+    return ", ".join([plan.device.slug, plan.weights, *words]) + f": {reason}"
+
+
+def _option_row(option: Option) -> Row:
+    served, pools = option.served, option.pools
+    row = {**served.as_dict(), **option.of.as_dict(), "copies": option.copies}
+    if pools is not None:
+        row |= pools.decode.as_dict()
+        row |= {"size": pools.resident, "copies": pools.decode_copies}
+        row |= {"pools": f"{pools.prefill_copies}xtp{pools.prefill.tensor}"}
+        for key, seconds in (("ttft_ms", pools.ttft_seconds), ("tpot_ms", pools.tpot_seconds)):
+            ends = zip(("", "low_", "high_"), served.metric(key), strict=True)
+            factor = seconds * 1e3 / served.metric(key).value
+            row |= {f"{end}{key}": value * factor for end, value in ends}
+    return {
+        "pools": "", **row, "devices": option.devices, "requests_per_s": option.requests_per_s,
+        "output_tokens_per_s": option.output_tokens_per_s,
+        "output_tokens_per_s_per_device": option.per_device,
+        "output_tokens_per_joule": option.tokens_per_joule,
+        "stops_at": option.stops, "launch": option.launch,
+    }  # fmt: skip
 
 
 def _report(

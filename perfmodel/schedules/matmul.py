@@ -22,6 +22,7 @@ def tiled_matmul(
     threads: Number = 128,
     operand_tile: tuple[Number, Number] | None = (64, 64),
     combine_tile: tuple[Number, Number] | None = None,
+    row_tiles: Number | None = None,
     algorithm: Algorithm | None = None,
 ) -> Schedule:
     """C in tiles of bm × bn, streamed along k in steps of bk.
@@ -29,7 +30,10 @@ def tiled_matmul(
     `group_m` launches that many row blocks together, column by column, so that concurrent blocks
     share operands in L2 (Triton's grouped order). `split_k` is the extent of k that one block sums.
     Where it is less than k, a second kernel adds the partial tiles up, one block for each
-    `combine_tile` of (rows, columns), bm × bn unless given. `algorithm` is a variant of `matmul()`
+    `combine_tile` of (rows, columns), bm × bn unless given.
+
+    `row_tiles` is the mean number of tiles
+    along m where products have different rows. `algorithm` is a variant of `matmul()`
     (widened weights, promoted accumulators).
     """
     algorithm = algorithm or matmul()
@@ -43,7 +47,7 @@ def tiled_matmul(
             *slices,
             *groups,
             Loop("n", bn, grid=True),
-            Loop("m", bm, grid=True),
+            Loop("m", bm, grid=True, trips=row_tiles),
             Loop("k", bk),
         ),
         spill={"C": "accumulator"},

@@ -32,6 +32,9 @@ class Loop:
     """The mesh axis that the loop is spread over; None within a device."""
     ranks: Number = 1
     """Devices of the mesh axis: the trips of a mesh loop."""
+    trips: Number | None = None
+    """Trips, on average, over an axis whose extent is the mean of uneven ones: its ragged ends are
+    many. None: the extent over the tile, rounded up."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,9 @@ class Kernel:
     """Outputs that are read back on every pass, the first included."""
     spill: Mapping[str, str] = field(default_factory=dict)
     """Outputs that are rewritten, with their element role before the last write."""
+    within: frozenset[str] = frozenset()
+    """Inputs that are part of another input's tile, which brings them along: values that are the
+    first columns of the keys."""
     registers: frozenset[str] = frozenset()
     """Operands and results in registers or tensor memory: they never cross the shared-memory
     boundary."""

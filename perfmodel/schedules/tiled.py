@@ -43,6 +43,7 @@ def tiled(
     operand_tile: tuple[Number, Number] | None = (64, 64),
     score_vector: float = 0.0,
     held: frozenset[str] = frozenset(),
+    within: frozenset[str] = frozenset(),
 ) -> Schedule:
     """Forward attention in tiles of br query rows by bc keys.
 
@@ -53,6 +54,7 @@ def tiled(
     - `query_slice`, of order 1: query rows of a block, where rows are spread as in later releases
     - `score_vector`: vector operations a score besides the softmax: padding masks, dropout
     - `held`, of orders 2 and 3: inputs that stay in registers, besides scores and probabilities
+    - `within`, of orders 2 and 3: inputs that another input's tile brings along
     """
     if order == 1:
         return _outer_keys(
@@ -64,6 +66,7 @@ def tiled(
         "tiled-forward",
         ("scores", "softmax", "values"),
         (*heads, rows, Loop("x", bc)),
+        within=within,
         registers=frozenset({"S", "P"}) | held,
         operand_tile=operand_tile,
         stages=stages,
@@ -120,6 +123,7 @@ def split_kv(
     threads: Number = 128,
     operand_tile: tuple[Number, Number] | None = (64, 64),
     score_vector: float = 0.0,
+    within: frozenset[str] = frozenset(),
 ) -> Schedule:
     """Decode with the keys cut into grid slices of `split_keys`, then a combining kernel.
 
@@ -133,6 +137,7 @@ def split_kv(
         ("scores", "softmax", "values"),
         (*heads, rows, Loop("x", split_keys, grid=True), Loop("x", bc)),
         spill={"O": "accumulator"},
+        within=within,
         registers=frozenset({"S", "P"}),
         operand_tile=operand_tile,
         stages=stages,

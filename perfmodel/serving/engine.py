@@ -119,6 +119,42 @@ class Batching:
 
 
 @dataclass(frozen=True)
+class Launch:
+    """The command that starts a server; an option stands in it where it is needed."""
+
+    command: str = ""
+    """The command, with {network}; empty: none is known."""
+    tensor: str = ""
+    """Tensor parallelism, with {}."""
+    pipeline: str = ""
+    """Pipeline stages, with {}."""
+    data: str = ""
+    """Copies that share experts, with {}."""
+    expert: str = ""
+    """Expert parallelism, with or without {}."""
+    sequences: str = ""
+    """Sequences of a step, with {}."""
+    weights: str = ""
+    """Weights that are narrowed to fp8 when they are loaded."""
+    cache: str = ""
+    """An fp8 cache."""
+    source: str = ""
+    """Source of the options."""
+
+    def line(self, network: str, sizes: Mapping[str, int], *, weights: str, cache: str) -> str:
+        """The command of a copy; `sizes` by the names of the fields, those of 1 are left out."""
+        words = [self.command.format(network=network)]
+        words += [
+            getattr(self, name).format(size)
+            for name, size in sizes.items()
+            if size > 1 and getattr(self, name)
+        ]
+        words += [self.weights] if weights == "fp8" else []
+        words += [self.cache] if cache == "fp8" else []
+        return " ".join(filter(None, words)) if self.command else ""
+
+
+@dataclass(frozen=True)
 class Engine:
     """An inference engine."""
 
@@ -154,6 +190,8 @@ class Engine:
     """The KV cache."""
     batching: Batching = field(default_factory=Batching)
     """Batching."""
+    launch: Launch = field(default_factory=Launch)
+    """How a server is started."""
     fitted: tuple[str, ...] = ()
     """Numbers that were fitted to published runs: host.step_us, kernels.reread ..."""
 

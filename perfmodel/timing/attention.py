@@ -56,7 +56,7 @@ def forward_plan(
     br, bc, threads = np.array(tiles).T[:, None]
     if override:
         br, bc, threads, allowed = override["rows"], override["keys"], setting.own_threads, True
-    pack = as_floats(problem.sizes())["r"] if kernel.packs else 1.0
+    pack = np.minimum(as_floats(problem.sizes())["r"], br) if kernel.packs else 1.0
     traits = on_tiles(traits, problem, mask, kernel, setting, br, bc, pack)
     traits = replace(traits, resident=staged_resident(problem, kernel, machine, br, bc, threads))
     query_slice = None
@@ -80,6 +80,7 @@ def forward_plan(
         operand_tile=operand_tile(kernel, machine, br, bc, threads),
         score_vector=problem.score_vector(),
         held=frozenset({"Q"}) if kernel.holds_queries else frozenset(),
+        within=frozenset(problem.aliased()),
     )
     part = Part(schedule, problem.sizes(), problem.elements(), traits)
     preparation = splitkv.preparing(kernel, setting)

@@ -67,19 +67,27 @@ def plan(
     menu = menu.by_columns() if kernel.caller.column_major and not dims else menu
     depth = dims.get("k", step_depth(kernel, menu, width, elements["weights"].bytes))
     if menu.rows.size > keep and not dims and not setting.exhaustive:
-        best = promising(problem, menu, style, machine, constants, depth, keep, kernel.sliced_waves)
+        best = promising(
+            problem, menu, style, machine, constants, depth, keep, kernel.sliced_waves,
+            stages=kernel.held_steps,
+        )  # fmt: skip
         menu = menu.take(best)
         depth = depth if np.ndim(depth) == 0 else columns_of(np.asarray(depth), best)
     slices = slice_k(np.asarray(sizes["k"]), menu.slices, depth)
     allowed = menu.serves(sizes["m"], sizes["n"])
     allowed = allowed & menu.fits(sizes, np.inf if dims else kernel.sliced_waves * machine.units)
+    row_tiles = problem.row_tiles(menu.rows)
     schedule = tiled_matmul(
         menu.rows,
         menu.columns,
         depth,
-        group_m=dims.get("group", GROUP),
+        group_m=dims.get("group", GROUP) if row_tiles is None else None,
+        row_tiles=row_tiles,
         split_k=slices if len(kernel.splits) > 1 or np.any(menu.slices > 1) else None,
-        stages=dims.get("stages", stages_held(machine, (menu.rows + menu.columns) * depth * width)),
+        stages=dims.get(
+            "stages",
+            stages_held(machine, (menu.rows + menu.columns) * depth * width, kernel.held_steps),
+        ),
         threads=menu.threads,
         operand_tile=_operand_tile(kernel, style.compute, machine, menu),
         algorithm=matmul(

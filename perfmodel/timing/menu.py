@@ -151,18 +151,20 @@ def slice_k(k: np.ndarray, slices: np.ndarray, depth: Number) -> np.ndarray:
     return np.asarray(np.ceil(np.ceil(k / slices) / (2 * depth)) * (2 * depth))
 
 
-def stages_held(machine: Machine, stage_bytes: Number) -> Number:
+def stages_held(machine: Machine, stage_bytes: Number, most: int = 0) -> Number:
     """Buffers of k steps: the depth of the software pipeline.
 
     Two (double buffering through registers) before Ampere and on other vendors' devices. Later, as
     many asynchronous copies as fit in half of the shared memory, or in all of it with tensor copies
-    (one block a unit).
+    (one block a unit). A kernel may have `most` of them; 0: any number.
     """
     if machine.staged:
         return 2
     if machine.architecture.copies != "tensor":
-        return np.clip(machine.shared_per_block / 2 // stage_bytes, 3, 5)
-    return np.clip(machine.shared_per_block // stage_bytes, 3, 8)
+        buffers = np.clip(machine.shared_per_block / 2 // stage_bytes, 3, 5)
+    else:
+        buffers = np.clip(machine.shared_per_block // stage_bytes, 3, 8)
+    return np.minimum(buffers, most) if most else buffers
 
 
 def thread_tile(rows: Number, columns: Number, threads: Number) -> tuple[float, Number]:

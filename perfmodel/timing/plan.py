@@ -110,6 +110,23 @@ class Estimate:
     beyond_bytes: dict[str, np.ndarray]
     """Bytes held behind each link."""
 
+    def times(self, number: Number) -> Estimate:
+        """The sums of `number` estimates, each of which may be that of a kernel that does not run
+        (0)."""
+        runs = np.asarray(number) > 0
+        return Estimate(
+            seconds=self.seconds * number,
+            terms={name: value * number for name, value in self.terms.items()},
+            matrix_flops=self.matrix_flops * number,
+            vector_ops=self.vector_ops * number,
+            special_ops=self.special_ops * number,
+            bytes={name: value * number for name, value in self.bytes.items()},
+            waves=self.waves * runs,
+            occupancy=np.where(runs, self.occupancy, np.inf),
+            memory_bytes=self.memory_bytes * runs,
+            beyond_bytes={name: value * runs for name, value in self.beyond_bytes.items()},
+        )
+
     def plus(self, other: Estimate) -> Estimate:
         """The sums of this estimate and of another one that runs after it."""
 

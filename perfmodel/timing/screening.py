@@ -106,8 +106,11 @@ class Grid:
         return np.asarray(resident_blocks(machine, self.held_bytes, sums, self.threads))
 
 
-def grid_of(problem: Matmul, menu: Candidates, machine: Machine, depth: Number) -> Grid:
-    """The grids of every column of a (1, m) menu; steps of k have extent `depth`."""
+def grid_of(
+    problem: Matmul, menu: Candidates, machine: Machine, depth: Number, stages: int = 0
+) -> Grid:
+    """The grids of every column of a (1, m) menu; steps of k have extent `depth`, of which a block
+    holds at most `stages` (0: as many as fit)."""
     sizes, elements = as_floats(problem.sizes()), problem.elements()
     largest = float(np.max(product(sizes[axis] for axis in "bmnk")))
     # power_seconds has work³ / rate³, which overflows single precision for large problems.
@@ -121,6 +124,7 @@ def grid_of(problem: Matmul, menu: Candidates, machine: Machine, depth: Number) 
     widths = {name: elements[name].bytes for name in ("data", "weights", "output")}
     cuts = menu.slices[0, : menu.splits].astype(kind)[:, None, None]
     widest = max(widths["data"], widths["weights"])
+    down = problem.row_tiles(rows.T)
     return Grid(
         sizes=flat_sizes,
         widths=widths,
@@ -128,10 +132,10 @@ def grid_of(problem: Matmul, menu: Candidates, machine: Machine, depth: Number) 
         columns=columns,
         threads=threads,
         depth=depth,
-        stages=stages_held(machine, (rows + columns) * depth * widest),
+        stages=stages_held(machine, (rows + columns) * depth * widest, stages),
         cuts=cuts,
         slices=np.ceil(flat_sizes["k"] / slice_k(flat_sizes["k"], cuts, depth)),
-        down=np.ceil(flat_sizes["m"] / rows),
+        down=np.ceil(flat_sizes["m"] / rows) if down is None else down.T.astype(kind),
         across=np.ceil(flat_sizes["n"] / columns),
     )
 
@@ -145,6 +149,7 @@ def promising(
     depth: Number,
     keep: int,
     sliced_waves: float = np.inf,
+    stages: int = 0,
 ) -> np.ndarray:
     """Columns of the menu that can be fastest, from the few terms that differ between them.
 
@@ -152,7 +157,7 @@ def promising(
     partial sums, joined about as in the full model. Columns with slices that take more than
     `sliced_waves` waves are out. Tests compare the choice with the whole menu.
     """
-    grid = grid_of(problem, menu, machine, depth)
+    grid = grid_of(problem, menu, machine, depth, stages)
     score, _ = scores(grid, problem, how, machine, constants)
     score += _infinite(_misfits(grid, menu, machine))
     # A slicing with the same slices as the one before it is out too.

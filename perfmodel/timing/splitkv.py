@@ -51,7 +51,7 @@ def split_plan(
         mask = None
     splits, launches = _slices(all_sizes, sizes, tile, cuttable, kernel, setting, how, width, keep)
     extra: Number = 0.0
-    pack = 1.0 if kernel.apart else sizes["r"]
+    pack = 1.0 if kernel.apart else np.minimum(sizes["r"], tile[0])
     if kernel.regroups:
         windowed = _is_windowed(problem)
         extra = extra + np.where(windowed, 0.0, _regrouping(problem, setting))
@@ -153,6 +153,7 @@ def _sliced_plan(
             operand_tile=operand_tile(kernel, setting.machine, rows, keys, threads),
             score_vector=problem.score_vector(),
             threads=threads,
+            within=frozenset(problem.aliased()),
         )
         part_sizes = {**sizes, "x": x}
         return Part(schedule, part_sizes, problem.elements(), style, {"combine": second}, only)
@@ -174,7 +175,8 @@ def _tile(problem: Attention, kernel: AttentionFacts, machine: Machine) -> Tile:
     differ."""
     dim, kv = int(np.max(problem.head_dim)), problem.elements()["kv"]
     tile, local = (
-        decode_tile(kernel, machine, dim, kv, windowed=windows) for windows in (False, True)
+        decode_tile(kernel, machine, dim, kv, windowed=windows, streams=2 - problem.keys_only)
+        for windows in (False, True)
     )
     windows = problem.windowed()
     if tile == local or not np.any(windows):
@@ -210,11 +212,13 @@ def decode_tile(
     stored: ElementType,
     *,
     windowed: bool = False,
+    streams: int = 2,
 ) -> TileRow:
-    """The first tile of the decode menu that fits in shared memory."""
+    """The first tile of the decode menu that fits in shared memory, with `streams` tensors of
+    keys and values."""
     return kernel.first_fitting(
         kernel.menu(dim, decode=True, narrow=stored.bits <= 8, windowed=windowed),
-        lambda tile: (tile[0] + 2 * kernel.stages * tile[1]) * dim * stored.bytes,
+        lambda tile: (tile[0] + streams * kernel.stages * tile[1]) * dim * stored.bytes,
         machine.shared_per_block,
     )
 

@@ -183,7 +183,9 @@ def _predict_block(
 
 
 def _sizes(table: pd.DataFrame) -> Columns:
-    """Sizes as integers with defaults filled in; 0 for a missing size."""
+    """Sizes as integers with defaults filled in; 0 for a missing size or number."""
+    import pandas as pd
+
     names = dict.fromkeys(
         name for operator in _operators(table).values() for name in operator.measured_sizes
     )
@@ -193,7 +195,15 @@ def _sizes(table: pd.DataFrame) -> Columns:
     columns["batch"] = table["batch"].fillna((table["op"] == "gemm").astype("Int64"))
     if "head_dim_v" in table.columns:
         columns["head_dim_v"] = table["head_dim_v"].fillna(table["head_dim"].fillna(0))
-    return {name: column.to_numpy(np.int64) for name, column in columns.items()}
+    shares = dict.fromkeys(
+        name for operator in _operators(table).values() for name in operator.measured_shares
+    )
+    numbers = {
+        name: pd.to_numeric(table[name]).fillna(0.0).to_numpy(np.float64)
+        for name in shares
+        if name in table.columns
+    }
+    return {name: column.to_numpy(np.int64) for name, column in columns.items()} | numbers
 
 
 def _operators(table: pd.DataFrame) -> dict[str, Operator]:

@@ -23,6 +23,7 @@ from perfmodel.evidence.records.records import (
     TEXT,
     tidy,
 )
+from perfmodel.evidence.tables import families
 from perfmodel.evidence.tables.layout import Layout
 from perfmodel.evidence.tables.matching import match
 from perfmodel.evidence.tables.sheet import Sheet
@@ -69,8 +70,9 @@ class OperatorLayout(Layout):
         operators = [operator for op in ops if (operator := find(op)) is not None]
         sizes = dict.fromkeys(name for each in operators for name in each.measured_sizes)
         extras = tuple(name for name in sizes if name not in SIZES)
+        shares = dict.fromkeys(name for each in operators for name in each.measured_shares)
         joint = tuple(dict.fromkeys((*extras, *_joint_options(operators or [*BUILT_IN.values()]))))
-        return replace(self, own=extras, whole=(*SIZES, *joint))
+        return replace(self, own=extras, whole=(*SIZES, *joint), numbers=tuple(shares))
 
     def completed(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         """The table with the operator filled in if its columns fit only one, and with missing sizes
@@ -140,6 +142,7 @@ OPERATORS = OperatorLayout(
     text=(*TEXT, "output_dtype"),
     whole=SIZES,
     truth=("causal",),
+    adapted=families.adapted,
 )
 """The measured-run table."""
 

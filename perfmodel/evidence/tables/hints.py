@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
 from perfmodel.fieldoption import FieldOption
 
-FLOPS = ("causal", "full")
-"""How FLOP/s count a causal mask: only visible operations, or those of the whole square."""
 _COLUMNS = "Columns"
 """Heading of the options."""
 
@@ -37,5 +35,5 @@ class Hints:
     """Value for rows whose cell is empty, with commas or repeated: device=h100-sxm."""
     unit: Annotated[str, FieldOption(_COLUMNS, "UNIT", read=_time)] = ""
     """Unit of the measured times: s, ms, us or ns; overrides that of the heading."""
-    flops: Annotated[str, FieldOption(_COLUMNS, "HOW", single=True, names=FLOPS)] = "causal"
+    flops: Annotated[Literal["causal", "full"], FieldOption(_COLUMNS)] = "causal"
     """How given FLOP/s count a causal mask: visible pairs only, or all."""

@@ -59,7 +59,7 @@ class Outcome:
 
     @property
     def requests_per_s(self) -> float:
-        """Requests that ended a second."""
+        """Requests a second, over all seconds until the last token as benchmarks count."""
         return len(self.arrivals) / self.duration
 
     @property

@@ -19,6 +19,7 @@ from perfmodel.timing.libraries.dispatch import resolve, unmet, usual
 from perfmodel.timing.libraries.facts import (
     AttentionFacts,
     Caller,
+    ChainFacts,
     GemmFacts,
     KernelFacts,
     MatrixFacts,
@@ -37,6 +38,7 @@ from perfmodel.timing.libraries.naming import (
 __all__ = [
     "AttentionFacts",
     "Caller",
+    "ChainFacts",
     "GemmFacts",
     "KernelFacts",
     "MatrixFacts",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.timing.libraries.facts import AttentionFacts, GemmFacts, KernelFacts
+from perfmodel.timing.libraries.facts import AttentionFacts, ChainFacts, GemmFacts, KernelFacts
 from perfmodel.timing.libraries.files import find, kernel_facts
 from perfmodel.timing.libraries.naming import (
     caller_of,
@@ -54,7 +54,7 @@ def resolve(
         kernel = _device_kernel(kernel_facts(others), machine)
     if batched and isinstance(kernel, GemmFacts) and kernel.batched is not None:
         kernel = _device_kernel(kernel_facts(kernel.batched), machine)
-    if decode and isinstance(kernel, AttentionFacts) and kernel.decoder is not None:
+    if decode and isinstance(kernel, AttentionFacts | ChainFacts) and kernel.decoder is not None:
         kernel = _device_kernel(kernel_facts(kernel.decoder), machine)
     caller = caller_of(op, implementation, dtype, machine.architecture.instruction)
     return replace(kernel, caller=caller), tuple(assumptions)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from math import inf
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from perfmodel.frozen import dataclass
 from perfmodel.timing.architectures import Architecture, Copies
@@ -28,6 +28,8 @@ AttentionSchedule = Literal["standard", "tiled-1", "tiled-2", "tiled-3"]
 # Rows and keys of the smallest tile: those of one matrix instruction.
 _LEAST = 16
 RowOperator = Literal["softmax", "layernorm", "rmsnorm", "pointwise", "quantise", "rowwise"]
+ROW_OPERATORS: tuple[str, ...] = get_args(RowOperator)
+"""The operators of row-wise kernels."""
 
 
 @dataclass(frozen=True)
@@ -322,6 +324,8 @@ class GemmFacts(MatrixFacts):
     specialises: bool = True
     """Whether, with tensor copies, blocks are persistent, some of their warps only load, and pairs
     of blocks share loads."""
+    held_steps: Annotated[int, "buffers"] = 0
+    """Most steps of k that a block holds at once; 0: as many as fit."""
     step_cycles: Annotated[float, "cycles"] = 0.0
     """Cycles of dependent steps a tile of k, which the next tile's steps follow: scales that are
     fetched, applied or moved before the multiplication."""
@@ -457,11 +461,51 @@ class RowFacts(KernelFacts):
         return takes and (not self.variants or variant in self.variants)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """A kernel of a chain: some operator, at sizes that follow from those of the chain."""
+
+    operator: str
+    """The operator whose problem it is."""
+    sizes: Mapping[str, Any]
+    """Its options: sizes as expressions of the parameters of the chain's operator, names and flags
+    as they are. A type may be that of a role: `data`, `kv`."""
+    kernel: str | None = None
+    """The kernel that runs it; None: a good library's."""
+    times: Any = 1
+    """How often it is launched; an expression, whose value may be 0."""
+    when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Types of `dtype` or of a role with which it is launched; empty: with any."""
+    part: str = ""
+    """The word of the timed region that it is: routing. Where the region is said, only those in it
+    run; without a word it always runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainFacts(KernelFacts):
+    """What a library launches for a declared operator: kernels one after another."""
+
+    operator: str
+    """The declared operator."""
+    launches: tuple[Launch, ...]
+    """Its kernels, in launch order."""
+    formats: tuple[str, ...] = ()
+    """Types that it supports; empty: all."""
+    decoder: str | None = None
+    """The chain that runs single queries, where it is another one."""
+    calls: Annotated[int, "calls"] = 0
+    """Framework calls that it takes without a graph, views included; 0: one a kernel."""
+
+    def computes(self, dtype: str, variant: str) -> bool:
+        """Whether it supports a type."""
+        return not self.formats or dtype in self.formats
+
+
 KINDS: Mapping[str, type[KernelFacts]] = {
     "attention": AttentionFacts,
     "gemm": GemmFacts,
-    **dict.fromkeys(RowOperator.__args__, RowFacts),  # type: ignore[attr-defined]
+    **dict.fromkeys(ROW_OPERATORS, RowFacts),
 }
-"""The dataclass of facts for each operator."""
+"""The dataclass of facts for each operator with kernels of its own; of all others `ChainFacts`."""
 GIVEN = ("name", "library", "caller")
 """Fields that no file entry states: they follow from the entry's place and caller."""

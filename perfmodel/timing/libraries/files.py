@@ -17,7 +17,7 @@ from perfmodel import plugins, yamltable
 from perfmodel.entries import Misfit, made
 from perfmodel.errors import PerfmodelError, UnknownName, nearest
 from perfmodel.frozen import dataclass
-from perfmodel.timing.libraries.facts import GIVEN, KINDS, KernelFacts
+from perfmodel.timing.libraries.facts import GIVEN, KINDS, ChainFacts, KernelFacts
 from perfmodel.timing.libraries.soundness import check, check_links
 
 _T = TypeVar("_T")
@@ -184,15 +184,17 @@ def entries(documents: Any, others: Entries | None = None) -> Entries:
 def _facts(name: str, home: Document, entry: Mapping[str, Any], table: Entries) -> KernelFacts:
     mapping = dict(_ancestry(name, home, entry, table))
     operator = mapping.get("operator")
-    if not isinstance(operator, str) or operator not in KINDS:
+    if not isinstance(operator, str) or (operator not in KINDS and "launches" not in mapping):
         kinds = ", ".join(KINDS)
         raise home.error(
-            name, "operator", f"no such operator as {operator!r}; write one of {kinds}"
+            name,
+            "operator",
+            f"no such operator as {operator!r}; write one of {kinds}, or add launches",
         )
     identity = {"name": name, "library": home.name, "caller": KernelFacts.caller}
     assert identity.keys() == set(GIVEN)
     try:
-        facts = made(KINDS[operator], mapping, identity)
+        facts = made(KINDS.get(operator, ChainFacts), mapping, identity)
         check(facts)
     except Misfit as misfit:
         raise home.error(name, misfit) from None

@@ -17,7 +17,7 @@ from perfmodel.entries import Misfit, made
 from perfmodel.errors import nearest
 from perfmodel.frozen import dataclass
 from perfmodel.timing.architectures import Instruction
-from perfmodel.timing.libraries.facts import Caller, KernelFacts
+from perfmodel.timing.libraries.facts import ROW_OPERATORS, Caller, KernelFacts
 from perfmodel.timing.libraries.files import NAMES, Document, brought, find, kept, kernels, load
 
 _T = TypeVar("_T")
@@ -165,7 +165,7 @@ def spellings() -> tuple[Spelling, ...]:
 def computed_by(op: str) -> tuple[str, ...]:
     """Operators of the kernels that compute an operator: row-wise kernels serve every row-wise
     operator."""
-    return (op,) if op in ("attention", "gemm") else (op, "rowwise")
+    return (op, "rowwise") if op in ROW_OPERATORS else (op,)
 
 
 def implementations(op: str) -> Mapping[str, KernelFacts]:

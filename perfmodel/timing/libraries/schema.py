@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from perfmodel.entryschema import array_of, object_of
-from perfmodel.timing.libraries.facts import GIVEN, KINDS, Caller
+from perfmodel.timing.libraries.facts import GIVEN, KINDS, Caller, ChainFacts
 from perfmodel.timing.libraries.naming import Called, Named
 
 
 def schema() -> dict[str, Any]:
     """The schema of a file."""
-    kinds = {kind.__name__: _kernel(kind) for kind in dict.fromkeys(KINDS.values())}
+    kinds = {kind.__name__: _kernel(kind) for kind in dict.fromkeys((*KINDS.values(), ChainFacts))}
     return {
         "title": "What a library's kernels do",
         "type": "object",

@@ -1,0 +1,285 @@
+"""The best deployments under targets: every plan and batch that meets them, ranked.
+
+A *plan* is a copy of the network: device, engine, formats, tensor, pipeline and expert parallelism.
+Its users are those of a closed loop (`requests.closed`), as many as meet the targets and fit;
+copies fill the devices. Split pools have copies for prompts and others for tokens
+(`disaggregated.split`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import numpy as np
+
+from perfmodel.errors import PerfmodelError, UnknownName
+from perfmodel.fieldoption import FieldOption
+from perfmodel.networks.network import Network
+from perfmodel.serving.cachememory import check_weights, fitting_batch
+from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.disaggregated import Split, split
+from perfmodel.serving.served import Served, serve
+from perfmodel.serving.steps import Steps
+from perfmodel.serving.targets import Targets
+
+PLANS = ("auto", "front")
+"""What a search shows: the best plans, or the Pareto front of speed and throughput."""
+_MOST_TENSOR = 16
+_PIPELINES = (1, 2, 4)
+_SIZES = 48
+"""Numbers of users that each plan is asked for."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is searched."""
+
+    plan: Annotated[str | None, FieldOption("Targets", "auto|front", single=True, names=PLANS)] = (
+        None
+    )
+    """Search plans that meet --ttft and --tpot: the best of each device, or the Pareto front of
+    tokens a second by user and by device."""
+    gpus: Annotated[int, FieldOption("Targets", single=True)] = 8
+    """Devices at most, with --plan."""
+
+    def __post_init__(self) -> None:
+        if self.plan is not None and self.plan not in PLANS:
+            raise UnknownName("plan", self.plan, PLANS)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What the deployment is for."""
+
+    isl: int
+    """Tokens of a prompt."""
+    osl: int
+    """Tokens of an answer."""
+    targets: Targets
+    """Limits on latencies."""
+    statistic: str = "mean"
+    """Statistic of first tokens."""
+    vary: float = 0.0
+    """How much answers vary (`requests.Requests.vary`)."""
+    cached: float = 0.0
+    """Cached tokens of each prompt, or their share."""
+    users: float = 0.0
+    """Users to be served at a time; 0: as many as can be."""
+    rate: float = 0.0
+    """Requests a second to be served; 0: as many as can be."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A plan that meets the targets, at one number of users."""
+
+    served: Served
+    """A copy at its users."""
+    copies: int
+    """Copies."""
+    stops: str
+    """What more users would break."""
+    pools: Split | None = None
+    """Pools for prompts and tokens, in place of copies that do both."""
+
+    @property
+    def of(self) -> Deployment:
+        """The copy."""
+        return self.served.of
+
+    @property
+    def devices(self) -> int:
+        """Devices of all copies."""
+        return self.pools.devices if self.pools else self.of.devices * self.copies
+
+    @property
+    def requests_per_s(self) -> float:
+        """Requests a second of all copies."""
+        return self.pools.requests_per_s if self.pools else self.served.requests_per_s * self.copies
+
+    @property
+    def output_tokens_per_s(self) -> float:
+        """Output tokens a second of all copies."""
+        return self.requests_per_s * self.served.osl
+
+    @property
+    def per_device(self) -> float:
+        """Output tokens a second of a device."""
+        return self.output_tokens_per_s / self.devices
+
+    @property
+    def launch(self) -> str:
+        """The command that starts a copy; of pools, one for tokens. Empty: none is known."""
+        copy = self.pools.decode if self.pools else self.of
+        sequences = self.pools.resident if self.pools else math.ceil(self.served.size / copy.data)
+        sizes = {name: getattr(copy, name) for name in ("tensor", "pipeline", "data", "expert")}
+        return copy.engine.launch.line(
+            copy.network.name, {**sizes, "sequences": sequences}, weights=copy.weights,
+            cache=copy.cache_type,
+        )  # fmt: skip
+
+    @property
+    def tokens_per_joule(self) -> float | None:
+        """Output tokens for a joule at the power limit; None where the spec has none."""
+        watts = self.of.device.tdp_watts
+        return self.per_device / watts if watts else None
+
+
+@dataclass(frozen=True)
+class Miss:
+    """A plan that meets no target, or cannot be."""
+
+    of: Deployment
+    """The copy."""
+    reason: str
+    """Why, in a few words."""
+    excess: float = math.inf
+    """Largest ratio of a latency of one user to its target."""
+
+
+def plans(
+    network: Network, base: Iterable[Deployment], gpus: int, tensors: Sequence[int] = ()
+) -> Iterator[Deployment]:
+    """Copies of each deployment on at most `gpus` devices: tensor sizes as far as heads divide and
+    a node reaches, stages across nodes, experts on the devices of a copy or on those of copies."""
+    heads = [block.attention.heads for block in network.blocks]
+    routed = any(block.mlp.experts for block in network.blocks)
+    sizes = tensors or [2**k for k in range(int(math.log2(_MOST_TENSOR)) + 1)]
+    for each in base:
+        node = each.fabric.node_devices
+        for tensor in sizes:
+            if tensor > min(node, gpus) or any(count % tensor for count in heads):
+                continue
+            for pipeline in _PIPELINES:
+                if tensor * pipeline <= gpus and (pipeline == 1 or tensor == min(node, gpus)):
+                    yield replace(each, tensor=tensor, pipeline=pipeline)
+                    if routed and tensor > 1 and pipeline == 1:
+                        yield replace(each, tensor=tensor, expert=tensor)
+            if routed:
+                for data in (2, 4, 8, 16, 32, 64):
+                    if tensor * data <= gpus and tensor <= 2:
+                        yield replace(each, tensor=tensor, data=data, expert=data)
+
+
+def search(
+    candidates: Sequence[Steps], demand: Demand, gpus: int,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[list[Option], list[Miss], list[Served]]:  # fmt: skip
+    """The plans that meet the targets, best first; those that do not, the nearest first; and every
+    load that was predicted of those that fit.
+
+    `report` is told how many candidates are done, and of how many.
+    """
+    options: list[Option] = []
+    misses: list[Miss] = []
+    loads: list[Served] = []
+    able: list[Steps] = []
+    for i, steps in enumerate(candidates):
+        copy = steps.of
+        report(i, len(candidates))
+        try:
+            users = _users(copy, demand)
+            served = serve(
+                steps, "concurrency", users, demand.isl, demand.osl, cached=demand.cached,
+                vary=demand.vary, statistic=demand.statistic,
+            )  # fmt: skip
+        except PerfmodelError as error:
+            misses.append(Miss(copy, str(error)))
+            continue
+        loads += served
+        able.append(steps)
+        best = _best(served, demand, gpus)
+        (options if isinstance(best, Option) else misses).append(best)  # type: ignore[arg-type]
+    options += _pools(able, loads, demand, gpus)
+    options.sort(key=lambda option: _rank(option, demand))
+    misses.sort(key=lambda miss: miss.excess)
+    return options, misses, loads
+
+
+def _users(copy: Deployment, demand: Demand) -> np.ndarray:
+    """Numbers of users of a copy, from one of each device group to as many as fit."""
+    check_weights(copy)
+    most = max(fitting_batch(copy, demand.isl + demand.osl // 2), 1) * copy.data
+    sizes = np.unique(np.geomspace(1, max(most // copy.data, 1), _SIZES).round()) * copy.data
+    return np.asarray(sizes, dtype=float)
+
+
+def excess(load: Served, targets: Targets) -> tuple[float, str]:
+    """The largest ratio of a latency to its target, and its name."""
+    ttft, tpot = targets.limits
+    seconds = load.metric("ttft_ms").value / 1e3, load.metric("tpot_ms").value / 1e3
+    return max((seconds[0] / ttft, "TTFT"), (seconds[1] / tpot, "TPOT"))
+
+
+def _best(served: Sequence[Served], demand: Demand, gpus: int) -> Option | Miss:
+    """The load with most requests a second that meets the targets."""
+    ratios = [excess(load, demand.targets) for load in served]
+    meeting = [i for i, (ratio, _) in enumerate(ratios) if ratio <= 1.0]
+    copy = served[0].of
+    if not meeting:
+        (ratio, name), first = ratios[0], served[0]
+        value = first.metric(f"{name.lower()}_ms").value
+        return Miss(copy, f"{name} {value:.4g} ms with one user", ratio)
+    i = max(meeting, key=lambda k: served[k].requests_per_s)
+    stops = "memory" if i + 1 == len(served) else ratios[i + 1][1]
+    if i + 1 < len(served) and ratios[i + 1][0] <= 1.0:
+        stops = "throughput"
+    return _sized(Option(served[i], gpus // copy.devices, stops), demand)
+
+
+def _sized(option: Option, demand: Demand) -> Option | Miss:
+    """As many copies as the demand needs. A demand that the devices do not meet is a miss."""
+    copies = option.copies
+    if demand.users:
+        copies = math.ceil(demand.users / option.served.size)
+    if demand.rate:
+        copies = math.ceil(demand.rate / option.served.requests_per_s)
+    if copies > option.copies:
+        needed = copies * option.of.devices
+        return Miss(option.of, f"{needed} devices would be needed", needed / option.devices)
+    return replace(option, copies=max(copies, 1))
+
+
+def _rank(option: Option, demand: Demand) -> tuple[float, float]:
+    """Fewest devices where a demand is given, else most tokens a second of all."""
+    devices = option.devices if demand.users or demand.rate else 0.0
+    return devices, -option.output_tokens_per_s
+
+
+def _pools(
+    able: Sequence[Steps], loads: Sequence[Served], demand: Demand, gpus: int
+) -> Iterator[Option]:
+    """The best pair of pools of each device, engine and formats."""
+    groups: dict[tuple[object, ...], list[Steps]] = {}
+    for steps in able:
+        copy = steps.of
+        groups.setdefault(
+            (copy.device.slug, copy.engine.name, copy.weights, copy.cache_type), []
+        ).append(steps)
+    first = {id(load.of): load for load in reversed(loads)}
+    for group in groups.values():
+        pairs = (
+            split(prefill, decode, demand.isl, demand.osl, demand.targets.limits, gpus, demand.rate)
+            for prefill in group for decode in group
+        )  # fmt: skip
+        best = min(filter(None, pairs), key=lambda pair: pair.rank(demand.rate), default=None)
+        if best is not None and not demand.users:
+            yield Option(first[id(best.decode)], best.decode_copies, "pools", best)
+
+
+def front(loads: Iterable[Served], targets: Targets) -> list[Served]:
+    """The Pareto front: no other load that meets the first token's target has more tokens a second
+    of a device and of a user."""
+    meeting = [load for load in loads if excess(load, replace(targets, tpot=None))[0] <= 1.0]
+    meeting.sort(key=lambda load: load.metric("tpot_ms").value)
+    rows: list[Served] = []
+    best = 0.0
+    for load in meeting:
+        rate = load.metric("output_tokens_per_s").value / load.of.devices
+        if rate > best:
+            rows.append(load)
+            best = rate
+    return rows

@@ -1,0 +1,182 @@
+"""Operators that a library launches as chains of kernels, and products of uneven groups."""
+
+import numpy as np
+import pytest
+
+from perfmodel import predict
+from perfmodel.algorithms.expressions import evaluate
+from perfmodel.algorithms.grouped import GroupedMatmul, busiest_loads
+from perfmodel.algorithms.matmul import Matmul
+from perfmodel.count import count
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import load as load_spec
+from perfmodel.operators import load
+from perfmodel.predict import predict_arrays
+from perfmodel.schedules.matmul import tiled_matmul
+
+H100, B200 = load_spec("h100-sxm"), load_spec("b200")
+
+
+def walked(loads, n, k, bm, bn, bk):
+    """Elements of A and of B that blocks read, tile by tile."""
+    a = b = 0
+    for rows in loads:
+        for first in range(0, rows, bm):
+            for column in range(0, n, bn):
+                for depth in range(0, k, bk):
+                    a += min(bm, rows - first) * min(bk, k - depth)
+                    b += min(bn, n - column) * min(bk, k - depth)
+    return a, b
+
+
+@pytest.mark.parametrize("loads", [[5, 5, 5], [1, 0, 9, 70], [64, 64, 1], [7]])
+@pytest.mark.parametrize("tile", [(16, 32, 8), (64, 48, 16)])
+def test_uneven_groups_move_what_a_walk_over_their_tiles_moves(loads, tile):
+    bm, bn, bk = tile
+    n, k = 100, 40
+    occupied = [rows for rows in loads if rows]
+    problem = GroupedMatmul(sum(loads), n, k, len(loads))
+    shares = np.full(len(occupied), 1.0 / len(occupied))
+    answer = (np.array([float(len(occupied))]), np.array([occupied], float), shares[None])
+    vars(problem)["loads"] = answer
+    tiles = problem.row_tiles(np.array([[float(bm)]]))
+    schedule = tiled_matmul(bm, bn, bk, row_tiles=tiles[0, 0])
+    (kernel,) = count(schedule, problem.sizes(), problem.elements()).kernels
+    a, b = walked(occupied, n, k, bm, bn, bk)
+    assert kernel.l2["A"].read_bytes == pytest.approx(2 * a)
+    assert kernel.l2["B"].read_bytes == pytest.approx(2 * b)
+    blocks = sum(-(-rows // bm) for rows in occupied) * -(-n // bn)
+    assert kernel.blocks == pytest.approx(blocks)
+
+
+@pytest.mark.parametrize("skew", [0.0, 1.01, 1.2])
+@pytest.mark.parametrize(
+    ("rows", "groups", "ranks", "chosen"), [(64, 8, 1, 2), (2048, 256, 8, 8), (4, 16, 4, 1)]
+)
+def test_ranks_share_all_rows_and_the_busiest_has_at_least_its_share(
+    rows, groups, ranks, chosen, skew
+):
+    occupied, loads, shares = busiest_loads(rows, groups, ranks, chosen, skew)
+    total = occupied * float((loads * shares).sum())
+    assert total >= rows / ranks * 0.9
+    assert occupied <= -(-groups // ranks)
+    assert ranks > 1 or total == pytest.approx(rows, rel=0.1)
+
+
+def test_even_groups_take_as_long_as_a_batch_of_equal_products():
+    grouped = predict(GroupedMatmul(16384, 4096, 4096, 8), H100)
+    batched = predict(Matmul(2048, 4096, 4096, 8), H100)
+    assert grouped.seconds == pytest.approx(batched.seconds, rel=0.05)
+
+
+def test_skewed_loads_take_longer_on_the_busiest_rank():
+    even, skewed = (
+        predict(GroupedMatmul(16384, 4096, 4096, 64, ranks=8, skew=skew), H100).seconds
+        for skew in (0.0, 1.2)
+    )
+    assert skewed > 1.2 * even
+
+
+def test_a_chain_is_the_sum_of_its_kernels_and_gaps():
+    operator = load("moe")
+    problem = operator.problem(tokens=256, experts=64, top_k=4, hidden=2048, ffn=1024)
+    whole = predict(problem, H100, harness="cuda_graph")
+    products = [
+        predict(GroupedMatmul(1024, n, k, 64, chosen=4), H100, implementation="cutlass-grouped")
+        for n, k in ((2048, 2048), (2048, 1024))
+    ]
+    assert whole.seconds > sum(each.seconds for each in products) * 0.8
+    assert whole.flops["matrix"] == pytest.approx(sum(each.flops["matrix"] for each in products))
+
+
+@pytest.mark.parametrize("name", ["mla", "mla-prompt", "mla-projection", "mla-layer", "moe"])
+def test_arrays_of_a_chain_are_its_single_problems(name):
+    operator = load(name)
+    parameters = (
+        {"tokens": [1, 100, 3000]} if name in ("moe", "mla-projection") else {"batch": [1, 7, 64]}
+    )
+    if "heads" in operator.declaration.parameters:
+        parameters["heads"] = [8, 16, 16]
+    arrays = {key: np.array(values) for key, values in parameters.items()}
+    together = predict_arrays(operator.problem(**arrays), B200)
+    for i in range(3):
+        one = {key: values[i] for key, values in parameters.items()}
+        assert together.seconds[i] == pytest.approx(predict(operator.problem(**one), B200).seconds)
+
+
+def test_absorbed_keys_are_read_once():
+    operator = load("mla")
+    one = predict(operator.problem(batch=64, heads=16, seq=8192), H100, implementation="flashmla")
+    cache_bytes = 64 * 8192 * 576 * 2
+    assert one.bytes["hbm"] == pytest.approx(cache_bytes, rel=0.05)
+    assert one.bytes["l2"] < 1.5 * cache_bytes
+
+
+DECLARATION = """
+name: scaled-copies
+parameters: {rows: 4096, cols: 1024, copies: 3}
+axes: {r: rows, c: cols}
+tensors: {X: [r, c], Y: {axes: [r, c], element: output}}
+steps: {scale: {map: X, to: Y, vector: 1}}
+outputs: Y
+"""
+LIBRARY = """
+library: ours
+kernels:
+  three-copies:
+    operator: scaled-copies
+    launches:
+      - {operator: pointwise, times: copies, sizes: {rows: rows, cols: cols}}
+    source: "a chain of maps"
+names:
+  - {kernel: three-copies, names: ["^ours"]}
+"""
+
+
+def test_a_new_operator_with_a_kernel_is_two_files(tmp_path, monkeypatch):
+    for folder, name, text in (
+        ("algorithms", "scaled-copies.yaml", DECLARATION),
+        ("libraries", "ours.yaml", LIBRARY),
+    ):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_text(text)
+    monkeypatch.setenv("PERFMODEL_PATH", str(tmp_path))
+    from perfmodel.timing.libraries import files, naming
+
+    for cached in (files.brought, files.kernels, naming.names, naming.callers, naming.asked_for):
+        cached.cache_clear()
+    try:
+        operator = load("scaled-copies")
+        times = [
+            predict(operator.problem(copies=copies), H100, implementation="three-copies")
+            for copies in (1, 3)
+        ]
+        assert times[1].implementation == "three-copies"
+        assert 2 < times[1].seconds / times[0].seconds < 4
+    finally:
+        monkeypatch.undo()
+        for cached in (
+            files.brought,
+            files.kernels,
+            naming.names,
+            naming.callers,
+            naming.asked_for,
+        ):
+            cached.cache_clear()
+
+
+def test_a_launch_without_meaning_says_which():
+    operator = load("mla")
+    problem = operator.problem(heads=3, latent=1, rope=1)
+    with pytest.raises(ProblemError):
+        predict(load("mla-prompt").problem(heads=3, kv_heads=2), H100)
+    assert predict(problem, H100).seconds > 0
+
+
+def test_expressions_of_arrays():
+    values = {"a": np.array([4.0, 6.0]), "b": 4}
+    assert evaluate("a / b", values).tolist() == [1.0, 1.5]
+    assert evaluate("ceil(a / b)", values).tolist() == [1.0, 2.0]
+    assert evaluate("min(a, b + 1)", values).tolist() == [4.0, 5.0]
+    with pytest.raises(ProblemError, match="no value"):
+        evaluate("a / (b - 4)", values)
