@@ -4,9 +4,10 @@
 
 A group is an implementation, a family, types, kernel, harness and architecture: another version of
 a framework was predicted no better by it. It is kept where its runs, each predicted from the
-others, come out better than by the model, and where those of each device do from the other devices
-of the architecture. Harnesses whose devices are not predicted better from others, or were not
-tested so, are left out, and those that wait for each call: they say how long one host takes.
+others, come out better than by the model, and where each device does from its siblings.
+
+Left out are harnesses that no two devices test so, and those that wait for each call: they say how
+long one host takes.
 
 What it is worth is measured on devices left out: everything is learned again without them.
 """
