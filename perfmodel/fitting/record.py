@@ -49,12 +49,12 @@ def learned_from(table: pd.DataFrame, source: str, tested: frozenset[str] | None
     runs = [each for each in groups(_sampled(table), apart=True) if len(each) >= _LEAST]
     gains = [_gain(each) for each in runs]
     tested = _tested(runs, gains) if tested is None else tested
-    found = [
+    learned = [
         taught(each)
         for each, gain in zip(runs, gains, strict=True)
         if gain.sum() >= 0.0 and tested.intersection(each.shared)
     ]
-    return Learned(source, __version__, tuple(group for group in found if group is not None))
+    return Learned(source, __version__, tuple(group for group in learned if group is not None))
 
 
 def _sampled(table: pd.DataFrame) -> pd.DataFrame:
