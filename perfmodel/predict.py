@@ -22,6 +22,7 @@ from perfmodel.errors import ProblemError
 from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.learned import active
+from perfmodel.learned.groups import Learned
 from perfmodel.operators import Operator, Request, Timed, operator_of, owntile
 from perfmodel.operators.mesh import put, shard, time_on
 from perfmodel.operators.operator import Exchanged, groups
@@ -65,6 +66,7 @@ def predict(
     stored: Mapping[str, str] | None = None,
     tile: Mapping[str, Any] | None = None,
     constants: Constants | None = None,
+    learned: bool = True,
 ) -> Prediction: ...
 
 
@@ -92,6 +94,8 @@ def predict(problem: Any, device: Any = None, **options: Any) -> Any:
       "stages": 3} of a product, {"rows": 128, "keys": 64, ...} of attention); by default the best
       of a library's menu
     - `constants`: the constants of the time model; by default the shipped ones
+    - `learned`: whether what measured runs teach corrects the model (`perfmodel.learned`): the
+      bundled record, with the shipped constants and where a framework is named, and `corrected_by`
 
     A graph, a network, a collective, a plan and a deployment have options of their own; see their
     `predicted`. Raises `ProblemError` for input without meaning and `UnknownName` for unknown
@@ -116,6 +120,7 @@ def predict_arrays(
     stored: Mapping[str, str] | None = None,
     tile: Mapping[str, Any] | None = None,
     constants: Constants | None = None,
+    learned: bool = True,
 ) -> Predictions:
     """Predict arrays of problems of one kind (sizes may be arrays of one length n, the rest not).
 
@@ -136,13 +141,15 @@ def predict_arrays(
         stored or {},
     )
     values = constants or default()
+    corrections = active.corrections(implementation, shipped=constants is None) if learned else ()
     if tile:
         request, problem = _tile_request(request, problem, tile)
     unique = distinct(problem) if reuse is None and not mesh and not tile else None
     if unique is None:
-        return _predict_pieces(problem, device, values, request)
+        return _predict_pieces(problem, device, values, request, corrections)
     first, inverse = unique
-    return _predict_pieces(pick(problem, first), device, values, request).of(problem, inverse)
+    part = _predict_pieces(pick(problem, first), device, values, request, corrections)
+    return part.of(problem, inverse)
 
 
 def _tile_request(
@@ -158,7 +165,11 @@ def _tile_request(
 
 
 def _predict_pieces(
-    problem: Problem, device: Device, constants: Constants, request: Request
+    problem: Problem,
+    device: Device,
+    constants: Constants,
+    request: Request,
+    corrections: Sequence[Learned],
 ) -> Predictions:
     """Predictions of problems of one kind, piece by piece."""
     n = length(problem)
@@ -175,12 +186,11 @@ def _predict_pieces(
             facts, results = fast or _timed(operator, part, device, constants, query)
             remark: tuple[str, ...] = ()
             kernel, local = facts.implementation, shard(part, device, request)
-            group = active.correction(local, device, request.implementation, kernel)
-            if group is not None:
-                words = (device.slug, kernel, request.harness, *request.includes)
+            correction = active.correction(corrections, local, device, request, kernel)
+            if correction is not None:
                 floor = physical.floor_seconds(local, device, results["flops.matrix"])
-                results = active.correct(group, local, words, results, floor)
-                remark = (group.remark,)
+                results = correction.applied(local, results, floor)
+                remark = (correction.group.remark,)
             for label, notes, members in _kinds(device, facts, results):
                 table.put(piece[members], (label, kernel, (*notes, *remark), facts.basis))
             table.fill(piece, results)

@@ -13,9 +13,13 @@ from hypothesis import strategies as st
 
 from perfmodel import Matmul, load, predict
 from perfmodel.errors import ProblemError
+from perfmodel.evidence.records.records import tidy
+from perfmodel.fitting.record import learned_from
 from perfmodel.learned.active import corrected_by
 from perfmodel.learned.groups import load as load_learned
-from perfmodel.learned.regression import NOISE, _kernel, fitted
+from perfmodel.learned.record import PATH, shipped
+from perfmodel.learned.regression import NOISE, Process, _kernel, settled
+from perfmodel.timing.constants import default
 from perfmodel.validation import learn as learning
 from perfmodel.validation.compare import predict_table
 
@@ -57,13 +61,21 @@ def test_a_left_out_run_is_predicted_as_if_it_had_never_been_there(seed):
     random = np.random.default_rng(seed)
     places, residuals = random.normal(0, 1, (12, 2)), random.normal(0, 0.05, 12)
     gaps = np.linalg.norm(places[:, None] - places[None], axis=2)
-    process = fitted(gaps, residuals)
+    signal, pulled = settled(gaps, residuals)
+    process = Process.of(gaps, pulled, signal)
     near = _kernel(gaps, process.signal)
-    noise = np.diag(np.linalg.inv(process.inverse) - near)
-    assert noise.min() >= NOISE**2 * (1 - 1e-9)
     rest = np.arange(12) != 5
-    taught = np.linalg.solve(near[np.ix_(rest, rest)] + np.diag(noise[rest]), residuals[rest])
-    assert process.left_out[5] == pytest.approx(residuals[5] - near[5, rest] @ taught)
+    among = near[np.ix_(rest, rest)] + NOISE**2 * np.eye(11)
+    expected = near[5, rest] @ np.linalg.solve(among, pulled[rest])
+    assert process.left_out()[0][5] == pytest.approx(pulled[5] - expected)
+
+
+def test_an_outlier_is_pulled_towards_its_neighbours():
+    residuals = np.r_[np.full(11, 0.1), 3.0]
+    gaps = np.abs(np.subtract.outer(np.arange(12.0), np.arange(12.0))) / 4
+    pulled = settled(gaps, residuals)[1]
+    assert pulled[:9] == pytest.approx(residuals[:9])
+    assert pulled[9:].max() < 1.0
 
 
 # ---- Where a correction holds --------------------------------------------------------------------
@@ -135,6 +147,82 @@ def test_ten_chosen_runs_help_the_rest_of_them():
     assert (scores.corrected < scores.model + 0.02).mean() > 0.8
 
 
+# ---- The bundled record --------------------------------------------------------------------------
+
+SERVED = {"implementation": "sglang-0.5.14:sglang_torch_linear", "harness": "cuda_graph"}
+
+
+def served(size: int, device="h100-sxm", **options):
+    device = load(device) if isinstance(device, str) else device
+    return predict(Matmul(size, 4096, 4096, dtype="bf16"), device, **(SERVED | options))
+
+
+def test_the_record_corrects_what_it_has_runs_of_and_says_so():
+    plain, corrected = served(64, learned=False), served(64)
+    assert corrected.seconds != plain.seconds
+    assert [line for line in corrected.assumptions if line not in plain.assumptions] == [
+        next(line for line in corrected.assumptions if line.startswith("corrected by"))
+    ]
+    assert (corrected.terms, corrected.limiter) == (plain.terms, plain.limiter)
+    with corrected_by(None):
+        assert served(64) == plain
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"implementation": None},
+        {"implementation": "cublas"},
+        {"harness": "kernel"},
+        {"device": "v100-sxm2"},
+        {"constants": default()},
+    ],
+    ids=["no framework", "another framework", "harness", "architecture", "constants"],
+)
+def test_the_record_leaves_alone_what_it_has_no_runs_of(options):
+    assert served(64, **options) == served(64, learned=False, **options)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 16384), st.floats(1.0, 3.0), st.sampled_from(["h100-sxm", "b200", "l40s"]))
+def test_a_faster_memory_never_slows_a_corrected_prediction(size, times, slug):
+    device = load(slug)
+    before, after = served(size, device), served(size, device.scaled(hbm_bandwidth=times))
+    assert after.seconds <= before.seconds * (1 + 1e-9)
+    assert after.seconds >= 2.0 * size * 4096**2 / device.matrix_flops("bf16") * (1 - 1e-9)
+
+
+def test_ranges_are_wider_on_a_device_that_the_record_has_not():
+    def width(device):
+        one = served(512, device)
+        return one.high_seconds / one.low_seconds
+
+    assert width("h100-sxm") < width("h100-pcie")
+
+
+def test_the_record_is_small():
+    assert PATH.stat().st_size < 1_000_000
+    groups = shipped().groups
+    assert len(groups) > 50
+    assert max(len(group.ratios) for group in groups) <= learning.MOST
+    assert all(group.shared and group.after < group.before for group in groups)
+
+
+def test_a_device_is_predicted_better_from_its_sibling(measured):
+    table = tidy(pd.read_parquet(measured / "measured_dev3.parquet"))
+    rows = table[
+        table["implementation"].astype(str).str.startswith("sglang-") & (table.op == "attention")
+    ]
+    own, sibling = (rows[rows["device"] == name] for name in ("h200-sxm", "h100-sxm"))
+    test = own.groupby("phase", observed=True).head(1500).reset_index(drop=True)
+    with corrected_by(learned_from(sibling, "a sibling", frozenset({"cuda_graph"})), record=False):
+        corrected = predict_table(test)
+    plain = predict_table(test, learned=False)
+    errors = [np.log(each.predicted_us / each.measured_us).abs() for each in (plain, corrected)]
+    assert errors[1].median() < 0.8 * errors[0].median()
+    assert errors[1].quantile(0.9) < 0.8 * errors[0].quantile(0.9)
+
+
 # ---- Files and commands --------------------------------------------------------------------------
 
 
@@ -160,6 +248,7 @@ def test_the_commands_learn_and_correct(cli, tmp_path, monkeypatch):
     assert plain == seconds() != corrected
     monkeypatch.setenv("PERFMODEL_LEARNED", str(path))
     assert seconds() == corrected
+    assert seconds("--no-learned") == plain
     monkeypatch.delenv("PERFMODEL_LEARNED")
     (tmp_path / "learned").mkdir()
     path.rename(tmp_path / "learned" / "mine.yaml")

@@ -98,6 +98,25 @@ Learned = Annotated[
 ]
 
 
+def _drop_learned(is_dropped: bool) -> bool:
+    """With the flag, all predictions of the command are the model's alone."""
+    from perfmodel.learned.active import corrected_by
+
+    if is_dropped:
+        click.get_current_context().with_resource(corrected_by(None))
+    return is_dropped
+
+
+NoLearned = Annotated[
+    bool,
+    FieldOption(
+        KERNEL,
+        help="Predict by the model alone, without what published runs teach (docs/learn.md).",
+        read=_drop_learned,
+    ),
+]
+
+
 def _chart(path: str) -> str:
     from perfmodel.render.chart import chart_suffix
 
@@ -141,6 +160,8 @@ class Kernels:
     """With --mesh: the axis along which a tensor is sharded, or whole: C=n, kv=whole; repeats."""
     learned: Learned = None
     """File of corrections."""
+    no_learned: NoLearned = False
+    """Whether nothing is corrected."""
 
     def schedules(self, operator: Operator) -> tuple[str, ...]:
         """The schedules. Raises `UnknownName` for one that the operator does not have."""

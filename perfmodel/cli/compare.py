@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from perfmodel.cli.arguments import Chart, Learned, TableFile
+from perfmodel.cli.arguments import Chart, Learned, NoLearned, TableFile
 from perfmodel.cli.build import command
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.output import PANEL, Printed, Shown, say, to_stdout, write
@@ -90,6 +90,8 @@ class Asked:
     """With --baseline: allowed increase of the MAPE, in percentage points: 1%."""
     learned: Learned = None
     """File of corrections."""
+    no_learned: NoLearned = False
+    """Whether nothing is corrected."""
     explain: bool = False
     """Describe in words which groups of rows have similar errors."""
     rows: bool = False

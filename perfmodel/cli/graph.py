@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from perfmodel.cli import ranges, spellings
-from perfmodel.cli.arguments import Devices, GraphSizes, Harness, SomeType
+from perfmodel.cli.arguments import Devices, GraphSizes, Harness, Learned, NoLearned, SomeType
 from perfmodel.cli.build import command
 from perfmodel.cli.output import Shown
 from perfmodel.fieldoption import FieldOption
@@ -29,6 +29,10 @@ class Asked:
     """Type of the data: bf16, fp16, fp8, fp32 (perfmodel list types)."""
     harness: Harness = "kernel"
     """Benchmark harness whose overhead is included."""
+    learned: Learned = None
+    """File of corrections."""
+    no_learned: NoLearned = False
+    """Whether nothing is corrected."""
     by: Annotated[str, FieldOption(None, "WHAT", single=True, names=graphs.BY)] = "node"
     """What has a line."""
 

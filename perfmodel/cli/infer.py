@@ -8,7 +8,7 @@ from functools import partial
 from itertools import product
 from typing import Annotated, Any, Literal
 
-from perfmodel.cli.arguments import CHART, Machines
+from perfmodel.cli.arguments import CHART, Learned, Machines, NoLearned
 from perfmodel.cli.build import Values, asking_for, command
 from perfmodel.cli.deployments import Deployments, Lists
 from perfmodel.cli.leftout import Asked
@@ -48,6 +48,10 @@ class Target:
 class Question:
     """How lists combine, and what is shown of the deployments."""
 
+    learned: Learned = None
+    """File of corrections."""
+    no_learned: NoLearned = False
+    """Whether nothing is corrected."""
     pairs: Zip = False
     """Whether lists are paired element by element."""
     overlap: Annotated[bool, FieldOption(PLAN, spellings=("--overlap", "--two-batch-overlap"))] = (

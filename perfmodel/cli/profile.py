@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
-from perfmodel.cli.arguments import GraphSizes, Learned, OneDevice, SomeType, TableFile
+from perfmodel.cli.arguments import GraphSizes, Learned, NoLearned, OneDevice, SomeType, TableFile
 from perfmodel.cli.build import command
 from perfmodel.cli.networkoptions import OneSystem
 from perfmodel.cli.output import Printed, say
@@ -42,6 +42,8 @@ class Asked:
     """Show every line of the table."""
     learned: Learned = None
     """File of corrections."""
+    no_learned: NoLearned = False
+    """Whether nothing is corrected."""
     output: TableFile = None
     """Measured-run table to write (.csv)."""
 

@@ -138,7 +138,7 @@ def _measured(
     """Filled marks: measured rows of the cases drawn, at the intensity predicted for them, one for
     each implementation at its median time; and a note on the rows of other cases."""
     from perfmodel.evidence.records.records import read_table
-    from perfmodel.validation.compare import row_problems
+    from perfmodel.validation import compare
 
     def key(problem: Problem) -> tuple[Any, ...]:
         fields = describe(problem, 0).items()
@@ -157,10 +157,11 @@ def _measured(
     rows = rows[rows["device"].isin([*devices])].reset_index(drop=True)
     drawn = {key(case): case for each in problems for case in _singles(each)}
     runs: dict[Any, list[float]] = defaultdict(list)
-    for i, problem in row_problems(rows):
-        if key(problem) in drawn:
-            device, implementation = rows["device"].iloc[i], str(rows["implementation"].iloc[i])
-            runs[device, key(problem), implementation].append(rows["measured_us"].iloc[i])
+    for index, cases in compare.problems(rows):
+        for i, problem in zip(index.tolist(), _singles(cases), strict=True):
+            if key(problem) in drawn:
+                device, implementation = rows["device"].iloc[i], str(rows["implementation"].iloc[i])
+                runs[device, key(problem), implementation].append(rows["measured_us"].iloc[i])
     dots, used = [], 0
     for (device, case, implementation), times in runs.items():
         problem = drawn[case]

@@ -11,24 +11,20 @@ from typing import Any
 import numpy as np
 
 from perfmodel import yamltable
+from perfmodel.algorithms import Problem
+from perfmodel.count import compulsory_bytes
 from perfmodel.entries import Misfit, made
 from perfmodel.errors import PerfmodelError
 from perfmodel.frozen import dataclass
-from perfmodel.learned.regression import Fitted, Scale, distances, fitted
+from perfmodel.hardware import Device
+from perfmodel.learned.regression import Process, Scale, distances
+from perfmodel.timing.architectures import architecture_of
 
+SIBLING = 1.15
+"""Factor on the range of a device that is not among those of the runs."""
+IMPLEMENTATION = "implementation="
+"""Beginning of the word for the name of what ran."""
 _PIECE = 4096  # problems that are corrected together
-
-
-@dataclass(frozen=True)
-class Point:
-    """A run that was learned from."""
-
-    numbers: Mapping[str, float]
-    """Sizes, operations, bytes and modelled seconds, by name."""
-    words: tuple[str, ...]
-    """What else describes it: types, kernel, device, harness."""
-    ratio: float
-    """Measured time over start + factor × model."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +39,8 @@ class Group:
     """Architecture of its devices."""
     kernels: tuple[str, ...]
     """Kernels that its runs were modelled as."""
+    devices: tuple[str, ...]
+    """Devices of its runs."""
     start_us: float
     """Microseconds that every call takes beyond the model."""
     factor: float
@@ -53,61 +51,65 @@ class Group:
     """Median of |ln(measured / model)| of its runs."""
     after: float
     """The same, each run corrected by what all others teach."""
+    signal: float
+    """How far residuals are from zero, in ln (`regression`)."""
     multiple: float
     """Half the width of the 80 % range in standard deviations (conformal: the 0.8 quantile of left
     out residuals over their deviations)."""
-    points: tuple[Point, ...]
-    """The runs that others are near to, at most 200."""
+    numbers: Mapping[str, tuple[float, ...]]
+    """Sizes, operations and bytes of the runs that others are near to, at most 200, by name."""
+    words: tuple[tuple[str, ...], ...]
+    """What else describes each: types, kernel, harness."""
+    ratios: tuple[float, ...]
+    """Measured time of each over start + factor × model; of outliers nearer to the others'."""
+    shared: tuple[str, ...] = ()
+    """Words that a call must have; those of the runs are without them."""
+
+    @cached_property
+    def columns(self) -> dict[str, np.ndarray]:
+        """The runs' numbers as arrays."""
+        return {name: np.asarray(each, dtype=float) for name, each in self.numbers.items()}
 
     @cached_property
     def scale(self) -> Scale:
         """How coordinates are standardised."""
-        names = dict.fromkeys(name for point in self.points for name in point.numbers)
-        return Scale.of(
-            {
-                name: np.array([point.numbers.get(name, 1.0) for point in self.points])
-                for name in names
-            }
-        )
+        return Scale.of(self.columns)
 
     @cached_property
-    def words(self) -> list[frozenset[str]]:
-        """The words of each point."""
-        return [frozenset(point.words) for point in self.points]
+    def vocabulary(self) -> list[frozenset[str]]:
+        """The words of each run."""
+        return [frozenset(words) for words in self.words]
 
     @cached_property
     def coordinates(self) -> np.ndarray:
-        """The coordinates of the points."""
-        columns = {
-            name: np.array([point.numbers.get(name, 1.0) for point in self.points])
-            for name in self.scale.width
-        }
-        return self.scale.coordinates(columns, len(self.points))
+        """The coordinates of the runs."""
+        return self.scale.coordinates(self.columns, len(self.ratios))
 
     @cached_property
-    def process(self) -> Fitted:
-        """The process of the points' residuals."""
-        gaps = distances(self.coordinates, self.words, self.coordinates, self.words)
-        return fitted(gaps, np.log([point.ratio for point in self.points]))
+    def process(self) -> Process:
+        """The process of the runs' residuals."""
+        gaps = distances(self.coordinates, self.vocabulary, self.coordinates, self.vocabulary)
+        return Process.of(gaps, np.log(np.asarray(self.ratios, dtype=float)), self.signal)
 
-    def applies(self, framework: str, family: str, architecture: str, kernel: str) -> bool:
+    def applies(self, framework: str, kernel: str, words: frozenset[str]) -> bool:
         """Whether it was learned from such runs; no framework: of that kernel."""
-        same = (self.family, self.architecture) == (family, architecture)
-        return same and kernel in self.kernels and framework in ("", self.framework)
+        same = kernel in self.kernels and framework in ("", self.framework)
+        return same and words.issuperset(self.shared)
 
     def corrected(
-        self, seconds: np.ndarray, numbers: Mapping[str, Any], words: frozenset[str]
+        self, seconds: np.ndarray, numbers: Mapping[str, Any], words: frozenset[str], device: str
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Time and 80 % range of n problems that all have these words, in seconds."""
+        """Time and 80 % range of n problems on a device that all have these words, in seconds."""
         base = self.start_us * 1e-6 + self.factor * seconds
         coordinates = self.scale.coordinates(numbers, len(seconds))
         mean, deviation = np.empty(len(seconds)), np.empty(len(seconds))
+        own = words.difference(self.shared)
         for start in range(0, len(seconds), _PIECE):
             part = slice(start, start + _PIECE)
-            query = coordinates[part]
-            gaps = distances(query, [words], self.coordinates, self.words)
+            gaps = distances(coordinates[part], [own], self.coordinates, self.vocabulary)
             mean[part], deviation[part] = self.process.at(gaps)
-        middle, half = base * np.exp(mean), np.exp(self.multiple * deviation)
+        reach = self.multiple * (1.0 if device in self.devices else SIBLING)
+        middle, half = base * np.exp(mean), np.exp(reach * deviation)
         return middle, middle / half, middle * half
 
     @property
@@ -128,10 +130,20 @@ class Learned:
     groups: tuple[Group, ...]
     """The corrections."""
 
-    def group(self, framework: str, family: str, architecture: str, kernel: str) -> Group | None:
+    @cached_property
+    def kinds(self) -> Mapping[tuple[str, str], list[Group]]:
+        """The corrections by family and architecture."""
+        kinds: dict[tuple[str, str], list[Group]] = {}
+        for group in self.groups:
+            kinds.setdefault((group.family, group.architecture), []).append(group)
+        return kinds
+
+    def group(
+        self, framework: str, family: str, architecture: str, kernel: str, words: frozenset[str]
+    ) -> Group | None:
         """The correction for such a call; None where none was learned."""
-        matches = (each for each in self.groups
-                   if each.applies(framework, family, architecture, kernel))  # fmt: skip
+        matches = (each for each in self.kinds.get((family, architecture), ())
+                   if each.applies(framework, kernel, words))  # fmt: skip
         return next(matches, None)
 
 
@@ -146,14 +158,23 @@ def family_of(problem: Any) -> str:
     return "-".join(part for part in parts if part)
 
 
-def numbers_of(problem: Any, seconds: Any, hbm_bytes: Any) -> dict[str, Any]:
-    """What the distance of two problems depends on, as numbers or arrays."""
-    sizes = {name: np.asarray(each, dtype=float) for name, each in problem.sizes().items()}
+def architecture_name(device: Device) -> str:
+    """The architecture whose devices share corrections: hopper, ada; of one that is not known, its
+    own name."""
+    name = architecture_of(device).name
+    return device.architecture if name == "other" else name
+
+
+def numbers_of(problem: Problem) -> dict[str, np.ndarray]:
+    """What the distance of two problems depends on, as arrays.
+
+    They are the problem's alone, so that a correction is the same on every device: a faster device
+    stays faster.
+    """
     return {
-        **sizes,
+        **{name: np.asarray(each, dtype=float) for name, each in problem.sizes().items()},
         "flops": np.asarray(problem.flops(), dtype=float),
-        "hbm_bytes": np.asarray(hbm_bytes, dtype=float),
-        "model_us": np.asarray(seconds, dtype=float) * 1e6,
+        "bytes": np.asarray(compulsory_bytes(problem), dtype=float),
     }
 
 

@@ -22,7 +22,8 @@ NOISE = 0.07
 """Standard deviation in ln of runs of one kernel about a smooth curve: copies of one kernel on
 sibling devices differ by .03 to .05 in the median after one factor."""
 _WORD = 0.7
-_SIGNALS = (0.03, 0.06, 0.09, 0.12, 0.18, 0.25, 0.35)  # candidates for s
+SIGNALS = (0.03, 0.06, 0.09, 0.12, 0.18, 0.25, 0.35)
+"""Candidates for s."""
 _USUAL_SIGNAL = 0.12
 _SIGNAL_SPREAD = 0.7  # of ln s about the usual one
 _OUTLIER = 2.5  # standard deviations beyond which a run counts less
@@ -66,45 +67,64 @@ def distances(
     b: np.ndarray,
     b_words: Sequence[frozenset[str]],
 ) -> np.ndarray:
-    """Distances of all pairs, (len(a), len(b)): of coordinates, and of words that differ."""
-    squares = ((a[:, None] - b[None]) ** 2).sum(2)
-    different = [[len(first ^ second) for second in b_words] for first in a_words]
-    return np.asarray(np.sqrt(squares + _WORD**2 * np.asarray(different, dtype=float)))
+    """Distances of all pairs, (len(a), len(b)): of coordinates, and of words that differ.
+
+    One set of words stands for all of its side.
+    """
+    squares = np.square(a).sum(1)[:, None] + np.square(b).sum(1) - 2.0 * (a @ b.T)
+    kinds, others = (list(dict.fromkeys(each)) for each in (a_words, b_words))
+    apart = np.array([[len(one ^ other) for other in others] for one in kinds], dtype=float)
+    rows, columns = (
+        np.array([found.index(words) for words in each])
+        for found, each in ((kinds, a_words), (others, b_words))
+    )
+    different = apart[rows[:, None], columns]
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0) + _WORD**2 * different))
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """A process fitted to some runs."""
+class Process:
+    """A process of some runs' residuals."""
 
     signal: float
     """s: how far residuals are from zero, in ln."""
+    residuals: np.ndarray
+    """r."""
     weights: np.ndarray
     """(K + N)⁻¹ r."""
     inverse: np.ndarray
     """(K + N)⁻¹."""
-    left_out: np.ndarray
-    """Residual of each run, predicted from all others (Rasmussen and Williams, 5.12)."""
-    deviations: np.ndarray
-    """Standard deviation of these predictions."""
+
+    @classmethod
+    def of(cls, gaps: np.ndarray, residuals: np.ndarray, signal: float) -> Process:
+        """The process of runs whose distances from each other are `gaps`."""
+        inverse = np.linalg.inv(_kernel(gaps, signal) + NOISE**2 * np.eye(len(residuals)))
+        return cls(signal, residuals, inverse @ residuals, inverse)
 
     def at(self, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of problems at distances `gaps`, (problems, runs)."""
         near = _kernel(gaps, self.signal)
-        taught = np.einsum("ij,jk,ik->i", near, self.inverse, near)
+        taught = ((near @ self.inverse) * near).sum(1)
         variance = np.maximum(self.signal**2 - taught, 0.0) + NOISE**2
         return near @ self.weights, np.sqrt(variance)
 
+    def left_out(self) -> tuple[np.ndarray, np.ndarray]:
+        """Error of each run predicted from all others, and its standard deviation (Rasmussen and
+        Williams, 5.12)."""
+        precision = np.diag(self.inverse)
+        return self.weights / precision, 1.0 / np.sqrt(precision)
 
-def fitted(gaps: np.ndarray, residuals: np.ndarray) -> Fitted:
-    """The process of runs whose distances from each other are `gaps`; outliers count less."""
+
+def settled(gaps: np.ndarray, residuals: np.ndarray) -> tuple[float, np.ndarray]:
+    """The likely signal, and the residuals with outliers pulled towards what the others say."""
     signal = _likely_signal(gaps, np.clip(residuals, -0.5, 0.5))
-    trust = np.ones(len(residuals))
+    pulled = residuals
     for _ in range(_ROUNDS):
-        inverse = np.linalg.inv(_kernel(gaps, signal) + np.diag(NOISE**2 / trust))
-        weights = inverse @ residuals
-        left_out, deviations = weights / np.diag(inverse), 1.0 / np.sqrt(np.diag(inverse))
-        trust = np.clip(_OUTLIER * deviations / np.maximum(np.abs(left_out), 1e-9), 0.05, 1.0)
-    return Fitted(signal, weights, inverse, left_out, deviations)
+        errors, deviations = Process.of(gaps, pulled, signal).left_out()
+        expected = pulled - errors
+        reach = _OUTLIER * deviations
+        pulled = np.clip(residuals, expected - reach, expected + reach)
+    return signal, pulled
 
 
 def _kernel(gaps: np.ndarray, signal: float) -> np.ndarray:
@@ -120,4 +140,4 @@ def _likely_signal(gaps: np.ndarray, residuals: np.ndarray) -> float:
         prior = (np.log(signal / _USUAL_SIGNAL) / _SIGNAL_SPREAD) ** 2
         return float(-0.5 * white @ white - np.log(np.diag(factor)).sum() - 0.5 * prior)
 
-    return max(_SIGNALS, key=log_posterior)
+    return max(SIGNALS, key=log_posterior)

@@ -8,6 +8,7 @@ Rows of one kind (device, operator, types, harness) are predicted in one call on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from perfmodel.evidence.records import cells
 from perfmodel.evidence.records.provenance import as_ran
 from perfmodel.evidence.records.records import tidy
 from perfmodel.hardware import Device, load
+from perfmodel.learned.active import corrected_by
 from perfmodel.operators import Operator, find, names
 from perfmodel.operators import load as load_operator
 from perfmodel.operators.library import unknowns
@@ -114,6 +116,7 @@ def predict_table(
     *,
     constants: Constants | None = None,
     device: Callable[[str], Device] = load,
+    learned: bool = True,
 ) -> pd.DataFrame:
     """`table` with predicted_us, low_us, high_us, floor_us, bytes per level, limiter, the kernel,
     what is known of device, implementation and harness, the assumptions for unknown names, and
@@ -121,8 +124,9 @@ def predict_table(
 
     A row that cannot be predicted is kept, with missing times and the reason in `reason`. Published
     runs whose table names a wrong board or release are predicted for the real one. `device` makes a
-    device from its name. `floor_us` is the time that no kernel can beat: compulsory bytes beyond
-    the last cache at peak bandwidth, or operations at the dense peak.
+    device from its name; without `learned` the model stands alone. `floor_us` is the time that no
+    kernel can beat: compulsory bytes beyond the last cache at peak bandwidth, or operations at the
+    dense peak.
 
     Texts are categories if `op` is one. Raises `TableError` for a table that is not a measured-run
     table.
@@ -138,22 +142,23 @@ def predict_table(
     for start in range(0, len(table), BLOCK):
         rows = slice(start, start + BLOCK)
         views = {name: values[rows] for name, values in columns.items()}
-        _predict_block(table.iloc[rows], views, constants, device)
+        with nullcontext() if learned else corrected_by(None):
+            _predict_block(table.iloc[rows], views, constants, device)
     if isinstance(table["op"].dtype, pd.CategoricalDtype):
         for name in (*TEXTS, "reason"):
             columns[name] = pd.Categorical(columns[name])
     return table.assign(**columns)
 
 
-def row_problems(table: pd.DataFrame) -> Iterator[tuple[int, Problem]]:
-    """(place, problem) of each row of a predicted table whose run is a single problem."""
+def problems(table: pd.DataFrame) -> Iterator[tuple[np.ndarray, Problem]]:
+    """(places, their problems as arrays) of the rows of a predicted table whose run is a single
+    problem, kind by kind."""
     sizes = _sizes(table)
     for values, index in _groups(as_ran(table), sizes, np.ones(len(table), dtype=bool)):
         kind = _Kind(load(values.pop("device")), **values, constants=None)
-        for i in index.tolist():
-            problems = kind.problems({name: each[[i]] for name, each in sizes.items()})
-            if len(problems) == 1:
-                yield i, problems[0]
+        parts = kind.problems({name: each[index] for name, each in sizes.items()})
+        if len(parts) == 1:
+            yield index, parts[0]
 
 
 def _predict_block(

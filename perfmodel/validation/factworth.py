@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from perfmodel.learned.active import corrected_by
 from perfmodel.timing.libraries import files
 from perfmodel.timing.libraries.facts import KernelFacts
 from perfmodel.validation.compare import predict_table
@@ -62,6 +63,7 @@ def errors(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return np.abs(np.log(ratio)), frame["kernel"].astype(str).to_numpy()
 
 
+@corrected_by(None)
 def fact_worth(table: pd.DataFrame) -> pd.DataFrame:
     """Median and 90th percentile of |ln(predicted / measured)| on the runs of the kernels that
     state a fact, with it and without, and the line of the summary that loses most."""

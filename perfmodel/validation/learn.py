@@ -9,6 +9,7 @@ the others, come out no better than the model does is left alone.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,19 +18,22 @@ import numpy as np
 
 from perfmodel.entries import written
 from perfmodel.errors import ProblemError
+from perfmodel.evidence.records.provenance import as_ran
+from perfmodel.evidence.records.records import tidy
 from perfmodel.evidence.records.replacing import replacing
 from perfmodel.learned.groups import (
+    IMPLEMENTATION,
     Group,
     Learned,
-    Point,
+    architecture_name,
     family_of,
     framework_of,
     frozen,
     numbers_of,
     words_of,
 )
-from perfmodel.learned.regression import Scale, distances, fitted
-from perfmodel.validation.compare import predict_table, row_problems
+from perfmodel.learned.regression import SIGNALS, Process, Scale, distances, settled
+from perfmodel.validation.compare import predict_table, problems
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +49,7 @@ _BETTER = 0.9  # a group is kept where its left-out error is below this share of
 _CLIPPED = 0.5  # largest error of a run in that comparison, in ln
 _COVERED = 0.8
 _SEED = 0
+_TELLING = re.compile(f"(kv_)?dtype=|{IMPLEMENTATION}")
 _ROUNDS = 15
 
 
@@ -64,8 +69,12 @@ class Runs:
     """Sizes, operations and bytes by name."""
     words: list[frozenset[str]]
     """What else describes each run."""
+    devices: np.ndarray
+    """The device of each."""
     places: np.ndarray
     """Row of each run in the table; of equal runs, the first."""
+    shared: tuple[str, ...] = ()
+    """Words that all have, where they tell the group from others."""
 
     def __len__(self) -> int:
         return len(self.measured_us)
@@ -82,7 +91,7 @@ class Runs:
         words = [self.words[i] for i in index]
         return Runs(
             self.key, self.kernels, self.measured_us[index], self.model_us[index], numbers, words,
-            self.places[index],
+            self.devices[index], self.places[index], self.shared,
         )  # fmt: skip
 
 
@@ -103,85 +112,99 @@ def learn(table: pd.DataFrame, source: str) -> Learned:
     return Learned(source, __version__, tuple(each for each in learned if each is not None))
 
 
-def groups(table: pd.DataFrame, *, unnamed: bool = False) -> list[Runs]:
-    """The unflagged, predicted runs of a table by framework, family and architecture.
+def groups(table: pd.DataFrame, *, unnamed: bool = False, apart: bool = False) -> list[Runs]:
+    """The unflagged, predicted runs of a table by framework, family and architecture; `apart`: by
+    types, implementation, kernel and harness, too.
 
     Equal runs are one, with the median of their times. Runs of several problems (a backward pass
     after a forward one) are left out, and those without an implementation unless `unnamed`.
     """
     from perfmodel.hardware import load
 
-    timed = predict_table(table)
+    timed = predict_table(as_ran(tidy(table)), learned=False)
     usable = timed["predicted_us"].gt(0) & timed["measured_us"].gt(0) & timed["flag"].eq("")
     scored, places = timed[usable], np.flatnonzero(usable)
-    parts: dict[tuple[str, str, str], dict[Any, list[tuple[Any, ...]]]] = {}
-    for i, problem in row_problems(scored):
-        row = scored.iloc[i]
-        device = load(str(row["device"]))
-        harness = str(row["harness"]) or "kernel"
-        key = (framework_of(str(row["implementation"])), family_of(problem), device.architecture)
-        included = filter(None, str(row["includes"]).split("+"))
-        words = words_of(problem, device.slug, str(row["kernel"]), harness, *included)
-        numbers = numbers_of(problem, row["predicted_us"] * 1e-6, row["predicted_hbm_bytes"])
-        numbers = {name: float(np.ravel(each)[0]) for name, each in numbers.items()}
-        words |= {f"implementation={row['implementation']}"}
-        times = (float(row["measured_us"]), float(row["predicted_us"]))
-        run = (*times, numbers, words, str(row["kernel"]), places[i])
-        parts.setdefault(key, {}).setdefault((*numbers.items(), words), []).append(run)
-    return [_runs(key, list(rows.values())) for key, rows in parts.items() if key[0] or unnamed]
+    parts: dict[tuple[Any, ...], dict[Any, list[tuple[Any, ...]]]] = {}
+    for index, problem in problems(scored):
+        rows = scored.iloc[index]
+        first, n = rows.iloc[0], len(rows)
+        slug, name, harness = str(first["device"]), str(first["implementation"]), first["harness"]
+        key = (framework_of(name), family_of(problem), architecture_name(load(slug)))
+        columns = {name: np.broadcast_to(x, n).tolist() for name, x in numbers_of(problem).items()}
+        numbers = zip(*columns.values(), strict=True)
+        texts = words_of(problem, harness or "kernel", *str(first["includes"]).split("+"),
+                         f"{IMPLEMENTATION}{name}")  # fmt: skip
+        telling = {word for word in texts if word == (harness or "kernel") or _TELLING.match(word)}
+        cells = (rows["measured_us"], rows["predicted_us"], numbers, rows["kernel"], places[index])
+        for measured, model, values, kernel, place in zip(*cells, strict=True):
+            shared = tuple(sorted({*telling, str(kernel)})) if apart else ()
+            words = (texts | {str(kernel)}).difference(shared)
+            run = (measured, model, dict(zip(columns, values, strict=True)), words, str(kernel),
+                   slug, place)  # fmt: skip
+            cases = parts.setdefault((key, shared), {})
+            cases.setdefault((values, words, slug), []).append(run)
+    return [
+        _runs(key, shared, list(rows.values()))
+        for (key, shared), rows in parts.items()
+        if key[0] or unnamed
+    ]
 
 
-def _runs(key: tuple[str, str, str], cases: list[list[tuple[Any, ...]]]) -> Runs:
+def _runs(
+    key: tuple[str, str, str], shared: tuple[str, ...], cases: list[list[tuple[Any, ...]]]
+) -> Runs:
     rows = [(float(np.median([run[0] for run in runs])), *runs[0][1:]) for runs in cases]
-    measured, model, numbers, words, kernels, places = zip(*rows, strict=True)
+    measured, model, numbers, words, kernels, devices, places = zip(*rows, strict=True)
     names = dict.fromkeys(name for each in numbers for name in each)
     columns = {name: np.array([each.get(name, 1.0) for each in numbers]) for name in names}
     return Runs(
         key, tuple(dict.fromkeys(kernels)), np.array(measured), np.array(model), columns,
-        list(words), np.array(places),
+        list(words), np.array(devices), np.array(places), shared,
     )  # fmt: skip
 
 
 def taught(runs: Runs) -> Group | None:
     """The correction that some runs teach; None where it makes them no better."""
-    if len(runs) > MOST:
-        runs = runs.chosen(spread(runs, MOST))
-    start_us, factor = line(runs.model_us, runs.measured_us)
-    residuals = np.log(runs.measured_us / (start_us + factor * runs.model_us))
-    errors = np.log(runs.measured_us / runs.model_us)
-    if len(runs) < _NEAR:
-        residuals = np.clip(residuals, -1e-9, 1e-9)  # too few to say what near runs have in common
-    coordinates = runs.coordinates
-    process = fitted(distances(coordinates, runs.words, coordinates, runs.words), residuals)
-    left_out = process.left_out if len(runs) >= _NEAR else _others_teach(runs)
+    chosen = runs.chosen(spread(runs, MOST)) if len(runs) > MOST else runs
+    start_us, factor = line(chosen.model_us, chosen.measured_us)
+    errors = np.log(chosen.measured_us / chosen.model_us)
+    process, left_out = _process(chosen, start_us, factor)
+    scores = np.abs(left_out) / process.left_out()[1]
     before, after = (
         float(np.minimum(np.abs(each), _CLIPPED).mean()) for each in (errors, left_out)
     )
     if after > _BETTER * before:
         return None
     framework, family, architecture = runs.key
-    names = list(runs.numbers)
-    points = tuple(
-        Point(
-            {name: float(f"{runs.numbers[name][i]:.6g}") for name in names},
-            words,
-            float(f"{math.exp(residuals[i]):.6g}"),
-        )
-        for i, words in enumerate(frozen(runs.words))
-    )
     return Group(
         framework,
         family,
         architecture,
-        runs.kernels,
+        chosen.kernels,
+        tuple(sorted(set(runs.devices.tolist()))),
         float(f"{start_us:.4g}"),
         float(f"{factor:.5g}"),
         len(runs),
         float(f"{np.median(np.abs(errors)):.4g}"),
         float(f"{np.median(np.abs(left_out)):.4g}"),
-        float(f"{_multiple(np.abs(left_out) / process.deviations):.4g}"),
-        points,
+        process.signal,
+        float(f"{_multiple(scores):.4g}"),
+        {name: tuple(float(f"{x:.6g}") for x in each) for name, each in chosen.numbers.items()},
+        tuple(frozen(chosen.words)),
+        tuple(float(f"{math.exp(each):.6g}") for each in process.residuals),
+        chosen.shared,
     )
+
+
+def _process(runs: Runs, start_us: float, factor: float) -> tuple[Process, np.ndarray]:
+    """The process of the runs about a line, and the error of each by what all others teach."""
+    residuals = np.log(runs.measured_us / (start_us + factor * runs.model_us))
+    gaps = distances(runs.coordinates, runs.words, runs.coordinates, runs.words)
+    if len(runs) < _NEAR:  # too few to say what near runs have in common
+        return Process.of(gaps, 0.0 * residuals, SIGNALS[0]), _others_teach(runs)
+    signal, pulled = settled(gaps, residuals)
+    process = Process.of(gaps, pulled, signal)
+    return process, process.left_out()[0] + residuals - pulled
 
 
 def line(model_us: np.ndarray, measured_us: np.ndarray) -> tuple[float, float]:
@@ -243,17 +266,18 @@ def spread(runs: Runs, count: int) -> np.ndarray:
 def _first_centres(values: np.ndarray, count: int) -> list[int]:
     random = np.random.default_rng(_SEED)
     places = [int(random.integers(len(values)))]
-    gaps = _squares(values, values[places])[:, 0]
+    gaps = np.maximum(_squares(values, values[places])[:, 0], 0.0)
     while len(places) < count:
         total = gaps.sum()
         chances = gaps / total if total > 0 else np.full(len(values), 1.0 / len(values))
         places.append(int(random.choice(len(values), p=chances)))
-        gaps = np.minimum(gaps, _squares(values, values[places[-1:]])[:, 0])
+        gaps = np.clip(_squares(values, values[places[-1:]])[:, 0], 0.0, gaps)
     return places
 
 
 def _squares(values: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    return np.asarray(((values[:, None] - centres[None]) ** 2).sum(2))
+    products = values @ centres.T
+    return np.asarray(np.square(values).sum(1)[:, None] + np.square(centres).sum(1) - 2 * products)
 
 
 def curve(
@@ -286,17 +310,28 @@ def _score(runs: Runs, count: int) -> dict[str, Any]:
     if group is None:
         unchanged = {"corrected": score["model"], "corrected_p90": score["model_p90"]}
         return score | unchanged | {"covered": None, "width": None}
-    middle, low, high = (np.empty(len(rest)) for _ in range(3))
-    for i, words in enumerate(rest.words):
-        numbers = {name: each[i : i + 1] for name, each in rest.numbers.items()}
-        times = group.corrected(rest.model_us[i : i + 1] * 1e-6, numbers, words)
-        middle[i], low[i], high[i] = (float(each[0]) * 1e6 for each in times)
+    middle, low, high = times(group, rest)
     errors = np.abs(np.log(rest.measured_us / middle))
     inside = (low <= rest.measured_us) & (rest.measured_us <= high)
     return score | {
         "corrected": float(np.median(errors)), "corrected_p90": float(np.quantile(errors, 0.9)),
         "covered": float(inside.mean()), "width": float(np.log(high / low).mean()),
     }  # fmt: skip
+
+
+def times(group: Group, runs: Runs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Time and range of runs by a correction, in microseconds."""
+    kinds: dict[tuple[frozenset[str], str], list[int]] = {}
+    for i, kind in enumerate(zip(runs.words, runs.devices.tolist(), strict=True)):
+        kinds.setdefault(kind, []).append(i)
+    table = np.empty((3, len(runs)))
+    for (words, device), places in kinds.items():
+        numbers = {name: each[places] for name, each in runs.numbers.items()}
+        seconds = runs.model_us[places] * 1e-6
+        every = words.union(runs.shared)
+        table[:, places] = np.stack(group.corrected(seconds, numbers, every, device)) * 1e6
+    middle, low, high = table
+    return middle, low, high
 
 
 def save(learned: Learned, path: str) -> None:

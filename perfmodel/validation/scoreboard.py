@@ -30,6 +30,7 @@ from perfmodel.fitting.heldout import (
 from perfmodel.fitting.ranges import sheet
 from perfmodel.fitting.starts import shown
 from perfmodel.hardware import load
+from perfmodel.learned.active import corrected_by
 from perfmodel.timing import ablation, constants
 from perfmodel.timing.constants import Constant, Constants
 from perfmodel.timing.knowledge import is_calibrated
@@ -243,6 +244,7 @@ class Scoreboard:
     """The long tables, by the names of their files in docs/accuracy."""
 
 
+@corrected_by(None)
 def scoreboard(table: pd.DataFrame, *, columns: Sequence[str] = tuple(COLUMNS)) -> Scoreboard:
     """The scoreboard of a measured-run table, with `columns` left out in turn."""
     runs = table[~table["flag"].isin(LEFT_OUT)].reset_index(drop=True)
