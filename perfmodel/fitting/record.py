@@ -54,7 +54,8 @@ def learned_from(table: pd.DataFrame, source: str, tested: frozenset[str] | None
         for each, gain in zip(runs, gains, strict=True)
         if gain.sum() >= 0.0 and tested.intersection(each.shared)
     ]
-    return Learned(source, __version__, tuple(group for group in learned if group is not None))
+    better = (group for group in learned if group is not None and group.after < group.before)
+    return Learned(source, __version__, tuple(better))
 
 
 def _sampled(table: pd.DataFrame) -> pd.DataFrame:
