@@ -289,18 +289,19 @@ class Filled:
                 self.arrays[name] = np.full(self.n, empty, dtype=kind)
             self.arrays[name][place] = values
 
-    def table(self, prefix: str) -> dict[str, np.ndarray]:
-        """The arrays called prefix.name, by name."""
-        return {
-            name.removeprefix(prefix): values
-            for name, values in self.arrays.items()
-            if name.startswith(prefix)
-        }
+    def tables(self) -> dict[str, dict[str, np.ndarray]]:
+        """The arrays called field.member, by field and member."""
+        tables: dict[str, dict[str, np.ndarray]] = {}
+        for name, values in self.arrays.items():
+            field, _, member = name.partition(".")
+            if member:
+                tables.setdefault(field, {})[member] = values
+        return tables
 
     def predictions(self, problem: Problem, device: Device) -> Predictions:
         """The filled arrays as predictions of `problem`."""
-        kinds = self.kinds
-        footprints, moved = self.table("footprints."), self.table("bytes.")
+        kinds, tables = self.kinds, self.tables()
+        footprints, moved = tables["footprints"], tables["bytes"]
         rooms = capacity.rooms(device, footprints)
         names = {level.name: level.short for level in device.levels()}
         fits = {name: footprints[name] <= room for name, room in rooms.items()}
@@ -312,7 +313,7 @@ class Filled:
         for name in _NUMBERS:
             if name not in numbers:
                 own = self.arrays.get(name)
-                numbers[name] = self.table(f"{name}.") if own is None else own
+                numbers[name] = tables.get(name, {}) if own is None else own
         return Predictions(
             **numbers,
             device=device,

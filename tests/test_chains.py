@@ -180,3 +180,33 @@ def test_expressions_of_arrays():
     assert evaluate("min(a, b + 1)", values).tolist() == [4.0, 5.0]
     with pytest.raises(ProblemError, match="no value"):
         evaluate("a / (b - 4)", values)
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("causal-conv1d", {"seq": [1024, 4096]}),
+        ("gated-delta", {"seq": [1024, 4096]}),
+        ("residual-streams", {"tokens": [1024, 4096]}),
+        ("index-scores", {"seq": [4096, 16384], "seq_q": [64, 64]}),
+        ("sparse-layer", {"batch": [8, 128]}),
+        ("compressed-layer", {"batch": [8, 128]}),
+        ("block-layer", {"batch": [8, 128]}),
+    ],
+)
+@pytest.mark.parametrize("device", [H100, B200])
+def test_more_work_takes_longer_and_no_less_than_its_floor(name, sizes, device):
+    operator = load(name)
+    small, large = (
+        predict(operator.problem(**{key: values[i] for key, values in sizes.items()}), device)
+        for i in (0, 1)
+    )
+    assert large.seconds > 1.1 * small.seconds
+    assert small.low_seconds <= small.seconds <= small.high_seconds
+
+
+def test_a_state_in_fp32_is_read_and_written_once_a_step():
+    problem = load("gated-delta").problem(batch=256, seq=1, key_heads=16, heads=32)
+    step = predict(problem, H100, implementation="delta-step")
+    state_bytes = 256 * 32 * 128 * 128 * 4
+    assert step.bytes["hbm"] == pytest.approx(2 * state_bytes, rel=0.05)

@@ -87,7 +87,7 @@ def test_the_wall_is_a_table(cli):
         (("allreduce", "-s", "dgx-h100"), "no command named 'allreduce'; did you mean all-reduce"),
         (("all-reduce", "-s", "dgx-h100", "-b", "-4"), "--bytes must be at least 1, not -4"),
         (("all-reduce", "-s", "dgx-h100", "-n", "0"), "--ranks must be at least 1, not 0"),
-        (("all-reduce", "-s", "dgx-h100", "--library", "rccl"), "no library of collectives named"),
+        (("all-reduce", "-s", "dgx-h100", "--library", "rccl"), "no choice for --library named"),
         (("all-reduce", "-s", "dgx-h100", "--dtype", "fp17"), "no element type named 'fp17'"),
         (("all-reduce", "-s", "dgx-h100", "--ranks-per-node", "1,2"), "takes one size"),
         (("send-receive", "-s", "dgx-h100", "-n", "8"), "between two ranks"),

@@ -54,7 +54,7 @@ def test_folded_examples_are_the_commands_that_they_were(capsys, monkeypatch):
     assert run(["infer", "--help"]) == 0
     page = re.sub(r" \\\n +", " ", capsys.readouterr().out)
     assert (
-        "perfmodel infer llama-3-8b -d h100-sxm --batch 1:256:x2 --engine tensorrt-llm --terms"
+        "perfmodel infer qwen3-32b -d h100-sxm --tensor 2 --engine vllm --concurrency 1:256:x2"
     ) in page
 
 

@@ -142,7 +142,7 @@ def test_charts_are_of_a_grid_or_of_a_pipeline(cli, tmp_path):
             "no optimiser named 'adamx'",
         ),
         (("gpt2", "-d", "a100", "--stack", "tf"), "no stack named 'tf'"),
-        (("gpt2", "-d", "a100", "--mfu", "mine"), "no MFU convention named 'mine'"),
+        (("gpt2", "-d", "a100", "--mfu", "mine"), "no choice for --mfu named 'mine'"),
         (("gpt2", "-d", "a100", "--gpus", "1:200000"), "narrow a range"),
     ],
     ids=lambda item: " ".join(item) if isinstance(item, tuple) else "",

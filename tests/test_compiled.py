@@ -15,6 +15,7 @@ from perfmodel.algorithms.problem import pick
 from perfmodel.compiled import variants
 from perfmodel.compiled.build import compiler
 from perfmodel.compiled.recording import UnrecordableError, record
+from perfmodel.errors import ProblemError
 from perfmodel.hardware import load
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Predictions
@@ -231,4 +232,10 @@ def test_a_single_prediction_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -
     variants._KINDS.clear()
     predict_arrays(Matmul(4096, 4096, 4096), load("h100-sxm"))
     predict_arrays(pick(attention(causal=True), np.arange(5)), load("h100-sxm"))
-    assert all(kind.variant is None for kind in variants._KINDS.values())
+    assert [kind.variant for kind in variants._KINDS.values()] == [None, None]
+
+
+def test_an_unknown_mode_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variants.ENVIRONMENT, "on")
+    with pytest.raises(ProblemError, match="PERFMODEL_COMPILED is 'on'; write auto, wait or off"):
+        predict_arrays(Matmul(64, 64, 64), load("h100-sxm"))

@@ -41,7 +41,7 @@ GEMM = ("predict", "gemm", "-d", "h100-sxm")
 @pytest.mark.parametrize(
     ("does", "seen"),
     [
-        (lambda: 1 / 0, "traceback: ZeroDivisionError at cli/predicted.py"),
+        (lambda: 1 / 0, "traceback: ZeroDivisionError at cli/predict.py"),
         (lambda: Path(".x.csv.tmp").write_text(""), "partial file left: a hidden one"),
         (lambda: sys.stderr.write("\x1b[31m"), "control characters on standard error"),
         (lambda: sys.stdout.write('{"schema_version": NaN}'), "json: "),

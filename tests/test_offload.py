@@ -469,7 +469,7 @@ def test_the_command_streams_and_splits_layers(cli):
         ),
         (["opt-30b", "-d", "t4", "--policy", "20,80,0,100,0,100"], "needs --batch"),
         (["opt-30b", "-d", "a100", "--policy", "auto", "--costs", "t4-gcp"], "was fitted on t4"),
-        (["opt-30b", "-d", "t4", "--costs", "t5"], "no costs named 't5'"),
+        (["opt-30b", "-d", "t4", "--costs", "t5"], "no choice for --costs named 't5'"),
         ([*HOSTED, "--host-memory", "208"], "has no unit"),
         ([*HOSTED, "--host-memory", "8 GB"], "no policy fits"),
         (["opt-30b", "-d", "wse-2", "--policy", "stream"], "has no link to a host"),

@@ -73,25 +73,6 @@ def test_fp32_reaches_less_of_the_rate_where_lanes_take_every_issue_slot():
     assert 0.7 < reached(H100) < 0.82
 
 
-def test_power_is_spent_over_the_whole_loop():
-    """A loop that loads for as long as it multiplies takes longer at boost, so that its board pays
-    the same energy in more time; and no less time than a loop without loads would need."""
-    tight = replace(machine(L40S), tdp_watts=220.0)
-    kernel = replace(
-        kernel_facts("cublas-fp32-ampere"), tiles={10**9: ((128, 128, 256),)}, splits=(1,)
-    )
-    planned = plan(LARGE, kernel, Setting(tight, CONSTANTS), keep=1)
-    alone = replace(
-        planned.parts[0].style, turns=replace(planned.parts[0].style.turns, fetched_by=None)
-    )
-    bare = replace(planned, parts=(replace(planned.parts[0], style=alone),))
-    slow, fast = (
-        float(time_plan(tight, CONSTANTS, one, (1, 1)).at(np.array([0])).terms["power"][0])
-        for one in (planned, bare)
-    )
-    assert fast < slow < 1.5 * fast
-
-
 @given(m=st.integers(1, 3000), n=st.integers(1, 3000), k=st.integers(64, 9000))
 def test_a_direct_call_is_the_transposed_call_of_a_framework(m, n, k):
     """cuBLAS stores by columns, and a framework that stores by rows asks for the transpose."""

@@ -25,7 +25,6 @@ NEEDED = {
     "resident": "59 runs are off by .23 without it, .09 with it",
     "promoted": "products of fp8 in blocks: 90th percentile .019 worse without it",
     "rounding_ops": "AMD's kernels, of which no run is public",
-    "rows.folded_special_ops": "with folded_vector_ops: 90th percentile of norms .022 worse",
     "rows.group": "products of fp8 in blocks: their activations are narrowed by groups of 128",
     "rows.integer_ops": "products of fp8 in blocks: median .009 worse without it",
     "rows.power_of_two": "the bundled Triton kernels: num_warps is a power of two",

@@ -126,13 +126,17 @@ class Declaration:
 
     def _extent(self, axis: str, text: Any, values: Mapping[str, Any]) -> Number:
         value = evaluate(text, values)
+        first = 0
         if isinstance(value, np.ndarray):
             fits = (value == np.floor(value)) & (value >= 1) & (value <= LARGEST)
-            worst = value[~fits][0] if not np.all(fits) else 1.0
+            first = int(np.argmin(fits))
+            worst = value[first] if not np.all(fits) else 1.0
         else:
             worst = value
         if not is_whole(worst) or not 1 <= worst <= LARGEST:
-            inputs = ", ".join(f"{k} = {v}" for k, v in values.items() if str(k) in str(text))
+            named = {k: v for k, v in values.items() if str(k) in str(text)}
+            named = {k: f"{v[first]:g}" if np.ndim(v) else v for k, v in named.items()}
+            inputs = ", ".join(f"{k} = {v}" for k, v in named.items())
             raise ProblemError(
                 f"axis {axis} of {self.name} is {text} = {worst:g}, which is no whole number of at "
                 f"least 1 and at most 2^40; change {inputs or 'it'}"

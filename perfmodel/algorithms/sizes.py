@@ -32,6 +32,8 @@ def check_cases(count: int, most: int = MOST_CASES, instead: str = "narrow a ran
 
 def check_positive(name: str, value: Number) -> None:
     """Raise `ProblemError` where a size is not a whole number from 1 to `LARGEST`."""
+    if type(value) is int and 1 <= value <= LARGEST:  # one problem: no array is made
+        return
     if is_symbolic(value):
         return
     array = np.asarray(value)
@@ -51,7 +53,7 @@ def check_points(sizes: Mapping[str, Number]) -> None:
         return
     extents = (v.astype(np.float64) if isinstance(v, np.ndarray) else v for v in sizes.values())
     points = math.prod(extents)
-    if np.any(points > MOST_POINTS):
+    if points > MOST_POINTS if isinstance(points, int) else np.any(points > MOST_POINTS):
         raise ProblemError(
             f"a problem of {float(np.max(points)):.2g} points ({' x '.join(sizes)}) is beyond "
             "2^120, the most that has a time; give smaller sizes"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perfmodel.errors import ProblemError
 from perfmodel.frozen import dataclass
 
 if TYPE_CHECKING:  # a single prediction does not load them
@@ -73,7 +74,7 @@ class Variant:
         self.faulty |= broken
         if self.faulty or tuple(map(bool, decisions)) != self.decisions:
             return None
-        results = {name: np.broadcast_to(value, n) for name, value in self.fixed.items()}
+        results = {name: np.full(n, value) for name, value in self.fixed.items()}
         results |= {name: table[row, :n] for name, row in self.rows.items()}
         return results | {
             name: words[results[name].astype(np.intp)] for name, words in self.words.items()
@@ -134,8 +135,11 @@ _MOST_KINDS = 256
 
 
 def mode() -> str:
-    """auto, wait or off."""
-    return os.environ.get(ENVIRONMENT, "auto")
+    """auto, wait or off. Raises `ProblemError` for another value of PERFMODEL_COMPILED."""
+    value = os.environ.get(ENVIRONMENT, "auto")
+    if value not in ("auto", "wait", "off"):
+        raise ProblemError(f"{ENVIRONMENT} is {value!r}; write auto, wait or off")
+    return value
 
 
 def described() -> str:

@@ -69,10 +69,16 @@ class DeclaredOperator(Operator):
         self.searched = (*declaration.extents, *(built_in.tile if built_in else ()))
 
     @property
+    def chains(self) -> Mapping[str, Any]:
+        """The chains that libraries' files have for it; none where a built-in operator has its
+        name, whose kernels are no chains."""
+        return {} if self.name in BUILT_IN else implementations(self.name)
+
+    @property
     def library(self) -> str:  # type: ignore[override]
         """The operator itself, where libraries' files have chains for it, or the built-in one that
         it names."""
-        if implementations(self.name):
+        if self.chains:
             return self.name
         return str((self.declaration.operator or {}).get("name", ""))
 
@@ -114,7 +120,7 @@ class DeclaredOperator(Operator):
 
     def family(self, problem: Any) -> str:
         """The family of the built-in operator, where the declaration names one."""
-        built_in = None if implementations(self.name) else as_built_in(_whole_case(problem))
+        built_in = None if self.chains else as_built_in(_whole_case(problem))
         return FAMILY if built_in is None else built_in[0].family(built_in[1])
 
     def called_as(self, problem: Problem) -> str:
@@ -136,7 +142,7 @@ class DeclaredOperator(Operator):
         assert isinstance(problem, DeclaredProblem)
         if request.schedule != "auto":
             return []
-        if implementations(self.name):
+        if self.chains:
             kernel, _ = self._chain(problem, device, request)
             return chain.launched(problem, kernel, device, request)
         built_in = as_built_in(_whole_case(problem))
@@ -163,7 +169,7 @@ class DeclaredOperator(Operator):
                 f"schedule {request.schedule!r} is not known for {self.name}; it is one of {names}"
             )
         launches = self.launches(problem, device, request)
-        if launches and implementations(self.name):
+        if launches and self.chains:
             return self._chain_time(problem, launches, device, constants, request)
         if launches:
             (only,) = launches
@@ -310,7 +316,10 @@ def as_built_in(case: Case) -> tuple[Operator, Problem] | None:
     operator = BUILT_IN[name]
     entries = {field: text for field, text in entry.items() if field != "name"}
     roles = {"kv_dtype": "kv"} if "kv" in case.elements else {}
-    known = {item.name for item in operator.options}
+    known = [item.name for item in operator.options]
+    for field in entries:
+        if field not in known:
+            raise UnknownName(f"size of {name} that {case.algorithm.name} gives", field, known)
     entries |= {option: role for option, role in roles.items() if option in known}
     values = chain.given(operator, entries, case.parameters, case.dtype, case.elements)
     problem = operator.problem(**operator.fixed, **values, dtype=case.dtype)

@@ -81,7 +81,7 @@ class Bars:
 
 
 def bars_chart(
-    bars: Bars, view: str = "", *, sentence: str = "", page: Page | None = None, legend: bool = True
+    bars: Bars, view: str = "", *, sentence: str = "", page: Page | None = None
 ) -> Chart:
     """The bars of one view, the first by default. Its rows are the pieces."""
     from matplotlib.figure import Figure
@@ -91,7 +91,7 @@ def bars_chart(
     with styled(page) as palette:
         names = bars.names(each)
         across = max(int((page.width or 6.0) / (1.3 * palette.scale)), 1)
-        rows = -(-min(len(names) + 1, _COLOURED + 2) // across) if legend and len(names) > 1 else 0
+        rows = -(-min(len(names) + 1, _COLOURED + 2) // across) if len(names) > 1 else 0
         tall = (0.55 + 0.18 * rows + _ROW * len(each)) * palette.scale
         size = page.size(page.width or 6.0, tall)
         figure = Figure(figsize=size, layout="constrained")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".svg", ".pdf", ".png")
-_LEAST = 1.0, 0.3  # inches of a panel, across and up
+_LEAST = 0.6, 0.25  # inches of a panel, across and up
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ def dress(
             )
     figure.set_layout_engine("none")
     for axes in figure.axes:  # the solver's last digits differ from run to run
-        axes.set_position(np.round(axes.get_position(original=True).bounds, 6))
+        left, low, right, high = np.round(axes.get_position(original=True).extents, 6)
+        axes.set_position((left, low, right - left, high - low))
 
 
 def _legend(figure: Figure, handles: Sequence[Any], below: float) -> float:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from perfmodel.columns import Column, row_of
 from perfmodel.napkin.explain import Explanation, KernelPage, Tiling
 from perfmodel.render.markdown import escaped
 from perfmodel.units import binary, seconds, si
@@ -204,95 +205,79 @@ def _tiling(page: KernelPage, tiling: Tiling) -> Iterator[str]:
     )
 
 
-def as_dict(explanation: Explanation) -> dict[str, Any]:
-    """Everything, formulas as text."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "algorithm": explanation.case.algorithm.name,
-        "about": explanation.about,
-        "source": explanation.source,
-        "schedule": explanation.schedule,
-        "device": explanation.device.slug if explanation.device else None,
-        "parameters": dict(explanation.case.parameters),
-        "sizes": dict(explanation.case.sizes),
-        "kernels": [_kernel(page) for page in explanation.kernels],
-    }
+def _text(expression: Any) -> Any:
+    """A formula, or each of a mapping, as text."""
+    if isinstance(expression, Mapping):
+        return {name: str(formula) for name, formula in expression.items()}
+    return str(expression)
 
 
-def _kernel(page: KernelPage) -> dict[str, Any]:
-    formulas = page.formulas
-    best = page.optimum
-    return {
-        "steps": list(page.nest.steps),
-        "grid": list(page.nest.grid),
-        "stream": list(page.nest.stream),
-        "loops": [{"depth": depth, "text": line} for depth, line in page.loops],
-        "axes": [
-            {
-                "axis": v.axis,
-                "groupable": v.groupable,
-                "streamable": v.streamable,
-                "passes": v.passes,
-                "group_reason": v.group_reason,
-                "stream_reason": v.stream_reason,
-            }
-            for v in page.verdicts.values()
-        ],
-        "note": page.note,
-        "reads": _texts(formulas.reads) if formulas else None,
-        "writes": _texts(formulas.writes) if formulas else None,
-        "transfer": str(formulas.transfer) if formulas else None,
-        "memory": str(formulas.memory) if formulas else None,
-        "optimum": None
-        if best is None
-        else {
-            "tiles": _texts(best.tiles),
-            "as_thin_as_allowed": list(best.vanishing),
-            "terms": [{"alpha": str(t.alpha), "beta": str(t.beta)} for t in best.terms],
-            "beta": str(best.beta),
-        },
-        "bound": {
-            "formula": str(page.bound.value),
-            "name": page.bound.name,
-            "order_only": page.bound.order_only,
-        },
-        "numbers": _figures(page),
-    }
+def _named(*names: str) -> Iterator[Column]:
+    return (Column(key=name) for name in names)
 
 
-def _texts(table: Mapping[str, Any]) -> dict[str, str]:
-    return {name: str(formula) for name, formula in table.items()}
+_TILING = (
+    *_named("what", "tiles", "elements", "bytes", "factor", "shared_bytes", "register_bytes"),
+    *_named("threads", "stages"),
+    Column(key="time_us", of="seconds", scale=1e6),
+)
+_NUMBERS = (
+    Column(key="memory_elements", of="memory"),
+    Column(key="best_elements", of="best"),
+    Column(key="best_tiles"),
+    Column(key="bound_elements", of="bound"),
+    Column(key="divisibility", of="granules"),
+    Column(key="saturated"),
+    Column(key="tilings", of=lambda numbers: [row_of(each, _TILING) for each in numbers.tilings]),
+)
+_AXIS = (*_named("axis", "groupable", "streamable", "passes", "group_reason", "stream_reason"),)
+_TERM = (
+    Column(key="alpha", of=lambda term: str(term.alpha)),
+    Column(key="beta", of=lambda term: str(term.beta)),
+)
+_OPTIMUM = (
+    Column(key="tiles", of=lambda best: _text(best.tiles)),
+    Column(key="as_thin_as_allowed", of="vanishing"),
+    Column(key="terms", of=lambda best: [row_of(term, _TERM) for term in best.terms]),
+    Column(key="beta", of=lambda best: str(best.beta)),
+)
+_BOUND = (
+    Column(key="formula", of=lambda bound: str(bound.value)),
+    *_named("name", "order_only"),
+)
 
 
-def _figures(page: KernelPage) -> dict[str, Any] | None:
-    numbers = page.numbers
-    if numbers is None:
-        return None
-    return {
-        "memory_elements": numbers.memory,
-        "best_elements": numbers.best,
-        "best_tiles": dict(numbers.best_tiles),
-        "bound_elements": numbers.bound,
-        "divisibility": dict(numbers.granules),
-        "saturated": list(numbers.saturated),
-        "tilings": [
-            {
-                "what": t.what,
-                "tiles": dict(t.tiles),
-                "elements": t.elements,
-                "bytes": t.bytes,
-                "factor": t.factor,
-                "shared_bytes": t.shared_bytes,
-                "register_bytes": t.register_bytes,
-                "threads": t.threads,
-                "stages": t.stages,
-                "time_us": t.seconds * 1e6,
-            }
-            for t in numbers.tilings
-        ],
-    }
+def _formula(name: str) -> Column:
+    return Column(key=name, of=lambda page: page.formulas and _text(getattr(page.formulas, name)))
+
+
+_KERNEL = (
+    Column(key="steps", of="nest.steps"),
+    Column(key="grid", of="nest.grid"),
+    Column(key="stream", of="nest.stream"),
+    Column(
+        key="loops", of=lambda page: [{"depth": depth, "text": line} for depth, line in page.loops]
+    ),
+    Column(key="axes", of=lambda page: [row_of(each, _AXIS) for each in page.verdicts.values()]),
+    Column(key="note"),
+    *map(_formula, ("reads", "writes", "transfer", "memory")),
+    Column(key="optimum", of=lambda page: page.optimum and row_of(page.optimum, _OPTIMUM)),
+    Column(key="bound", of=lambda page: row_of(page.bound, _BOUND)),
+    Column(key="numbers", of=lambda page: page.numbers and row_of(page.numbers, _NUMBERS)),
+)
+_EXPLANATION = (
+    Column(key="algorithm", of="case.algorithm.name"),
+    *_named("about", "source", "schedule"),
+    Column(key="device", of=lambda explanation: explanation.device and explanation.device.slug),
+    Column(key="parameters", of="case.parameters"),
+    Column(key="sizes", of="case.sizes"),
+    Column(key="kernels", of=lambda each: [row_of(page, _KERNEL) for page in each.kernels]),
+)
 
 
 def json_text(explanation: Explanation) -> Iterator[str]:
     """One JSON document."""
-    yield json.dumps(as_dict(explanation), indent=1) + "\n"
+    yield (
+        json.dumps({"schema_version": SCHEMA_VERSION} | row_of(explanation, _EXPLANATION), indent=1)
+        + "\n"
+    )

@@ -292,8 +292,9 @@ def _path(vertices: Sequence[Place]) -> Iterator[np.ndarray]:
 
 
 def _target(mark: Place, box: Box) -> Place:
-    """Where a line from a mark meets its label: the nearest end, or the middle of a side."""
-    ends = (box.start[0], box.start[0] + box.length / 2, box.start[0] + box.length)
-    nearest = min(ends, key=lambda x: abs(x - mark[0]))
-    side = box.height / 2 if box.start[1] < mark[1] else -box.height / 2
-    return (nearest, box.start[1] + (side if nearest == ends[1] else 0.0))
+    """Where a line from a mark meets its level label: the point of the label that is nearest."""
+    (left, middle), half = box.start, box.height / 2
+    return (
+        min(max(mark[0], left), left + box.length),
+        min(max(mark[1], middle - half), middle + half),
+    )

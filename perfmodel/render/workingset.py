@@ -27,8 +27,7 @@ def bandwidth_chart(
     names = [name for name in ("read", "copy", "triad") if curves.get(name)]
     if not names:
         raise TableError("no stream was measured, so there is no bandwidth to draw")
-    selection = {name: curves[name] for name in names}
-    return _chart(selection, levels, ("bytes_per_s", "Bandwidth"), title, caption, page)
+    return _chart(curves, names, levels, ("bytes_per_s", "Bandwidth"), title, caption, page)
 
 
 def latency_chart(
@@ -42,15 +41,16 @@ def latency_chart(
 
     Raises `TableError` where neither latencies nor gathers were measured.
     """
-    names = [name for name in ("latency", "gather") if curves.get(name)]
+    loads = {"latency": "Time per dependent load", "gather": "Time per random load"}
+    names = [name for name in loads if curves.get(name)][:1]
     if not names:
         raise TableError("no dependent loads were measured, so there is no latency to draw")
-    name = "Time per dependent load" if "latency" in names else "Time per random load"
-    return _chart({names[0]: curves[names[0]]}, levels, ("seconds", name), title, caption, page)
+    return _chart(curves, names, levels, ("seconds", loads[names[0]]), title, caption, page)
 
 
 def _chart(
     curves: Mapping[str, Points],
+    names: Sequence[str],
     levels: Levels,
     quantity: tuple[str, str],
     title: str,
@@ -59,23 +59,17 @@ def _chart(
 ) -> Chart:
     """`quantity` is the key and the name of the measured quantity."""
     key, name = quantity
-    rows = [
-        {"curve": curve, "working_set_bytes": float(size), key: float(value)}
-        for curve, points in curves.items()
-        for size, value in points
-    ]
-    sizes = [float(size) for points in curves.values() for size, _ in points]
+    rows = [{"curve": curve, "working_set_bytes": float(size), key: float(value)}
+            for curve in names for size, value in curves[curve]]  # fmt: skip
+    sizes = [size for curve in names for size, _ in curves[curve]]
     within = [(level, size) for level, size in levels if min(sizes) < size < max(sizes)]
     dots = Dots(
-        f"{title}: {name[0].lower()}{name[1:]}",
-        ["working_set_bytes"],
-        [key],
-        by=["curve"],
-        joined=["curve"],
-        limits={"working_set_bytes": within},
+        f"{title}: {name[0].lower()}{name[1:]}", ["working_set_bytes"], [key], by=["curve"],
+        joined=["curve"], limits={"working_set_bytes": within},
         headers={"working_set_bytes": "Working set", key: name},
         kinds={"working_set_bytes": "binary"},
-    )
-    sentence = f"{name} over the working set."
+    )  # fmt: skip
     lines = [caption] if caption else []
-    return dots_chart(rows, dots, sentence=sentence, caption=lines, page=page)
+    return dots_chart(
+        rows, dots, sentence=f"{name} over the working set.", caption=lines, page=page
+    )
