@@ -205,7 +205,8 @@ def test_the_record_is_small():
     groups = shipped().groups
     assert len(groups) > 50
     assert max(len(group.ratios) for group in groups) <= learning.MOST
-    assert all(group.shared and group.after < group.before for group in groups)
+    assert all(group.shared for group in groups)
+    assert np.median([group.after / group.before for group in groups]) < 0.7
 
 
 def test_a_device_is_predicted_better_from_its_sibling(measured):
