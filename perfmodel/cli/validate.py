@@ -37,10 +37,10 @@ def validate(asked: Asked) -> None:
     perfmodel validate my-gpu.yaml my-layer.yaml
     perfmodel validate --as hardware --warnings specs/*.yaml
     """
-    bad = lines = 0
+    bad = 0
     for path in asked.files:
         problems = check(Path(path), asked.format)
-        bad, lines = bad + bool(problems), lines + len(problems)
+        bad += bool(problems)
         for problem in problems:
             say(problem)
         kind = asked.format or (format_of(Path(path)) if asked.warnings and not problems else "")
@@ -51,7 +51,7 @@ def validate(asked: Asked) -> None:
             for finding in findings(load(path if "/" in path else f"./{path}")):
                 say(f"{path}: warning: {finding.message}")
     if bad:
-        if lines > 1:
+        if len(asked.files) > 1:
             say(f"{bad} of {len(asked.files)} files cannot be used")
         raise click.exceptions.Exit(2)
     valid = "file is" if len(asked.files) == 1 else "files are"
