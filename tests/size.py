@@ -24,7 +24,7 @@ ROOMS: dict[str, tuple[int, tuple[str, ...]]] = {
     "schema, units, errors, numbers": (1_000, (*TOP, "perfmodel/formats")),
     "count": (3_000, ("perfmodel/count", "perfmodel/schedules", "perfmodel/algorithms")),
     "machine": (1_700, ("perfmodel/hardware",)),
-    "time, compiled": (4_300, ("perfmodel/timing",)),
+    "time, compiled": (4_300, ("perfmodel/timing", "perfmodel/compiled")),
     "operators": (1_800, ("perfmodel/operators",)),
     "graph": (1_800, ("perfmodel/graph",)),
     "links": (1_000, ("perfmodel/collectives",)),
