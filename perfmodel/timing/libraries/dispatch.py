@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from perfmodel.errors import PerfmodelError
+from perfmodel.errors import ProblemError
 from perfmodel.timing.libraries.facts import AttentionFacts, ChainFacts, GemmFacts, KernelFacts
 from perfmodel.timing.libraries.files import find, kernel_facts
 from perfmodel.timing.libraries.naming import (
     caller_of,
     computed_by,
+    implementations,
     is_known,
     matching,
     usual_kernels,
@@ -119,5 +120,9 @@ def usual(op: str, dtype: str, machine: Machine) -> Any:
             return kernel
         last = kernel
     if last is None:
-        raise PerfmodelError(f"no implementation class computes {op} in {dtype}")
+        known = {d for k in implementations(op).values() for d in k.formats}
+        types = ", ".join(sorted(known))
+        raise ProblemError(
+            f"{machine.device.slug} has no known kernel of {op} in {dtype}; it has: {types}"
+        )
     return last
