@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EPOCH = "1700000000"
 SHIPPED = (
+    ".npz",
     ".py", ".yaml", ".json", ".csv", ".c", ".mplstyle", ".html", ".css", ".js", ".md",
     ".typed",
 )  # fmt: skip
