@@ -311,7 +311,7 @@ def test_a_block_hides_its_transfer_from_the_ridge_of_the_link_on(groups):
     found = threshold(problem, H100, NETWORK, clock=CLOCK)
     assert found.compute_seconds >= found.send_seconds
     ridge = least_block(found.flops_per_s, NETWORK.link.bytes_per_s) * groups / 32
-    assert ridge <= found.block <= 1.3 * ridge
+    assert ridge <= found.block <= 1.35 * ridge  # of 4 groups, 17 sixteenths past 1,024
     block = replace(problem, seq_q=found.block, seq_kv=found.block, causal=False)
     assert predict(block, H100).seconds == pytest.approx(found.compute_seconds)
 

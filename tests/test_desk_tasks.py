@@ -363,7 +363,7 @@ def test_plans_of_a_grid_are_told_apart(asked):
     """What was varied is a column, what was not stands in the title; no two lines are alike."""
     grid = ("--gpus", 4, "--seq", "4k", "--recompute", "none,full", "--zero", "0:3")
     out = asked("train", "llama-3-8b", "-d", "a100", *grid, "-f", "csv")
-    told = [(row["recompute"], row["zero"]) for row in csv.DictReader(io.StringIO(out))]
+    told = [(row["plan_recompute"], row["plan_zero"]) for row in csv.DictReader(io.StringIO(out))]
     assert sorted(told) == sorted((mode, str(z)) for mode in ("none", "full") for z in range(4))
     title, header, _, *lines = asked("train", "llama-3-8b", "-d", "a100", *grid).splitlines()
     assert {"recompute", "zero"} <= set(header.split())

@@ -26,7 +26,7 @@ def test_there_is_no_file_of_another_command():
     assert set(goldentables.GOLDEN.iterdir()) == kept
 
 
-_UNIT = re.compile(r"\s*[kMGTPEµmn]?i?(B|B/s|s|FLOP|FLOP/s|OP|OP/s|Hz|W)(\s|,|;|$)")
+_UNIT = re.compile(r"\s*([kMGTPEµmn]|[KMGTPE]i(?=B))?(B|B/s|s|FLOP|FLOP/s|OP|OP/s|Hz|W)(\s|,|;|$)")
 
 
 def test_no_line_begins_with_a_unit_and_nothing_is_cut():

@@ -71,7 +71,7 @@ def test_a_file_that_is_there_stays_as_it_is(cli, tmp_path):
     ("arguments", "says"),
     [
         (["my.yaml", "--like", "l4os"], "no device named 'l4os'; did you mean l40s"),
-        (["my.txt", "--like", "l40s"], "a spec's file ends in .yaml; write my.yaml"),
+        (["my.txt", "--like", "l40s"], "my.txt: this is written as .yaml; change the name"),
         (["none/my.yaml", "--like", "l40s"], "cannot write none/my.yaml"),
         (["=my.yaml", "--like", "l40s"], "a name does not begin with"),
         (["my.yaml", "--like", "./none.yaml"], "cannot be read"),

@@ -189,7 +189,7 @@ def test_a_template_goes_to_standard_output(cli):
             "--set gives 'device' as a and as b; choose one",
         ),
         (("runs.csv", "--unit", "days"), "no unit of time named 'days'"),
-        (("runs.csv", "--flops", "half"), "no way of counting named 'half'"),
+        (("runs.csv", "--flops", "half"), "no choice for --flops named 'half'; known: causal, "),
     ],
 )
 def test_bad_hints_are_one_line(cli, runs, arguments, said):

@@ -22,7 +22,7 @@ SHIPPED = (
     ".py", ".yaml", ".json", ".csv", ".c", ".mplstyle", ".html", ".css", ".js", ".md",
     ".typed",
 )  # fmt: skip
-LARGEST = 2_100_000  # bytes
+LARGEST = 2_400_000  # bytes, of which 260 kB are the record of measured corrections
 
 
 def hook(name, source, into):

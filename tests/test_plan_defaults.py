@@ -102,6 +102,10 @@ APART = {
     ("compare", "worse", "verdicts"): "a text in per cent: 0% is 0.0",
     ("offload", "blocks", "search.best"): "auto searches them; the option is of a stated policy",
     ("sweep", "limit", "matching"): "a terminal shows the first 50 rows of a file",
+    **{
+        (name, "learned", "predict_arrays"): "a file there, a yes or no in Python"
+        for name in ("predict", "sweep", "whatif", "roofline")
+    },
 }
 """Options that fill no field of that noun, though one has their name."""
 
@@ -175,6 +179,8 @@ def test_python_and_the_bare_command_predict_one_operator(cli, name, way):
     }
     if isinstance(problem, DeclaredProblem):
         stated["given"] = {}
+    if name == "grouped-gemm":
+        stated["batch"] = problem.batch  # groups: a product's batch, of which Python has one
     alone = {name: size[0] if np.ndim(size) else size for name, size in stated.items()}
     found = predict(type(problem)(**alone, **way), load("h100-sxm"))
     assert found.seconds * 1e6 == told["time_us"]

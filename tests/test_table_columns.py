@@ -139,8 +139,7 @@ def test_columns_are_printed_in_every_format(cli):
 def test_an_unknown_kind_of_table_is_one_line(cli):
     code, out, err = cli("compare", "--columns", "servings")
     assert (code, out) == (2, "")
-    assert (
-        err == "perfmodel: no kind of table named 'servings'; did you mean serving or training?\n"
-    )
+    said = "no choice for --columns named 'servings'; did you mean serving or training?"
+    assert err == f"perfmodel: {said}\n"
     with pytest.raises(UnknownName):
         load("nothing")

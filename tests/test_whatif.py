@@ -125,7 +125,7 @@ def test_a_rate_is_worth_nothing_to_all_of_the_time_and_units_that_step_say_so()
     ("slug", "sizes", "step"),
     [
         ("h100-sxm", (1000, 4096, 4096), "waves 2→1"),
-        ("mi355x", (2048, 4096, 4096), "slices 2→1"),
+        ("mi355x", (2048, 4096, 4096), "slices 3→1"),
     ],
 )
 def test_whole_blocks_are_a_step_and_no_slope(slug, sizes, step):

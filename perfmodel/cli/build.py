@@ -129,7 +129,7 @@ class Declared:
         if self.option.read is not None:
             return self.option.read(given)
         if isinstance(self.option.names, tuple) and self.option.names:
-            return spellings.named(f"choice for {self.flags[0]}", given, self.option.names)
+            return spellings.chosen(self.flags[0], given, self.option.names)
         return given
 
     def as_text(self) -> Declared:

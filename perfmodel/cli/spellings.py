@@ -7,7 +7,7 @@ than the spelling changes, a note on standard error says what was taken.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from os.path import exists
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,13 @@ def named(kind: str, name: str, known: Iterable[str]) -> str:
     if name not in choices:
         raise UnknownName(kind, name, choices)
     return name
+
+
+def chosen(flag: str, name: str, choices: Sequence[str]) -> str:
+    """The choice of that name. Of two choices an error names both, of more the nearest."""
+    if len(choices) == 2 and name not in choices:
+        raise ProblemError(f"no choice for {flag} named {name!r}; known: {', '.join(choices)}")
+    return named(f"choice for {flag}", name, choices)
 
 
 def pairs(option: str, texts: Iterable[str], form: str, example: str) -> dict[str, str]:

@@ -150,12 +150,13 @@ class DeclaredOperator(Operator):
 
     def _chain(self, problem: DeclaredProblem, device: Device, request: Request) -> Any:
         """The facts of the library's chain, and sentences on the choice."""
+        queries = {**problem.declaration.parameters, **problem.given}.get("seq_q", 0)
         return resolve(
             self.name,
             request.implementation,
             problem.dtype,
             machine(device),
-            decode=bool(np.all(np.asarray(problem.given.get("seq_q", 0)) == 1)),
+            decode=bool(np.all(np.asarray(queries) == 1)),
         )
 
     def time(
