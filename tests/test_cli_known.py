@@ -42,7 +42,7 @@ def names(operator):
     ("operator", "options", "said"),
     [
         ("gemm", ("--implementation", "foo"), "no implementation of gemm named 'foo'"),
-        ("attention", ("--implementation", "flashmla"), "did you mean flash"),
+        ("attention", ("--implementation", "flashml"), "did you mean flashmla"),
         ("gemm", ("--implementation", "fused-rows"), "fused-rows computes row-wise operators"),
         ("attention", ("--schedule", "split-kv", "--implementation", "fused-rows"), "not atten"),
         ("attention", ("--schedule", "tild"), "did you mean tiled"),
