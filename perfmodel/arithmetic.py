@@ -120,13 +120,14 @@ def as_floats(sizes: Mapping[str, Number]) -> dict[str, Number]:
 
 
 def wide(value: Number) -> Number:
-    """An array as float64, so that products of sizes cannot wrap; other values unchanged.
+    """An array as float64, a numpy integer as an int, so that products of sizes cannot wrap; other
+    values unchanged.
 
     Integers up to 2^53 stay exact in a float64; plain ints and symbols are exact at any size.
     """
     if isinstance(value, np.ndarray) and value.dtype != np.float64:
         return value.astype(np.float64)
-    return value
+    return int(value) if isinstance(value, np.integer) else value
 
 
 def product(values: Iterable[Number]) -> Number:

@@ -14,7 +14,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 # The files of the page that explains it: what stands there works.
-EXAMPLE, NAMES = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/libraries.md").read_text(), re.S)
+EXAMPLE, NAMES = (
+    block
+    for block in re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/libraries.md").read_text(), re.S)
+    if block.startswith(("library: ", "names:"))
+)
 CODE = """
 from pathlib import Path
 from perfmodel.algorithms.declaration import declare

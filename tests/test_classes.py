@@ -135,6 +135,55 @@ NAMED = [
     ("layernorm", "fp16", "sarathi/torch", "torch-layernorm"),
     ("layernorm", "fp32", "torch-eager(HF fx)", "torch-layernorm"),
     ("rmsnorm", "fp16", "sarathi/torch", "vllm-rmsnorm"),
+    # Operators that libraries run as chains.
+    ("gated-delta", "bf16", "sglang-0.5.16:fused_sigmoid_gating_delta_rule_update", "delta-verify"),
+    ("gated-delta", "bf16", "sglang-0.5.16:fused_kda_decode_mtp_dspark", "delta-verify"),
+    ("gated-delta", "bf16", "trtllm-1.3.0rc20:fused_recurrent_gated_delta_rule",
+     "delta-step-narrow"),
+    ("gated-delta", "bf16", "sglang-0.5.14:fused_recurrent_gated_delta_rule_packed_decode",
+     "delta-step"),
+    ("gated-delta", "bf16", "vllm-0.24.0:chunk_gated_delta_rule_flashinfer", "delta-fused"),
+    ("gated-delta", "bf16", "sglang-0.5.16:chunk_kda", "kimi-chunks"),
+    ("gated-delta", "bf16", "sglang-0.5.14:chunk_gated_delta_rule", "delta-chunks"),
+    ("causal-conv1d", "bf16", "sglang-0.5.16:causal_conv1d_fn_qkv3", "conv1d-three"),
+    ("causal-conv1d", "bf16", "sglang-0.5.14:causal_conv1d_update", "conv1d-update"),
+    ("causal-conv1d", "bf16", "trtllm-1.3.0rc20:causal_conv1d_fn", "conv1d-copies"),
+    ("causal-conv1d", "bf16", "sglang-0.5.14:causal_conv1d_fn", "conv1d-kernel"),
+    ("residual-streams", "bf16", "sglang-0.5.14:sglang_tilelang_mhc_post", "streams-post"),
+    ("residual-streams", "bf16", "sglang-0.5.14:sglang_tilelang_mhc_pre", "streams-pre"),
+    ("index-scores", "fp8", "sglang-0.5.14:deep_gemm.fp8_mqa_logits", "mqa-logits"),
+    ("compressed-layer", "bf16", "sglang-0.5.14:compressed_flashmla", "compressed-latent-layer"),
+    ("compressed-layer", "fp8_block", "vllm-0.24.0:FLASHMLA_SPARSE_DSV4",
+     "compressed-latent-layer"),
+    ("block-layer", "bf16", "vllm-0.24.0:MiniMaxM3SparseMSAImpl", "block-sparse-layer"),
+    ("block-layer", "bf16", "trtllm-1.3.0rc23:default", "block-sparse-layer"),
+    ("sparse-layer", "bf16", "sglang-0.5.14:sglang_dsa_dense_mha_fa3", "sparse-latent-layer"),
+    ("sparse-layer", "bf16", "vllm-0.24.0:FLASHINFER_MLA_SPARSE", "sparse-latent-layer"),
+    ("sparse-layer", "bf16", "sglang-0.5.14:sglang_dsa_dense_mha_trtllm_ragged",
+     "sparse-latent-layer"),
+    ("moe", "w4a16", "sglang-0.5.14:sglang_marlin_moe", "marlin-experts"),
+    ("moe", "fp8_block", "sglang-0.5.10:deepepmoe", "deepgemm-experts"),
+    ("moe", "fp8_block", "trtllm-1.3.0rc10:wideep_compute_cutlass", "deepgemm-experts"),
+    ("moe", "bf16", "sglang-0.5.14:sglang_flashinfer_trtllm_moe", "trtllm-gen-experts"),
+    ("moe", "bf16", "trtllm-1.3.0rc20:moe_torch_flow_cutlass", "cutlass-experts"),
+    ("moe", "bf16", "sglang-0.5.14:sglang_flashinfer_cutlass_moe", "untuned-experts"),
+    ("moe", "bf16", "sglang-0.5.14:sglang_fused_moe_triton", "sglang-fused-experts"),
+    ("moe", "bf16", "vllm-0.24.0:vllm_unquantizedfusedmoe_triton_tritonexperts",
+     "vllm-fused-experts"),
+    ("mla-projection", "fp8", "sglang-0.5.14:sglang_sgl_kernel_bmm_fp8", "sgl-bmm-fp8"),
+    ("mla-projection", "fp8_block", "trtllm-1.3.0rc20:trtllm_fp8_block_scaling_bmm_out",
+     "trtllm-bmm-fp8"),
+    ("mla-projection", "bf16", "sglang-0.5.14:sglang_torch_bmm", "batched-projection"),
+    ("mla-layer", "bf16", "trtllm-1.3.0rc20:default", "trtllm-mla-layer-prompt"),
+    ("mla-layer", "fp8_block", "sglang-0.5.10:fa3", "sglang-mla-layer-prompt"),
+    ("mla-prompt", "bf16", "sglang-0.5.14:trtllm_mla", "sglang-mla-prompt"),
+    ("mla-prompt", "bf16", "trtllm-1.3.0rc20:default", "trtllm-mla-prompt"),
+    ("mla", "bf16", "sglang-0.5.14:trtllm_mla", "sglang-trtllm-mla"),
+    ("mla", "bf16", "sglang-0.5.14:flash_attention", "sglang-mla"),
+    ("mla", "bf16", "trtllm-1.3.0rc20:default", "trtllm-mla"),
+    ("mla-projection", "bf16", "torch.bmm", "batched-projection"),
+    ("causal-conv1d", "bf16", "conv1d", "conv1d-kernel"),
+    ("attention", "bf16", "flashmla", "flashmla"),
 ]  # fmt: skip
 # Kernels that exist for the newest of two devices alone.
 NEWEST = (
@@ -209,6 +258,14 @@ ALSO_NAMED = [
     ("gemm", "bf16", "aiter", "cublas"),
     ("gemm", "bf16", "flashinfer-0.2", "cublas"),
     ("gemm", "bf16", "sglang-0.5.5:sglang", "cublas"),
+    ("gemm", "fp8_block", "vllm-layer", "layer-deepgemm"),
+    ("mla", "bf16", "vllm-0.24.0:FLASHMLA", "vllm-mla"),
+    ("mla", "bf16", "flashmla", "trtllm-mla"),
+    ("mla-layer", "bf16", "vllm-0.24.0:FLASH_ATTN", "vllm-mla-layer-prompt"),
+    ("mla-layer", "bf16", "vllm-0.24.0:FLASHINFER_MLA", "vllm-mla-layer"),
+    ("mla-prompt", "bf16", "vllm-0.24.0:FLASH_ATTN", "vllm-mla-prompt"),
+    ("compressed-layer", "bf16", "trtllm-1.3.0:default", "compressed-latent-layer"),
+    ("block-layer", "bf16", "sglang-0.5.14:default", "block-sparse-layer"),
 ]
 
 
@@ -265,7 +322,9 @@ def test_the_usual_class_follows_the_generation():
     assert usual("attention", "fp32", machine(H100)).name == "flash2"
     assert usual("gemm", "fp32", machine(H100)).name == "cublas-fp32"
     assert usual("gemm", "nvfp4", machine(B200)).name == "cublas"
-    with pytest.raises(PerfmodelError, match="no implementation class computes gemm in fp3"):
+    with pytest.raises(
+        PerfmodelError, match="h100-sxm has no known kernel of gemm in fp3; it has: "
+    ):
         usual("gemm", "fp3", machine(H100))
 
 

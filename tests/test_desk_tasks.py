@@ -128,7 +128,7 @@ def test_which_tile_is_best_and_is_it_the_librarys(asked):
     assert "library kernel flash3" in out
 
 
-@pytest.mark.parametrize("name", ["mla", "moe", "gated-mlp"])
+@pytest.mark.parametrize("name", ["rotary", "cross-entropy", "gated-mlp"])
 def test_what_no_library_is_known_for_is_predicted_and_says_so(asked, name):
     out = asked("predict", name, "-d", "h100")
     assert "no library's kernel is known" in out

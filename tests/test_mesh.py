@@ -203,7 +203,9 @@ def test_data_parallel_forward_exchanges_nothing_and_its_gradient_all_reduces():
 
 @pytest.mark.parametrize("name", [n for n in names() if n not in ("attention", "gemm")])
 def test_every_operator_splits_along_some_axis(name):
-    problem = operator(name).problem(**({"rows": 256, "cols": 256} if _rows(name) else {}))
+    grouped = {"m": 512, "n": 256, "k": 256, "batch": 8}
+    sizes = {"rows": 256, "cols": 256} if _rows(name) else {}
+    problem = operator(name).problem(**(grouped if name == "grouped-gemm" else sizes))
     found = 0
     for axis, extent in problem.sizes().items():
         if extent < 2:

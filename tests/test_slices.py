@@ -185,8 +185,9 @@ def test_values_in_the_memory_of_keys_halve_what_comes_from_it(shape, name):
         for only in (False, True)
     )
     assert shared.seconds <= apart.seconds * (1 + 1e-9)
-    assert shared.bytes["l2"] == pytest.approx(apart.bytes["l2"])
     values = 2 * batch * groups * keys * 128
+    # One tile on chip serves as both, so that the L2 too gives it once for each that reads it.
+    assert apart.bytes["l2"] - shared.bytes["l2"] >= values * (1 - 1e-9)
     assert apart.bytes["hbm"] - shared.bytes["hbm"] == pytest.approx(values, rel=0.01)
     assert apart.footprint_bytes - shared.footprint_bytes == pytest.approx(values)
 

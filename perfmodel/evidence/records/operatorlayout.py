@@ -175,9 +175,14 @@ def _joint_options(operators: list[Operator]) -> Iterator[str]:
 
 
 def _only_operator(frame: pd.DataFrame) -> str | None:
-    """The built-in operator whose needed sizes are all there, if it is the only one."""
+    """The built-in operator whose needed sizes are all there, if it is the only one.
+
+    Products of groups have the sizes of batched ones, so that their rows must say so.
+    """
     ops = []
     for op, operator in BUILT_IN.items():
+        if op == "grouped-gemm":
+            continue
         notes: list[str] = []
         columns = _fill_sizes(frame, operator, (), notes)
         if all(name in columns for name in operator.needed):

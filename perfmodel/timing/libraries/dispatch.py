@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from perfmodel.errors import PerfmodelError
+from perfmodel.errors import ProblemError
 from perfmodel.timing.libraries.facts import AttentionFacts, ChainFacts, GemmFacts, KernelFacts
 from perfmodel.timing.libraries.files import find, kernel_facts
 from perfmodel.timing.libraries.naming import (
@@ -110,14 +110,20 @@ def usual(op: str, dtype: str, machine: Machine) -> Any:
     """The facts of the kernel that a good library would run on the device; used where none is
     named."""
     last = None
+    usual_types: set[str] = set()
     for entry in usual_kernels():
         kernel = kernel_facts(entry.kernel)
-        serves = kernel.operator in computed_by(op) and dtype in (entry.formats or (dtype,))
-        if not serves:
+        if kernel.operator not in computed_by(op):
+            continue
+        usual_types.update(entry.formats)
+        if dtype not in (entry.formats or (dtype,)):
             continue
         if kernel.runs_on.allows(machine.architecture):
             return kernel
         last = kernel
     if last is None:
-        raise PerfmodelError(f"no implementation class computes {op} in {dtype}")
+        types = ", ".join(sorted(usual_types))
+        raise ProblemError(
+            f"{machine.device.slug} has no known kernel of {op} in {dtype}; it has: {types}"
+        )
     return last
