@@ -18,8 +18,8 @@ from perfmodel.hardware import Device, load, names
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Predictions
 from perfmodel.timing import matmul, splitkv
-from perfmodel.timing.libraries import usual
-from perfmodel.timing.libraries.naming import implementations
+from perfmodel.timing.libraries import kernel_facts, usual
+from perfmodel.timing.libraries.naming import usual_kernels
 from perfmodel.timing.machine import machine
 from perfmodel.timing.physical import floor_seconds
 
@@ -269,7 +269,10 @@ def test_one_more_row_costs_at_most_its_share_and_a_round(kind):
 
 def test_every_shipped_device_predicts_or_says_why_not_in_one_line():
     # Some types no library's kernel is known for, on any device.
-    computed = {dtype for kernel in implementations("gemm").values() for dtype in kernel.formats}
+    computed = {
+        dtype for entry in usual_kernels() if kernel_facts(entry.kernel).operator == "gemm"
+        for dtype in entry.formats
+    }  # fmt: skip
     kinds = [make(f"matmul {dtype}", 1, 6) for dtype in FORMATS if dtype in computed]
     kinds += [make(kind, 2, 6) for kind in KINDS if not kind.startswith("matmul")]
     for dtype in ("fp16", "fp32", "fp8", "fp64", "int8"):

@@ -17,9 +17,11 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "accuracy.md"
 LEAST = (0.003, 0.02)
 # Facts that gain less there, or that no measured run tests, and what needs them.
 NEEDED = {
+    "calls": "whole layers run eagerly, of which the sample has none",
     "decoder": "100 runs of decode by other kernels are off by .29 without it, .16 with it",
     "gradient_kernel": "6 backward runs are off by a factor of 2 without it",
     "head_dims": "dispatch: heads are padded to what a kernel is compiled for",
+    "held_steps": "products of experts and scans over chunks, of which the sample has none",
     "holds_queries": "AMD's kernels, of which no run is public",
     "other_dims": "dispatch: AITER's assembly is for heads of 128",
     "resident": "59 runs are off by .23 without it, .09 with it",

@@ -22,6 +22,7 @@ from perfmodel.render.report import listed, text
 from perfmodel.timing import stated
 from perfmodel.timing.architectures import ARCHITECTURES
 from perfmodel.timing.libraries import kernels
+from perfmodel.timing.libraries.facts import ROW_OPERATORS
 from perfmodel.timing.runs import HARNESSES
 
 Row = dict[str, Any]
@@ -125,7 +126,7 @@ def list_(asked: Asked) -> Report:
     ]
     if len(asked.kind) == 1:
         columns = _OWN.get(asked.kind[0], [text("name", "name"), _OPERATORS, _about(46)])
-        columns = [each for each in columns if len(choices) != 1 or each is not _OPERATORS]
+        columns = [each for each in columns if len(choices) != 1 or each.header != "operators"]
     else:
         columns = [text("kind", "kind"), text("name", "name"), _OPERATORS, _about(28)]
     return Report("names", rows, columns, examples=_EXAMPLE)
@@ -144,7 +145,7 @@ def names_of(kind: str) -> Iterator[Row]:
     elif kind == "operators":
         yield from (row(each.name, each.about, each.name) for each in operators.every())
     elif kind == "implementations":
-        rowwise = [name for name in BUILT_IN if name not in ("attention", "gemm")]
+        rowwise = [name for name in ROW_OPERATORS if name != "rowwise"]
         for name, kernel in kernels().items():
             takers = rowwise if kernel.operator == "rowwise" else [kernel.operator]
             allowed = [a.name for a in ARCHITECTURES.values() if kernel.runs_on.allows(a)]
@@ -232,12 +233,12 @@ _OPERATORS = Column(
 _OWN: Mapping[str, list[Column]] = {
     "implementations": [
         text("name", "name"),
-        _OPERATORS,
+        Column("operators", lambda row: listed(row["operators"], 17), number=False, rank=1),
         Column("library", lambda row: row["library"].split(", ")[0], number=False, wrap=13,
                fold=12),
-        Column("runs on", _runs_on, number=False, wrap=15, fold=12, rank=1),
+        Column("runs on", _runs_on, number=False, wrap=14, fold=12, rank=1),
         Column("source", lambda row: opening(row["about"]).split(", recalled")[0], number=False,
-               wrap=22, fold=20, rank=2),
+               wrap=21, fold=19, rank=2),
     ],
     "architectures": [text("name", "name"), *map(_usual, CASES)],
 }  # fmt: skip

@@ -11,7 +11,6 @@ from perfmodel.timing.libraries.files import find, kernel_facts
 from perfmodel.timing.libraries.naming import (
     caller_of,
     computed_by,
-    implementations,
     is_known,
     matching,
     usual_kernels,
@@ -111,17 +110,19 @@ def usual(op: str, dtype: str, machine: Machine) -> Any:
     """The facts of the kernel that a good library would run on the device; used where none is
     named."""
     last = None
+    usual_types: set[str] = set()
     for entry in usual_kernels():
         kernel = kernel_facts(entry.kernel)
-        serves = kernel.operator in computed_by(op) and dtype in (entry.formats or (dtype,))
-        if not serves:
+        if kernel.operator not in computed_by(op):
+            continue
+        usual_types.update(entry.formats)
+        if dtype not in (entry.formats or (dtype,)):
             continue
         if kernel.runs_on.allows(machine.architecture):
             return kernel
         last = kernel
     if last is None:
-        known = {d for k in implementations(op).values() for d in k.formats}
-        types = ", ".join(sorted(known))
+        types = ", ".join(sorted(usual_types))
         raise ProblemError(
             f"{machine.device.slug} has no known kernel of {op} in {dtype}; it has: {types}"
         )
