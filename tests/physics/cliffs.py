@@ -248,6 +248,20 @@ def _accesses_fewer(change: Change) -> np.ndarray | bool:
     return (change.what == "cols") & gradient & (_times_fewer_accesses(change) > 1.0)
 
 
+def _column_blocks(predictions: Predictions) -> np.ndarray:
+    """Blocks of the kernel that sums the weights' gradients: 64 columns each."""
+    return np.ceil(np.asarray(predictions.problem.cols, float) / 64)
+
+
+def _more_column_blocks(change: Change) -> np.ndarray | bool:
+    """Whether a row of a gradient grows into one more block of columns, of fewer than units."""
+    gradient = isinstance(change.problem, Rowwise) and change.problem.direction == "bwd"
+    if not gradient or change.what != "cols":
+        return False
+    blocks = _column_blocks(change.after)
+    return (blocks > _column_blocks(change.before)) & (blocks <= machine(change.after.device).units)
+
+
 def _slices_shorter(change: Change) -> np.ndarray | bool:
     """Whether k grows so that slices come out shorter and the busiest unit has less of it."""
     if change.what != "k" or not isinstance(change.problem, Matmul):
@@ -381,6 +395,13 @@ CLIFFS = (
         "A row of no whole loads starts with a round of single elements, a smaller share of a "
         "longer one. A limit of the model: the kernel of the weights' gradients is charged as many "
         "accesses an element, and where it has fewer blocks than there are units they show.",
+    ),
+    Cliff(
+        "one block of columns more",
+        _more_column_blocks,
+        lambda change: _column_blocks(change.after) / _column_blocks(change.before),
+        "The kernel of the weights' gradients has a block for 64 columns that streams all rows. "
+        "A column more than whole blocks gives it another unit: its time falls by that share.",
     ),
     Cliff(
         "slices of k in whole pairs of steps",
