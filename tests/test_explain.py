@@ -243,7 +243,7 @@ def test_map_draws(tmp_path):
         (("attention", "--objective", "bytes", "--capacity", "1 B"), "the capacity binds"),
         (
             ("attention", "--objective", "bytes", "-d", "h100", "--level", "L3"),
-            "no choice for --level named 'L3'; did you mean L2?",
+            "no choice for --level named 'L3'; known: shared, L2",
         ),
         (("attention", "--objective", "bytes", "--capacity", "5"), "has no unit"),
         (("attention", "-d", "h100", "--chart", "x.gif"), "a chart is written as"),
