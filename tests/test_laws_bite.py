@@ -41,7 +41,8 @@ LAWS = {
 OTHERS = ("test_timing_terms", "test_timing_pipeline", "test_timing_memory", "test_library_rules",
           "test_slices")  # fmt: skip
 # The same of whole runs: train, infer, collective, offload, compress, networks.
-RUNS = ("test_step_laws", "test_serving", "test_collectives", "test_offload", "test_compression")
+RUNS = ("test_step_laws", "test_serving", "test_collectives", "test_offload", "test_compression",
+        "test_serving_queue", "test_serving_search", "test_chains")  # fmt: skip
 # They ask a model that refuses everything and pass.
 REFUSED: dict[str, str] = {}
 # They ask a model that gives one answer to all questions and pass.
@@ -49,6 +50,10 @@ _EQUAL = "holds of equal answers: no less, no more, as much"
 _FIRST = "asks the first question of the run, whose answer it is"
 _APART = "is about what stands beside the answer: a refusal, a text, a count of kernels"
 REPEATED = {
+    "test_chains::test_even_groups_take_as_long_as_a_batch_of_equal_products": _EQUAL,
+    "test_chains::test_a_launch_without_meaning_says_which": _APART,
+    "test_chains::test_arrays_of_a_chain_are_its_single_problems": _EQUAL,
+    "test_serving_search::test_pools_are_the_best_of_every_split": _EQUAL,
     "test_step_laws::test_graphs_and_quicker_hosts_take_no_longer": _EQUAL,
     "test_step_laws::test_shards_of_one_copy_are_the_whole": _EQUAL,
     "test_step_laws::test_recomputing_more_never_holds_more_between_passes": _EQUAL,

@@ -44,7 +44,9 @@ def meets(load, ttft, tpot):
 
 def test_what_is_shown_is_what_infer_says():
     options, _, _ = answer()
-    for option in [option for option in options if option.pools is None][:3]:
+    whole = [option for option in options if option.pools is None]
+    assert whole
+    for option in whole[:3]:
         (again,) = serve(Steps(option.of), "concurrency", [option.served.size], 1024, 256, vary=0.5)
         assert again.metric("ttft_ms").value == pytest.approx(option.served.metric("ttft_ms").value)
         assert again.requests_per_s * option.copies == pytest.approx(option.requests_per_s)
@@ -88,6 +90,7 @@ def test_a_demand_takes_the_fewest_devices_that_serve_it():
 
 def test_users_are_shared_out_over_copies():
     options, _, _ = answer(users=100.0)
+    assert options
     for option in options:
         assert option.copies * option.served.size >= 100.0
         assert (option.copies - 1) * option.served.size < 100.0

@@ -72,7 +72,10 @@ def evaluate(said: Any, values: Mapping[str, Any]) -> Any:
     except (SyntaxError, RecursionError):
         raise ProblemError(_NO_EXPRESSION.format(quoted(said))) from None
     except (ArithmeticError, ValueError, TypeError) as error:  # ValueError: sqrt(-1)
-        raise ProblemError(f"{quoted(said)} has no value: {error}") from None
+        sizes = ", ".join(
+            f"{name} = {np.ravel(values[name])[0]:g}" for name in sorted(names(said) & {*values})
+        )
+        raise ProblemError(f"{quoted(said)} has no value: {error}; change {sizes}") from None
 
 
 def names(said: Any) -> set[str]:

@@ -103,7 +103,10 @@ def _drop_learned(is_dropped: bool) -> bool:
     from perfmodel.learned.active import corrected_by
 
     if is_dropped:
-        click.get_current_context().with_resource(corrected_by(None))
+        context = click.get_current_context()
+        if context.params.get("learned"):
+            raise click.UsageError("--learned and --no-learned exclude each other; drop one")
+        context.with_resource(corrected_by(None))
     return is_dropped
 
 

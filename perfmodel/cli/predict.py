@@ -40,7 +40,7 @@ class Way:
 
     device: Device
     """The device."""
-    how: Mapping[str, Any]
+    options: Mapping[str, Any]
     """Arguments of `predict_arrays` besides problem and device."""
     compiled: bool
     """Whether the nearest bundled kernel's binary replaces the assumed registers."""
@@ -116,7 +116,7 @@ def predict(grid: Grid, asked: Asked, shown: Shown) -> list[Report]:
     def rows() -> Iterator[Any]:
         return iter(examples) if few else _streamed(grid, ways, total)
 
-    tile = tuple(dict.fromkeys(name for way in ways for name in way.how["tile"]))
+    tile = tuple(dict.fromkeys(name for way in ways for name in way.options["tile"]))
     with waiting("explaining"):
         why = _why(first, examples, grid.varying) if few and shown.form in PEOPLE else []
     tell(refused)
@@ -142,7 +142,7 @@ def _predicted(
             for group in points.groups:
                 if group.problem is None:
                     raise ProblemError(group.reason)
-                answer = predict_arrays(group.problem, way.device, **way.how)
+                answer = predict_arrays(group.problem, way.device, **way.options)
                 for i, row in enumerate(group.rows.tolist()):
                     prediction = answer.one(i)
                     if way.compiled:
@@ -169,7 +169,7 @@ def _few(grid: Grid, ways: Sequence[Way]) -> tuple[list[Predicted], Refused]:
         values = {name: grid.kinds[name][codes[0]] for name, codes in case.kinds.items()}
         values |= {name: column[0] for name, column in case.sizes.items()}
         words = (f"{name}={values[name]}" for name in grid.varying)
-        kernel = way.how["implementation"] or way.how["schedule"]
+        kernel = way.options["implementation"] or way.options["schedule"]
         return " ".join([way.device.slug, kernel, *words])
 
     def one(way: Way, i: int) -> Predicted:
@@ -193,7 +193,7 @@ def _why(cases: Sequence[Predicted], rows: Sequence[Any], varying: Sequence[str]
     from perfmodel.render.why import ONE_BY_ONE, told
 
     few = len(cases) <= ONE_BY_ONE
-    reasons = [why(p.problem, p.way.device, p.prediction, **p.way.how) for p in cases if few]
+    reasons = [why(p.problem, p.way.device, p.prediction, **p.way.options) for p in cases if few]
     return told(rows, predictions.labels(rows, varying), reasons)
 
 

@@ -50,7 +50,7 @@ def threshold(
     hides it, as on a link slower than the rate at which the kernel streams keys.
     """
     times = clock or Clock(device)
-    blocks = _lengths()
+    blocks = block_lengths()
     steps = [aligned(problem, n, n, causal=False) for n in blocks]
     times.together(steps)
     computing = np.array([times.known[step][0] for step in steps])
@@ -72,7 +72,7 @@ def _block_bytes(step: Attention) -> float:
     return sum(float(one.sent_bytes) for one in exchanged("ring", pair, 2))
 
 
-def _lengths() -> list[int]:
+def block_lengths() -> list[int]:
     """Blocks from one grain to the longest, a sixteenth apart, in whole grains."""
     sizes = [_GRAIN]
     while sizes[-1] < LONGEST:

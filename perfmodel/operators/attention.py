@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from perfmodel.algorithms import Attention, Problem
+from perfmodel.count.executed import next_extent
 from perfmodel.elements import ELEMENTS
 from perfmodel.hardware import Device
 from perfmodel.operators.library import Chosen, LibraryOperator, multiplied_as
@@ -131,7 +132,12 @@ class AttentionOperator(LibraryOperator):
         kernel, notes = resolve(
             "attention", implementation, dtype, here, decode=decode, head_dim=dim
         )
-        return replace(routed(problem, kernel, here), caller=kernel.caller), (*widening, *notes)
+        kernel = replace(routed(problem, kernel, here), caller=kernel.caller)
+        wide = next_extent(dim, kernel.head_dims) if kernel.head_dims else dim
+        if wide != dim:
+            padding = f"{kernel.name} has code for heads of {wide}: those of {dim} are padded"
+            notes = (*notes, padding)
+        return kernel, (*widening, *notes)
 
     def routes(self, problem: Attention, device: Device, request: Request) -> np.ndarray | None:
         """Routes of the kernel that is asked for."""

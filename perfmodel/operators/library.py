@@ -105,7 +105,7 @@ class LibraryOperator(Operator):
             raise self._fit_error(device, plans[0], request, np.isfinite(total.seconds))
         if variant is not kernel:
             notes = (*notes, f"no tile of {kernel.name} fits on {device.slug}: a smaller one taken")
-        caveats = unknowns(problem.operator, request.implementation, request.harness, device)
+        caveats = unknowns(self.library, request.implementation, request.harness, device)
         gap = unmet(request.implementation, notes)
         if gap is not None:
             caveats["implementation"] = gap
@@ -182,7 +182,7 @@ def _smaller_versions(kernel: KernelFacts) -> Iterator[KernelFacts]:
 def unknowns(name: str, implementation: str | None, harness: str, device: Device) -> dict[str, str]:
     """What is unknown of a run: its kernel, its harness, a device that is not a GPU.
 
-    `name` is the operator's.
+    `name` is the operator whose library kernels it uses.
     """
     caveats = {}
     if implementation and asked_for(name, implementation) is None:
