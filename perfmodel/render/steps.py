@@ -160,7 +160,8 @@ def several(steps: Sequence[Step], refused: Refused, convention: str) -> Report:
     common = [
         f"{axis.header}={axis.value(rows[0])}"
         for axis in axes
-        if axis not in report.visible and (axis.header in _ALWAYS or axis.value(rows[0]) != 1)
+        if axis not in report.visible
+        and (axis.header in _ALWAYS or axis.value(rows[0]) not in (None, 1))
     ]
     fields = " ".join([*common, f"seq={plan.seq}", f"dtype={plan.dtype}", f"stack={plan.stack}"])
     title = f"{steps[0].network.name}{on_device(step.device for step in steps)}: {fields}"

@@ -128,8 +128,9 @@ class FusedAttention(AttentionOperation):
     def _part(self, *operands: Operands) -> tuple[str, ...]:
         """Operands of which padding is not touched: all, where documents do not fill a row."""
         setting = self.setting
-        whole = setting.document == setting.seq
-        return () if whole else tuple(name for group in operands for name in group)
+        if setting.document == setting.seq:
+            return ()
+        return tuple(name for group in operands for name in group)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """One operator: it recomputes the scores and makes the three gradients."""
