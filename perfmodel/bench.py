@@ -30,10 +30,10 @@ from perfmodel.algorithms.problem import pick
 from perfmodel.analysis.sweep import Grid, Sweep
 from perfmodel.analysis.sweep import run as run_sweep
 from perfmodel.compiled import variants
-from perfmodel.evidence.records.replacing import replacing
 from perfmodel.hardware import Device, load
 from perfmodel.operators import load as load_operator
 from perfmodel.predict import predict, predict_arrays
+from perfmodel.replacing import replacing
 from perfmodel.training.bench import bench_steps
 
 Row = dict[str, Any]

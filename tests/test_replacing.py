@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from perfmodel.errors import OutputError
-from perfmodel.evidence.measured.journal import Journal
-from perfmodel.evidence.records.replacing import replacing
+from perfmodel.measured.journal import Journal
+from perfmodel.replacing import replacing
 
 ROOT = Path(__file__).resolve().parents[1]
 POSIX = pytest.mark.skipif(os.name != "posix", reason="locks and signals as POSIX has them")
 WRITER = """
 import sys, time
-from perfmodel.evidence.records.replacing import replacing
+from perfmodel.replacing import replacing
 with replacing(sys.argv[1]) as partial:
     partial.write_text("half")
     print("writing", flush=True)

@@ -146,7 +146,7 @@ def _predicted(
                 for i, row in enumerate(group.rows.tolist()):
                     prediction = answer.one(i)
                     if way.compiled:
-                        from perfmodel.evidence.compiled import compiledeffect
+                        from perfmodel.proof.compiled import compiledeffect
 
                         problem = single(group.problem, i)
                         prediction = compiledeffect.compiled_prediction(
