@@ -68,12 +68,13 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 import perfmodel.measured.day as day
 modules = [f"perfmodel.measured.day.{{found.name}}" for found in pkgutil.iter_modules(day.__path__)]
-modules += ["perfmodel.proof." + name for name in (
-    "gpu_day", "measured.measure", "measured.tuning", "measured.contenders", "measured.rivals",
-    "gradients", "measured.session", "measured.timer", "measured.environment", "measured.journal",
-    "measured.microbench", "measured.readingparts", "measured.gpu_probes", "profiled.counters",
-    "profiled.ncu", "registry", "kernel", "references", "compiled.targets",
-    "compiled.compilefacts", "measured.watch", "measured.pulse",
+modules += ["perfmodel." + name for name in (
+    "measured.gpu_day", "measured.measure", "measured.tuning", "measured.contenders",
+    "measured.rivals", "measured.gradients", "measured.session", "measured.timer",
+    "measured.environment", "measured.journal", "measured.microbench", "measured.readingparts",
+    "measured.gpu_probes", "measured.counters", "measured.references", "measured.watch",
+    "measured.pulse", "profile.ncu", "proof.registry", "proof.kernel", "proof.compiled.targets",
+    "proof.compiled.compilefacts",
 )]
 for name in modules:
     importlib.import_module(name)
