@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfmodel.errors import ProblemError, SizeError, UnknownName
+from perfmodel.graph.jobs import Jobs
 from perfmodel.training.pipeline import KINDS, StageTimes, schedule, simulate
 from perfmodel.training.stages import Part
 
@@ -73,7 +74,7 @@ def test_every_part_passes_every_micro_batch_forwards_and_back_once(plan):
 @settings(max_examples=80)
 @given(schedules(), st.integers(0, 2**32 - 1), st.floats(0, 1))
 def test_nothing_starts_before_its_stage_is_free_and_its_input_is_there(plan, seed, send):
-    """Walked event by event, beside the arrays that made the times."""
+    """Walked event by event, beside the scheduler that made the times."""
     found = simulate(plan, uneven(plan, seed), send)
     ends, free = {}, {}
     events = sorted(found.events(), key=lambda event: (event.start_seconds, event.end_seconds))
@@ -151,17 +152,29 @@ def test_more_micro_batches_never_take_less_time(kind, stages, micro, seed):
 
 
 @settings(max_examples=40)
-@given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=4), schedules(most_stages=4))
-def test_plans_at_once_are_the_plans_one_by_one(seeds, plan):
-    singles = [uneven(plan, seed) for seed in seeds]
-    names = ("forward", "backward", "weight")
-    together = StageTimes(*(np.stack([getattr(t, n) for t in singles], axis=-1) for n in names))
-    sends = np.linspace(0, 1, len(seeds)) * np.ones((plan.stages, 1))
-    found = simulate(plan, together, sends)
-    for i, times in enumerate(singles):
-        one = simulate(plan, times, sends[:, i])
-        assert found.seconds[i] == pytest.approx(one.seconds)
-        assert found.bubble_seconds[:, i] == pytest.approx(one.bubble_seconds)
+@given(st.lists(st.lists(st.floats(0, 2), max_size=5), min_size=1, max_size=4), st.data())
+def test_the_list_scheduler_is_a_plain_simulation(queues, data):
+    """Ticked from one end to the next: a job starts when its unit is free and its inputs are in."""
+    flat = [seconds for queue in queues for seconds in queue]
+    unit = [i for i, queue in enumerate(queues) for _ in queue]
+    order = sorted(range(len(flat)), key=lambda j: (j - unit.index(unit[j]), j))
+    waits = {
+        job: [(other, 0) for other in order[: order.index(job)] if unit[other] != unit[job]][:2]
+        for job in order
+    }
+    delay = data.draw(st.floats(0, 1))
+    found = Jobs([len(queue) for queue in queues], waits).ends(flat, [delay])
+    free, ends = {}, {}
+    while len(ends) < len(flat):
+        job = next(j for j in order if j not in ends)
+        needs = [free.get(unit[job], 0.0), *(ends[other] + delay for other, _ in waits[job])]
+        ends[job] = free[unit[job]] = max(needs) + flat[job]
+    assert found == [ends[job] for job in range(len(flat))]
+
+
+def test_jobs_that_wait_for_each_other_are_refused():
+    with pytest.raises(ProblemError, match="job 0 waits for a job that waits for it"):
+        Jobs([1, 1], {0: [(1, -1)], 1: [(0, -1)]}).ends([1.0, 1.0])
 
 
 # Closed forms, stages equal and sends free.
