@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.errors import ProblemError
-from perfmodel.training.overlap import (
-    Queued,
-    Work,
-    gathered_and_reduced,
-    in_turn,
-    pace,
-    prefetched,
-    reduced_in_buckets,
-    run,
-    tiled,
-    together_seconds,
-)
+from perfmodel.graph.jobs import Jobs
+from perfmodel.training.overlap import Work, pace, tiled_seconds, together_seconds
 
 seconds = st.floats(0, 10)
 shares = st.floats(0, 1)
 works = st.builds(Work, seconds, shares, shares)
-queues = st.lists(works, min_size=1, max_size=8)
 
 
 def free(taken):
@@ -41,12 +30,6 @@ def test_both_take_no_less_than_the_longer_and_no_more_than_one_after_the_other(
     found = together_seconds(a, b)
     assert found >= max(a.seconds, b.seconds)
     assert found <= (a.seconds + b.seconds) * (1 + 1e-12)
-
-
-@given(works, works)
-def test_two_entries_are_the_formula(compute, transfer):
-    found = run([Queued(compute)], [Queued(transfer)])
-    assert found.seconds == pytest.approx(together_seconds(compute, transfer))
 
 
 @given(works, works, st.floats(0, 1))
@@ -69,9 +52,8 @@ def test_a_collective_that_lasts_slows_a_product_by_the_units_that_it_holds():
 
 def test_bytes_of_both_add_up_where_memory_binds():
     rate = 2e12
-    compute = Work.moving(1.0, hbm_bytes=2e12, hbm_bytes_per_s=rate, unit_share=0.3)
-    transfer = Work.moving(1.0, hbm_bytes=5e11, hbm_bytes_per_s=rate, unit_share=0.1)
-    assert (compute.memory_share, transfer.memory_share) == (1.0, 0.25)
+    compute = Work(1.0, unit_share=0.3, memory_share=2e12 / rate)
+    transfer = Work(1.0, unit_share=0.1, memory_share=5e11 / rate)
     assert together_seconds(compute, transfer) == pytest.approx((2e12 + 5e11) / rate)
     bound = Work(1.0, unit_share=1.0, memory_share=0.5)  # by units: 0.9 left, 0.25 of memory free
     assert together_seconds(bound, transfer) == pytest.approx(1.1)
@@ -83,100 +65,46 @@ def test_arrays_are_their_numbers():
     assert found.tolist() == [together_seconds(kernel(t), Work(2.0, 0.25)) for t in taken]
 
 
-@settings(max_examples=60)
-@given(queues, queues, st.data())
-def test_queues_take_no_less_than_the_longer_and_no_more_than_both_in_turn(layers, sends, data):
-    """Whatever waits for whatever, as long as something can go on."""
-    needs = sorted(data.draw(st.integers(0, len(sends))) for _ in layers)
-    queue = [Queued(work, n) for work, n in zip(layers, needs, strict=True)]
-    transfers = []
-    for j, work in enumerate(sends):
-        before = sum(n <= j for n in needs)  # layers that do not wait for this transfer
-        transfers.append(Queued(work, data.draw(st.integers(0, before))))
-    found = run(queue, transfers)
-    compute, sent = (sum(work.seconds for work in each) for each in (layers, sends))
-    assert found.compute_seconds == pytest.approx(compute)
-    assert found.transfer_seconds == pytest.approx(sent)
-    assert found.seconds >= max(compute, sent) * (1 - 1e-12)
-    assert found.seconds <= (compute + sent) * (1 + 1e-12)
-    assert found.seconds == pytest.approx(compute + found.exposed_seconds)
-    assert found.waiting_seconds >= -1e-9
-    assert found.exposed_seconds >= found.waiting_seconds - 1e-9
-    assert found.hidden_seconds >= -1e-9
-
-
 @given(st.integers(1, 9), st.floats(0.1, 5), st.floats(0.1, 5))
 def test_prefetching_hides_all_but_the_first_gather_or_all_but_the_last_layer(n, c, g):
-    found = prefetched([kernel(c)] * n, [free(g)] * n)
-    assert found.seconds == pytest.approx(g + n * c if c >= g else n * g + c)
-    exposed = g + (n - 1) * max(0, g - c)  # the first, and what a layer does not cover
-    assert found.exposed_seconds == pytest.approx(exposed)
-    alone = prefetched([kernel(c)] * n, [free(g)] * n, ahead=0)
-    assert alone.seconds == pytest.approx(n * (c + g))
+    """Layers and gathers as two queues of jobs: gather i is sent after layer i − 2, or i − 1."""
 
+    def seconds(ahead):
+        layers = {i: [(n + i, -1)] for i in range(n)}
+        gathers = {n + i: [(i - ahead - 1, -1)] for i in range(ahead + 1, n)}
+        return max(Jobs([n, n], layers | gathers).ends([c] * n + [g] * n))
 
-@given(queues, st.integers(0, 3))
-def test_prefetching_further_is_never_slower(layers, ahead):
-    gathers = [free(work.seconds / 2 + 0.1) for work in layers]
-    near, far = (prefetched(layers, gathers, ahead=n).seconds for n in (ahead, ahead + 1))
-    assert far <= near * (1 + 1e-12)
-
-
-@given(st.integers(1, 9), st.floats(0.1, 5), st.floats(0.05, 5), st.floats(0.05, 5))
-def test_backward_of_sharded_weights_shows_its_first_gather_and_last_reduction(n, c, g, r):
-    found = gathered_and_reduced([kernel(c)] * n, [free(g)] * n, [free(r)] * n)
-    least = max(g + n * c + r, n * (g + r))
-    assert found.seconds >= least * (1 - 1e-12)
-    if g + r <= c:
-        assert found.seconds == pytest.approx(g + n * c + r)
-
-
-def test_contention_costs_sharded_training_its_share():
-    """Gathers that take four fifths of the time and hold 10 % of the units: 8 % more."""
-    plain = prefetched([kernel(1.0)] * 100, [Work(0.8, 0.0)] * 100)
-    shared = prefetched([kernel(1.0)] * 100, [Work(0.8, 0.1)] * 100)
-    assert shared.seconds / plain.seconds == pytest.approx(1.08, abs=0.002)
-    assert shared.slowed_seconds == pytest.approx(99 * 0.08)
-    assert shared.waiting_seconds == pytest.approx(0.8)
-
-
-@given(st.integers(1, 9), st.floats(0.1, 5), st.floats(0.1, 5))
-def test_reduction_hides_all_but_the_last_bucket(n, c, r):
-    buckets = [(i + 1, free(r)) for i in range(n)]
-    found = reduced_in_buckets([kernel(c)] * n, buckets)
-    assert found.seconds == pytest.approx(n * c + r if r <= c else c + n * r)
-    one = reduced_in_buckets([kernel(c)] * n, [(n, free(n * r))])
-    assert one.seconds == pytest.approx(n * (c + r))
-    assert found.seconds <= one.seconds * (1 + 1e-12)
-
-
-@given(queues)
-def test_tensor_parallel_sums_are_all_exposed(layers):
-    found = in_turn(layers, [Work(0.5, 1.0)] * len(layers))
-    assert found.exposed_seconds == pytest.approx(0.5 * len(layers))
-    assert found.waiting_seconds == pytest.approx(0.5 * len(layers))
+    assert seconds(1) == pytest.approx(g + n * c if c >= g else n * g + c)
+    assert seconds(0) == pytest.approx(n * (c + g))
 
 
 @given(st.floats(0.1, 5), st.floats(0.1, 5), st.integers(1, 16))
 def test_tiles_hide_all_but_the_last_of_them(c, t, tiles):
-    found = tiled(kernel(c), free(t), tiles)
-    assert found.seconds == pytest.approx(min(c, t) / tiles + max(c, t))
-    assert found.hidden_seconds <= t * (tiles - 1) / tiles + 1e-9
-    finer = tiled(kernel(c), free(t), 2 * tiles)
-    assert finer.seconds <= found.seconds * (1 + 1e-12)
+    found = tiled_seconds(kernel(c), free(t), tiles)
+    assert found == pytest.approx(min(c, t) / tiles + max(c, t))
+    assert c + t - found <= t * (tiles - 1) / tiles + 1e-9
+    assert tiled_seconds(kernel(c), free(t), 2 * tiles) <= found * (1 + 1e-12)
+
+
+@given(st.floats(0.1, 5), st.floats(0.1, 5), st.floats(0, 0.9), st.integers(1, 16))
+def test_tiles_are_two_queues_that_slow_each_other(c, t, units, tiles):
+    """Stepped from one end to the next: a tile's transfer follows its product."""
+    pieces, sends, clock = [c / tiles] * tiles, [], 0.0
+    while pieces or sends:
+        speed = 1 - units if pieces and sends else 1.0
+        step = min([*(p / speed for p in pieces[:1]), *sends[:1]])
+        clock += step
+        sends[:1] = [sends[0] - step] if sends and sends[0] - step > 1e-9 else []
+        if pieces:
+            rest = pieces[0] - step * speed
+            pieces[:1] = [rest] if rest > 1e-9 else []
+            sends += [] if rest > 1e-9 else [t / tiles]
+    assert tiled_seconds(kernel(c), Work(t, units), tiles) == pytest.approx(clock)
 
 
 def test_bad_input_is_one_line():
     for seconds, units, memory in ((-1, 0, 0), (float("nan"), 0, 0), (1, 1.2, 0), (1, 0, -0.1)):
         with pytest.raises(ProblemError, match="give a number from 0"):
             Work(seconds, units, memory)
-    with pytest.raises(ProblemError, match="2 gathers for 1 layers; give one a layer"):
-        prefetched([kernel(1)], [free(1)] * 2)
     with pytest.raises(ProblemError, match="0 tiles; write a whole number from 1"):
-        tiled(kernel(1), free(1), 0)
-    with pytest.raises(ProblemError, match="needs 1 transfers, and no more than 0 can end"):
-        run([Queued(kernel(1), 1)], [Queued(free(1), 1)])
-    with pytest.raises(ProblemError, match="transfer 0 waits for more layers than there are"):
-        run([Queued(kernel(1))], [Queued(free(1), 2)])
-    with pytest.raises(ProblemError, match="needs 2 transfers, and no more than 1 can end"):
-        run([Queued(kernel(1), 2)], [Queued(free(1))])
+        tiled_seconds(kernel(1), free(1), 0)

@@ -17,7 +17,7 @@ from perfmodel.collectives import Collective, predict_collective
 from perfmodel.errors import SizeError
 from perfmodel.hardware import Device, System, systems
 from perfmodel.networks.recorder import Exchanged
-from perfmodel.training.overlap import FABRIC_UNITS, Work, tiled
+from perfmodel.training.overlap import FABRIC_UNITS, Work, tiled_seconds
 from perfmodel.training.plan import Plan
 
 _ROUND = ("all-gather", "reduce-scatter")
@@ -96,7 +96,7 @@ class Fabric:
         if one.axis != "tensor" or tiles == 1 or not product_seconds:
             return transfer
         pair = Work(product_seconds, 1.0), Work(transfer, FABRIC_UNITS)
-        return tiled(*pair, tiles).exposed_seconds
+        return float(tiled_seconds(*pair, tiles)) - product_seconds
 
     def between(self, one: Exchanged) -> Taken:
         """The same with its range, as if nothing hid it."""
