@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from networksamples import STACKS, networks, setting
 
 from perfmodel.errors import PerfmodelError
+from perfmodel.graph.graphspread import Spread
 from perfmodel.hardware import load
 from perfmodel.networks import hosts, library
 from perfmodel.networks.expand import expand
@@ -20,7 +21,7 @@ from perfmodel.networks.networktime import predict_network
 from perfmodel.networks.recorder import Exchanged
 from perfmodel.training import step
 from perfmodel.training.copies import Copies
-from perfmodel.training.fabric import Fabric, Taken
+from perfmodel.training.fabric import Fabric
 from perfmodel.training.layers import layers
 from perfmodel.training.plan import Plan
 from perfmodel.training.step import Step, predict_step
@@ -227,7 +228,7 @@ def linked(monkeypatch, node_devices=8, rate=RATE):
     def ask(op, tensor_bytes, ranks, near, _share):
         asked.append((op, tensor_bytes, ranks))
         each = tensor_bytes * (ranks - 1) / ranks / rate
-        return Taken(each, 0.9 * each, 1.1 * each)
+        return Spread("collective", each, 0.9 * each, 1.1 * each)
 
     monkeypatch.setattr(step, "fabric", lambda plan, *_: Fabric(plan, node_devices, ask))
     return asked
@@ -289,7 +290,7 @@ def test_overlap_lies_between_the_larger_and_the_sum(layer, transfer, node_devic
 @given(st.floats(1e-6, 1.0), st.floats(1e-6, 1.0), st.sampled_from(["megatron", "te", "nemo"]))
 def test_an_exchange_in_tiles_hides_all_but_a_tile_at_most(product, transfer, stack):
     plan = Plan(seq=16, tensor=4, stack=stack)
-    links = Fabric(plan, 8, lambda *_: Taken(transfer, transfer, transfer))
+    links = Fabric(plan, 8, lambda *_: Spread("collective", transfer, transfer, transfer))
     one = Exchanged("gather", "all-gather", "tensor", 1.0, 0)
     alone, beside = links.seconds(one, 0.0), links.seconds(one, product)
     tiles = plan.setting.stack.tiles
