@@ -248,10 +248,10 @@ def asking_for(noun: Any, without: Collection[str] = ()) -> Callable[[Action], A
     return mark
 
 
-def _slot(item: inspect.Parameter, describe: Describe | None, taken: Collection[str]) -> Slot:
+def _slot(item: inspect.Parameter, describe: Describe | None, others: Collection[str]) -> Slot:
     """The argument of an action for one of its parameters: a noun or an option.
 
-    Options lose the spellings that are `taken`. Raises `ProblemError` for one that has no other.
+    Options lose the spellings that `others` have. Raises `ProblemError` for one that has no other.
     """
     kind = bare(item.annotation)
     noun: Any = kind if is_dataclass(kind) else None
@@ -264,7 +264,7 @@ def _slot(item: inspect.Parameter, describe: Describe | None, taken: Collection[
         ]
     if describe is not None:
         asked = list(map(describe, asked))
-    asked = [_untaken(each, taken) for each in asked]
+    asked = [_own_spellings(each, others) for each in asked]
 
     def made(given: Mapping[str, Any]) -> Any:
         values = {each.name: each.value(given[each.name]) for each in asked}
@@ -273,9 +273,9 @@ def _slot(item: inspect.Parameter, describe: Describe | None, taken: Collection[
     return Slot([each.built() for each in asked], made)
 
 
-def _untaken(option: Declared, taken: Collection[str]) -> Declared:
+def _own_spellings(option: Declared, others: Collection[str]) -> Declared:
     """An option without the spellings of others. Raises `ProblemError` if no long one is left."""
-    flags = tuple(flag for flag in option.flags if flag not in taken)
+    flags = tuple(flag for flag in option.flags if flag not in others)
     if flags == option.flags or option.option.argument:
         return option
     if not any(flag.startswith("--") for flag in flags):
@@ -315,8 +315,8 @@ def command(
     arguments = dict(slots or {})
 
     def add(item: inspect.Parameter) -> None:
-        taken = {flag for slot in arguments.values() for each in slot.params for flag in each.opts}
-        arguments[item.name] = _slot(item, describe, taken)
+        others = {flag for slot in arguments.values() for each in slot.params for flag in each.opts}
+        arguments[item.name] = _slot(item, describe, others)
 
     signature = inspect.signature(action, eval_str=True)
     for item in signature.parameters.values():
