@@ -316,7 +316,7 @@ def test_a_declaration_of_ones_own_is_a_command(tmp_path, capsys):
     text = re.sub(r"operator: .*\n", "", text.replace("cols", "format"))
     path.write_text(text)
     assert main(["predict", str(path), "-d", "h100-sxm"]) == 2
-    said = "parameter format of mine is called as the option --format"
+    said = "parameter format is called as the option --format"
     assert said in capsys.readouterr().err
 
 
