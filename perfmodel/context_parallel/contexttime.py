@@ -420,8 +420,9 @@ def threshold(problem: Attention, device: Device, carrier: Carrier) -> Threshold
 
     A step with r queries and keys a device computes 4·r²·d operations a query head and sends 4·r·d
     bytes a key-value head (16 bits): the link is hidden where r ≥ (g/a)·P/B, with g key-value
-    heads, a query heads, B the link's bytes a second and P the kernel's rate on such a block. The
-    lengths of the problem do not matter. Raises `ProblemError` where not even the longest block
+    heads, a query heads, B the link's bytes a second and P the kernel's rate on such a block.
+
+    The lengths of the problem do not matter. Raises `ProblemError` where not even the longest block
     hides it, as on a link slower than the rate at which the kernel streams keys.
     """
     blocks = block_lengths()
