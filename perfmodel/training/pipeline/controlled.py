@@ -77,19 +77,19 @@ def _squeezed(patterns: list[list[Row]]) -> list[np.ndarray]:
     """
     stages = len(patterns)
     most = max(np.cumsum([_HELD[row[0]] for row in rows]).max() for rows in patterns)
-    held = [0] * stages
+    memories = [0] * stages
     ends: dict[tuple[int, ...], int] = {}
     orders: list[list[Row]] = [[] for _ in patterns]
     unit = 0
     while any(patterns):
         for stage, queue in enumerate(patterns):
-            memory = peak = held[stage]
+            memory = peak = memories[stage]
             for place, row in enumerate(queue[: _PERIOD * 2 * stages]):
                 ready = all(ends.get(need, unit + 1) <= unit for need in _needs(stage, row, stages))
                 if ready and (row[0] != F or peak < most):
                     orders[stage].append(queue.pop(place))
                     ends[stage, *row[:3]] = unit + 1
-                    held[stage] += _HELD[row[0]]
+                    memories[stage] += _HELD[row[0]]
                     break
                 memory += _HELD[row[0]]
                 peak = max(peak, memory)

@@ -78,7 +78,7 @@ class Schedule:
         rows = np.concatenate(self.orders).tolist()
         stages = np.repeat(np.arange(self.stages), [len(order) for order in self.orders]).tolist()
         steps = (np.cumsum(self.opens) - 1).tolist()
-        made = {
+        makers = {
             (B if row[0] == BW else row[0], stage, *row[1:3]): step
             for row, stage, step in zip(rows, stages, steps, strict=True)
         }
@@ -88,7 +88,7 @@ class Schedule:
             if source is not None and name != W:
                 place, delay = source
                 waits.setdefault(step, []).append(
-                    (made[F if name == F else B, *place, micro], delay)
+                    (makers[F if name == F else B, *place, micro], delay)
                 )
         counts = [int((order[:, 3] == 0).sum()) for order in self.orders]
         return Jobs(counts, waits)
