@@ -137,8 +137,7 @@ def _table(path: str) -> str:
 TableFile = Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o"), read=_table)]
 """A table to write; the docstring of its field says of what."""
 CHART = FieldOption("Chart", "FILE", ("--chart",), read=_chart)
-Chart = Annotated[str | None, CHART]
-"""The file of a chart; the docstring of its field says of what."""
+"""The file of a chart."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from perfmodel.cli.arguments import Chart, Learned, NoLearned, TableFile
+from perfmodel.cli.arguments import Learned, NoLearned, TableFile
 from perfmodel.cli.build import command
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.output import PANEL, Printed, Shown, say, to_stdout, write
@@ -26,6 +26,7 @@ from perfmodel.validation.kinds import KINDS, Kind, load
 if TYPE_CHECKING:
     import pandas as pd
 
+    from perfmodel.render.page import Page
     from perfmodel.table.reading import Reading
 
 _SHOWN = 5  # reasons printed in full; the rest are only counted
@@ -96,8 +97,6 @@ class Asked:
     """Describe in words which groups of rows have similar errors."""
     rows: bool = False
     """Also show the rows: measured, predicted, ratio, range, verdict."""
-    chart: Chart = None
-    """Chart of predicted against measured time (.svg, .pdf, .png)."""
     format: Annotated[
         str | None, FieldOption(PANEL, "FORMAT", ("--format", "-f"), names=_formats)
     ] = None
@@ -106,7 +105,12 @@ class Asked:
     """Write every row with its prediction (.csv, .csv.gz, .parquet)."""
 
 
-def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Drawing) -> None:
+Scatter = Annotated[
+    Drawing, {"chart": "Chart of predicted against measured time (.svg, .pdf, .png)."}
+]
+
+
+def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Scatter) -> None:
     """Predict every row of tables of measured runs and report the errors.
 
     Columns may have other names and units (docs/tables.md); notes under the report list how they
@@ -125,12 +129,11 @@ def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Drawing) -> Non
         _describe(tables, asked.format)
         return
     kind = load(tables.kind)
-    drawing.check(asked.chart)
     if asked.explain and kind.explain is None:
         raise ProblemError(
             f"--explain does not work for {tables.kind} tables; drop it, or group with --by"
         )
-    if asked.chart is not None and not kind.micros:
+    if drawing.chart is not None and not kind.micros:
         raise ProblemError(
             f"--chart draws microseconds, and {tables.kind} tables have other units too; drop it"
         )
@@ -159,13 +162,10 @@ def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Drawing) -> Non
         gate = {"max_error": asked.max_error, "baseline": asked.baseline}
     misses = [f"{item.group}: {item.miss}" for item in outcomes if item.miss] if gate else []
     gate |= {"passed": not misses, "misses": misses} if gate else {}
-    if asked.chart is not None:
-        chart = _chart(kind, table, by, asked.include_flags, drawing)
+    drawing.draw(partial(_chart, kind, table, by, asked.include_flags))
     if asked.output is not None:
         write_table(table, asked.output)
         say(f"wrote {asked.output}")
-    if asked.chart is not None:
-        drawing.save(chart, asked.chart)
     report = _report(kind, reading, table, summary, by, asked)
     report = replace(report, head={**report.head, **({"gate": gate} if gate else {})})
     runs = runrows.report(table, kind.fields, reading.case, micro=kind.micros)
@@ -289,9 +289,7 @@ def _matching_rows(reading: Reading, conditions: list[str]) -> pd.DataFrame:
     return table
 
 
-def _chart(
-    kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool, drawing: Drawing
-) -> Any:
+def _chart(kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool, page: Page) -> Any:
     """The chart, drawn before anything is written. Raises `TableError` where no row is left."""
     from perfmodel.render.scatter import scatter_chart
     from perfmodel.validation.judging import scored
@@ -301,7 +299,7 @@ def _chart(
     if rows.empty:
         raise TableError("no row is left to draw; none could be predicted and scored")
     group = by[0] if by else kind.group
-    return scatter_chart(rows, group, fields.measured, fields.predicted, drawing.page)
+    return scatter_chart(rows, group, fields.measured, fields.predicted, page)
 
 
 NOISE = (Column("noise", "noise_ln", "{:.1%}"), Column("in noise", "within_noise", "{:.1%}"))
