@@ -19,7 +19,7 @@ CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check size pythons bench evidence gpu-day gpu-plan docs site fit scoreboard \
+.PHONY: help demo quick test test-all check size pythons bench evidence gpu-day gpu-plan docs site fit scoreboard \
         fuzz physics freeze mutants coverage clean
 
 help: ## List the targets
@@ -34,6 +34,9 @@ $(VENV)/.ready: pyproject.toml constraints-cpu.txt
 
 demo: $(VENV)/.ready ## Standard against tiled attention on A100, H100 and B200, with charts
 	$(BIN)/perfmodel demo --output-dir build/demo
+
+quick: $(VENV)/.ready ## The laws of the model and of its parts, in a minute
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile tests/unit tests/model
 
 test: $(VENV)/.ready ## Run all tests, the documents' examples and the notebooks among them
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile

@@ -43,7 +43,7 @@ def buffered(device: Device, tiles: Tiles) -> Tiles:
 
     Where the matrix unit reads operands from shared memory (wgmma, tcgen05), each stage is a
     buffer. Elsewhere the stage being multiplied is in registers: one buffer less, as the compiled
-    kernels show (tests/test_triton.py).
+    kernels show (tests/bench/test_triton.py).
     """
     if "stages" not in tiles:
         return tiles
