@@ -110,7 +110,7 @@ def _computing(mode: str) -> Iterator[None]:
 def start_up() -> list[Row]:
     """One prediction as a whole process, compared with importing its dependencies, in
     alternation."""
-    jobs = (("-c", "import numpy, pydantic, click"), ("-m", "perfmodel.cli", *_COMMAND))
+    jobs = (("-c", "import numpy, pydantic, click"), ("-m", "perfmodel", *_COMMAND))
     rounds = [[best(partial(_run, *job), time.perf_counter, 1) for job in jobs] for _ in range(5)]
     imports, process = (min(taken) for taken in zip(*rounds, strict=True))
     return [
