@@ -64,8 +64,9 @@ def single(step: Step, convention: str) -> Report:
 def title(step: Step) -> str:
     """Network, device and plan on one line."""
     plan = step.plan
-    axes = ("tensor", "pipeline", "chunks", "data", "context", "expert")
-    layout = "".join(f"{name}={getattr(plan, name)} " for name in axes if getattr(plan, name) > 1)
+    axes = ("tensor", "pipeline", "chunks", "data", "context", "expert", "lora")
+    sizes = {name: getattr(plan, name) for name in axes}
+    layout = "".join(f"{n}={size} " for n, size in sizes.items() if size > (n != "lora"))
     return (
         f"{step.network.name} on {plan.devices:,} x {step.device}: "
         f"{layout}seq={plan.seq} micro-batch={plan.micro_batch} "
@@ -75,8 +76,8 @@ def title(step: Step) -> str:
 
 
 def _tuning(plan: Plan) -> str:
-    """Fields of fine-tuning and of packing that are not as usual."""
-    names = (*vars(FineTuning()), "fill", "packed")
+    """Fields of fine-tuning and of packing that are not as usual, beside those of a grid."""
+    names = {*vars(FineTuning()), "fill", "packed"} - {*_AXES}
     values = {name: value for name, value in plan.settings.items() if name in names}
     return "".join(f" {name.replace('_', '-')}={value}" for name, value in values.items())
 
@@ -164,5 +165,6 @@ def several(steps: Sequence[Step], refused: Refused, convention: str) -> Report:
         and (axis.header in _ALWAYS or axis.value(rows[0]) not in (None, 1))
     ]
     fields = " ".join([*common, f"seq={plan.seq}", f"dtype={plan.dtype}", f"stack={plan.stack}"])
+    fields += _tuning(plan)
     title = f"{steps[0].network.name}{on_device(step.device for step in steps)}: {fields}"
     return replace(report, title=title)
