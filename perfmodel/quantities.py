@@ -73,8 +73,8 @@ def header_of(key: str) -> str:
 
 def ends_of(key: str) -> tuple[str, str]:
     """The keys of the ends of a value's range: `ttft_ms` gives `low_ttft_ms` and `high_ttft_ms`."""
-    whole = {"time_us": "_us", "step_us": "_us", "predicted": ""}.get(key, f"_{key}")
-    return f"low{whole}", f"high{whole}"
+    suffix = {"time_us": "_us", "step_us": "_us", "predicted": ""}.get(key, f"_{key}")
+    return f"low{suffix}", f"high{suffix}"
 
 
 def shown(value: Any, kind: str) -> str:

@@ -304,8 +304,8 @@ class Kind:
         ends = dict.fromkeys(f"{end:.2f}" for end in (min(ratios), max(ratios))) if ratios else ()
         others = f"; others have {' to '.join(ends)} times that" if ends and word == "least" else ""
         subject = f"{self.title}{superlative if len(group) > 1 else ''}"
-        told = described(best, self.told, self.headers)
-        return f"{': '.join(filter(None, (subject, label or best[self.label], told)))}{others}."
+        numbers = described(best, self.told, self.headers)
+        return f"{': '.join(filter(None, (subject, label or best[self.label], numbers)))}{others}."
 
 
 KINDS: dict[str, Kind] = {}
