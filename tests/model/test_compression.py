@@ -240,7 +240,7 @@ def test_what_is_widened_gains_nothing_once_multiplying_takes_longer(name):
 
 def test_tokens_at_which_reading_and_multiplying_take_as_long():
     """T = q·F/(2·BW): A100 at 16 bits 312e12/(its bandwidth), and in proportion to the bits."""
-    fp16, int4 = (balanced_tokens(scheme(x), 4096, 4096, A100, "") for x in ("fp16", "w4a16"))
+    fp16, int4 = (balanced_tokens(scheme(x), 4096, 4096, A100) for x in ("fp16", "w4a16"))
     assert int4 / fp16 == pytest.approx(4.125 / 16)
     assert fp16 == pytest.approx(312e12 / 2.039e12, rel=0.2)
 
