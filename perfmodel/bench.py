@@ -30,10 +30,10 @@ from perfmodel.algorithms.problem import pick
 from perfmodel.analysis.sweep import Grid, Sweep
 from perfmodel.analysis.sweep import run as run_sweep
 from perfmodel.compiled import variants
-from perfmodel.evidence.records.replacing import replacing
 from perfmodel.hardware import Device, load
 from perfmodel.operators import load as load_operator
 from perfmodel.predict import predict, predict_arrays
+from perfmodel.replacing import replacing
 from perfmodel.training.bench import bench_steps
 
 Row = dict[str, Any]
@@ -110,7 +110,7 @@ def _computing(mode: str) -> Iterator[None]:
 def start_up() -> list[Row]:
     """One prediction as a whole process, compared with importing its dependencies, in
     alternation."""
-    jobs = (("-c", "import numpy, pydantic, click"), ("-m", "perfmodel.cli", *_COMMAND))
+    jobs = (("-c", "import numpy, pydantic, click"), ("-m", "perfmodel", *_COMMAND))
     rounds = [[best(partial(_run, *job), time.perf_counter, 1) for job in jobs] for _ in range(5)]
     imports, process = (min(taken) for taken in zip(*rounds, strict=True))
     return [

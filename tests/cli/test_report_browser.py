@@ -38,7 +38,7 @@ def predictions():
 @pytest.fixture(scope="module")
 def results():
     from perfmodel.analysis.sensitivities import sensitivities
-    from perfmodel.evidence.records.records import published
+    from perfmodel.table.records import published
     from perfmodel.validation.compare import predict_table
 
     found = Results()

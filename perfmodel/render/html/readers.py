@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from perfmodel.documents import opened
 from perfmodel.errors import TableError, reason
-from perfmodel.evidence.records.documents import opened
 from perfmodel.plaintext import csv_text
 from perfmodel.render.html import casereaders, cells
 from perfmodel.render.html.kinds.registry import KINDS, Document, of_header
