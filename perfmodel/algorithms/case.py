@@ -46,6 +46,9 @@ class Case:
     """Devices that each axis is split over."""
     extents: Mapping[str, Any] = field(default_factory=dict)
     """Expressions of the unsharded sizes."""
+    compute: str = ""
+    """Type that its contractions run at, where all their operands have types of their own; empty:
+    the data's."""
     counted: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What a search has counted of it, by steps and by the shape of the device: kept, because all
     devices of that shape count alike."""
@@ -131,8 +134,17 @@ class Declaration:
         )
         self._check(sizes)
         elements = self.elements(dtype, roles)
-        operator, extents = self.operator, self.extents
-        return Case(algorithm, sizes, elements, values, dtype, operator, extents=extents)
+        operator, extents, compute = self.operator, self.extents, self._compute(elements)
+        return Case(
+            algorithm, sizes, elements, values, dtype, operator, extents=extents, compute=compute
+        )
+
+    def _compute(self, elements: Mapping[str, ElementType]) -> str:
+        products = [step for step in self.algorithm.steps if step.kind == "contraction"]
+        operands = {self.algorithm.tensors[name].element for x in products for name in x.inputs}
+        types = {elements[role].compute for role in operands}
+        typed = all(self.types.get(role, "data") != "data" for role in operands)
+        return types.pop() if typed and len(types) == 1 else ""
 
     def _check_limits(self, values: Mapping[str, Any]) -> None:
         for limit in self.limits:

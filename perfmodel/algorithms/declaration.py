@@ -174,9 +174,10 @@ class _Builder:
         if not isinstance(table, Mapping):
             self._fail(path, "a derivative is a mapping such as {reads: [X], vector: 2}")
         self._plain.keys(path, table, _DERIVATIVE)
-        reads = self._plain.names((*path, "reads"), table.get("reads", ()))
+        place, known = (*path, "reads"), dict.fromkeys(operands)
+        reads = self._plain.names(place, table.get("reads", ()))
         for name in reads:
-            self._plain.declared((*path, "reads"), "tensor of the step", name, dict.fromkeys(operands))
+            self._plain.declared(place, "tensor of the step", name, known)
         return Derivative(reads, *self._operations(path, table))
 
     def _limits(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """Sizes as expressions of other sizes: `heads / kv_heads`, `log2(x) / x`. Only given names are
 allowed.
 
-They are parsed with Python's grammar and evaluated on the syntax tree: numbers, names, + - * / // %,
-the functions log2, sqrt, ceil, min and max, and one comparison. A quotient that is whole stays an
-integer.
+They are parsed with Python's grammar and evaluated on the syntax tree: numbers, names, operators
+(+ - * / // %), the functions log2, sqrt, ceil, min and max, and one comparison. A quotient that is
+whole stays an integer.
 """
 
 from __future__ import annotations

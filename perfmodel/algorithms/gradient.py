@@ -5,9 +5,9 @@
     normalisation   Y of X, along c   dX is a normalisation of dY along the same axis
     reduction       y = Σ X           dX is a map that broadcasts dy; a sum's reads nothing else
 
-An operand that lacks an axis of its step was broadcast along it, so its gradient is summed over it:
-so are the weights of a norm. Gradients that meet at one tensor are added. Steps run from the last to
-the first (reverse accumulation: Griewank and Walther, Evaluating Derivatives, section 3.2).
+An operand that lacks an axis of its step was broadcast along it, so its gradient is summed over
+it: so are the weights of a norm. Gradients that meet at one tensor are added. Steps run from the
+last to the first (reverse accumulation: Griewank and Walther, Evaluating Derivatives, section 3.2).
 
 What a step's derivative reads and costs is the step's own declaration (`Step.derivative`); without
 one it reads the step's inputs, of a normalisation also its result, and takes twice the vector
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
-from perfmodel.algorithms.algorithm import Algorithm, Derivative, Step, StepKind, Tensor
+from perfmodel.algorithms.algorithm import Algorithm, Derivative, Step, StepKind
 from perfmodel.errors import ProblemError
 
 SCALE_VECTOR = 2.0
@@ -127,8 +127,9 @@ class _Backward:
         derivative = step.derivative or _usual(step)
         reads, vector, special = derivative.reads, derivative.vector, derivative.special
         norm = step.kind == "normalisation"
-        if not (reads or vector or special or lost or norm) and len(results) == 1:
-            for name in names:  # a sum passes its gradient on
+        sums = step.kind == "map" and not (reads or vector or special or lost)
+        if sums and len(results) == 1:  # it passes its gradient on
+            for name in names:
                 self.parts.setdefault(name, []).extend(results)
             return
         if norm and lost:  # a scale's gradient does not depend on the scale, nor on other columns
@@ -137,10 +138,11 @@ class _Backward:
         kind: StepKind = "reduction" if lost else "normalisation" if norm else "map"
         along = None if lost else step.along
         mark = f"d{' d'.join(names)} of {step.name}"
-        reads = tuple(dict.fromkeys((*reads, *results)))
+        reads = tuple(dict.fromkeys((*results, *reads)))
         outputs = self._outputs(step, names)
-        work = {"vector": vector, "special": special}
-        self.steps.append(Step(mark, kind, reads, outputs, lost, along, **work))
+        self.steps.append(
+            Step(mark, kind, reads, outputs, lost, along, vector=vector, special=special)
+        )
 
 
 def _usual(step: Step) -> Derivative:
@@ -150,9 +152,7 @@ def _usual(step: Step) -> Derivative:
     return Derivative(step.inputs, 2.0 * step.vector, step.special)
 
 
-def _again(
-    algorithm: Algorithm, recompute: Collection[str], steps: list[Step]
-) -> Iterator[Step]:
+def _again(algorithm: Algorithm, recompute: Collection[str], steps: list[Step]) -> Iterator[Step]:
     """The forward steps that make the tensors in `recompute` again, as far as `steps` need them."""
     needs = {name for step in steps for name in step.inputs}
     again: list[Step] = []

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from perfmodel.algorithms import Attention, Matmul, Problem
+from perfmodel.algorithms import Matmul, Problem
 from perfmodel.algorithms.case import Case, Declaration
 from perfmodel.algorithms.declaredproblem import DeclaredProblem
 from perfmodel.algorithms.matmul import types
@@ -48,6 +48,9 @@ FAMILY = "declared"
 
 FLOOR = "rowwise"
 """Operator whose launch floor is taken: any framework call's."""
+
+
+_NO_CALLER = Caller()
 
 
 class DeclaredOperator(Operator):
@@ -91,7 +94,8 @@ class DeclaredOperator(Operator):
 
     def problem(self, **given: Any) -> DeclaredProblem:
         """A `DeclaredProblem`."""
-        dtype, direction = given.pop("dtype", "bf16"), given.pop("direction", None) or "fwd"
+        dtype = given.pop("dtype", "bf16")
+        direction: Any = given.pop("direction", None) or "fwd"
         roles = {role: given.pop(f"{role}_dtype", None) for role in self.declaration.types}
         roles = {role: name for role, name in roles.items() if name}
         parameters = {
@@ -204,12 +208,12 @@ class DeclaredOperator(Operator):
             unknown = {**timed.unknowns, "implementation": f"{note}that the search finds is taken"}
             notes = (*timed.assumptions, unknown["implementation"])
             return replace(timed, unknowns=unknown, assumptions=notes)
+        fusion = kernel.fusion if problem.direction == "fwd" else kernel.gradient_fusion
         if problem.direction == "bwd" and kernel.recompute is not None:
             declaration = self.declaration.recomputing(kernel.recompute)
-            (case,) = DeclaredProblem(declaration, problem.given, problem.dtype, problem.types).cases
-        else:
-            (case,) = problem.cases
-        found = search(case, device, constants=constants, fusion=kernel.fusion)
+            problem = replace(problem, declaration=declaration, direction="fwd")
+        (case,) = problem.cases
+        found = search(case, device, constants=constants, fusion=fusion)
         timed = self._mapping_time(case, found, device, constants, request, kernel.caller)
         notes = tuple(note for note in timed.assumptions if note != _ASSUMED)
         return replace(timed, implementation=kernel.name, assumptions=notes)
@@ -260,7 +264,7 @@ class DeclaredOperator(Operator):
         device: Device,
         constants: Constants,
         request: Request,
-        caller: Caller = Caller(),
+        caller: Caller = _NO_CALLER,
     ) -> Timed:
         chip, kernels = machine(device), mapping.kernels
         plan = Plan(
@@ -379,8 +383,6 @@ def _built_in(problem: DeclaredProblem, implementation: str | None) -> list[Laun
     if isinstance(part, Matmul):
         parts = [part] * (way == "fwdbwd") + [*part.gradients().values()]
         return [Launched(operator, each, implementation) for each in parts]
-    if way == "fwdbwd" and not isinstance(part, Attention):
-        return [Launched(operator, part.having(direction=d), implementation) for d in ("fwd", "bwd")]
     return [Launched(operator, part.having(direction=way), implementation)]
 
 

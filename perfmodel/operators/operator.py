@@ -120,8 +120,10 @@ class Timed:
             assumptions=tuple(dict.fromkeys((*self.assumptions, *other.assumptions))),
             unknowns={**other.unknowns, **self.unknowns},
             dispatch=Dispatch(
-                *(getattr(self.dispatch, item.name) + getattr(other.dispatch, item.name)
-                  for item in fields(Dispatch))
+                *(
+                    getattr(self.dispatch, item.name) + getattr(other.dispatch, item.name)
+                    for item in fields(Dispatch)
+                )
             ),
             exchanges=(*self.exchanges, *other.exchanges),
             exchange_seconds=self.exchange_seconds + other.exchange_seconds,

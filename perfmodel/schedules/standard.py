@@ -102,7 +102,8 @@ def _kernels(
     for step in algorithm.steps:
         columns = algorithm.tensors[step.outputs[0]].axes
         if step.kind == "contraction" and "q" in columns:
-            kernels.append(_matmul(step.name, "q", columns[-1], *step.reduces, tile))
+            (inner,) = step.reduces
+            kernels.append(_matmul(step.name, "q", columns[-1], inner, tile))
         elif step.kind == "contraction":
             kernels.append(_key_kernel(step.name, columns[-1]))
         else:

@@ -495,6 +495,8 @@ class ChainFacts(KernelFacts):
     fusion: Literal["", "auto", "fused", "unfused"] = ""
     """Where it has no launches: the operator's own steps share one kernel (`fused`), have a kernel
     each (`unfused`), or are fused as is fastest (`auto`). Tiles are searched."""
+    gradient_fusion: Literal["auto", "fused", "unfused"] = "auto"
+    """How the steps of its backward pass are fused."""
     recompute: tuple[str, ...] | None = None
     """Tensors that its backward pass makes again; None: as the operator is declared."""
     formats: tuple[str, ...] = ()
