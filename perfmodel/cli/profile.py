@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
-from perfmodel.cli.arguments import GraphSizes, Learned, NoLearned, OneDevice, SomeType, TableFile
+from perfmodel.cli.arguments import Corrected, GraphSizes, OneDevice, SomeType, TableFile
 from perfmodel.cli.build import command
 from perfmodel.cli.networkoptions import OneSystem
 from perfmodel.cli.output import Printed, say
@@ -13,7 +13,7 @@ from perfmodel.fieldoption import FieldOption
 from perfmodel.render.report import Column, Report, micros, text
 
 if TYPE_CHECKING:
-    from perfmodel.evidence.profiled.operations import Row
+    from perfmodel.profile.operations import Row
     from perfmodel.validation.profile import Judged, Line
 
 _MOST = 12  # lines of a table; the rest are only counted
@@ -22,7 +22,7 @@ _REPEATS = 4096  # a network repeats its layers, so the order of one layer repea
 
 
 @dataclass(frozen=True)
-class Asked:
+class Asked(Corrected):
     """What `profile` is asked for."""
 
     file: Annotated[str, FieldOption(None, "FILE", argument=True)]
@@ -40,10 +40,6 @@ class Asked:
     """System whose links collectives crossed (perfmodel list systems)."""
     all: bool = False
     """Show every line of the table."""
-    learned: Learned = None
-    """File of corrections."""
-    no_learned: NoLearned = False
-    """Whether nothing is corrected."""
     output: TableFile = None
     """Measured-run table to write (.csv)."""
 
@@ -61,9 +57,9 @@ def profile(asked: Asked, shown: Printed) -> None:
         perfmodel profile trace.json -d h100-sxm --system dgx-h100
     """
     from perfmodel.elements import element
-    from perfmodel.evidence.profiled import formats, matching
-    from perfmodel.evidence.profiled.timeline import check_host
-    from perfmodel.evidence.records.records import tidy, write_table
+    from perfmodel.profile import formats, matching
+    from perfmodel.profile.timeline import check_host
+    from perfmodel.table.records import tidy, write_table
     from perfmodel.validation.profile import is_tabled, judge, rows
 
     if asked.dtype is not None:
