@@ -38,7 +38,7 @@ class Tensor:
     """Whether it has no gradient: labels, indices, tables of cosines, statistics."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Derivative:
     """What the gradient of a step takes beside the gradients of its results."""
 
