@@ -200,8 +200,8 @@ class DeclaredOperator(Operator):
             kernel, _ = self._chain(problem, device, request)
         if kernel is None or not kernel.fusion:
             (case,) = problem.cases
-            found = search(case, device, constants=constants, fusion=request.schedule)
-            timed = self._mapping_time(case, found, device, constants, request)
+            mapping = search(case, device, constants=constants, fusion=request.schedule)
+            timed = self._mapping_time(case, mapping, device, constants, request)
             if kernel is None:
                 return timed
             note = f"{kernel.name} has no launches for {problem.direction}: the fastest schedule "
@@ -213,8 +213,8 @@ class DeclaredOperator(Operator):
             declaration = self.declaration.recomputing(kernel.recompute)
             problem = replace(problem, declaration=declaration, direction="fwd")
         (case,) = problem.cases
-        found = search(case, device, constants=constants, fusion=fusion)
-        timed = self._mapping_time(case, found, device, constants, request, kernel.caller)
+        mapping = search(case, device, constants=constants, fusion=fusion)
+        timed = self._mapping_time(case, mapping, device, constants, request, kernel.caller)
         notes = tuple(note for note in timed.assumptions if note != _ASSUMED)
         return replace(timed, implementation=kernel.name, assumptions=notes)
 
