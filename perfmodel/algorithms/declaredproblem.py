@@ -108,7 +108,8 @@ class DeclaredProblem(Problem):
         """2 operations for each point of its contractions that the mask leaves."""
         if self.joint is not None:
             return _flops(self.joint)
-        return self._per_problem(_flops(case) for case in self.cases)
+        flops: Number = self._per_problem(_flops(case) for case in self.cases)
+        return flops
 
     def values(self) -> dict[str, Any]:
         """Every parameter with its value, an array where problems differ, and the types."""
