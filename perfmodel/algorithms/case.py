@@ -31,7 +31,7 @@ class Case:
 
     algorithm: Algorithm
     """The algorithm."""
-    sizes: Mapping[str, Number]
+    sizes: Mapping[str, Any]
     """Extent of each axis, an array where a parameter is one; of a shard where `ranks` splits axes
     over devices."""
     elements: Mapping[str, ElementType]

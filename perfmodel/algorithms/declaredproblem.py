@@ -127,7 +127,8 @@ class DeclaredProblem(Problem):
             return sum(self.having(direction=way).flops() for way in ("fwd", "bwd"))
         if self.joint is not None:
             return _flops(self.joint)
-        return self._per_problem(_flops(case) for case in self.cases)
+        flops: Number = self._per_problem(_flops(case) for case in self.cases)
+        return flops
 
     def values(self) -> dict[str, Any]:
         """Every parameter with its value, an array where problems differ, and the types."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
+from typing import Any
 
 import numpy as np
 
@@ -178,7 +179,8 @@ class Matmul(Problem):
     def shard(self, ranks: Mapping[str, int]) -> Matmul:
         """The problem of the largest shard; each axis is a field."""
         fields = {"b": "batch"}
-        changes = {fields.get(a, a): ceil_div(self.sizes()[a], n) for a, n in ranks.items()}
+        sizes: Mapping[str, Any] = self.sizes()
+        changes = {fields.get(a, a): ceil_div(sizes[a], n) for a, n in ranks.items()}
         return replace(self, **changes)
 
     def gradients(self, *, stored: str = "kn") -> dict[str, Matmul]:
