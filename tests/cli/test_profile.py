@@ -9,7 +9,7 @@ import pandas as pd
 import profilefiles as files
 import pytest
 from folders import TESTS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.errors import TableError
@@ -364,7 +364,6 @@ def test_a_file_cut_anywhere_is_read_or_one_line(name, tmp_path):
         assert isinstance(found, str) or len(found.what) <= 12
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.binary(min_size=1, max_size=4))
 def test_a_damaged_trace_is_read_or_one_line(tmp_path_factory, place, bytes_):
     folder = tmp_path_factory.mktemp("damaged")

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.errors import ProblemError
@@ -132,7 +132,6 @@ def test_weights_on_the_link_leave_more_time_to_compute():
     assert streamed.seconds(0) == pytest.approx(resident.seconds(0) + 50e6 / 32e9)
 
 
-@settings(max_examples=20)
 @given(st.integers(16, 96), st.floats(1e13, 1e15), st.floats(1e10, 1e11), st.floats(0, 1e-3))
 def test_layers_that_overlap_split_where_link_and_work_are_level(tokens, g, v, other):
     """The schedule simulated over many layers, against every other split."""

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from draws import Draws
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Rowwise
@@ -112,7 +112,6 @@ def predicted(problem, device: Device):
     return None if found is None else found.one(0)
 
 
-@settings(max_examples=150)
 @given(problems, DEVICES)
 def test_no_rate_exceeds_the_peak_of_the_unit_that_multiplies(problem, device):
     found = predicted(problem, device)
@@ -123,7 +122,6 @@ def test_no_rate_exceeds_the_peak_of_the_unit_that_multiplies(problem, device):
     assert found.useful_flops <= peak * found.low_seconds * (1 + 1e-9)
 
 
-@settings(max_examples=60)
 @given(problems, st.sampled_from(["h100-sxm", "b200", "rtx5090", "mi300x", "a100-sxm4-80gb"]))
 def test_no_prediction_lies_above_its_own_roofs(problem, slug):
     device = load(slug)

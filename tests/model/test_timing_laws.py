@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from draws import KINDS, Draws, N, make
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul, Problem, Rowwise
@@ -55,7 +55,6 @@ def names_of(found: Predictions, wrong: np.ndarray) -> str:
     return f"{found.device.slug}: {found.one(i).problem} {found.one(i).tile}"
 
 
-@settings(max_examples=80)
 @given(draws)
 def test_no_prediction_beats_one_of_its_own_terms_or_the_floor(draw):
     kind, seed, device = draw[0], draw[1], load(draw[2])
@@ -83,7 +82,6 @@ def test_no_prediction_beats_one_of_its_own_terms_or_the_floor(draw):
         assert limiter == "power" or found.terms[limiter][i] == largest[i]
 
 
-@settings(max_examples=60)
 @given(draws)
 def test_bytes_never_grow_towards_main_memory(draw):
     # Rows that a mask hides from every key are left out: their zeros are counted at main memory
@@ -173,7 +171,6 @@ def family(kind: str) -> str:
     return "rows" if kind in OPS or kind == "norm backward" else "attention"
 
 
-@settings(max_examples=80)
 @given(draws)
 def test_twice_the_problem_never_takes_clearly_less(draw):
     kind, seed, device = draw[0], draw[1], load(draw[2])
@@ -194,7 +191,6 @@ def test_twice_the_problem_never_takes_clearly_less(draw):
         assert not less.any(), f"{kind} 2×{axis}: {names_of(small, less)}"
 
 
-@settings(max_examples=80)
 @given(draws)
 def test_eight_times_the_batch_always_takes_longer_once_the_machine_is_full(draw):
     kind, seed, device = draw[0], draw[1], load(draw[2])
@@ -351,7 +347,6 @@ def test_arrays_of_huge_sizes_wrap_nowhere(alone):
     assert found == pytest.approx([exact] * 2, rel=1e-9)
 
 
-@settings(max_examples=40)
 @given(
     st.sampled_from(["prefill", "causal", "window", "flash 1", "standard", "backward", "both"]),
     st.integers(0, 2**32 - 1),

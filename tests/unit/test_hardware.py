@@ -9,7 +9,7 @@ from dataclasses import replace
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel import formats
@@ -93,7 +93,6 @@ def test_units_and_clock_keep_the_physics(device, factor):
         assert not peaks
 
 
-@settings(max_examples=200)
 @given(st.text(max_size=200))
 def test_any_text_is_a_spec_or_one_line_with_its_place(text):
     with pytest.raises(SpecError) as error:
@@ -108,7 +107,6 @@ def test_what_is_no_yaml_is_told_at_its_line(before, after, text):
         loads("# a line\n" * before + text + "\n# a line" * after, "f.yaml")
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_a_damaged_spec_is_one_line_with_its_place(data):
     text = H100.read_text()
