@@ -389,7 +389,11 @@ class Group(HeadedGroup):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """The command named first. Raises `UnknownName`."""
-        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+        name = args[0]
+        if name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        entry = self.get_command(ctx, name)
+        if entry is None:
             hint = f"(see '{ctx.command_path} --help')"
-            raise UnknownName("command", args[0], self.list_commands(ctx), hint)
-        return super().resolve_command(ctx, args)
+            raise UnknownName("command", name, self.list_commands(ctx), hint)
+        return name, entry, args[1:]

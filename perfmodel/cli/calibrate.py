@@ -19,7 +19,7 @@ from perfmodel.render.report import text
 
 if TYPE_CHECKING:
     from perfmodel import hardware
-    from perfmodel.evidence.measured.microbench import Readings
+    from perfmodel.measured.microbench import Readings
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ def calibrate(asked: Asked, drawing: Curves, shown: Printed) -> None:
         perfmodel calibrate --device cpu --quick --output my-machine.yaml --chart my-machine
         perfmodel predict gemm --device ./my-machine.yaml -m 1024 -n 1024 -k 1024 --dtype fp32
     """
-    from perfmodel.evidence.measured import microbench
-    from perfmodel.evidence.measured.calibrate import calibrated
-    from perfmodel.evidence.measured.session import default_device
+    from perfmodel.measured import microbench
+    from perfmodel.measured.calibrate import calibrated
+    from perfmodel.measured.session import default_device
 
     if asked.readings is not None:
         readings = microbench.read(asked.readings)

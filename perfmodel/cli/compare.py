@@ -17,17 +17,17 @@ from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.output import PANEL, Printed, Shown, say, to_stdout, write
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import ProblemError, TableError
-from perfmodel.evidence.tables.hints import Hints
 from perfmodel.fieldoption import FieldOption
 from perfmodel.render import RENDERERS, Report, gates, markdown, runrows, tablecolumns
 from perfmodel.render.report import Column, text
+from perfmodel.table.hints import Hints
 from perfmodel.validation.kinds import KINDS, Kind, load
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from perfmodel.evidence.tables.reading import Reading
     from perfmodel.render.page import Page
+    from perfmodel.table.reading import Reading
 
 _SHOWN = 5  # reasons printed in full; the rest are only counted
 _GATE = "Gate"
@@ -139,8 +139,8 @@ def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Scatter) -> Non
         )
     for_ci = gates.FORMATS.get(asked.format or "")
     printer = Printed(None if for_ci else asked.format)
-    from perfmodel.evidence.records.records import write_table
-    from perfmodel.evidence.tables.reading import read
+    from perfmodel.table.reading import read
+    from perfmodel.table.records import write_table
     from perfmodel.validation.judging import report as errors
     from perfmodel.validation.judging import verdicts
     from perfmodel.validation.noise import judged
@@ -201,13 +201,13 @@ def named(tables: list[str] | None) -> list[str]:
 def _describe(tables: Tables, format: str | None) -> None:
     """Print an empty table, or what the columns of one mean."""
     if tables.template is not None:
-        from perfmodel.evidence.records.template import template
+        from perfmodel.table.template import template
 
         name = tables.template.strip()
         own = load(name).example if name in KINDS else {}
         to_stdout(iter([load(name).template if own else template(name)]))
     elif tables.columns is not None:
-        from perfmodel.evidence.tables.reference import columns
+        from perfmodel.table.reference import columns
 
         meanings = columns(load(tables.columns).layout, tables.columns)
         rows = [{**asdict(column), "names": list(column.names)} for column in meanings]
@@ -251,7 +251,7 @@ def _report(
 
 def _baseline(kind: Kind, asked: Asked) -> pd.DataFrame:
     """The rows of an earlier `--output`; raises `TableError` for a table without predictions."""
-    from perfmodel.evidence.tables.reading import read
+    from perfmodel.table.reading import read
     from perfmodel.validation.judging import NOISE as ADDED
 
     path = str(asked.baseline)

@@ -11,12 +11,12 @@ from typing import Annotated
 from perfmodel.cli.arguments import CHART, written
 from perfmodel.cli.output import say
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.records.replacing import replacing
 from perfmodel.fieldoption import FieldOption
 from perfmodel.plaintext import quoted
 from perfmodel.render import RENDERERS, Report
 from perfmodel.render.chart import Chart, save
 from perfmodel.render.page import STYLES, Page
+from perfmodel.replacing import replacing
 
 _CHART = "Chart"
 _INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4}

@@ -142,7 +142,7 @@ def _measured(
 ) -> tuple[list[Kernel], str]:
     """Filled marks: measured rows of the cases drawn, at the intensity predicted for them, one for
     each implementation at its median time; and a note on the rows of other cases."""
-    from perfmodel.evidence.records.records import read_table
+    from perfmodel.table.records import read_table
     from perfmodel.validation import compare
 
     def key(problem: Problem) -> tuple[Any, ...]:

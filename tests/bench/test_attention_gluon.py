@@ -15,7 +15,7 @@ from perfmodel_kernels.attention_gluon import GluonConfig
 
 from perfmodel.algorithms import Attention
 from perfmodel.count import count
-from perfmodel.evidence import registry
+from perfmodel.proof import registry
 
 KERNEL = registry.kernel("attention-gluon")
 

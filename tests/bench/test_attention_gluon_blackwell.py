@@ -17,7 +17,7 @@ from perfmodel_kernels.attention_gluon_blackwell import BlackwellConfig
 from perfmodel.algorithms import Attention
 from perfmodel.count import count
 from perfmodel.errors import ProblemError
-from perfmodel.evidence import registry
+from perfmodel.proof import registry
 
 KERNEL = registry.kernel("attention-gluon-blackwell")
 # Queries so large that a row's maximum is one key's alone: O is rescaled often, and by much.

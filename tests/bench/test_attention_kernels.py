@@ -24,15 +24,15 @@ from perfmodel_kernels.common import ceil_div
 
 from perfmodel.algorithms import Attention
 from perfmodel.errors import ProblemError
-from perfmodel.evidence import registry
-from perfmodel.evidence.compiled.compiled import CompiledLaunch, Request, compile_all
-from perfmodel.evidence.compiled.disassembly import loops, parse
-from perfmodel.evidence.compiled.instructions import hot_loop
-from perfmodel.evidence.compiled.targets import TARGETS
-from perfmodel.evidence.kernel import KernelError
-from perfmodel.evidence.replay.recorder import Recorder, recording
-from perfmodel.evidence.replay.replay import TOLERANCES, replay
 from perfmodel.hardware import load
+from perfmodel.proof import registry
+from perfmodel.proof.compiled.compiled import CompiledLaunch, Request, compile_all
+from perfmodel.proof.compiled.disassembly import loops, parse
+from perfmodel.proof.compiled.instructions import hot_loop
+from perfmodel.proof.compiled.targets import TARGETS
+from perfmodel.proof.kernel import KernelError
+from perfmodel.proof.replay.recorder import Recorder, recording
+from perfmodel.proof.replay.replay import TOLERANCES, replay
 
 GLUON = {"attention-gluon": "sm_90", "attention-gluon-blackwell": "sm_100"}
 FORWARD = ("attention-tiled", "attention-decode", *GLUON)

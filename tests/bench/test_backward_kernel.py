@@ -21,15 +21,15 @@ from perfmodel_kernels.common import visible
 from perfmodel.algorithms import Attention
 from perfmodel.count import count
 from perfmodel.errors import ProblemError
-from perfmodel.evidence import registry
-from perfmodel.evidence.compiled.compiled import CompiledKernel, Request, compile_all
-from perfmodel.evidence.compiled.compiledeffect import effect
-from perfmodel.evidence.compiled.disassembly import loops
-from perfmodel.evidence.compiled.instructions import unit_of
-from perfmodel.evidence.compiled.targets import TARGETS, target
-from perfmodel.evidence.kernel import Inputs, relative_error
-from perfmodel.evidence.replay.replay import TOLERANCES, replay
 from perfmodel.hardware import load
+from perfmodel.proof import registry
+from perfmodel.proof.compiled.compiled import CompiledKernel, Request, compile_all
+from perfmodel.proof.compiled.compiledeffect import effect
+from perfmodel.proof.compiled.disassembly import loops
+from perfmodel.proof.compiled.instructions import unit_of
+from perfmodel.proof.compiled.targets import TARGETS, target
+from perfmodel.proof.kernel import Inputs, relative_error
+from perfmodel.proof.replay.replay import TOLERANCES, replay
 from perfmodel.schedules.tiled import tiled_gradients
 
 NAME = "attention-backward"

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from perfmodel import Matmul, Rowwise, predict
 from perfmodel.errors import OutputError, TableError
-from perfmodel.evidence.measured import environment, microbench
-from perfmodel.evidence.measured.calibrate import calibrated
-from perfmodel.evidence.measured.environment import Cpu
-from perfmodel.evidence.measured.microbench import Curve, Readings
-from perfmodel.evidence.measured.plateaus import judged, plateau
 from perfmodel.hardware import load, loads, validate_file
 from perfmodel.hardware.physics import check
+from perfmodel.measured import environment, microbench
+from perfmodel.measured.calibrate import calibrated
+from perfmodel.measured.environment import Cpu
+from perfmodel.measured.microbench import Curve, Readings
+from perfmodel.measured.plateaus import judged, plateau
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 SIZES = [2.0**i for i in range(15, 29)]
@@ -383,7 +383,7 @@ def test_readings_are_kept_whatever_becomes_of_the_spec(
 ) -> None:
 
     from perfmodel.cli.calibrate import app
-    from perfmodel.evidence.measured import calibrate
+    from perfmodel.measured import calibrate
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(microbench, "take", lambda *_, **__: cpu_readings(busy="load average 9"))
@@ -424,7 +424,7 @@ def test_charts_draw_the_curves() -> None:
 def test_gpu_probes_compute_what_they_time(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("triton")
-    from perfmodel.evidence.measured import gpu_probes
+    from perfmodel.measured import gpu_probes
 
     cells, at = gpu_probes.ring(4096, "cpu"), torch.zeros(1, dtype=torch.int64)
     seen = set()

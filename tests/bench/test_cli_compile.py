@@ -13,7 +13,7 @@ from perfmodel import usercache
 from perfmodel.cli.compile import app, problems
 from perfmodel.cli.kerneloptions import Asked
 from perfmodel.errors import PerfmodelError
-from perfmodel.evidence import registry
+from perfmodel.proof import registry
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfmodel.cli import run
-from perfmodel.evidence.measured import tuning
+from perfmodel.measured import tuning
 
 Cli = Callable[..., tuple[int, str]]
 

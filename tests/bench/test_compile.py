@@ -10,9 +10,10 @@ import pytest
 from perfmodel import usercache
 from perfmodel.algorithms import Attention, Matmul, Rowwise
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
-from perfmodel.evidence import registry
-from perfmodel.evidence.compiled import binarycache, compiled, compilefacts
-from perfmodel.evidence.compiled.compiled import (
+from perfmodel.hardware import load
+from perfmodel.proof import registry
+from perfmodel.proof.compiled import binarycache, compiled, compilefacts
+from perfmodel.proof.compiled.compiled import (
     CompileError,
     DoesNotFit,
     Request,
@@ -20,13 +21,12 @@ from perfmodel.evidence.compiled.compiled import (
     compile_kernel,
     first_fitting,
 )
-from perfmodel.evidence.compiled.compiledeffect import binaries, bundled_for, effect, nearest
-from perfmodel.evidence.compiled.compilefacts import LaunchFacts
-from perfmodel.evidence.compiled.disassembly import DisassemblyError, Instruction, loops, parse
-from perfmodel.evidence.compiled.instructions import hot_loop, mix, product, unit_of
-from perfmodel.evidence.compiled.issueslots import issue_slots, operations
-from perfmodel.evidence.compiled.targets import TARGETS, occupancy_of, target, target_of
-from perfmodel.hardware import load
+from perfmodel.proof.compiled.compiledeffect import binaries, bundled_for, effect, nearest
+from perfmodel.proof.compiled.compilefacts import LaunchFacts
+from perfmodel.proof.compiled.disassembly import DisassemblyError, Instruction, loops, parse
+from perfmodel.proof.compiled.instructions import hot_loop, mix, product, unit_of
+from perfmodel.proof.compiled.issueslots import issue_slots, operations
+from perfmodel.proof.compiled.targets import TARGETS, occupancy_of, target, target_of
 
 # A matmul loop as compilers lay it out from Hopper on: the wait is out of line, after the end.
 SASS = """

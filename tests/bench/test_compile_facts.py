@@ -9,12 +9,13 @@ import pytest
 
 pytest.importorskip("triton")
 
-from perfmodel.evidence import registry
-from perfmodel.evidence.compiled import compilefacts, compilesuite
-from perfmodel.evidence.compiled.compiled import CompiledKernel, Request, compile_all
-from perfmodel.evidence.compiled.compilefacts import FITS, LaunchFacts
-from perfmodel.evidence.compiled.compilesuite import planned, requests
-from perfmodel.evidence.compiled.targets import TARGETS
+from perfmodel.measured import compilesuite
+from perfmodel.measured.compilesuite import planned, requests
+from perfmodel.proof import registry
+from perfmodel.proof.compiled import compilefacts
+from perfmodel.proof.compiled.compiled import CompiledKernel, Request, compile_all
+from perfmodel.proof.compiled.compilefacts import FITS, LaunchFacts
+from perfmodel.proof.compiled.targets import TARGETS
 
 # Kernels whose case is made of other kernels' shapes, or that show how it was done: not raced.
 UNTUNED = {

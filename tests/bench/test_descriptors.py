@@ -17,8 +17,8 @@ import triton.language as tl
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.errors import ProblemError
-from perfmodel.evidence import registry
-from perfmodel.evidence.kernel import Array, BundledKernel, Descriptor, Launch
+from perfmodel.proof import registry
+from perfmodel.proof.kernel import Array, BundledKernel, Descriptor, Launch
 from perfmodel.schedules.rowwise import elementwise
 
 

@@ -18,20 +18,20 @@ from folders import ROOT
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
+from perfmodel.cases import attention, gemm
 from perfmodel.errors import PerfmodelError
-from perfmodel.evidence import gpu_day, registry
-from perfmodel.evidence.cases import attention, gemm
-from perfmodel.evidence.compiled import compilefacts
-from perfmodel.evidence.day import forecast, precompile, profile, summary
-from perfmodel.evidence.day.gpu import Planned
-from perfmodel.evidence.day.rehearsal import Rehearsal
-from perfmodel.evidence.day.stages import checks, race, raced
-from perfmodel.evidence.day.supervisor import Outcome, run_group, supervise
-from perfmodel.evidence.gpu_day import NAMES, main, take_over
-from perfmodel.evidence.measured import grids
-from perfmodel.evidence.measured.measure import plan
-from perfmodel.evidence.measured.microbench import read
-from perfmodel.evidence.measured.pulse import NAME, Lost, Pulse
+from perfmodel.measured import gpu_day, grids
+from perfmodel.measured.day import forecast, precompile, profile, summary
+from perfmodel.measured.day.gpu import Planned
+from perfmodel.measured.day.rehearsal import Rehearsal
+from perfmodel.measured.day.stages import checks, race, raced
+from perfmodel.measured.day.supervisor import Outcome, run_group, supervise
+from perfmodel.measured.gpu_day import NAMES, main, take_over
+from perfmodel.measured.measure import plan
+from perfmodel.measured.microbench import read
+from perfmodel.measured.pulse import NAME, Lost, Pulse
+from perfmodel.proof import registry
+from perfmodel.proof.compiled import compilefacts
 
 # What a machine with a GPU may lack: nothing that the day loads there may need one of them.
 ABSENT = ("pydantic", "pandas", "yaml", "matplotlib")
@@ -39,7 +39,7 @@ ABSENT = ("pydantic", "pandas", "yaml", "matplotlib")
 
 def day(folder: Path, *arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "perfmodel.evidence.gpu_day", "--rehearse", "--output", str(folder),
+        [sys.executable, "-m", "perfmodel.measured.gpu_day", "--rehearse", "--output", str(folder),
          *arguments],
         capture_output=True, text=True, cwd=ROOT, check=False, **more,  # type: ignore[call-overload]
     )  # fmt: skip
@@ -66,18 +66,19 @@ class Absent:
         if name.split(".")[0] in {absent.split(",")}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Absent())
-import perfmodel.evidence.day as day
-modules = [f"perfmodel.evidence.day.{{found.name}}" for found in pkgutil.iter_modules(day.__path__)]
-modules += ["perfmodel.evidence." + name for name in (
-    "gpu_day", "measured.measure", "measured.tuning", "measured.contenders", "measured.rivals",
-    "gradients", "measured.session", "measured.timer", "measured.environment", "measured.journal",
-    "measured.microbench", "measured.readingparts", "measured.gpu_probes", "profiled.counters",
-    "profiled.ncu", "registry", "kernel", "references", "compiled.targets",
-    "compiled.compilefacts", "measured.watch", "measured.pulse",
+import perfmodel.measured.day as day
+modules = [f"perfmodel.measured.day.{{found.name}}" for found in pkgutil.iter_modules(day.__path__)]
+modules += ["perfmodel." + name for name in (
+    "measured.gpu_day", "measured.measure", "measured.tuning", "measured.contenders",
+    "measured.rivals", "measured.gradients", "measured.session", "measured.timer",
+    "measured.environment", "measured.journal", "measured.microbench", "measured.readingparts",
+    "measured.gpu_probes", "measured.counters", "measured.references", "measured.watch",
+    "measured.pulse", "profile.ncu", "proof.registry", "proof.kernel", "proof.compiled.targets",
+    "proof.compiled.compilefacts",
 )]
 for name in modules:
     importlib.import_module(name)
-from perfmodel.evidence import registry
+from perfmodel.proof import registry
 assert len(registry.kernels()) >= 23 and not registry.failures(), registry.failures()
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
@@ -85,7 +86,7 @@ assert len(registry.kernels()) >= 23 and not registry.failures(), registry.failu
 
 def test_without_a_gpu_it_says_so_in_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "perfmodel.evidence.gpu_day", "--output", str(tmp_path)],
+        [sys.executable, "-m", "perfmodel.measured.gpu_day", "--output", str(tmp_path)],
         capture_output=True, text=True, cwd=ROOT, check=False,
     )  # fmt: skip
     assert done.returncode == 2
@@ -250,7 +251,7 @@ def test_killed_at_any_moment_it_loses_and_doubles_nothing(whole: Path, tmp_path
     """The supervisor is killed outright, as a machine that goes away would be."""
     folder, moment = tmp_path / "killed", random.Random(7)
     command = [
-        sys.executable, "-m", "perfmodel.evidence.gpu_day", "--rehearse", "--output", str(folder),
+        sys.executable, "-m", "perfmodel.measured.gpu_day", "--rehearse", "--output", str(folder),
         "--stages", "proof",
     ]  # fmt: skip
     for _ in range(3):
@@ -317,7 +318,7 @@ def test_what_a_crash_lost_is_named_once_and_the_stage_starts_again(tmp_path: Pa
     code = f"""
 import os
 from pathlib import Path
-from perfmodel.evidence.measured.pulse import Pulse
+from perfmodel.measured.pulse import Pulse
 pulse = Pulse(Path({str(tmp_path)!r}))
 lost = pulse.claim()
 done = Path({str(tmp_path)!r}, "done")
@@ -385,7 +386,7 @@ def test_kernels_that_no_interpreter_runs_are_checked_last() -> None:
 
 def test_a_day_that_is_killed_has_only_results_in_its_folder(tmp_path: Path) -> None:
     command = [
-        sys.executable, "-m", "perfmodel.evidence.gpu_day", "--rehearse", "--output", str(tmp_path),
+        sys.executable, "-m", "perfmodel.measured.gpu_day", "--rehearse", "--output", str(tmp_path),
         "--stages", "proof", "--fault", "triad=hang", "--fault", "matmul=hang",
     ]  # fmt: skip
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
@@ -603,8 +604,8 @@ class Driver:
     def get_current_device(self): return 0
     def get_current_stream(self, device): return 0
 driver.set_active(Driver())
-from perfmodel.evidence import registry
-from perfmodel.evidence.day import precompile
+from perfmodel.proof import registry
+from perfmodel.measured.day import precompile
 kernel = registry.kernel("copy")
 twice = precompile.binaries(iter([(kernel, *kernel.cases[0])] * 2), "sm_90")
 assert len(twice) == 1

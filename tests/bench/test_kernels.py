@@ -14,8 +14,8 @@ pytest.importorskip("torch")
 pytest.importorskip("triton")
 
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
-from perfmodel.evidence import registry
-from perfmodel.evidence.kernel import Array, KernelError, relative_error, torch_type
+from perfmodel.proof import registry
+from perfmodel.proof.kernel import Array, KernelError, relative_error, torch_type
 
 NAMES = {
     "copy", "scale", "add", "triad", "chain-fused", "chain-unfused", "softmax", "softmax-online",
@@ -180,7 +180,7 @@ def test_an_array_knows_its_bytes():
 
 def test_the_registry_loads_no_torch_until_asked():
     code = (
-        "import sys, perfmodel.evidence.registry, perfmodel.evidence.kernel; "
+        "import sys, perfmodel.proof.registry, perfmodel.proof.kernel; "
         "assert not {'torch', 'triton'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

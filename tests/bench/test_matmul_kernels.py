@@ -15,10 +15,10 @@ from menulaw import compiled, global_accesses, is_wide, menu
 
 from perfmodel.algorithms import Matmul
 from perfmodel.errors import ProblemError
-from perfmodel.evidence import registry
-from perfmodel.evidence.compiled.targets import TARGETS, target
-from perfmodel.evidence.replay.replay import replay
 from perfmodel.hardware import load
+from perfmodel.proof import registry
+from perfmodel.proof.compiled.targets import TARGETS, target
+from perfmodel.proof.replay.replay import replay
 
 KERNELS = ("matmul", "matmul-split-k", "matmul-persistent")
 TARGET_NAMES = ("sm_90", "sm_100", "gfx942")
@@ -162,7 +162,7 @@ def test_slices_of_k_fill_the_device_with_steps_to_spare(m, units):
 def made(request):
     """The first of the menus of one target: a 16-bit square, an 8-bit one, and few rows of A.
 
-    `python -m perfmodel.evidence.compiled.compilesuite` compiles every menu.
+    `python -m perfmodel.measured.compilesuite` compiles every menu.
     """
     name = request.param
     found = {}

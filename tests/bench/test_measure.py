@@ -17,14 +17,14 @@ import pytest
 from folders import ROOT
 from measuring import CASES, FakeKernel, FakeStopwatch, fake_bench
 
+from perfmodel import cases
+from perfmodel.cases import Case, gemm, rowwise
 from perfmodel.count import compulsory_bytes
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.evidence import cases, references
-from perfmodel.evidence.cases import Case, gemm, rowwise
-from perfmodel.evidence.measured import grids
-from perfmodel.evidence.measured.environment import State
-from perfmodel.evidence.measured.journal import Journal
-from perfmodel.evidence.measured.measure import (
+from perfmodel.measured import grids, references
+from perfmodel.measured.environment import State
+from perfmodel.measured.journal import Journal
+from perfmodel.measured.measure import (
     COLUMNS,
     KEY,
     Bench,
@@ -36,9 +36,9 @@ from perfmodel.evidence.measured.measure import (
     plan,
     record_lost,
 )
-from perfmodel.evidence.measured.pulse import Pulse
-from perfmodel.evidence.measured.rivals import Prepared
-from perfmodel.evidence.measured.timer import (
+from perfmodel.measured.pulse import Pulse
+from perfmodel.measured.rivals import Prepared
+from perfmodel.measured.timer import (
     DeviceEvents,
     GraphReplay,
     Policy,
@@ -47,7 +47,7 @@ from perfmodel.evidence.measured.timer import (
     calls_per_sample,
     collect,
 )
-from perfmodel.evidence.measured.watch import Watch
+from perfmodel.measured.watch import Watch
 
 
 class FakeClock:
@@ -560,7 +560,7 @@ SMALL = (
 
 def _pairs() -> list[tuple[object, Case]]:
     pytest.importorskip("torch")
-    from perfmodel.evidence.measured.rivals import rivals
+    from perfmodel.measured.rivals import rivals
 
     return [(rival, case) for case in SMALL for rival in rivals("cpu") if rival.takes(case)]
 
@@ -608,7 +608,7 @@ def test_gradients_agree_with_torch() -> None:
 def test_gradients_of_libraries_can_be_captured() -> None:
     """By the operators that autograd would call: here those of a processor."""
     torch = pytest.importorskip("torch")
-    from perfmodel.evidence.gradients import attention_gradients, norm_gradients
+    from perfmodel.measured.gradients import attention_gradients, norm_gradients
 
     q, k, v, dout = (torch.randn(1, 4, 33, 16, dtype=torch.float64) for _ in range(4))
     given = {"query": q, "key": k, "value": v, "grad_out": dout, "is_causal": True}
@@ -633,7 +633,7 @@ def test_the_backward_operators_of_a_gpu_take_what_their_forwards_give(
 ) -> None:
     """On torch's meta device, which checks arguments and shapes and computes nothing."""
     torch = pytest.importorskip("torch")
-    from perfmodel.evidence.gradients import attention_gradients
+    from perfmodel.measured.gradients import attention_gradients
 
     def tensor(heads: int) -> object:
         return torch.empty(1, heads, 64, 64, device="meta", dtype=torch.bfloat16)
@@ -647,7 +647,7 @@ def test_the_backward_operators_of_a_gpu_take_what_their_forwards_give(
 
 def test_rivals_fall_back_to_autograd_where_an_operator_is_missing() -> None:
     pytest.importorskip("torch")
-    from perfmodel.evidence.measured.rivals import rivals
+    from perfmodel.measured.rivals import rivals
 
     (norm,) = (rival for rival in rivals("cpu") if rival.implementation.endswith(":norm"))
     case = rowwise("layernorm", 30, 33, "fp32", "bwd")
@@ -659,8 +659,8 @@ def test_rivals_fall_back_to_autograd_where_an_operator_is_missing() -> None:
 
 def test_a_table_for_compare_comes_out_on_a_cpu(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from perfmodel.evidence.measured import session
-    from perfmodel.evidence.records.records import read_table
+    from perfmodel.measured import session
+    from perfmodel.table.records import read_table
 
     bench = session.bench("cpu", Policy(samples=3, least_samples=3, warmup_s=0.0, limit_s=0.01))
     found, skipped = session.contenders(bench.environment)
@@ -676,7 +676,7 @@ def test_a_table_for_compare_comes_out_on_a_cpu(tmp_path: Path) -> None:
 def test_kernels_are_contenders_too() -> None:
     """In the interpreter: the same cases, inputs drawn here, the same check."""
     pytest.importorskip("triton")
-    from perfmodel.evidence.measured.contenders import Launcher, contenders
+    from perfmodel.measured.contenders import Launcher, contenders
 
     found, _ = contenders(Launcher("cpu", "sm_90", 132))
     by_name = {each.implementation.split(":")[1]: each for each in found}
@@ -702,8 +702,8 @@ def test_kernels_are_contenders_too() -> None:
 
 def test_measuring_loads_no_torch_until_it_measures() -> None:
     code = (
-        "import sys, perfmodel.evidence.measured.measure, perfmodel.evidence.measured.contenders; "
-        "import perfmodel.evidence.measured.session, perfmodel.cli.measure; "
+        "import sys, perfmodel.measured.measure, perfmodel.measured.contenders; "
+        "import perfmodel.measured.session, perfmodel.cli.measure; "
         "assert not {'torch', 'triton', 'pandas'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from assembly import functions, loops, stack_traffic
 
-from perfmodel.evidence.measured import bursts, cprobes, cpu_probes
-from perfmodel.evidence.measured.bursts import Burst, Span
-from perfmodel.evidence.measured.cprobes import CProbes, Gate
-from perfmodel.evidence.measured.cpu_probes import CpuBench, Effort
-from perfmodel.evidence.measured.microbench import sizes
+from perfmodel.measured import bursts, cprobes, cpu_probes
+from perfmodel.measured.bursts import Burst, Span
+from perfmodel.measured.cprobes import CProbes, Gate
+from perfmodel.measured.cpu_probes import CpuBench, Effort
+from perfmodel.measured.microbench import sizes
 
 X86 = platform.machine() in ("x86_64", "AMD64")
 COMPILER = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
@@ -324,7 +324,7 @@ def test_sizes_are_even_in_the_logarithm() -> None:
 
 
 def test_the_largest_working_set_is_far_beyond_the_last_cache() -> None:
-    from perfmodel.evidence.measured.environment import Cpu
+    from perfmodel.measured.environment import Cpu
 
     caches = {1: (2**15, 1), 3: (2**25, 8)}
     one = Cpu("x", 8, 8, caches, 2**40, frozenset(), None, None, (None,) * 8, 2**40)

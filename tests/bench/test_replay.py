@@ -19,12 +19,12 @@ from perfmodel_kernels import attention_tiled
 
 from perfmodel.algorithms import Attention, Matmul
 from perfmodel.count import Traffic
-from perfmodel.evidence import registry
-from perfmodel.evidence.kernel import KernelError
-from perfmodel.evidence.replay import suite
-from perfmodel.evidence.replay.recorder import Recorder
-from perfmodel.evidence.replay.replay import replay
 from perfmodel.hardware import load
+from perfmodel.proof import registry
+from perfmodel.proof.kernel import KernelError
+from perfmodel.proof.replay import suite
+from perfmodel.proof.replay.recorder import Recorder
+from perfmodel.proof.replay.replay import replay
 
 RANGES = attention_tiled.key_ranges
 EVERY = sorted(name for name, kernel in registry.kernels().items() if kernel.interpreted)
@@ -156,7 +156,7 @@ def test_a_process_that_compiles_cannot_replay():
     code = (
         "import triton\n"
         "from perfmodel.errors import PerfmodelError\n"
-        "from perfmodel.evidence.replay.replay import replay\n"
+        "from perfmodel.proof.replay.replay import replay\n"
         "try: replay('copy')\n"
         "except PerfmodelError as error: print(error)\n"
     )

@@ -16,10 +16,10 @@ from menulaw import compiled, global_accesses, is_wide, menu
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.errors import ProblemError
-from perfmodel.evidence import registry
-from perfmodel.evidence.compiled.targets import target
-from perfmodel.evidence.replay.replay import replay
 from perfmodel.hardware import load
+from perfmodel.proof import registry
+from perfmodel.proof.compiled.targets import target
+from perfmodel.proof.replay.replay import replay
 from perfmodel.schedules.rowwise import norm_gradients
 
 TARGET_NAMES = ("sm_90", "sm_100", "gfx942")

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import perfmodel.triton as pm
 from perfmodel import Attention, Matmul, PerfmodelError, Rowwise, load, predict, predict_arrays
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.evidence.compiled import compilefacts
-from perfmodel.evidence.compiled.targets import TARGETS
-from perfmodel.evidence.registry import kernel
 from perfmodel.operators.owntile import TileDoesNotFit
+from perfmodel.proof.compiled import compilefacts
+from perfmodel.proof.compiled.targets import TARGETS
+from perfmodel.proof.registry import kernel
 from perfmodel.triton import ranking, running
 from perfmodel.triton.description import Description
 
@@ -253,7 +253,7 @@ def test_the_compiler_spills_where_the_bound_says_so():
     pytest.importorskip("triton")
     from perfmodel_kernels.matmul_config import MatmulConfig
 
-    from perfmodel.evidence.compiled.compiled import compile_kernel
+    from perfmodel.proof.compiled.compiled import compile_kernel
 
     config = MatmulConfig(bm=256, bn=128, bk=32, warps=4, stages=2)
     (fact,) = compile_kernel(kernel("matmul"), PRODUCT, config, TARGETS["sm_80"]).facts()

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from perfmodel.cli import run
-from perfmodel.evidence.records.records import published, read_table, write_table
+from perfmodel.table.records import published, read_table, write_table
 
 SIZES = ("--batch", "2", "--heads", "16", "--seq", "8k", "--dtype", "fp16")
 

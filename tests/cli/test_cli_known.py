@@ -16,10 +16,10 @@ from perfmodel.cli import known
 from perfmodel.cli.list_ import KINDS
 from perfmodel.cli.operatorgroup import read
 from perfmodel.errors import ProblemError, UnknownName
-from perfmodel.evidence.records.records import published
 from perfmodel.hardware import load
 from perfmodel.operators.builtin import BUILT_IN
 from perfmodel.predict import predict
+from perfmodel.table.records import published
 from perfmodel.timing.libraries import implementations, kernels, naming
 
 COMMANDS = {"predict": (), "whatif": (), "roofline": ("-o", "x.svg"), "sweep": ("--best",)}

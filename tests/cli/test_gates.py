@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfmodel.evidence.records.records import published, write_table
 from perfmodel.render.gates import FORMATS
 from perfmodel.render.report import Report, text
+from perfmodel.table.records import published, write_table
 from perfmodel.validation.judging import Verdict, gate, verdicts
 
 

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.errors import TableError
-from perfmodel.evidence.profiled import formats, jsonstream, kernelnames, operations, order
-from perfmodel.evidence.profiled.matching import NAME, NONE, ORDER, SHAPE, grouped
-from perfmodel.evidence.profiled.timeline import Columns, Recorded, What
-from perfmodel.evidence.records.records import read_table
 from perfmodel.hardware import load
+from perfmodel.profile import formats, jsonstream, kernelnames, operations, order
+from perfmodel.profile.matching import NAME, NONE, ORDER, SHAPE, grouped
+from perfmodel.profile.timeline import Columns, Recorded, What
+from perfmodel.table.records import read_table
 from perfmodel.validation.profile import judge
 
 TRACES = TESTS / "traces"

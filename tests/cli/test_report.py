@@ -151,7 +151,7 @@ def test_every_kind_of_result_is_read(cli):
 
 
 def test_runs_of_a_comparison_keep_every_row(cli, tmp_path):
-    from perfmodel.evidence.records.records import published, write_table
+    from perfmodel.table.records import published, write_table
     from perfmodel.validation.compare import predict_table
 
     table = predict_table(published().head(20))

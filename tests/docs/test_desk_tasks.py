@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 import transcripts
 
-from perfmodel.evidence.records import records
 from perfmodel.hardware import load
+from perfmodel.table import records
 
 PUBLISHED = Path(records.__file__).with_name("published.csv")
 
@@ -341,7 +341,7 @@ def test_every_command_shows_two_examples(asked, command):
 
 
 def test_help_has_every_harness_and_target(asked):
-    from perfmodel.evidence.compiled.targets import TARGETS
+    from perfmodel.proof.compiled.targets import TARGETS
     from perfmodel.timing.runs import harnesses
 
     said = " ".join(asked("predict", "gemm", "--help").split())

@@ -44,7 +44,7 @@ def test_commands_print_what_is_shown(path, workplace):
 def registry():
     """The kernels' registry, asked afresh before and after: a document may announce its own."""
     pytest.importorskip("triton")
-    from perfmodel.evidence import registry
+    from perfmodel.proof import registry
 
     registry.refresh()
     yield registry

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfmodel.evidence.records.records import read_table
+from perfmodel.table.records import read_table
 from perfmodel.validation.compare import predict_table
 from perfmodel.validation.judging import report, scored
 
@@ -79,7 +79,7 @@ def test_no_operator_leans_far_to_one_side(core):
 @pytest.fixture(scope="module")
 def published():
     """The cited figures that the package itself holds."""
-    path = files("perfmodel.evidence.records").joinpath("published.csv")
+    path = files("perfmodel.table").joinpath("published.csv")
     return predict_table(read_table([str(path)]))
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from perfmodel.algorithms import Attention
 from perfmodel.count import count
-from perfmodel.evidence.records.provenance import notes
-from perfmodel.evidence.records.records import tidy
 from perfmodel.hardware import load
 from perfmodel.predict import predict
 from perfmodel.schedules.tiled import tiled_backward
+from perfmodel.table.provenance import notes
+from perfmodel.table.records import tidy
 from perfmodel.timing import unfused
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import machine

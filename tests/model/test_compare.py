@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul
 from perfmodel.errors import TableError
-from perfmodel.evidence.records import cells
-from perfmodel.evidence.records.provenance import corrections, notes
-from perfmodel.evidence.records.records import published, read_table, tidy, write_table
-from perfmodel.evidence.tables.reading import read
 from perfmodel.hardware import load
 from perfmodel.predict import predict
+from perfmodel.table import cells
+from perfmodel.table.provenance import corrections, notes
+from perfmodel.table.reading import read
+from perfmodel.table.records import published, read_table, tidy, write_table
 from perfmodel.timing.libraries import is_known, kernels
 from perfmodel.validation import compare, noise
 from perfmodel.validation.compare import diagnoses, predict_table

@@ -18,12 +18,9 @@ from perfmodel.compression import quantised
 from perfmodel.compression.comparing import balanced_tokens, least_zeros
 from perfmodel.compression.compressed import Compressed
 from perfmodel.compression.naming import KINDS, scheme
-from perfmodel.compression.quantised import Quantised
-from perfmodel.compression.scheme import scattered, weight_only
-from perfmodel.compression.semistructured import TwoOfFour
-from perfmodel.compression.squeeze import Squeeze
+from perfmodel.compression.scheme import weight_only
+from perfmodel.compression.sparse import Csr, Squeeze, TiledCsl, TwoOfFour, scattered
 from perfmodel.compression.topkast import TopKast
-from perfmodel.compression.unstructured import Csr, TiledCsl
 from perfmodel.elements import element
 from perfmodel.errors import PerfmodelError, ProblemError, UnknownName
 from perfmodel.hardware import load
@@ -56,7 +53,7 @@ def seconds(name, device, batch=1, network=LLAMA, context=512, head=None):
 )  # fmt: skip
 def test_bits_are_those_of_the_formats_definitions(name, bits):
     """b + (scale + zero)/g: AWQ, GPTQ, Marlin; OCP MX; NVFP4; gpt-fast; QLoRA; ggml."""
-    assert scheme(name).bits(4096, 4096) == pytest.approx(bits, rel=1e-12)
+    assert scheme(name).mean_bits(4096, 4096) == pytest.approx(bits, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -71,11 +68,9 @@ def test_squeezellm_stores_the_bits_of_its_paper(bits, sparse, published):
 
 @given(st.sampled_from(quantised.names()), st.sampled_from(quantised.names()), SIZES, SIZES)
 def test_a_format_of_more_bits_never_uses_fewer_bytes(one, other, n, k):
-    few, many = sorted(
-        (Quantised(quantised.load(x)) for x in (one, other)), key=lambda s: s.bits(n, k)
-    )
+    few, many = sorted((quantised.load(x) for x in (one, other)), key=lambda s: s.mean_bits(n, k))
     assert few.stored_bytes(n, k) <= many.stored_bytes(n, k)
-    assert many.stored_bytes(n, k) == pytest.approx(n * k * many.format.bits_at(k) / 8)
+    assert many.stored_bytes(n, k) == pytest.approx(n * k * many.bits_at(k) / 8)
 
 
 @given(st.floats(0.0, 0.99), st.floats(0.0, 0.99), st.sampled_from([TiledCsl, Csr]), SIZES, SIZES)
@@ -99,7 +94,7 @@ def test_tiled_csl_breaks_even_at_the_derived_share_of_zeros(dense, share):
     """1 − b/32, and the bytes of whole tiles on either side of it."""
     assert least_zeros(dense) == share
     n, k = 4096, 8192
-    at, fewer, more = (TiledCsl(share + d).bits(n, k) for d in (0.0, -0.01, 0.01))
+    at, fewer, more = (TiledCsl(share + d).mean_bits(n, k) for d in (0.0, -0.01, 0.01))
     assert at == pytest.approx(dense, rel=2e-3)
     assert more < dense < fewer
 
@@ -116,14 +111,14 @@ def test_tiled_csl_counts_non_zeros_padding_and_offsets():
     [("2:4", "fp16", 9 / 16), ("2:4:w8a16", "w8a16", 5 / 8)],
 )
 def test_two_of_four_takes_the_kept_half_and_its_places(name, of, share):
-    few, many = scheme(name).bits(4096, 1 << 30), scheme(of).bits(4096, 1 << 30)
+    few, many = scheme(name).mean_bits(4096, 1 << 30), scheme(of).mean_bits(4096, 1 << 30)
     assert few / many == pytest.approx(share, rel=1e-6)
 
 
 def test_two_of_four_on_four_bits_is_sparse_marlin():
     """Frantar et al. 2408.11743: 16/3 of the bytes, 5.12 with a scale for 128 places."""
-    assert 16 / scheme("2:4:w4a16:g128").bits(4096, 8192) == pytest.approx(5.12)
-    assert 16 / scheme("2:4:w4a16:g8192").bits(4096, 8192) == pytest.approx(16 / 3, rel=1e-3)
+    assert 16 / scheme("2:4:w4a16:g128").mean_bits(4096, 8192) == pytest.approx(5.12)
+    assert 16 / scheme("2:4:w4a16:g8192").mean_bits(4096, 8192) == pytest.approx(16 / 3, rel=1e-3)
 
 
 def test_types_of_products_keep_bits_to_a_millionth():
@@ -245,7 +240,7 @@ def test_what_is_widened_gains_nothing_once_multiplying_takes_longer(name):
 
 def test_tokens_at_which_reading_and_multiplying_take_as_long():
     """T = q·F/(2·BW): A100 at 16 bits 312e12/(its bandwidth), and in proportion to the bits."""
-    fp16, int4 = (balanced_tokens(scheme(x), 4096, 4096, A100, "") for x in ("fp16", "w4a16"))
+    fp16, int4 = (balanced_tokens(scheme(x), 4096, 4096, A100) for x in ("fp16", "w4a16"))
     assert int4 / fp16 == pytest.approx(4.125 / 16)
     assert fp16 == pytest.approx(312e12 / 2.039e12, rel=0.2)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfmodel.evidence.records.records import tidy
+from perfmodel.table.records import tidy
 from perfmodel.validation.compare import predict_table
 from perfmodel.validation.diagnosis import explain
 

@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("scipy", reason="fitting needs SciPy (extra [fit])")
 pd = pytest.importorskip("pandas", reason="fitting reads tables")
 
-from perfmodel.evidence.records.records import tidy  # noqa: E402
 from perfmodel.fitting.estimation import _MOVED, _Problem, fit, sample, weights  # noqa: E402
 from perfmodel.fitting.fit import main, possible  # noqa: E402
 from perfmodel.fitting.ranges import spread_of  # noqa: E402
+from perfmodel.table.records import tidy  # noqa: E402
 from perfmodel.timing.constants import default, shipped  # noqa: E402
 from perfmodel.validation.compare import predict_table  # noqa: E402
 

@@ -11,7 +11,6 @@ from perfmodel.timing.constants import default, shipped
 pytest.importorskip("scipy", reason="fitting needs SciPy (extra [fit])")
 pd = pytest.importorskip("pandas", reason="fitting reads tables")
 
-from perfmodel.evidence.records.records import tidy  # noqa: E402
 from perfmodel.fitting import coverage, ranges  # noqa: E402
 from perfmodel.fitting.estimation import fit  # noqa: E402
 from perfmodel.fitting.heldout import (  # noqa: E402
@@ -23,6 +22,7 @@ from perfmodel.fitting.heldout import (  # noqa: E402
     without_each,
 )
 from perfmodel.fitting.starts import shown  # noqa: E402
+from perfmodel.table.records import tidy  # noqa: E402
 from perfmodel.validation.compare import predict_table  # noqa: E402
 
 MOVED = {"row_price": 1.6, "vector_share": 0.85}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from perfmodel.algorithms import Attention, Matmul
-from perfmodel.evidence.records.records import tidy
 from perfmodel.hardware import load, loads, names
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.render.basis import basis
+from perfmodel.table.records import tidy
 from perfmodel.timing import knowledge
 from perfmodel.timing.architectures import architecture_of
 from perfmodel.timing.knowledge import known, table

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from perfmodel import Matmul, load, predict
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.records.records import tidy
 from perfmodel.fitting.record import learned_from
 from perfmodel.learned.active import corrected_by
 from perfmodel.learned.groups import load as load_learned
 from perfmodel.learned.record import PATH, shipped
 from perfmodel.learned.regression import NOISE, Process, _kernel, settled
+from perfmodel.table.records import tidy
 from perfmodel.timing.constants import default
 from perfmodel.validation import learn as learning
 from perfmodel.validation.compare import predict_table

@@ -7,10 +7,10 @@ import pytest
 
 from perfmodel.algorithms import Attention
 from perfmodel.count import executed
-from perfmodel.evidence.records.records import tidy
 from perfmodel.hardware import load, names
 from perfmodel.hardware.facts import walk
 from perfmodel.predict import predict
+from perfmodel.table.records import tidy
 from perfmodel.validation.compare import predict_table
 from perfmodel.validation.masking import MASKS, datasheet, masked
 

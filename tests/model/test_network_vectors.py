@@ -278,7 +278,7 @@ def predicted(measured, vectors):
     """Figures, their rows and what is predicted of each, by vector."""
     import pandas as pd
 
-    from perfmodel.evidence.tables.reading import read
+    from perfmodel.table.reading import read
     from perfmodel.validation.kinds import load
 
     path = measured / "training_runs_dev.csv.gz"

@@ -11,10 +11,10 @@ import pytest
 from folders import ROOT
 
 from perfmodel.errors import TableError
-from perfmodel.evidence.records.records import tidy
 from perfmodel.fitting import fit
 from perfmodel.fitting.heldout import folds
 from perfmodel.render import heldout
+from perfmodel.table.records import tidy
 from perfmodel.validation import pages, scoreboard, scores, wording
 from perfmodel.validation.compare import predict_table
 

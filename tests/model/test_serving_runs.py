@@ -11,7 +11,6 @@ import yaml
 from folders import SHARED
 
 from perfmodel.cli import run
-from perfmodel.evidence.tables.reading import read
 from perfmodel.fitting.engines import fitted, fitting_rows
 from perfmodel.fitting.servingranges import inside, widths
 from perfmodel.hardware import load as load_device
@@ -25,6 +24,7 @@ from perfmodel.serving.cachememory import (
 )
 from perfmodel.serving.deployment import Deployment
 from perfmodel.serving.engine import load
+from perfmodel.table.reading import read
 from perfmodel.validation.serving import LAYOUT, asked_of, predict_table
 
 TABLE = SHARED / "data" / "serving_runs_dev.csv.gz"

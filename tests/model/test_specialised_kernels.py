@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from perfmodel.algorithms import Attention, Matmul
-from perfmodel.evidence import registry
-from perfmodel.evidence.compiled.compiledeffect import effect, forecast
-from perfmodel.evidence.compiled.targets import target_of
 from perfmodel.hardware import load
 from perfmodel.predict import predict
+from perfmodel.proof import registry
+from perfmodel.proof.compiled.compiledeffect import effect, forecast
+from perfmodel.proof.compiled.targets import target_of
 
 LONG = Attention(16, 16, 16, 8192, 8192, 128, dtype="bf16")
 

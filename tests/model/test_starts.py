@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfmodel.evidence.records.records import tidy
 from perfmodel.fitting.starts import called, measured_runs
+from perfmodel.table.records import tidy
 from perfmodel.timing import runs
 from perfmodel.timing.constants import default
 from perfmodel.validation.compare import predict_table

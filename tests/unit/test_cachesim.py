@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from perfmodel.algorithms import Attention, Matmul
 from perfmodel.count import count
-from perfmodel.evidence.replay import cachesim, launchorders
-from perfmodel.evidence.replay.cachesim import WAYS, Feed, LineCache, SetCache, TileCache
-from perfmodel.evidence.replay.recorder import Chunk
-from perfmodel.evidence.replay.tilestream import Walk, simulate
 from perfmodel.hardware import load
+from perfmodel.proof.replay import cachesim, launchorders
+from perfmodel.proof.replay.cachesim import WAYS, Feed, LineCache, SetCache, TileCache
+from perfmodel.proof.replay.recorder import Chunk
+from perfmodel.proof.replay.tilestream import Walk, simulate
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.schedules.tiled import tiled, tiled_backward
 
@@ -199,8 +199,8 @@ def test_partitions_that_copy_are_two():
 def test_lines_and_tiles_agree():
     """The same kernel by addresses and by tiles, where the cache is too small for all of it."""
     pytest.importorskip("triton")
-    from perfmodel.evidence import registry
-    from perfmodel.evidence.replay.replay import replay
+    from perfmodel.proof import registry
+    from perfmodel.proof.replay.replay import replay
 
     device = load("t4")
     config = replace(registry.kernel("matmul").configs[0], bm=128, bn=128, bk=64, group_m=4)

@@ -23,7 +23,7 @@ import pytest
 from profilersamples import SAMPLES
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.evidence.profiled.counters import BYTES, COLUMNS, import_counters
+from perfmodel.measured.counters import BYTES, COLUMNS, import_counters
 
 TRIED = 300
 NASTY = (

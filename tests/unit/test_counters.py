@@ -12,12 +12,12 @@ import pytest
 from folders import ROOT
 from profilersamples import GEMM, SOFTMAX, span, trace
 
+from perfmodel.cases import rowwise
 from perfmodel.errors import TableError
-from perfmodel.evidence.cases import rowwise
-from perfmodel.evidence.profiled import formats, ncu
-from perfmodel.evidence.profiled.counters import import_counters, write
-from perfmodel.evidence.profiled.profiletable import cells, number
-from perfmodel.evidence.records.records import read_table
+from perfmodel.measured.counters import import_counters, write
+from perfmodel.profile import formats, ncu
+from perfmodel.profile.profiletable import cells, number
+from perfmodel.table.records import read_table
 from perfmodel.validation.kinds.operator import traffic_report
 
 

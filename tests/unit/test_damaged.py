@@ -15,12 +15,12 @@ from perfmodel.algorithms.expressions import evaluate
 from perfmodel.analysis.sweep import parts, read_manifest
 from perfmodel.analysis.sweep.expressions import condition, quantity
 from perfmodel.errors import OutputError, PerfmodelError, ProblemError, SpecError, TableError
-from perfmodel.evidence.records.records import read_table, tidy, write_table
-from perfmodel.evidence.records.replacing import replacing
 from perfmodel.hardware import load
 from perfmodel.hardware.specfile import loads, validate_file
 from perfmodel.napkin.tiles import COLUMNS, fewest
 from perfmodel.plaintext import whole_number
+from perfmodel.replacing import replacing
+from perfmodel.table.records import read_table, tidy, write_table
 from perfmodel.units import UnitError, parse
 
 

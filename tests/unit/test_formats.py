@@ -12,11 +12,11 @@ from jsonschema import Draft7Validator, Draft202012Validator
 
 from perfmodel import formats
 from perfmodel.algorithms import declaration as algorithms
-from perfmodel.evidence.records import records
 from perfmodel.formats import generated
 from perfmodel.formats.catalogue import PACKAGE
 from perfmodel.formats.draft07 import as_draft07
 from perfmodel.graph import declaration as graphs
+from perfmodel.table import records
 
 SHIPPED = {
     "hardware": sorted((ROOT / "hardware_specs").glob("*.yaml")),

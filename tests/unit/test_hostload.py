@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measuring import CASES, FakeKernel, FakeStopwatch, fake_bench
 
-from perfmodel.evidence.measured import hostload
-from perfmodel.evidence.measured.hostload import UNSEEN, HostLoad, Reading, Seen, others
-from perfmodel.evidence.measured.journal import Journal
-from perfmodel.evidence.measured.measure import COLUMNS, KEY, measure, plan
-from perfmodel.evidence.measured.timer import Samples
+from perfmodel.measured import hostload
+from perfmodel.measured.hostload import UNSEEN, HostLoad, Reading, Seen, others
+from perfmodel.measured.journal import Journal
+from perfmodel.measured.measure import COLUMNS, KEY, measure, plan
+from perfmodel.measured.timer import Samples
 
 EVEN = Samples((1.0, 1.01, 1.02), 1, "wall")
 

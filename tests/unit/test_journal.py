@@ -15,7 +15,7 @@ import pytest
 from folders import ROOT
 
 from perfmodel.errors import OutputError, TableError
-from perfmodel.evidence.measured.journal import Journal
+from perfmodel.measured.journal import Journal
 
 COLUMNS = ("device", "op", "m", "measured_us", "flag", "reason")
 KEY = ("device", "op", "m")
@@ -176,8 +176,8 @@ FORKS = """
 import os, signal, sys, time
 sys.path.insert(0, sys.argv[1])
 from measuring import CASES, FakeKernel, fake_bench
-from perfmodel.evidence.measured.journal import Journal
-from perfmodel.evidence.measured.measure import COLUMNS, KEY, measure, plan
+from perfmodel.measured.journal import Journal
+from perfmodel.measured.measure import COLUMNS, KEY, measure, plan
 assert not {"torch", "pandas"} & set(sys.modules)
 for line in sys.stdin:
     path, delay = line.split()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfmodel.evidence.profiled.ncu import (
+from perfmodel.profile.ncu import (
     METRICS,
     accepted_metrics,
     complaints,

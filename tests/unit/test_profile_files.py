@@ -11,11 +11,11 @@ import pytest
 from profilefiles import Ran, operator_trace
 from profilersamples import NSYS_SUMS, NSYS_TRACES
 
+from perfmodel import documents
 from perfmodel.errors import TableError
-from perfmodel.evidence.profiled import formats
-from perfmodel.evidence.profiled.matching import NAME, grouped
-from perfmodel.evidence.records import documents
 from perfmodel.hardware import load
+from perfmodel.profile import formats
+from perfmodel.profile.matching import NAME, grouped
 from perfmodel.validation.profile import judge
 
 LAUNCH = Ran("aten::mm", [[64, 64], [64, 64]], ["c10::BFloat16"] * 2)

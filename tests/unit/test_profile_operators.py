@@ -10,10 +10,10 @@ from profilefiles import Ran, operator_trace
 
 from perfmodel.collectives import Collective, predict_collective
 from perfmodel.count import compulsory_bytes
-from perfmodel.evidence.profiled import formats, kernelnames, operations
-from perfmodel.evidence.profiled.matching import NAME, SHAPE, grouped
-from perfmodel.evidence.profiled.timeline import Recorded
 from perfmodel.hardware import load, systems
+from perfmodel.profile import formats, kernelnames, operations
+from perfmodel.profile.matching import NAME, SHAPE, grouped
+from perfmodel.profile.timeline import Recorded
 from perfmodel.validation.profile import judge
 
 BF16 = "c10::BFloat16"

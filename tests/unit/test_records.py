@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfmodel.errors import OutputError, TableError
-from perfmodel.evidence.records.records import (
+from perfmodel.table.records import (
     COLUMNS,
     published,
     read_table,

@@ -9,13 +9,13 @@ import pytest
 from folders import ROOT
 
 from perfmodel.errors import OutputError
-from perfmodel.evidence.measured.journal import Journal
-from perfmodel.evidence.records.replacing import replacing
+from perfmodel.measured.journal import Journal
+from perfmodel.replacing import replacing
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="locks and signals as POSIX has them")
 WRITER = """
 import sys, time
-from perfmodel.evidence.records.replacing import replacing
+from perfmodel.replacing import replacing
 with replacing(sys.argv[1]) as partial:
     partial.write_text("half")
     print("writing", flush=True)

@@ -7,13 +7,13 @@ import json
 import pytest
 
 from perfmodel.errors import UnknownName
-from perfmodel.evidence.records.operatorlayout import OPERATORS
-from perfmodel.evidence.tables.reading import read
-from perfmodel.evidence.tables.reference import columns
-from perfmodel.evidence.tables.vocabulary import normal, vocabulary
 from perfmodel.formats.catalogue import schema
 from perfmodel.serving.served import METRICS as SERVED
 from perfmodel.serving.servingrows import MEMORY, SIZES
+from perfmodel.table.operatorlayout import OPERATORS
+from perfmodel.table.reading import read
+from perfmodel.table.reference import columns
+from perfmodel.table.vocabulary import normal, vocabulary
 from perfmodel.training.metrics import METRICS as TRAINED
 from perfmodel.validation.kinds import KINDS, load
 

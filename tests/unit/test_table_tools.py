@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from perfmodel.evidence.tables import windows
-from perfmodel.evidence.tables.hints import Hints
-from perfmodel.evidence.tables.reading import read
+from perfmodel.table import windows
+from perfmodel.table.hints import Hints
+from perfmodel.table.reading import read
 from perfmodel.validation.kinds import load
 
 RANK = "#  Rank  {} Group  0 Pid  12345 on     {} device  {} [0000:1b:00] NVIDIA H100 80GB HBM3\n"

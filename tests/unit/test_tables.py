@@ -14,16 +14,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from perfmodel.errors import PerfmodelError, TableError, UnknownName
-from perfmodel.evidence.records.operatorlayout import OPERATORS
-from perfmodel.evidence.records.template import template
-from perfmodel.evidence.tables import delimited, files
-from perfmodel.evidence.tables.headings import measure
-from perfmodel.evidence.tables.hints import Hints
-from perfmodel.evidence.tables.layout import Layout
-from perfmodel.evidence.tables.numerals import decimal_comma, number
-from perfmodel.evidence.tables.reading import of_sheet, read
-from perfmodel.evidence.tables.vocabulary import normal, vocabulary
 from perfmodel.operators import load, names
+from perfmodel.table import delimited, files
+from perfmodel.table.headings import measure
+from perfmodel.table.hints import Hints
+from perfmodel.table.layout import Layout
+from perfmodel.table.numerals import decimal_comma, number
+from perfmodel.table.operatorlayout import OPERATORS
+from perfmodel.table.reading import of_sheet, read
+from perfmodel.table.template import template
+from perfmodel.table.vocabulary import normal, vocabulary
 from perfmodel.validation.kinds import load as load_kind
 
 LAYOUTS = TESTS / "layouts"

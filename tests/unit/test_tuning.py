@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfmodel.evidence.cases import gemm
-from perfmodel.evidence.kernel import KernelError
-from perfmodel.evidence.measured.journal import Journal
-from perfmodel.evidence.measured.pulse import Lost, Pulse
-from perfmodel.evidence.measured.timer import Call, Samples
-from perfmodel.evidence.measured.tuning import COLUMNS, KEY, Trial, Tuner
+from perfmodel.cases import gemm
+from perfmodel.measured.journal import Journal
+from perfmodel.measured.pulse import Lost, Pulse
+from perfmodel.measured.timer import Call, Samples
+from perfmodel.measured.tuning import COLUMNS, KEY, Trial, Tuner
+from perfmodel.proof.kernel import KernelError
 
 CASE = gemm(64, 64, 64, "fp16")
 
