@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -110,19 +111,25 @@ def whole_menu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitkv.split_plan, "__kwdefaults__", {"keep": 10**6})
 
 
+@cache
+def as_it_is(kind: str, seed: int) -> Predictions | None:
+    """Predictions of a device as its spec has it, with the whole menu."""
+    problem, schedule = make(kind, seed)
+    return run(problem, DEVICES[seed], schedule)
+
+
 @pytest.mark.parametrize("part", FASTER)
-@pytest.mark.parametrize("factor", [1.02, 2.0])
-def test_a_faster_part_never_slows_anything(part, factor, monkeypatch):
+def test_a_faster_part_never_slows_anything(part, monkeypatch):
     # Exact when the whole menu is timed: the minimum of times that each only fall.
     whole_menu(monkeypatch)
     for seed, device in enumerate(DEVICES):
         try:
-            better = device.scaled(**{part: factor})
+            better = device.scaled(**{part: (1.02, 2.0)[seed % 2]})
         except PerfmodelError:
             continue  # the spec does not have it
         for kind in KINDS:
             problem, schedule = make(kind, seed)
-            before, after = run(problem, device, schedule), run(problem, better, schedule)
+            before, after = as_it_is(kind, seed), run(problem, better, schedule)
             if before is not None and after is not None:
                 slower = after.seconds > before.seconds * (1 + ROUNDING)
                 assert not slower.any(), f"{kind}, {part}: {names_of(before, slower)}"
@@ -275,9 +282,10 @@ def test_every_shipped_device_predicts_or_says_why_not_in_one_line():
         problem, schedule = make("causal", 3, 6)
         kinds.append((replace(problem, dtype=dtype), schedule))
     refused: dict[str, int] = {}
-    for slug in names():
+    for turn, slug in enumerate(names()):
         device = load(slug)
-        for problem, schedule in kinds:
+        # A third of the kinds each: devices of one architecture stand side by side.
+        for problem, schedule in kinds if slug == "b200" else kinds[turn % 3 :: 3]:
             try:
                 found = predict_arrays(problem, device, schedule=schedule)
             except PerfmodelError as error:
