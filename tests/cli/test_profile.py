@@ -133,11 +133,11 @@ def test_host_operators_account_for_their_time_once(name):
 # ---- Names and shapes ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("entry", kernelnames.entries(), ids=lambda entry: entry.example[:40])
-def test_each_example_is_named_by_its_own_entry(entry):
-    assert entry.pattern.search(entry.example)
-    first = next(e for e in kernelnames.entries() if e.pattern.search(entry.example))
-    assert first is entry
+def test_each_example_is_named_by_its_own_entry():
+    for entry in kernelnames.entries():
+        assert entry.pattern.search(entry.example)
+        first = next(e for e in kernelnames.entries() if e.pattern.search(entry.example))
+        assert first is entry
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ import elasticities as physics
 from tally import Tally
 
 H100 = load("h100-sxm")
-DEVICES = ("h100-sxm", "a100-sxm4-80gb", "v100-sxm2", "b200", "a10")
+DEVICES = ("h100-sxm", "v100-sxm2", "b200")
 PROBLEMS = {
     "prefill": Attention(4, 32, 8, 4096, 4096, 128, causal=True),
     "decode": Attention(64, 32, 8, 1, 8192, 128),
