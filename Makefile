@@ -58,7 +58,7 @@ pythons: $(VENV)/.ready ## Test the built wheel under each Python of 3.11 to 3.1
 	$(BIN)/python .ci/pythons.py
 
 bench: $(VENV)/.ready ## Predictions per second, into build/bench.json
-	$(BIN)/python -m perfmodel.bench
+	$(BIN)/python tests/speed.py
 
 evidence: $(VENV)/.ready ## Replay every kernel against the count, compile it for all targets (half an hour)
 	$(BIN)/python -m perfmodel.proof.replay.suite

@@ -129,7 +129,8 @@ def predict(asked: Pass, values: Values, shown: Shown, drawing: Classes) -> None
         title = f"{network.name}, batch {setting.batch}, {setting.seq} tokens, by class"
         drawing.draw(lambda page: roofline_chart(lines, points, title=title, page=page))
     people = shown.form != "json"
-    shown.emit(render.report(answers, asked.by, asked.pass_) if people else render.data(answers))
+    way = asked.pass_
+    shown.emit(render.report(answers, asked.by, way) if people else render.data(answers, way))
     weights = parameter_count(network) * element(setting.data).bytes
     for device in asked.device:
         if device.memory_bytes is not None and weights > device.memory_bytes:

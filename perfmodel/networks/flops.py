@@ -23,8 +23,10 @@ Only `narayanan` counts recomputation. Of the experts, those that a token is rou
 from __future__ import annotations
 
 from perfmodel.errors import UnknownName
-from perfmodel.networks.expand import active_count, parameters
+from perfmodel.networks.expand import active_count, expand, parameters
+from perfmodel.networks.finetuning import FineTuning
 from perfmodel.networks.network import Network, SelfAttention
+from perfmodel.networks.setting import Setting
 
 CONVENTIONS = {
     "megatron": "weights of products and the head, attention without a mask (Korthikanti, Eq. 7)",
@@ -38,9 +40,11 @@ USUAL = "causal"
 """The convention where none is named."""
 
 
-def flops_per_token(network: Network, seq: int, convention: str = USUAL) -> float:
-    """Operations of one token's forward and backward pass. Raises `UnknownName` for a
-    convention."""
+def flops_per_token(
+    network: Network, seq: int, convention: str = USUAL, tuning: FineTuning | None = None
+) -> float:
+    """Operations of one token's forward and backward pass. Frozen weights take 4 in place of 6, or
+    2 where no backward pass comes; adapters count. Raises `UnknownName` for a convention."""
     if convention not in CONVENTIONS:
         raise UnknownName("MFU convention", convention, CONVENTIONS)
     weights = {
@@ -53,10 +57,33 @@ def flops_per_token(network: Network, seq: int, convention: str = USUAL) -> floa
         for attention in (block.attention, block.cross)
         if attention is not None
     )
+    less = 0.0 if tuning is None else _spared(network, tuning, scores)
     if convention == "narayanan":
         head = _head(network)
-        return 8.0 * (weights - head) + 6.0 * head + 8.0 * scores
-    return 6.0 * weights + 6.0 * scores
+        return 8.0 * (weights - head) + 6.0 * head + 8.0 * scores - less
+    return 6.0 * weights + 6.0 * scores - less
+
+
+_OPERATIONS = {"all": 6.0, "input": 4.0, "weights": 4.0, "none": 2.0}
+
+
+def _spared(network: Network, tuning: FineTuning, scores: float) -> float:
+    """Operations of a token that fine-tuning has less than a step in which all trains: gradients of
+    frozen weights, and all backward passes before what trains; less those of adapters."""
+    setting = Setting(batch=1, seq=1, training=True, tuning=tuning)
+    segments = expand(network, setting)
+    own = {w.name for w, _ in parameters(network)}
+    products = [
+        (w, segment.repeat)
+        for segment in segments
+        for w in segment.weights
+        if w.kind == "matrix" or w.name == "head.weight"
+    ]
+    gradients = sum(
+        (6.0 * (w.name in own) - _OPERATIONS[w.gradients]) * w.active * n for w, n in products
+    )
+    idle = sum(s.repeat for s in segments if s.block and not s.active)
+    return gradients + 4.0 * scores * idle / network.layers
 
 
 def _product_weights(network: Network) -> int:

@@ -14,7 +14,7 @@ from reportresults import EVIL
 from perfmodel.hardware import load
 from perfmodel.render.html import page as pages
 from perfmodel.render.html import readers
-from perfmodel.render.html.kinds.registry import Document
+from perfmodel.render.html.kind import Document
 from perfmodel.render.html.results import Results, case_key
 
 pytestmark = pytest.mark.browser
@@ -75,7 +75,7 @@ def opened(opening, written):
     def open_(width=1280, scheme="light"):
         page = opening(written, width, scheme)
         page.wait_for_selector("#scatter .dots use[tabindex]")
-        page.wait_for_selector("#explorer-chart svg")
+        page.wait_for_selector("#explorer-chart .curves")
         return page
 
     return open_
@@ -272,6 +272,15 @@ def test_the_explorer_follows_its_sliders(opened):
     small = page.locator("#explorer-result").inner_text()
     page.locator('[data-size="m"]').fill("13")
     assert page.locator("#explorer-result").inner_text() != small
+    curves = page.locator("#explorer-chart .drawing:not([hidden]) .curves")
+    assert curves.locator("g").count() == 3
+    inside = curves.evaluate(
+        "curves => [...curves.querySelectorAll('use')].every(use => {"
+        " const panel = curves.parentNode.querySelector('.grid').getBBox();"
+        " return use.x.baseVal.value > panel.x - 1"
+        " && use.x.baseVal.value < panel.x + panel.width + 30; })"
+    )
+    assert inside
     page.locator("#explorer-search").fill("mi3")
     assert page.locator("#explorer tbody tr").count() == 1
     page.select_option("#explorer-operator", "2")

@@ -64,7 +64,7 @@ def test_dots_are_rows_and_lengths_are_classes(opened, report_results):
     networks = section(page, "Networks")
     drawing = networks.locator(".drawing:not([hidden])")
     assert drawing.locator(".piece path").count() == 2 * len(one["by_class_us"])
-    assert networks.locator("tbody tr").count() == min(2 * len(one["kernels"]), 200)
+    assert networks.locator("tbody tr").count() == min(2 * len(one["kernels"]) + 4, 200)
 
 
 def test_a_length_says_its_time_and_share_by_mouse_and_by_key(opened):
@@ -89,7 +89,7 @@ def test_a_network_s_bars_change_their_view(opened):
     page = opened()
     networks = section(page, "Networks")
     found = {}
-    for view in ("layer", "kernel", "pass", "class"):
+    for view in ("layer", "kernel", "direction", "class"):
         networks.locator("select").first.select_option(label=view)
         found[view] = networks.locator(".drawing:not([hidden])").evaluate(
             "drawing => { const bars = {};"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -11,9 +12,10 @@ from perfmodel import Attention, Matmul, Rowwise, load, names, predict
 from perfmodel.analysis.why import why
 from perfmodel.errors import PerfmodelError
 from perfmodel.networks import library
-from perfmodel.render.html.kinds import training
-from perfmodel.render.html.kinds.registry import Document
-from perfmodel.render.steps import notes
+from perfmodel.render.html import readers
+from perfmodel.render.html.results import Results
+from perfmodel.render.json_ import render
+from perfmodel.render.steps import notes, several
 from perfmodel.training.plan import Plan
 from perfmodel.training.step import predict_step
 
@@ -66,7 +68,9 @@ def test_a_part_longer_than_the_step_is_hidden_in_part(share):
     step = predict_step(library.load("gpt2"), Plan(seq=256), load("h100-sxm"))
     step = replace(step, classes={"communication": share * step.seconds})
     (line,) = [note for note in notes(step, "causal") if "communication" in note]
-    (section,) = training.sections([Document("step.json", [step.as_dict()])])
+    results = Results()
+    readers.add(json.loads("".join(render(several([step], [], "causal")))), results, "step.json")
+    (section,) = results.sections(late=False)
     assert line in " ".join(section.sentences)
     percents = [int(text) for text in re.findall(r"(\d+)%", line)]
     assert percents == ([121, 21] if share > 1 else [round(100 * share)])

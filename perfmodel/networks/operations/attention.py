@@ -97,12 +97,17 @@ class FusedAttention(AttentionOperation):
         window = self.of.window if 0 < self.of.window < self.seq_kv else None
         width, chunk = self.of.value_width, self.of.chunk
         chunks = self.seq_q // chunk if 0 < chunk < self.seq_q and self.seq_q % chunk == 0 else 1
+        batch, seq_q, seq_kv = self.batch * chunks, self.seq_q // chunks, self.seq_kv // chunks
+        document = self.setting.document
+        if document < min(seq_q, seq_kv):
+            batch = max(int(batch * seq_q * self.setting.fill / document), 1)
+            seq_q = seq_kv = document
         return Attention(
-            self.batch * chunks,
+            batch,
             self.heads,
             self.kv_heads,
-            self.seq_q // chunks,
-            self.seq_kv // chunks,
+            seq_q,
+            seq_kv,
             self.of.score_width,
             None if width == self.of.score_width else width,
             causal=self.of.causal,
@@ -116,9 +121,16 @@ class FusedAttention(AttentionOperation):
         """One kernel."""
         reads: Operands = {"Q": self.q, "K": self.k, "V": self.v}
         kernel, problem = self.setting.flash_kernel(), self.problem("fwd")
-        to.run(
-            self.name, "attention", problem, reads, {"O": self.outputs[0]}, implementation=kernel
-        )
+        writes = {"O": self.outputs[0]}
+        part = self._part(reads, writes)
+        to.run(self.name, "attention", problem, reads, writes, implementation=kernel, part=part)
+
+    def _part(self, *operands: Operands) -> tuple[str, ...]:
+        """Operands of which padding is not touched: all, where documents do not fill a row."""
+        setting = self.setting
+        if setting.document == setting.seq:
+            return ()
+        return tuple(name for group in operands for name in group)
 
     def backward(self, to: Recorder, gradients: Sequence[Value]) -> Gradients:
         """One operator: it recomputes the scores and makes the three gradients."""
@@ -131,7 +143,10 @@ class FusedAttention(AttentionOperation):
         writes = dict(zip(("dQ", "dK", "dV"), groups, strict=True))
         kernel = self.setting.flash_kernel()
         name = f"{self.name}.gradient"
-        to.run(name, "attention", self.problem("bwd"), reads, writes, implementation=kernel)
+        to.run(
+            name, "attention", self.problem("bwd"), reads, writes, implementation=kernel,
+            part=self._part(reads, writes),
+        )  # fmt: skip
         return tuple(x for group in groups for x in group)
 
 

@@ -1,7 +1,7 @@
-"""Benchmarks of the tool: predictions a second and start-up time (`python -m perfmodel.bench`).
+"""Benchmarks of the tool: predictions a second and start-up time (`make bench`).
 
 It prints a table and writes `build/bench.json`: `[{"name", "value", "unit"}]`. Each function of
-`BENCHES` gives some rows; another module adds its own there. Rates are per second of processor time
+`BENCHES` gives some rows. Rates are per second of processor time
 on one core. Whole-process times are wall-clock times. Both are the best of several tries, so that a
 busy machine matters less.
 """
@@ -31,10 +31,14 @@ from perfmodel.analysis.sweep import Grid, Sweep
 from perfmodel.analysis.sweep import run as run_sweep
 from perfmodel.compiled import variants
 from perfmodel.hardware import Device, load
+from perfmodel.networks import library
+from perfmodel.networks.networktime import predict_network
+from perfmodel.networks.setting import Setting
 from perfmodel.operators import load as load_operator
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.replacing import replacing
-from perfmodel.training.bench import bench_steps
+from perfmodel.training.plan import Plan
+from perfmodel.training.step import predict_step
 
 Row = dict[str, Any]
 DEVICE = "h100-sxm"
@@ -43,6 +47,19 @@ TRIES = 3
 _SHARE_POINTS = 131_072  # points of the measurement of time outside the model
 _POINTS = 20_000
 _ALONE = 50
+NETWORK = "gpt3-175b"
+_OF_NETWORK = "a100-sxm-80gb"
+_PLANS = [
+    Plan(
+        seq=2048, micro_batch=micro, accumulation=16 * stages, tensor=tensor, pipeline=stages,
+        data=data, recompute=recompute,
+    )
+    for tensor in (1, 2, 4, 8)
+    for stages in (1, 2, 4, 8)
+    for data in (1, 8, 64)
+    for micro in (1, 2)
+    for recompute in ("none", "selective", "full")
+]  # fmt: skip
 _COMMAND = (
     "predict", "attention", "--device", DEVICE, "--batch", "4", "--heads", "32", "--seq", "4096",
     "--head-dim", "128", "--causal", "--format", "json",
@@ -118,6 +135,33 @@ def start_up() -> list[Row]:
         row("perfmodel predict attention, whole process", process, "s"),
         row("perfmodel predict over those imports", process / imports, "1"),
     ]
+
+
+def bench_steps() -> list[Row]:
+    """A cold pass of GPT-3, and plans a minute of processor time."""
+    network, device = library.load(NETWORK), load(_OF_NETWORK)
+    passes = [
+        _cpu_seconds(partial(predict_network, network, Setting(batch=batch, seq=2048), device))
+        for batch in range(5, 10)
+    ]
+    grid = _cpu_seconds(lambda: [predict_step(network, plan, device) for plan in _PLANS])
+    warm = _cpu_seconds(lambda: [predict_step(network, plan, device) for plan in _PLANS])
+    return [
+        {"name": "GPT-3 forward and backward", "value": min(passes), "unit": "s"},
+        _rate("GPT-3 plans of a new grid", grid),
+        _rate("GPT-3 plans once more", warm),
+    ]
+
+
+def _rate(name: str, seconds: float) -> Row:
+    return {"name": name, "value": 60 * len(_PLANS) / seconds, "unit": "plans/min"}
+
+
+def _cpu_seconds(job: Callable[[], object]) -> float:
+    """Processor seconds of one run."""
+    start = time.process_time()
+    job()
+    return time.process_time() - start
 
 
 def memory() -> list[Row]:
