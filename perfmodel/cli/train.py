@@ -13,7 +13,7 @@ import click
 
 from perfmodel.analysis import plans
 from perfmodel.cli import ranges
-from perfmodel.cli.arguments import CHART, ONE, Learned, Machines, NoLearned
+from perfmodel.cli.arguments import CHART, ONE, Corrected, Machines
 from perfmodel.cli.build import Values, asking_for, command
 from perfmodel.cli.combining import Grid
 from perfmodel.cli.drawing import NUMBERS, Drawing
@@ -37,7 +37,7 @@ MOST = 100_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class Asked(Corrected):
     """What `train` is asked for beside the fields of a plan."""
 
     network: NamedNetwork
@@ -50,10 +50,6 @@ class Asked:
     """Number of devices: a size, list (8,16) or range (64:1024:x2)."""
     global_batch: Annotated[int | None, FieldOption(STEP, single=True)] = None
     """Sequences of a step [default: one micro-batch of every copy]."""
-    learned: Learned = None
-    """File of corrections."""
-    no_learned: NoLearned = False
-    """Whether nothing is corrected."""
     pairs: Zip = False
     """Whether lists are paired element by element."""
     convention: Annotated[

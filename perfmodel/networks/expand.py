@@ -130,7 +130,9 @@ def block(layer: Layer, of: Block) -> None:
         _parallel_block(layer, of)
         return
     x = layer.x
-    parts = ("attention", "mlp") if of.cross is None else ("attention", "cross", "mlp")
+    parts = ["attention", *(["cross"] if of.cross is not None else ())]
+    if of.mlp.inner:
+        parts.append("mlp")
     for number, part in enumerate(parts, 1):
         x = _part(layer, of, x, part, number)
 

@@ -1,7 +1,8 @@
 """Model FLOPs of a training token, by the conventions in which MFU is reported.
 
 A matrix product of one token takes 2 operations a weight forward and 4 backward. Attention takes
-4·s·a·k a token and layer forward, and twice that backward: s keys, a heads of width k.
+4·s·a·k a token and layer forward, and twice that backward: s keys, a heads of width k. A state of
+fixed size takes 4·a·k·v, v being the width of its values. Of keys that are chosen, those count.
 
     megatron   6·W + 12·Σ s·a·k        W: weights of products, with the head and without the input
                                        embedding (Korthikanti et al., 2205.05198, Eq. 7)
@@ -103,7 +104,9 @@ def _head(network: Network) -> int:
 
 def _scores(attn: SelfAttention, seq: int, *, causal: bool) -> float:
     """Multiply-adds of both attention products for one token: keys·a·(k + v)."""
-    keys = min(attn.window or attn.chunk or seq, seq)
+    if attn.state is not None:  # what a token adds to the state, and what it reads of it
+        return 2.0 * attn.heads * attn.state.key_size * attn.head_size
+    keys = min(attn.reach or seq, seq)
     mean_keys = _mean_keys(attn, seq, keys) if causal and attn.causal else keys
     return mean_keys * attn.heads * (attn.score_width + attn.value_width)
 
