@@ -3,9 +3,9 @@
 A moment is a node of a graph, a pass of a training step, or a phase of requests.
 
 Of a graph, the caller holds inputs and weights all the time, and outputs from the node that writes
-them to the end. Every other tensor is allocated from the node that writes it to the last one that reads it,
-both included (a node's operands and results exist at once). A tensor written over another one takes
-no memory of its own. No allocator is modelled: fragmentation and caching come on top.
+them to the end. Every other tensor is allocated from the node that writes it to the last one that
+reads it, both included (a node's operands and results exist at once). A tensor written over another
+one takes no memory of its own. No allocator is modelled: fragmentation and caching come on top.
 """
 
 from __future__ import annotations
