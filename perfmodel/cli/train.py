@@ -31,6 +31,7 @@ from perfmodel.render.page import Page
 from perfmodel.render.refused import all_of
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
+from perfmodel.training.trainingrun import TrainingRun, cost
 
 MOST = 100_000
 """Limit on the plans of one command."""
@@ -87,7 +88,7 @@ class Plans(Drawing):
     without=("accumulation", "sequence", "data", "dropout", "precision", "loss", "ends",
              "training"),
 )  # fmt: skip
-def train(asked: Asked, values: Values, shown: Shown, drawing: Plans) -> None:
+def train(asked: Asked, run: TrainingRun, values: Values, shown: Shown, drawing: Plans) -> None:
     """Predict a training step: time with a range, its breakdown, and memory by kind.
 
     Lists and ranges make a grid of plans; impossible plans are listed with numbers that would fit.
@@ -118,10 +119,11 @@ def train(asked: Asked, values: Values, shown: Shown, drawing: Plans) -> None:
     fits = any(step.memory.fits for step in steps)
     if several and asked.fastest:
         steps = plans.fastest(steps)
+    costs = [cost(run, step, load(step.device)) for step in steps if run.tokens]
     if several or shown.form == "json":
-        shown.emit(render.several(steps, refused, asked.convention))
+        shown.emit(render.several(steps, refused, asked.convention, costs))
     else:
-        shown.emit(render.single(steps[0], asked.convention))
+        shown.emit(render.single(steps[0], asked.convention, costs))
     if not fits and not several:
         say(f"perfmodel: the plan {render.fit(steps[0])}")
     if not fits and asked.fastest:

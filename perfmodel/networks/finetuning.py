@@ -45,9 +45,10 @@ class FineTuning:
 
     lora: Annotated[int, FieldOption(PANEL, "RANK", least=0)] = 0
     """Rank of LoRA adapters beside frozen weights; 0: none."""
-    lora_targets: Annotated[str, FieldOption(PANEL, "NAMES", single=True)] = "attention"
-    """Products with adapters: attention, mlp, all, or some of q, k, v, o, gate, up, down with
-    commas."""
+    lora_targets: Annotated[
+        str, FieldOption(PANEL, "NAMES", single=True, names=(*GROUPS, *PRODUCTS))
+    ] = "attention"
+    """Products with adapters, with commas."""
     lora_dropout: Annotated[float, FieldOption(PANEL, "RATE", least=0, most=1)] = 0.0
     """Dropout rate of the adapters' inputs."""
     dora: Annotated[bool, FieldOption(PANEL)] = False
@@ -58,9 +59,10 @@ class FineTuning:
     ] = ""
     """Format of frozen matrices, dequantised before each product: nf4 is QLoRA's [default: the
     type of the products]."""
-    trains: Annotated[str, FieldOption(PANEL, "PARTS", single=True)] = ""
-    """Parts whose own weights train: embedding, attention, mlp, norm, head with commas, all or
-    none [default: all, and none beside adapters]."""
+    trains: Annotated[
+        str, FieldOption(PANEL, "PARTS", single=True, names=(*PARTS, "all", "none"))
+    ] = ""
+    """Parts whose own weights train, with commas [default: all, and none beside adapters]."""
     frozen_layers: Annotated[int, FieldOption(PANEL, least=0, single=True)] = 0
     """Number of layers that do not train, from the first on, nor the embedding before them."""
 

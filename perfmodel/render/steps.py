@@ -13,6 +13,7 @@ from perfmodel.render.refused import head as refused_head
 from perfmodel.render.report import Column, Report, Row, binary, micros, on_device, text
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
+from perfmodel.training.trainingrun import RunCost
 
 _AXES = (
     "tensor", "pipeline", "chunks", "data", "context", "expert", "zero", "lora", "micro_batch",
@@ -32,8 +33,9 @@ def _axis(name: str) -> Column:
     return Column(name.replace("_", "-"), path, "{}", name != "recompute", rank=rank, when=DIFFERS)
 
 
-def single(step: Step, convention: str) -> Report:
-    """One step: a line for each class, then a line for each kind of memory."""
+def single(step: Step, convention: str, costs: Sequence[RunCost] = ()) -> Report:
+    """One step: a line for each class, then a line for each kind of memory; and what a run of such
+    steps costs."""
     times = dict(sorted(step.classes.items(), key=lambda item: -item[1]))
     memory = step.memory
     sizes = {**memory.lines, "device": memory.total_bytes}
@@ -58,7 +60,14 @@ def single(step: Step, convention: str) -> Report:
         Column("bytes", "bytes", "binary"),
         Column("share", "share"),
     ]
-    return Report("step", rows, columns, title(step), notes=notes(step, convention), examples=rows)
+    return Report(
+        "step",
+        rows,
+        columns,
+        title(step),
+        notes=[*notes(step, convention), *map(spent, costs)],
+        examples=rows,
+    )
 
 
 def title(step: Step) -> str:
@@ -143,7 +152,25 @@ def fit(step: Step) -> str:
     return f"does not fit by {binary(memory.lacking_bytes)}"
 
 
-def several(steps: Sequence[Step], refused: Refused, convention: str) -> Report:
+def spent(cost: RunCost) -> str:
+    """What a run costs."""
+    parts = [f"a run takes {cost.days:,.3g} days, {cost.device_hours:,.0f} device hours"]
+    if cost.dollars is not None:
+        parts.append(f"{cost.dollars:,.0f} dollars")
+    if cost.energy_mwh is not None:
+        parts.append(f"{cost.energy_mwh:,.3g} MWh")
+    if cost.interval_seconds is None:
+        return ", ".join(parts)
+    return (
+        f"{', '.join(parts)}; goodput {cost.goodput:.1%} of {cost.failures:,.0f} failures, with a "
+        f"checkpoint of {binary(cost.checkpoint_bytes)} every "
+        f"{cost.interval_seconds / 60:,.0f} minutes"
+    )
+
+
+def several(
+    steps: Sequence[Step], refused: Refused, convention: str, costs: Sequence[RunCost] = ()
+) -> Report:
     """One line for each plan in order; varying fields in columns, common ones in the title.
 
     A single plan has the notes of its own. Impossible plans are listed below, with numbers that
@@ -156,6 +183,9 @@ def several(steps: Sequence[Step], refused: Refused, convention: str) -> Report:
     mfu = Column(f"MFU ({convention})", f"mfu.{convention}", "percent", rank=1)
     own.insert(1 + [column.key for column in own].index("tokens_per_s_per_device"), mfu)
     rows = [step.as_dict() for step in steps]
+    if costs:
+        rows = [{**row, **cost.as_dict()} for row, cost in zip(rows, costs, strict=True)]
+        own += columns_of(RunCost)
     sentences = notes(steps[0], convention) if len(steps) == 1 else []
     report = Report("steps", rows, [device, *axes, *own], head=refused_head(refused, "plan"),
                     notes=[*sentences, *lines(refused)], examples=rows)  # fmt: skip

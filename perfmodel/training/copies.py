@@ -114,19 +114,24 @@ class Copies:
         )
 
     def offload_seconds(self, segment: Segment) -> float:
-        """Copy of a layer's kept activations to the host or back, where they are kept there.
-
-        Raises `ProblemError` where the device has no link to a host.
-        """
+        """Copy of a layer's kept activations to the host or back, where they are kept there."""
         kept = rematerialise.HOSTED.get(self.plan.recompute)
         if kept is None or not segment.block or not segment.active:
             return 0.0
+        return self._to_host(rematerialise.kept_bytes(segment, kept))
+
+    def page_seconds(self, paged_bytes: float) -> float:
+        """States of a paged optimiser that come from the host and return in each update."""
+        return 2.0 * self._to_host(paged_bytes) if paged_bytes else 0.0
+
+    def _to_host(self, size_bytes: float) -> float:
+        """Seconds of a copy to the host or back. Raises `ProblemError` without a link."""
         if self.host_bytes_per_s is None:
             raise ProblemError(
-                f"recompute {self.plan.recompute} keeps activations on the host, and the device's "
-                "spec has no link to one; take selective or full"
+                "the plan keeps data on the host, and the device's spec has no link to one; take "
+                "recompute selective or full, and no paged optimiser"
             )
-        return rematerialise.kept_bytes(segment, kept) / self.host_bytes_per_s
+        return size_bytes / self.host_bytes_per_s
 
     def forward(self, layer: Stretch, segment: Segment) -> Stretch:
         """A layer's forward pass, overlapped by the gather of the next layer."""

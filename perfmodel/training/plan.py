@@ -84,6 +84,8 @@ class Plan(FineTuning):
     """Whether embeddings and head run too; otherwise only the layers."""
     training: bool = True
     """Whether a backward pass follows; otherwise only the forward pass runs."""
+    paged: Annotated[bool, FieldOption(STEP)] = False
+    """Move optimiser states to host memory as far as the device's is short of (paged optimiser)."""
     fill: Annotated[float, FieldOption(STEP, "SHARE", least=0, most=1)] = 1.0
     """Share of the tokens of a sequence that are real, not padding."""
     packed: Annotated[float, FieldOption(STEP, "N", least=1)] = 1.0

@@ -27,7 +27,7 @@ integers, arrays or SymPy symbols. Padding to whole shards is left out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -66,6 +66,15 @@ class Memory:
     """Bytes by kind, without empty kinds."""
     capacity_bytes: float | None
     """Memory of the device; None where its spec has none."""
+    paged_bytes: float = 0.0
+    """Optimiser states that a paged optimiser keeps in host memory."""
+
+    def paged(self) -> Memory:
+        """With as many of the optimiser's states in host memory as the device lacks."""
+        states = self.lines.get("optimiser states", 0.0)
+        moved = min(self.lacking_bytes, states)
+        lines = {**self.lines, "optimiser states": states - moved}
+        return replace(self, lines=lines, paged_bytes=moved) if moved else self
 
     @cached_property
     def total_bytes(self) -> float:

@@ -251,6 +251,22 @@ def test_activations_in_host_memory_take_no_less_time():
     assert host.memory.total_bytes < device.memory.total_bytes
 
 
+def test_a_paged_optimiser_moves_what_does_not_fit_and_pays_the_link():
+    """States leave the device only as far as it is short, there and back in each update."""
+    small = load("rtx-4090")
+    plan = Plan(seq=4096, micro_batch=2, lora=512, lora_targets="all", base="nf4", stack="liger",
+                recompute="full")  # fmt: skip
+    kept, paged = (predict_step(LLAMA, replace(plan, paged=on), small) for on in (False, True))
+    short = kept.memory.lacking_bytes
+    assert short > 0
+    assert paged.memory.paged_bytes == pytest.approx(short)
+    assert paged.memory.fits
+    link = small.level("host").bytes_per_s
+    assert paged.seconds - kept.seconds == pytest.approx(2 * short / link, rel=1e-6)
+    roomy = predict_step(LLAMA, replace(plan, paged=True), A100)
+    assert roomy.memory.paged_bytes == 0
+
+
 @pytest.mark.parametrize(
     ("targets", "shapes"),
     [
