@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from perfmodel.arithmetic import Number
 from perfmodel.graph.graph import Graph
 from perfmodel.graph.tensor import OWN
 
@@ -24,8 +24,8 @@ class Span:
 
     name: str
     """What is held."""
-    bytes: Number
-    """Its bytes."""
+    bytes: Any
+    """Its bytes: a number, or an array with one for each of many cases."""
     first: int
     """The first moment."""
     last: int
@@ -34,9 +34,9 @@ class Span:
     """The level of memory that it lies in."""
 
 
-def alive(spans: Iterable[Span], moments: int) -> dict[str, list[Number]]:
+def alive(spans: Iterable[Span], moments: int) -> dict[str, list[Any]]:
     """Bytes held at each moment, by level."""
-    live: dict[str, list[Number]] = {}
+    live: dict[str, list[Any]] = {}
     for span in spans:
         sums = live.setdefault(span.place, [0.0] * moments)
         for moment in range(span.first, span.last + 1):
@@ -44,7 +44,7 @@ def alive(spans: Iterable[Span], moments: int) -> dict[str, list[Number]]:
     return live
 
 
-def peak(spans: Sequence[Span], moments: int) -> dict[str, Number]:
+def peak(spans: Sequence[Span], moments: int) -> dict[str, Any]:
     """What the device's own memory holds at its fullest moment, by name; the first of equals."""
     sums = alive(spans, moments)[OWN]
     fullest = sums.index(max(sums))
