@@ -37,6 +37,11 @@ from perfmodel.networks.setting import Setting
 from perfmodel.operators import load as load_operator
 from perfmodel.predict import predict, predict_arrays
 from perfmodel.replacing import replacing
+from perfmodel.serving.deployment import Deployment
+from perfmodel.serving.engine import load as load_engine
+from perfmodel.serving.search import Demand, plans, search
+from perfmodel.serving.steps import Steps
+from perfmodel.serving.targets import Targets
 from perfmodel.training.plan import Plan
 from perfmodel.training.step import predict_step
 
@@ -153,6 +158,24 @@ def bench_steps() -> list[Row]:
     ]
 
 
+def bench_serving() -> list[Row]:
+    """Served models a second of processor time: a search of deployments under targets, whose
+    kernels are predicted anew, and once more with other targets."""
+    network, engine = library.load("llama-3-70b"), load_engine("vllm")
+    bases = [
+        Deployment(network, load(device), engine, weights=weights)
+        for device in ("h100-sxm", "b200") for weights in ("bf16", "fp8")
+    ]  # fmt: skip
+    figures = []
+    for name, limits in (("new", (0.5, 0.05)), ("once more", (0.4, 0.04))):
+        demand = Demand(1024, 256, Targets(*limits), vary=0.5)
+        start = time.process_time()
+        _, _, loads = search([Steps(copy) for copy in plans(network, bases, 8)], demand, 8)
+        rate = len(loads) / (time.process_time() - start)
+        figures.append(row(f"Llama 3 70B deployments, {name}", rate, "served/s"))
+    return figures
+
+
 def _rate(name: str, seconds: float) -> Row:
     return {"name": name, "value": 60 * len(_PLANS) / seconds, "unit": "plans/min"}
 
@@ -245,7 +268,7 @@ def _range(most: int, points: int) -> np.ndarray:
 
 
 BENCHES: list[Callable[[], list[Row]]] = [
-    rates, bench_steps, start_up, memory, bench_sweep, bench_dask,
+    rates, bench_steps, bench_serving, start_up, memory, bench_sweep, bench_dask,
 ]  # fmt: skip
 
 
