@@ -209,7 +209,7 @@ def simulated(
     own = [c for c in _SIMULATED if targets.given or c.header not in ("in targets", "goodput/s")]
     sizes = [Column(_SIZES[kind], "size")] if kind in _SIZES else []
     notes = [
-        "TTFT, TPOT: mean (p50 p90 p99) of the requests; loads without --requests have ranges",
+        "TTFT, TPOT, E2E: mean (p50 p90 p99) of the requests; loads without --requests have ranges",
     ]
     if targets.given:
         notes += ["in targets: share of requests that meet them; goodput: those of a second"]
@@ -255,7 +255,7 @@ _SIMULATED = (
     _quantiles("TTFT ms", "ttft_ms"),
     _quantiles("TPOT ms", "tpot_ms"),
     _quantiles("E2E s", "e2e_s"),
-    Column("tokens/s", "output_tokens_per_s"),
+    Column("tokens/s", "output_tokens_per_s", rank=2),
     Column("in targets", "good_share"),
     Column("goodput/s", "goodput_per_s"),
     Column("prefix hits", "cached_share", when=_any("cached_share"), rank=3),

@@ -25,6 +25,22 @@ _NARROW = ("fp8", "fp8_block", "nvfp4")
 """Product formats whose checkpoints come with an fp8 cache, under engines that support one."""
 
 
+ACCEPTANCE = 0.675
+"""Chance that a token of DeepSeek-V3's own module is accepted: 2.44 tokens a pass with three
+drafted (lmsys.org, 2025-07-17, Accelerating SGLang with Multiple Token Prediction) are
+1 + p + p² + p³."""
+
+
+def expected_tokens(accept: float, gamma: int) -> float:
+    """Expected tokens of a pass that verifies `gamma` drafts (2211.17192, equation 1). Raises
+    `ProblemError` for a probability outside 0 to 1."""
+    if not 0.0 <= accept <= 1.0:
+        raise ProblemError(f"accept is {accept}; give a probability from 0 to 1")
+    if gamma < 0:
+        raise ProblemError(f"gamma is {gamma}; it is 0 or more")
+    return float(sum(accept**i for i in range(gamma + 1)))
+
+
 @dataclass(frozen=True)
 class Deployment(Result):
     """A network on devices. Raises `ProblemError` and `UnknownName` for what cannot be served."""
@@ -88,6 +104,13 @@ class Deployment(Result):
         int, Column("data", when=DIFFERS), FieldOption(PLAN, spellings=("--data", "--dp"))
     ] = 1
     """Data parallelism: copies of the network. Each has requests of its own."""
+    drafted: Annotated[
+        int, Column("drafted", when=DIFFERS), FieldOption(PLAN, spellings=("--mtp",), least=0)
+    ] = 0
+    """Tokens that a module of the network drafts for each pass, which verifies them (multi-token
+    prediction); 0: none."""
+    accepted: Annotated[float, FieldOption(PLAN, spellings=("--accepted",), least=0)] = 0.0
+    """Tokens of a pass with drafts, 1 to --mtp + 1; 0: those of DeepSeek-V3's module."""
     system: System | None = None
     """The system that joins the devices; None: the device's default system."""
 
@@ -123,6 +146,13 @@ class Deployment(Result):
             )
         if self.expert > 1 and not any(block.mlp.experts for block in network.blocks):
             raise ProblemError(f"{network.name} has no experts to share; drop --expert")
+        if self.drafted < 0 or not (
+            self.accepted == 0.0 or 1.0 <= self.accepted <= 1 + self.drafted
+        ):
+            raise ProblemError(
+                f"accepted is {self.accepted:g} with {self.drafted} tokens drafted; a pass makes 1 "
+                f"to {1 + max(self.drafted, 0)} tokens"
+            )
         element(self.cache_type)
         self.format.product  # noqa: B018  a name that is not known is said at once
         if self.devices > 1:
@@ -162,6 +192,11 @@ class Deployment(Result):
     def overlaps(self) -> Annotated[bool, Column("overlap", key="overlap", when=DIFFERS)]:
         """Whether exchanges with experts run beside computing."""
         return self.together > 1 and self.engine.batching.overlap == "always"
+
+    @property
+    def pass_tokens(self) -> float:
+        """Tokens of each sequence that a pass makes, its accepted drafts included."""
+        return self.accepted or expected_tokens(ACCEPTANCE, self.drafted)
 
     @property
     def devices(self) -> Annotated[int, Column()]:
@@ -235,4 +270,6 @@ class Deployment(Result):
     @cached_property
     def key(self) -> tuple[object, ...]:
         """A key that is equal for deployments with equal steps."""
-        return (*self.kernel_key, self.engine, self.pipeline, self.data)
+        return (
+            *self.kernel_key, self.engine, self.pipeline, self.data, self.drafted, self.accepted,
+        )  # fmt: skip

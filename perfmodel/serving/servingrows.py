@@ -51,9 +51,10 @@ _BLOCKS = ("deepseek_v3",)
 _CHUNK = re.compile(r"prompt chunk (\d+)")
 _LENGTHS = re.compile(r"lengths uniform in (\d+)-(\d+) ?%")
 _UNSAID = "not said"
+_LIKE = "accepted as those of DeepSeek-V3"
+_OWN_DRAFTS = re.compile(r"\bspec mtp\b")
+_OWN_ATTENTION = re.compile(r"dp_attention True")
 _MISSING = {
-    "speculative": "drafts and the chance that one is accepted are not columns; "
-    "ask perfmodel infer --draft NETWORK --accept CHANCE",
     "disaggregated": "prompts and tokens have devices of their own, whose plans are not columns; "
     "ask perfmodel infer --pools",
 }
@@ -98,6 +99,7 @@ def asked(row: Row) -> Asked:
     for flag, reason in _MISSING.items():
         if flag in str(row.get("flag") or ""):
             raise ProblemError(f"{flag}: {reason}")
+    notes = str(row.get("notes") or "")
     cells = Cells(row)
     load, metric = str(row["load"]), str(row["metric"])
     if load not in SIZES:
@@ -111,6 +113,9 @@ def asked(row: Row) -> Asked:
     if column and not size > 0:
         raise ProblemError(f"a row of load {load} without {column}; give the column")
     deployment = _deployment(cells, device, recipe.polled(engine, size), recipe)
+    if "speculative" in str(row.get("flag") or ""):
+        deployment = replace(deployment, drafted=recipe.drafts(notes))
+        cells.assumed.append(f"{deployment.drafted} tokens drafted, {_LIKE}")
     first = metric in ("ttft_ms", "input_tokens_per_s")
     isl, osl = cells.whole("isl"), cells.whole("osl")
     return Asked(
@@ -276,6 +281,10 @@ class Recipe:
     empty: the engine's."""
     gather: int = 0
     """Most steps that prompts wait until every copy has one; 0: the engine's."""
+    drafted: int = 0
+    """Tokens that the network's own module drafts in runs with drafts."""
+    apart: bool = False
+    """Whether one token is drafted where copies share experts alone."""
 
     def matches(self, source: str, engine: str, device: Device) -> bool:
         """Whether rows of a source, an engine and a device run so."""
@@ -284,6 +293,15 @@ class Recipe:
             and self.engine in ("", engine)
             and device.architecture.startswith(self.architecture)
         )
+
+    def drafts(self, notes: str) -> int:
+        """Tokens that are drafted for each pass. Raises `ProblemError` where nobody says."""
+        if not self.drafted or not _OWN_DRAFTS.search(notes):
+            raise ProblemError(
+                "speculative: drafts and the chance that one is accepted are not columns; "
+                "ask perfmodel infer --draft NETWORK --accept CHANCE, or --mtp N"
+            )
+        return 1 if self.apart and _OWN_ATTENTION.search(notes) else self.drafted
 
     def polled(self, engine: Engine, clients: float) -> Engine:
         """The engine with these settings under a number of clients."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfmodel.errors import ProblemError
+from perfmodel.serving.deployment import expected_tokens
 from perfmodel.serving.steps import Steps
 
 MOST = 16
@@ -45,16 +45,6 @@ class Speculation:
     """Seconds of a plain step of the target."""
     speedup: float
     """Speed-up over decoding without a draft."""
-
-
-def expected_tokens(accept: float, gamma: int) -> float:
-    """Expected tokens of a target's pass, E. Raises `ProblemError` for a probability outside 0 to
-    1."""
-    if not 0.0 <= accept <= 1.0:
-        raise ProblemError(f"accept is {accept}; give a probability from 0 to 1")
-    if gamma < 0:
-        raise ProblemError(f"gamma is {gamma}; it is 0 or more")
-    return float(sum(accept**i for i in range(gamma + 1)))
 
 
 def speedup(accept: float, gamma: int, draft: float, verify: float = 1.0) -> float:

@@ -40,7 +40,8 @@ from perfmodel.training.overlap import FABRIC_UNITS, Work, together_seconds
 
 _HARNESS = "kernel"
 _DRAFTED = 16
-"""Tokens of a sequence, behind its cache, up to which a state is kept after each of them."""
+"""Tokens of a sequence, behind its cache, up to which they are drafts: decoding's kernels verify
+them, and states after each of them are kept."""
 
 
 @dataclass
@@ -81,7 +82,10 @@ class Steps:
     # -- whole steps ---------------------------------------------------------------------------
 
     def decode(self, batch: np.ndarray, past: np.ndarray) -> Times:
-        """One token of each of `batch` sequences, each with `past` tokens cached."""
+        """One token of each of `batch` sequences, each with `past` tokens cached; with drafts, the
+        share of a pass that one token takes."""
+        if self.of.drafted:
+            return self._drafted(batch, past)
         batch, past = np.broadcast_arrays(np.asarray(batch, float), np.asarray(past, float))
         turns = self.turns(batch)
         parts = [
@@ -122,7 +126,7 @@ class Steps:
         batch, past, prompts, tokens, before = np.broadcast_arrays(
             *(np.asarray(value, float) for value in (batch, past, prompts, tokens, before))
         )
-        work = batch + prompts * tokens
+        work = batch * (1 + self.of.drafted) + prompts * tokens
         turns = self.turns(work)
         parts = [
             self.layers(work / turns).times(turns),
@@ -140,6 +144,18 @@ class Steps:
         parts = [self.layers(batch * tokens / turns).times(turns), self.head(batch * tokens)]
         parts.append(self.prompts(batch, lengths, past))
         return self._step(parts, batch * tokens, batch, prompt=False)
+
+    def _drafted(self, batch: np.ndarray, past: np.ndarray) -> Times:
+        """A pass that verifies drafts, and the module that makes them (DeepSeek-V3, 2412.19437,
+        section 2.2): a layer and the head for each; over the tokens that the pass makes."""
+        count, layers = self.of.drafted, self.of.network.layers
+        batch, past = np.broadcast_arrays(np.asarray(batch, float), np.asarray(past, float))
+        drafts = beside([
+            self.layers(batch).times(count / layers), self.head(batch).times(count),
+            self.decoding(batch, past).times(count / layers),
+        ])  # fmt: skip
+        check = self.verify(batch, past, count + 1)
+        return check.plus(drafts).times(1.0 / self.of.pass_tokens)
 
     def _step(
         self, parts: list[Times], tokens: np.ndarray, sequences: np.ndarray, *, prompt: bool
@@ -291,7 +307,7 @@ class Steps:
 
     def _attention(self, batch: np.ndarray, seq: np.ndarray, past: np.ndarray) -> Iterator[Times]:
         """Attention of every kind of layer; prefill (seq > 1) and decode separately."""
-        decoding = bool(np.all(seq == 1) and np.all(past > 0))
+        decoding = bool(np.all(seq <= _DRAFTED) and np.all(past > 0))
         for kind, repeat in self._kinds.items():
             if kind.state is not None:
                 yield from self._state(kind, kind.state, batch, seq, past, repeat)

@@ -765,3 +765,25 @@ def test_the_tail_of_a_queue_is_that_of_heavy_traffic(window, busy):
     round_ = Round(clients, one, many, half, np.zeros(1), np.array([window]), 0.0, batching)
     beyond = round_.quantile(0.99) - round_.usual
     assert beyond[0] == pytest.approx(tail - round_.queue[0])
+
+
+def test_a_pass_with_drafts_makes_the_published_number_of_tokens():
+    drafted = deployment("deepseek-v3", "h200-sxm", tensor=8, weights="fp8", drafted=3)
+    assert drafted.pass_tokens == pytest.approx(2.44, abs=0.01)
+    assert replace(drafted, drafted=0).pass_tokens == 1.0
+    assert replace(drafted, accepted=3.0).pass_tokens == 3.0
+    with pytest.raises(ProblemError, match="accepted is 4.5 with 3 tokens drafted"):
+        replace(drafted, accepted=4.5)
+
+
+def test_drafts_shorten_small_batches_most():
+    """A pass over few tokens waits for the weights, whatever their number; over many it takes its
+    time for each, rejected ones included. (Of experts, more tokens read more.)"""
+    plain = deployment("llama-3-70b", "h200-sxm", tensor=8, weights="fp8")
+    batch, past = np.array([1.0, 512.0]), np.full(2, 2048.0)
+    alone = Steps(plain).decode(batch, past).total
+    gains = alone / Steps(replace(plain, drafted=3)).decode(batch, past).total
+    assert 1.0 < gains[0] < 2.44
+    assert gains[1] < gains[0]
+    refused = Steps(replace(plain, drafted=3, accepted=1.0)).decode(batch, past).total
+    assert np.all(refused > alone)
