@@ -86,7 +86,7 @@ COMMANDS = (
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals as POSIX has them")
-@pytest.mark.parametrize(("command", "modules"), zip(COMMANDS, (1, 20, 50, 300), strict=True))
+@pytest.mark.parametrize(("command", "modules"), [*zip(COMMANDS, (1, 20, 50, 300), strict=True)])
 def test_a_command_that_is_interrupted_while_torch_is_imported_ends_with_130(
     command, modules, tmp_path
 ):

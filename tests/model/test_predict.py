@@ -73,7 +73,7 @@ SINGLES = [
 
 
 @pytest.mark.parametrize(
-    ("problem", "slug"), zip(SINGLES, cycle(("h100-sxm", "v100-sxm2", "mi300x")), strict=False)
+    ("problem", "slug"), [*zip(SINGLES, cycle(("h100-sxm", "v100-sxm2", "mi300x")), strict=False)]
 )
 def test_any_one_size_may_be_an_array(problem, slug):
     device = load(slug)

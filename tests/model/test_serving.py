@@ -409,7 +409,7 @@ def test_steps_between_a_request_and_its_prompt_delay_first_tokens(field, kind):
     before = getattr(of.of.engine.batching, field)
     took = [
         serve(
-            of.under(of.of.engine.having({f"batching.{field}": before + more})),
+            Steps(replace(of.of, engine=of.of.engine.having({f"batching.{field}": before + more}))),
             kind, [size], 1024, 256, vary=0.2, statistic="p50",
         )[0].metric("ttft_ms").value
         for more in (0, 20)
@@ -421,7 +421,7 @@ def test_steps_between_a_request_and_its_prompt_delay_first_tokens(field, kind):
 def together(engine="tensorrt-llm", gather=1):
     """Eight copies that share experts."""
     of = steps("deepseek-v3", "h200-sxm", engine, weights="fp8-block", expert=8, data=8)
-    return of.under(of.of.engine.having({"batching.gather": gather}))
+    return Steps(replace(of.of, engine=of.of.engine.having({"batching.gather": gather})))
 
 
 @pytest.mark.parametrize(("share", "gather"), [(0.02, 1), (0.002, 60), (0.004, 60), (0.01, 20)])
@@ -480,7 +480,7 @@ def test_two_halves_in_turn_take_no_less_than_either_resource_and_no_more_than_b
     tokens, past, prompt
 ):
     of = together("sglang")
-    both = of.under(of.of.engine.overlapping())
+    both = Steps(replace(of.of, engine=of.of.engine.overlapping()))
     batch, past, half = np.array([float(tokens)]), np.array([past]), np.array([tokens / 2.0])
     if prompt:
         one = np.array([1.0])
@@ -498,7 +498,7 @@ def test_two_halves_in_turn_take_no_less_than_either_resource_and_no_more_than_b
 def test_overlap_pays_in_long_prompts_and_costs_a_few_tokens():
     """Each half reads the weights: 8 tokens a copy take longer, 8,192 shorter."""
     of = together("sglang")
-    both = of.under(of.of.engine.overlapping())
+    both = Steps(replace(of.of, engine=of.of.engine.overlapping()))
     long, few, past = np.array([8192.0]), np.array([8.0]), np.array([4096])
     assert total(both.prefill(np.array([1.0]), long)) < total(of.prefill(np.array([1.0]), long))
     assert total(both.decode(few, past)) > total(of.decode(few, past))
