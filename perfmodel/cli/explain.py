@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from types import MappingProxyType
+from typing import Annotated
 
 import click
 
@@ -66,7 +67,9 @@ class Derivation(Shown):
     output: Annotated[str | None, FieldOption(PANEL, "FILE", ("--output", "-o"))] = None
     """Write to FILE; its suffix sets the format: .txt, .md, .tex or .json."""
     forms = FORMATS
-    suffixes: ClassVar = {".txt": "text", ".md": "markdown", ".tex": "latex", ".json": "json"}
+    suffixes = MappingProxyType(
+        {".txt": "text", ".md": "markdown", ".tex": "latex", ".json": "json"}
+    )
 
 
 def explain(context: click.Context, asked: Asked, shown: Derivation) -> None:

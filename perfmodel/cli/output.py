@@ -47,15 +47,14 @@ _IN_MEMORY = 2**26  # bytes of output held in memory before a temporary file is 
 
 @dataclass(frozen=True)
 class Printed:
-    """How results are written: checked before any work is done.
-
-    `forms` are the formats, the usual one first, and `suffixes` those that a file's name says.
-    """
+    """How results are written: checked before any work is done."""
 
     format: Format = None
     """Output format."""
     forms: ClassVar[Collection[str]] = RENDERERS
+    """The formats, the usual one first."""
     suffixes: ClassVar[Mapping[str, str]] = SUFFIXES
+    """The format of each suffix of a file's name."""
 
     def __post_init__(self) -> None:
         """Raise `UnknownName`, and `OutputError` for a file that cannot be written."""
