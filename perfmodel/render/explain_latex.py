@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from perfmodel.napkin.explain import Explanation, KernelPage
-from perfmodel.render.latextext import escaped
+from perfmodel.render.formats import latex as escaped
 from perfmodel.units import binary, seconds, si
 
 _PREAMBLE = r"""\documentclass{article}

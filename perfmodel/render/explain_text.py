@@ -9,7 +9,7 @@ from typing import Any
 
 from perfmodel.columns import Column, row_of
 from perfmodel.napkin.explain import Explanation, KernelPage, Tiling
-from perfmodel.render.markdown import escaped
+from perfmodel.render.formats import markdown as escaped
 from perfmodel.units import binary, seconds, si
 
 SCHEMA_VERSION = 1
