@@ -142,7 +142,7 @@ def as_markdown(report: Report) -> Iterator[str]:
 def as_latex(report: Report) -> Iterator[str]:
     """A floating booktabs table, ready for a paper: the title is its caption, notes are below it.
 
-    Needs `\\usepackage{booktabs}`. Columns are aligned only left or right, so that the table works in
+    Needs `\\usepackage{booktabs}`. Columns are aligned only left or right, so the table fits
     any document class.
     """
     yield "\\begin{table}\n\\centering\n"
