@@ -12,9 +12,9 @@ from perfmodel import Attention, Matmul, Rowwise, load, names, predict
 from perfmodel.analysis.why import why
 from perfmodel.errors import PerfmodelError
 from perfmodel.networks import library
+from perfmodel.render.formats import as_json
 from perfmodel.render.html import readers
 from perfmodel.render.html.results import Results
-from perfmodel.render.formats import as_json
 from perfmodel.render.steps import notes, several
 from perfmodel.training.plan import Plan
 from perfmodel.training.step import predict_step
