@@ -78,7 +78,7 @@ def read(path: str, results: Results) -> None:
 def add(document: Json, results: Results, source: str) -> None:
     """Add the contents of a document. Raises `TableError` if it has no results."""
     kinds = [member for member in READERS if member in document
-             and not isinstance(document[member], int)]  # fmt: skip
+             and (member != "rows" or isinstance(document[member], list))]  # fmt: skip
     try:
         for member in kinds:
             READERS[member](document, results, source)
