@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from perfmodel.cli.arguments import Learned, NoLearned, TableFile
+from perfmodel.cli.arguments import Corrected, TableFile
 from perfmodel.cli.build import command
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.output import PANEL, Printed, Shown, say, to_stdout, write
@@ -71,7 +71,7 @@ class Tables:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Asked(Corrected):
     """What `compare` is asked for."""
 
     by: Annotated[str, FieldOption(None, "COLUMNS")] = ""
@@ -89,10 +89,6 @@ class Asked:
     """An earlier --output: exit code 1 if the MAPE of any line is above its value there."""
     worse: Annotated[float, FieldOption(_GATE, "PERCENT", read=partial(_share, "--worse"))] = 0.0
     """With --baseline: allowed increase of the MAPE, in percentage points: 1%."""
-    learned: Learned = None
-    """File of corrections."""
-    no_learned: NoLearned = False
-    """Whether nothing is corrected."""
     explain: bool = False
     """Describe in words which groups of rows have similar errors."""
     rows: bool = False

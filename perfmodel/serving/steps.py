@@ -12,13 +12,16 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from perfmodel.algorithms import Attention
+from perfmodel.algorithms import Attention, Rowwise
+from perfmodel.algorithms.declaredproblem import DeclaredProblem
 from perfmodel.algorithms.problem import Problem
 from perfmodel.graph.asks import answers
 from perfmodel.networks import hosts
 from perfmodel.networks.layers.layer import Layer
-from perfmodel.networks.network import SelfAttention
+from perfmodel.networks.network import Indexer, SelfAttention, State
 from perfmodel.networks.networktime import sustained
+from perfmodel.networks.operations.attention import index_problem
+from perfmodel.networks.operations.states import KERNELS, state_problem, taps_problem
 from perfmodel.operators import operator_of
 from perfmodel.predict import predict_arrays
 from perfmodel.serving.deployment import Deployment
@@ -28,6 +31,7 @@ from perfmodel.serving.kernels import (
     absorbed,
     exchange_times,
     exchanges,
+    expanded,
     kernels,
     send_times,
 )
@@ -37,8 +41,8 @@ from perfmodel.timing.machine import machine
 from perfmodel.training.overlap import FABRIC_UNITS, Work, together_seconds
 
 _HARNESS = "kernel"
-_UP = "kv up"
-_SHARED_KEYS = "k rope of all heads"
+_DRAFTED = 16
+"""Tokens of a sequence, behind its cache, up to which a state is kept after each of them."""
 
 
 class Steps:
@@ -219,10 +223,10 @@ class Steps:
 
     def _rereads(self, lines: tuple[Line, ...]) -> np.ndarray:
         """Factor of each line of attention for the cache that grouped heads read again."""
-        groups = iter([kind.heads // kind.kv_heads for kind in self._kinds])
+        groups = iter([k.heads // k.kv_heads for k in self._kinds if k.state is None])
         reread = self.of.engine.kernels.reread
         return np.array([
-            [1.0 + reread * (next(groups) - 1)] if line.kind == "attention" else [1.0]
+            [1.0 + reread * (next(groups) - 1)] if line.name == "attention" else [1.0]
             for line in lines
         ])  # fmt: skip
 
@@ -280,19 +284,61 @@ class Steps:
         """Attention of every kind of layer; prefill (seq > 1) and decode separately."""
         decoding = bool(np.all(seq == 1) and np.all(past > 0))
         for kind, repeat in self._kinds.items():
+            if kind.state is not None:
+                yield from self._state(kind, kind.state, batch, seq, past, repeat)
+                continue
+            if kind.indexer is not None:
+                yield from self._choice(kind.indexer, batch, seq, past, repeat)
             names = self.of.engine.kernels
             kernel = names.decode if decoding else names.prefill
             problem = _problem(self.of, kind, batch, seq, past, decoding=decoding)
             yield self._predict("attention", "attention", problem, kernel, repeat)
-            if kind.latent is not None and decoding:
-                yield from self._absorption(kind, batch, repeat)
+            if kind.latent is not None:
+                absorbs = decoding or kind.indexer is not None
+                build = absorbed if absorbs else expanded
+                for product in build(self.of, kind.latent, kind.heads // self.of.tensor, 1):
+                    name = "absorbed projections" if absorbs else "kv up"
+                    sized = product.having(m=batch * seq)
+                    yield self._predict(name, "matmul", sized, "torch", repeat)
 
-    def _absorption(self, kind: SelfAttention, tokens: np.ndarray, repeat: int) -> Iterator[Times]:
-        assert kind.latent is not None
-        heads = kind.heads // self.of.tensor
-        for problem in absorbed(self.of, kind.latent, heads, 1):
-            product = problem.having(m=tokens)
-            yield self._predict("absorbed projections", "matmul", product, "torch", repeat)
+    def _state(
+        self, kind: SelfAttention, state: State, batch: np.ndarray, seq: np.ndarray,
+        past: np.ndarray, repeat: int,
+    ) -> Iterator[Times]:  # fmt: skip
+        """The convolution and the state of a layer that has no keys and values."""
+        setup = self.of
+        heads, key_heads = kind.heads // setup.tensor, max(kind.kv_heads // setup.tensor, 1)
+        single = bool(np.all(seq == 1) and np.all(past > 0))
+        drafted = bool(np.all(seq <= _DRAFTED) and np.all(past > 0)) and not single
+        problem: DeclaredProblem = state_problem(
+            state, batch=batch, seq=seq, heads=heads, key_heads=key_heads,
+            value_size=kind.head_size, dtype=setup.dtype,
+        )  # fmt: skip
+        kernel = KERNELS.get(problem.operator, "") if single else ""
+        if drafted and problem.operator == "gated-delta":
+            kernel = "delta-verify"
+        yield self._predict("state", "attention", problem, kernel, repeat)
+        if state.taps:
+            keys = 0 if state.selective else 2 * key_heads * state.key_size
+            problem = taps_problem(
+                state,
+                batch=batch,
+                seq=seq,
+                channels=keys + heads * kind.head_size,
+                dtype=setup.dtype,
+            )
+            kernel = KERNELS[problem.operator] if single else ""
+            yield self._predict("taps", "attention", problem, kernel, repeat)
+
+    def _choice(
+        self, indexer: Indexer, batch: np.ndarray, seq: np.ndarray, past: np.ndarray, repeat: int
+    ) -> Iterator[Times]:
+        """Scores of an indexer, and the choice of keys, by every device."""
+        keys = past + seq
+        scores = index_problem(indexer, batch=batch, seq_q=seq, keys=keys, dtype=self.of.dtype)
+        yield self._predict("indexer", "attention", scores, "", repeat)
+        best = Rowwise("softmax", batch * seq, keys, "fp32")
+        yield self._predict("choice", "attention", best, "", repeat)
 
     def _predict(self, name: str, kind: str, problem: Problem, kernel: str, repeat: int) -> Times:
         time = predict_arrays(
@@ -313,11 +359,15 @@ def _problem(
     heads = Layer(setup.network, setup.setting(1)).share(
         "heads", kind.heads, setup.tensor, "tensor"
     )
-    reach = kind.window or kind.chunk
+    reach = kind.reach
     keys = np.minimum(past + seq, np.maximum(reach, seq)) if reach else past + seq
+    if kind.indexer is not None:  # of a prompt's tokens, the mean has seen half
+        keys = np.maximum(np.minimum(past + (seq + 1) // 2, reach), 1)
     cache_type = None if setup.cache_type == setup.dtype else setup.cache_type
-    if kind.latent is not None and decoding:
+    if kind.latent is not None and (decoding or kind.indexer is not None):
         width = kind.latent.kv_rank + kind.latent.rope
+        if not decoding:  # every token has keys of its own
+            batch, seq = batch * seq, np.ones_like(seq)
         return Attention(
             batch, heads, 1, seq, keys, width, kind.latent.kv_rank, causal=True, dtype=setup.dtype,
             kv_dtype=cache_type, keys_only=True,

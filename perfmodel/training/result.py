@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from perfmodel.columns import DIFFERS, HIGH, Column, Result, Row
 from perfmodel.graph.graphspread import Spread, together
+from perfmodel.networks.expand import parameter_count
 from perfmodel.networks.flops import USUAL, flops_per_token
 from perfmodel.networks.network import Network
 from perfmodel.networks.recorder import KINDS
@@ -83,8 +84,13 @@ class Step(Result):
 
     @cached_property
     def tokens_per_second(self) -> Annotated[float, Column(key="tokens_per_s")]:
-        """Tokens a second of all devices."""
-        return self.plan.tokens / self.seconds
+        """Real tokens a second of all devices."""
+        return self.plan.real_tokens / self.seconds
+
+    @cached_property
+    def trained_parameters(self) -> Annotated[int, Column(place=2)]:
+        """Parameters that train: of n × m adapters of rank r each r·(n + m)."""
+        return parameter_count(self.network, self.plan.tuning, trained=True)
 
     @property
     def tokens_per_second_per_device(
@@ -95,7 +101,8 @@ class Step(Result):
 
     def flops_per_second_per_device(self, convention: str = USUAL) -> float:
         """Model FLOP/s of one device by a named convention."""
-        flops = flops_per_token(self.network, self.plan.seq, convention)
+        plan = self.plan
+        flops = flops_per_token(self.network, plan.document, convention, plan.tuning)
         return flops * self.tokens_per_second_per_device
 
     def mfu(self, convention: str = USUAL) -> float:

@@ -66,7 +66,10 @@ def predict_step(
     last = _update(stage, copies, device, constants)
     pairs = [pair for part in stage for pair in part.segments]
     tail = copies.exit_seconds(pairs) if plan.training else 0.0
-    seconds = timing.seconds + tail + last.seconds
+    storage = _memory(order, cut, plan, device)
+    if plan.paged:
+        storage = storage.paged()
+    seconds = timing.seconds + tail + last.seconds + copies.page_seconds(storage.paged_bytes)
     split = classes(stage, copies, last, timing.bubble_seconds, seconds)
     low, high = ranged(stage, copies, last, seconds)
     return Step(
@@ -80,7 +83,7 @@ def predict_step(
         backward_seconds=timing.backward_seconds,
         bubble_seconds=timing.bubble_seconds,
         classes=split,
-        memory=_memory(order, cut, plan, device),
+        memory=storage,
         peak_flops=_peak(device, plan),
         assumptions=prediction.assumptions,
         known_device=prediction.known_device,

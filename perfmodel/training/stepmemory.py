@@ -27,7 +27,7 @@ integers, arrays or SymPy symbols. Padding to whole shards is left out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -36,6 +36,7 @@ from perfmodel.arithmetic import Number, is_symbolic
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.graph.live import live_bytes
 from perfmodel.networks import rematerialise
+from perfmodel.networks.operations.loss import Loss
 from perfmodel.networks.segment import Segment
 from perfmodel.networks.value import Weight
 from perfmodel.training import optimisers
@@ -65,6 +66,15 @@ class Memory:
     """Bytes by kind, without empty kinds."""
     capacity_bytes: float | None
     """Memory of the device; None where its spec has none."""
+    paged_bytes: float = 0.0
+    """Optimiser states that a paged optimiser keeps in host memory."""
+
+    def paged(self) -> Memory:
+        """With as many of the optimiser's states in host memory as the device lacks."""
+        states = self.lines.get("optimiser states", 0.0)
+        moved = min(self.lacking_bytes, states)
+        lines = {**self.lines, "optimiser states": states - moved}
+        return replace(self, lines=lines, paged_bytes=moved) if moved else self
 
     @cached_property
     def total_bytes(self) -> float:
@@ -115,7 +125,7 @@ def memory(
     groups = sum(getattr(plan, axis) > 1 for axis in ("tensor", "pipeline", "data", "context"))
     lines = {
         **_states(weights, plan, precision),
-        "copies": _elements(weights) * precision.copy_bytes("step", "forward"),
+        "copies": _elements(_trained(weights)) * precision.copy_bytes("step", "forward"),
         "gathered weights": _gathered_weights(parts, plan),
         "activations": activation.kept,
         "layer at work": activation.working if activation.working > activation.logits else 0.0,
@@ -134,22 +144,30 @@ def _elements(weights: _Weights) -> int:
     return sum(weight.elements * repeat for weight, repeat in weights)
 
 
+def _trained(weights: _Weights) -> _Weights:
+    return [pair for pair in weights if pair[0].trains]
+
+
 def _states(weights: _Weights, plan: Plan, precision: Precision) -> dict[str, float]:
     """Weights, gradients, master weights and states.
 
     Experts' weights are sharded over the devices with the same expert, other weights over all
-    copies.
+    copies. Frozen weights have neither gradients nor states.
     """
-    lines = dict.fromkeys(("weights", "gradients", "master weights", "optimiser states"), 0.0)
+    kinds = ("frozen weights", "weights", "gradients", "master weights", "optimiser states")
+    lines = dict.fromkeys(kinds, 0.0)
     for expert, shards in ((False, plan.copies), (True, plan.expert_copies)):
-        subset = [pair for pair in weights if pair[0].expert is expert]
+        group = [pair for pair in weights if pair[0].expert is expert]
+        subset = _trained(group)
         states = 0.0
         if plan.optimiser != "none":
             states = optimisers.load(plan.optimiser).state_bytes(parameters_of(subset), precision)
         share = model_states(precision, _elements(subset), states, stage=plan.zero, shards=shards)
         sizes = (share.weights, share.gradients, share.master, share.states)
-        for name, size in zip(lines, sizes, strict=True):
+        for name, size in zip(kinds[1:], sizes, strict=True):
             lines[name] += float(size)
+        frozen = sum(plan.gathered_bytes(w) * n for w, n in group if not w.trains)
+        lines["frozen weights"] += frozen / (shards if plan.zero == 3 else 1)
     return lines
 
 
@@ -159,12 +177,13 @@ def _gathered_weights(parts: Sequence[tuple[Segment, int]], plan: Plan) -> float
     if plan.zero < 3 or plan.copies == 1:
         return 0.0
     sizes = [
-        sum(w.elements for w in segment.weights if not w.shared)
+        [sum(plan.gathered_bytes(w) for w in segment.weights if not w.shared and keep(w))
+         for keep in (lambda _: True, lambda w: w.trains)]
         for segment, count in parts
         for _ in range(min(count, 2))
-    ]
-    first, second, *_ = (*sorted(sizes, reverse=True), 0)
-    return plan.data_bytes * (2 * first + second)
+    ]  # fmt: skip
+    (first, gradients), (second, _), *_ = (*sorted(sizes, reverse=True), [0.0, 0.0])
+    return first + gradients + second
 
 
 @dataclass(frozen=True)
@@ -203,8 +222,11 @@ def activations(
     rest = plan.recompute_layers
     kept = working = logits = host = 0.0
     for segment, count in parts:
+        if not segment.active:
+            continue
         if segment.name == "head":
-            logits = segment.saved_bytes + segment.statistics_bytes + _temporary(segment)
+            spared = sum(op.spared_bytes for op in segment.active if isinstance(op, Loss))
+            logits = segment.saved_bytes + segment.statistics_bytes + _temporary(segment) - spared
             continue
         reruns = count if rest is None else min(rest, count)
         reruns = reruns if segment.block else 0
@@ -212,7 +234,8 @@ def activations(
         full = rematerialise.kept_bytes(segment, "none")
         least = rematerialise.kept_bytes(segment, mode) if segment.block else full
         kept += reruns * least + (count - reruns) * full
-        host += reruns * full if mode == "host" else 0.0
+        if mode in rematerialise.HOSTED:
+            host += reruns * rematerialise.kept_bytes(segment, rematerialise.HOSTED[mode])
         if segment.block:
             working = max(working, full - least + _temporary(segment))
     return Activations(in_flight * kept, working, losses_in_flight * logits, in_flight * host)

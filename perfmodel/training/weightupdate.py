@@ -53,7 +53,7 @@ def parameters_of(weights: Iterable[tuple[Weight, int]]) -> tuple[Parameter, ...
     return tuple(
         Parameter(weight.name, tuple(reversed(weight.shape)), weight.kind, weight.count * repeat)
         for weight, repeat in weights
-        if not weight.shared
+        if weight.trains and not weight.shared
     )
 
 
