@@ -1,10 +1,11 @@
 """A table as text: full width in a pipe, fitted to the width of a terminal.
 
 Columns are two spaces apart, numbers aligned right, with a rule below the header. A pipe gets every
-column in full. On a terminal columns of rank 0 are always shown; the others follow by rank while
-they fit, each in its briefest form, and a note names the rest. Remaining room goes to full forms,
-and last to columns whose cells are broken into lines. If not even rank 0 fits, each row is a block
-with a line for each column.
+column in full.
+
+On a terminal columns of rank 0 are always shown. The others follow by rank while they fit, each in
+its briefest form, and a note names the rest. Remaining room goes to full forms, and last to columns
+whose cells are broken into lines. If not even rank 0 fits, each row is a block of lines.
 
 No cell is ever cut. Cells are stored in a temporary file until all widths are known, so memory does
 not grow with the table.
