@@ -292,7 +292,7 @@ def test_gradients_of_keys_are_summed_a_query_head_at_a_time(heads):
     cost = count(standard_backward(), problem.sizes(), problem.elements())
     names = [step.name for step in standard_backward().algorithm.steps]
     kernels = dict(zip(names, cost.kernels, strict=True))
-    for gradient in ("dkeys", "dvalues"):
+    for gradient in ("dK of scores", "dV of values"):
         assert kernels[gradient].shared_footprint_bytes == 3 * 32 * (128 + 64) * 2
 
 

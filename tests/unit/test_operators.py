@@ -174,15 +174,14 @@ def test_picking_keeps_what_belongs_together():
 
 
 def test_a_grid_of_problems_without_meaning_is_one_line():
-    sizes = {"rows": np.array([64]), "cols": np.array([64])}
-    kinds = {"op": ("softmax",), "direction": ("fwdbwd",)}
-    sweep = Sweep(Grid(operators.load("softmax"), sizes, kinds), (H100,))
-    with pytest.raises(ProblemError, match="softmax takes one direction at a time"):
+    sizes = {"tokens": np.array([64]), "top_k": np.array([9])}
+    sweep = Sweep(Grid(operators.load("moe"), sizes, {}), (H100,))
+    with pytest.raises(ProblemError, match="moe needs top_k <= experts"):
         sweep.check()
-    both = Grid(operators.load("softmax"), sizes, {**kinds, "direction": ("fwd", "fwdbwd")})
+    both = Grid(operators.load("moe"), {**sizes, "top_k": np.array([2, 9])}, {})
     Sweep(both, (H100,)).check()
-    fwd, neither = both.decode(0, 2).groups
-    assert fwd.problem is not None
+    some, neither = both.decode(0, 2).groups
+    assert some.problem is not None
     assert (neither.problem, neither.rows.tolist()) == (None, [1])
 
 

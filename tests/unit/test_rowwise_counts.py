@@ -10,7 +10,7 @@ from walker import same
 
 from perfmodel.algorithms import Attention, Rowwise
 from perfmodel.count import count
-from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.errors import UnknownName
 from perfmodel.schedules.rowwise import elementwise, rows
 
 lengths = st.integers(1, 70)
@@ -123,11 +123,10 @@ def test_gradients_of_maps_read_what_the_map_is_not_linear_in(variant, inputs, r
     assert hbm == (reads + writes) * 64 * 128 * 4
 
 
-def test_one_problem_goes_one_way():
-    with pytest.raises(
-        ProblemError, match="softmax takes one direction at a time; add fwd and bwd"
-    ):
-        Rowwise("softmax", 64, 64, direction="fwdbwd")
+def test_both_passes_are_the_forward_and_the_backward_algorithm():
+    forward, backward = Rowwise("rmsnorm", 64, 64, direction="fwdbwd").passes()
+    assert forward.outputs == ("Y", "rstd")
+    assert backward.outputs == ("dX", "dgamma")
 
 
 @pytest.mark.parametrize("direction", ["fdwd", "", "FWD", None])
