@@ -73,8 +73,8 @@ def _table(report: Report, width: int | None, *, coloured: bool) -> Iterator[str
             yield from _blocks(cells, width)
         else:
             yield from _lines(cells, places)
-            shown = {place.column for place in places}
-            hidden = [c.header for i, c in enumerate(report.visible) if i not in shown]
+            visible = {place.column for place in places}
+            hidden = [c.header for i, c in enumerate(report.visible) if i not in visible]
             if hidden:
                 sentence = f"not in {width} columns: {', '.join(hidden)} ({_BRIEFER})"
                 yield from _text(sentence, width, "dim" if coloured else "")
