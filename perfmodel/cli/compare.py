@@ -18,7 +18,7 @@ from perfmodel.cli.output import PANEL, Printed, Shown, say, to_stdout, write
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import ProblemError, TableError
 from perfmodel.fieldoption import FieldOption
-from perfmodel.render import RENDERERS, Report, gates, markdown, runrows, tablecolumns
+from perfmodel.render import RENDERERS, Report, gates, runrows, tablecolumns
 from perfmodel.render.report import Column, text
 from perfmodel.table.hints import Hints
 from perfmodel.validation.kinds import KINDS, Kind, load
@@ -169,7 +169,7 @@ def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Scatter) -> Non
         path = os.environ.get("GITHUB_STEP_SUMMARY") if asked.format == "github" else None
         if path:
             with open(path, "a", encoding="utf-8") as file:
-                file.writelines(markdown.render(report))
+                file.writelines(RENDERERS["markdown"](report))
         write(for_ci(report, outcomes, paths[0]), None)
     elif asked.rows and printer.form == "json":
         printer.emit(replace(report, head={**report.head, runs.name: runs.rows}))

@@ -88,7 +88,7 @@ def explain(context: click.Context, asked: Asked, shown: Derivation) -> None:
         return
     needs("sympy", "explain")
     from perfmodel.napkin import explain as derivation
-    from perfmodel.render import explain_latex, explain_text
+    from perfmodel.render import explanation
 
     answer = derivation.explain(
         declared.case(declaration, context.args, asked.dtype),
@@ -102,10 +102,10 @@ def explain(context: click.Context, asked: Asked, shown: Derivation) -> None:
         stream=asked.stream,
     )
     renderers = {
-        "text": explain_text.text,
-        "markdown": explain_text.markdown,
-        "latex": explain_latex.render,
-        "json": explain_text.json_text,
+        "text": explanation.as_text,
+        "markdown": explanation.as_markdown,
+        "latex": explanation.as_latex,
+        "json": explanation.as_json,
     }
     write(renderers[shown.form](answer), shown.output)
 
