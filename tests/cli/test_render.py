@@ -32,6 +32,7 @@ def rendered(format, **changes):
 def test_json_is_valid_and_has_null_for_what_is_no_number():
     document = json.loads(rendered("json"), parse_constant=pytest.fail)
     assert document["schema_version"] == document["extra"] == 1
+    assert (document["title"], document["notes"]) == ("A title", ["a note"])
     assert document["things"][0] == ROWS[0]
     assert document["things"][1]["error"] is document["things"][1]["parts"]["hbm"] is None
 
