@@ -772,7 +772,7 @@ def test_a_pass_with_drafts_makes_the_published_number_of_tokens():
     assert drafted.pass_tokens == pytest.approx(2.44, abs=0.01)
     assert replace(drafted, drafted=0).pass_tokens == 1.0
     assert replace(drafted, accepted=3.0).pass_tokens == 3.0
-    with pytest.raises(ProblemError, match="accepted is 4.5 with 3 tokens drafted"):
+    with pytest.raises(ProblemError, match=r"accepted is 4\.5 with 3 tokens drafted"):
         replace(drafted, accepted=4.5)
 
 
