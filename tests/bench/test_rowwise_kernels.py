@@ -27,7 +27,6 @@ NORMS = ("layernorm", "rmsnorm")
 lengths, tiles = st.integers(1, 70), st.integers(1, 24)
 
 
-@settings(max_examples=200)
 @given(st.sampled_from(NORMS), lengths, lengths, tiles, tiles, tiles, tiles, st.booleans())
 def test_sliced_gradients_are_counted_as_they_are_walked(
     op, height, width, block, span, step, columns, fused

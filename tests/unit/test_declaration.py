@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from walker import _table, _traffic, walk
 
@@ -202,7 +202,6 @@ SMALL = {
 }
 
 
-@settings(max_examples=60)
 @given(st.data(), st.sampled_from(sorted(SMALL)), st.booleans())
 def test_declared_algorithms_count_as_walked(data, name, backward):
     declaration = library.load(name)

