@@ -153,8 +153,8 @@ def gradient_passes(passes: Sequence[Pass], inputs: int) -> tuple[Pass, ...]:
         # The gradient that the pass before waits for comes last.
         for name in sorted(takes, key=lambda name: name not in names):
             alone = name in names and inputs > 1 and reads[name] == 1 and derivative
-            made = names.index(name) if alone else None
-            back += [*derivative[:-1], *(replace(each, makes=made) for each in derivative[-1:])]
+            place = names.index(name) if alone else None
+            back += [*derivative[:-1], *(replace(each, makes=place) for each in derivative[-1:])]
             parts[name] += 1
     return (*back, *(Pass("add", reads=2) for name in names for _ in range(parts[name] - 1)))
 
