@@ -19,7 +19,7 @@ CONSTRAINTS ?= $(if $(HAS_GPU),,--constraint constraints-cpu.txt)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check size pythons bench evidence gpu-day gpu-plan docs site fit scoreboard \
+.PHONY: help demo quick test test-all check size pythons bench evidence gpu-day gpu-plan docs site fit scoreboard \
         fuzz physics freeze mutants coverage clean
 
 help: ## List the targets
@@ -34,6 +34,9 @@ $(VENV)/.ready: pyproject.toml constraints-cpu.txt
 
 demo: $(VENV)/.ready ## Standard against tiled attention on A100, H100 and B200, with charts
 	$(BIN)/perfmodel demo --output-dir build/demo
+
+quick: $(VENV)/.ready ## The laws of the model and of its parts, in a minute
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile tests/unit tests/model
 
 test: $(VENV)/.ready ## Run all tests, the documents' examples and the notebooks among them
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
@@ -55,15 +58,15 @@ pythons: $(VENV)/.ready ## Test the built wheel under each Python of 3.11 to 3.1
 	$(BIN)/python .ci/pythons.py
 
 bench: $(VENV)/.ready ## Predictions per second, into build/bench.json
-	$(BIN)/python -m perfmodel.bench
+	$(BIN)/python tests/speed.py
 
 evidence: $(VENV)/.ready ## Replay every kernel against the count, compile it for all targets (half an hour)
-	$(BIN)/python -m perfmodel.evidence.replay.suite
-	$(BIN)/python -m perfmodel.evidence.compiled.compilesuite
+	$(BIN)/python -m perfmodel.proof.replay.suite
+	$(BIN)/python -m perfmodel.measured.compilesuite
 
 # A machine with a GPU has torch and triton and perhaps no network: no virtual environment is built.
 # FROM is the folder that an earlier day left: make gpu-day OUT=day FROM=day-1 LIMIT=560 on an H100
-DAY    := $(or $(wildcard $(BIN)/python),$(PYTHON)) -m perfmodel.evidence.gpu_day
+DAY    := $(or $(wildcard $(BIN)/python),$(PYTHON)) -m perfmodel.measured.gpu_day
 OUT    ?= gpu-day
 FROM   ?=
 LIMIT  ?=

@@ -66,7 +66,7 @@ def passed(python: Path, made: Path, folder: Path) -> bool:
     for name in ("tests", "docs"):
         shutil.copytree(ROOT / name, folder / name)
     shutil.copy(ROOT / "pyproject.toml", folder)
-    paths = [f"tests/test_{name}.py" for name in TESTS]
+    paths = [path for name in TESTS for path in folder.glob(f"tests/*/test_{name}.py")]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     command = [own, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", *paths]
     return subprocess.run(command, cwd=folder, env=environment, check=False).returncode == 0

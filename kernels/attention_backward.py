@@ -31,7 +31,7 @@ from perfmodel_kernels.interpreted import allow_descriptor_sums
 
 from perfmodel.algorithms import Attention
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.kernel import Argument, Array, BundledKernel, Descriptor, Launch, Tensors
+from perfmodel.proof.kernel import Argument, Array, BundledKernel, Descriptor, Launch, Tensors
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.schedules.tiled import tiled_gradients
 

@@ -23,7 +23,7 @@ from perfmodel_kernels.common import (
 )
 
 from perfmodel.algorithms import Attention
-from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
+from perfmodel.proof.kernel import Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.schedules.tiled import Accounting, tiled
 

@@ -24,7 +24,7 @@ from perfmodel_kernels.common import (
 
 from perfmodel.algorithms import Attention
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.kernel import Argument, Array, BundledKernel, Descriptor, Launch, Tensors
+from perfmodel.proof.kernel import Argument, Array, BundledKernel, Descriptor, Launch, Tensors
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.schedules.tiled import tiled
 

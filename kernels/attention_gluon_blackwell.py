@@ -23,8 +23,8 @@ from perfmodel_kernels.common import check_tile, padded
 
 from perfmodel.algorithms import Attention
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.compiled.targets import TENSOR_MEMORY_COLUMNS
-from perfmodel.evidence.kernel import BundledKernel, Launch
+from perfmodel.proof.compiled.targets import TENSOR_MEMORY_COLUMNS
+from perfmodel.proof.kernel import BundledKernel, Launch
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.schedules.tiled import tiled
 

@@ -24,7 +24,7 @@ from perfmodel_kernels.common import (
 
 from perfmodel.algorithms import Attention
 from perfmodel.algorithms.attention import MaskPass
-from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
+from perfmodel.proof.kernel import Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.schedule import Schedule
 from perfmodel.schedules.standard import standard, standard_backward
 

@@ -23,7 +23,7 @@ from perfmodel_kernels.common import (
 )
 
 from perfmodel.algorithms import Attention
-from perfmodel.evidence.kernel import (
+from perfmodel.proof.kernel import (
     Argument,
     Array,
     BundledKernel,

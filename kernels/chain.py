@@ -19,7 +19,7 @@ from perfmodel_kernels.menus import every, lanes
 from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.attention import check_positive
 from perfmodel.elements import ElementType, element
-from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
+from perfmodel.proof.kernel import Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
 
 

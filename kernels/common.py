@@ -8,7 +8,7 @@ import torch
 
 from perfmodel.algorithms import Attention
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.kernel import Array, Tensors
+from perfmodel.proof.kernel import Array, Tensors
 
 LOG2E = math.log2(math.e)
 

@@ -31,7 +31,7 @@ from perfmodel_kernels.menus import every
 from perfmodel.algorithms import Matmul
 from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.kernel import Argument, Array, BundledKernel, Descriptor, Launch, Tensors
+from perfmodel.proof.kernel import Argument, Array, BundledKernel, Descriptor, Launch, Tensors
 from perfmodel.schedules.matmul import tiled_matmul
 from perfmodel.schedules.schedule import Schedule
 

@@ -31,7 +31,7 @@ from perfmodel_kernels.norms_code import (
 from perfmodel.algorithms import Rowwise
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.kernel import Argument, Array, BundledKernel, Launch, Tensors
+from perfmodel.proof.kernel import Argument, Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.rowwise import norm_gradients, rows
 from perfmodel.schedules.schedule import Schedule
 

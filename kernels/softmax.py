@@ -22,7 +22,7 @@ from perfmodel_kernels.menus import every, lanes, most_warps
 
 from perfmodel.algorithms import Rowwise
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
+from perfmodel.proof.kernel import Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.rowwise import rows
 from perfmodel.schedules.schedule import Schedule
 

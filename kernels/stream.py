@@ -13,7 +13,7 @@ from perfmodel_kernels.menus import every, lanes
 from perfmodel.algorithms import Rowwise
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
+from perfmodel.proof.kernel import Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.rowwise import elementwise
 from perfmodel.schedules.schedule import Schedule
 

@@ -30,7 +30,7 @@ from perfmodel.algorithms.algorithm import Algorithm, Step, Tensor, tensors
 from perfmodel.algorithms.attention import check_positive
 from perfmodel.elements import ElementType, element
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.kernel import Array, BundledKernel, Launch, Tensors
+from perfmodel.proof.kernel import Array, BundledKernel, Launch, Tensors
 from perfmodel.schedules.schedule import Kernel, Loop, Schedule
 
 GROUP = 128

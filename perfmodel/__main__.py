@@ -3,7 +3,10 @@
 An interrupt while modules are still being imported ends in the same line as a later one.
 """
 
+import gc
 import sys
+
+gc.set_threshold(100_000)  # at start nothing is garbage, and looking for it takes 10 ms
 
 
 def main() -> None:

@@ -9,13 +9,13 @@ multiply two operands of the type: weight-only formats are widened first and run
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 
 from perfmodel.errors import UnknownName
+from perfmodel.frozen import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ElementType:
     """How a number is stored."""
 

@@ -61,8 +61,8 @@ def _expectation(
 
     Skips the test where the device is not there.
     """
-    from perfmodel.evidence.measured.timer import HARNESS
     from perfmodel.hardware import load
+    from perfmodel.measured.timer import HARNESS
     from perfmodel.predict import predict
 
     spec, slug = load(device), device_here()
@@ -83,14 +83,14 @@ def device_here() -> str:
 
     if not torch.cuda.is_available():
         return ""
-    from perfmodel.evidence.measured.environment import device_slug
+    from perfmodel.measured.environment import device_slug
 
     return device_slug(torch.cuda.get_device_properties(torch.cuda.current_device()).name)
 
 
 def seconds_of(call: Callable[[], Any]) -> float:
     """The median of a call by device events, warmed up."""
-    from perfmodel.evidence.measured.timer import DeviceEvents, Policy, collect
+    from perfmodel.measured.timer import DeviceEvents, Policy, collect
 
     return collect([call], DeviceEvents(), Policy()).median
 

@@ -71,6 +71,12 @@ def header_of(key: str) -> str:
     return _SHORT.sub(lambda match: match[0].upper(), words)
 
 
+def ends_of(key: str) -> tuple[str, str]:
+    """The keys of the ends of a value's range: `ttft_ms` gives `low_ttft_ms` and `high_ttft_ms`."""
+    suffix = {"time_us": "_us", "step_us": "_us", "predicted": ""}.get(key, f"_{key}")
+    return f"low{suffix}", f"high{suffix}"
+
+
 def shown(value: Any, kind: str) -> str:
     """A value with its unit, to three digits; a dash for what is no number."""
     if isinstance(value, bool):

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 
 from perfmodel.errors import PerfmodelError
+from perfmodel.frozen import dataclass
 from perfmodel.plaintext import quoted
 
 DECIMAL = {"n": -9, "µ": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -33,7 +33,7 @@ class UnitError(PerfmodelError, ValueError):
     """A quantity without a unit, in the wrong unit, or without a number."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dimension:
     """A kind of quantity.
 

@@ -6,18 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from perfmodel.errors import SpecError, reason
+from perfmodel.frozen import dataclass
 from perfmodel.plaintext import quoted
 
 MAX_BYTES = 256 * 1024
 KeyPath = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Document:
     """Content of a YAML file."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfmodel.evidence.records.records import read_table
+from perfmodel.table.records import read_table
 from perfmodel.validation.compare import predict_table
 
 ROWS = 3000

@@ -8,7 +8,7 @@ from types import ModuleType, SimpleNamespace
 
 from gluonsim import Deadlock, Described, Int, Pointer, execute
 
-from perfmodel.evidence.kernel import Descriptor, Inputs
+from perfmodel.proof.kernel import Descriptor, Inputs
 
 ALLOWED = 3e-3  # of half precision
 

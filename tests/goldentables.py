@@ -37,7 +37,7 @@ def shown(command: str, width: int) -> str:
     """What a command shows at a terminal of that width."""
     from transcripts import run
 
-    from perfmodel.evidence.records import records
+    from perfmodel.table import records
 
     published = Path(records.__file__).with_name("published.csv")
     return run(f"perfmodel {command.format(published=shlex.quote(str(published)))}", width)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from perfmodel.evidence.cases import Case, gemm
-from perfmodel.evidence.measured.environment import Environment, State
-from perfmodel.evidence.measured.hostload import HostLoad, Reading
-from perfmodel.evidence.measured.measure import Bench
-from perfmodel.evidence.measured.rivals import Prepared
-from perfmodel.evidence.measured.timer import Policy
+from perfmodel.cases import Case, gemm
+from perfmodel.measured.environment import Environment, State
+from perfmodel.measured.hostload import HostLoad, Reading
+from perfmodel.measured.measure import Bench
+from perfmodel.measured.rivals import Prepared
+from perfmodel.measured.timer import Policy
 
 CASES = tuple(gemm(16 * i, 32, 64, "fp32") for i in range(1, 31))
 

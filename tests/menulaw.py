@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from perfmodel.evidence.compiled.compiled import CompiledKernel, Request, compile_all
-from perfmodel.evidence.compiled.instructions import Instruction
-from perfmodel.evidence.compiled.targets import target
-from perfmodel.evidence.kernel import BundledKernel
 from perfmodel.hardware import load
+from perfmodel.proof.compiled.compiled import CompiledKernel, Request, compile_all
+from perfmodel.proof.compiled.instructions import Instruction
+from perfmodel.proof.compiled.targets import target
+from perfmodel.proof.kernel import BundledKernel
 
 
 def menu(kernel: BundledKernel, problem: Any, name: str) -> tuple[Any, ...]:

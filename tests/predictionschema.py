@@ -9,22 +9,30 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from folders import ROOT
+from jsonschema import Draft202012Validator
+
+sys.path.insert(0, str(ROOT))
 
 from perfmodel.columns import declared
 from perfmodel.entryschema import about
 from perfmodel.prediction import Name, Number, Numbers
 
-PATH = Path(__file__).parents[1] / "perfmodel" / "render" / "prediction.schema.json"
+PATH = ROOT / "perfmodel" / "render" / "prediction.schema.json"
+SCHEMA = json.loads(PATH.read_text(encoding="utf-8"))
 _VALUES: dict[Any, dict[str, Any]] = {
     Number: {"type": "number", "minimum": 0},
     Name: {"type": "string", "minLength": 1},
     Any: {"type": "boolean"},
     str: {"type": "string", "minLength": 1},
 }
+
+
+def validator(definition: str) -> Draft202012Validator:
+    """Checks documents of one kind: "predictions", "changes"."""
+    return Draft202012Validator({**SCHEMA, "oneOf": [{"$ref": f"#/$defs/{definition}"}]})
 
 
 def members() -> dict[str, dict[str, Any]]:
@@ -52,5 +60,4 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    document = completed(json.loads(PATH.read_text(encoding="utf-8")))
-    PATH.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    PATH.write_text(json.dumps(completed(SCHEMA), indent=2) + "\n", encoding="utf-8")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from perfmodel.evidence.cases import attention, gemm, rowwise
+from perfmodel.cases import attention, gemm, rowwise
 
 GEMM = gemm(4096, 4096, 4096)
 SOFTMAX = rowwise("softmax", 4096, 4096)

@@ -8,7 +8,7 @@ are contracted away; every other axis is free.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -16,11 +16,12 @@ import numpy as np
 
 from perfmodel.arithmetic import Number, clamp, floor_div, maximum, wide
 from perfmodel.errors import ProblemError
+from perfmodel.frozen import dataclass
 
 StepKind = Literal["contraction", "map", "normalisation", "reduction"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tensor:
     """An array with named axes."""
 
@@ -35,7 +36,7 @@ class Tensor:
     the input of a convolution."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step:
     """One operation woven over the axes of its tensors."""
 
@@ -61,7 +62,7 @@ class Step:
     """Operations a point on the special-function unit."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Band:
     """A mask that lets query i see key j when i + shift - left < j <= i + shift + right.
 

@@ -68,7 +68,7 @@ Harness = Annotated[
 def written(suffixes: Sequence[str], path: str) -> str:
     """The name of a file to write. Raises `OutputError` for one without any of the suffixes, or in
     no folder: before any work is done."""
-    from perfmodel.evidence.records.replacing import check_target
+    from perfmodel.replacing import check_target
 
     if path != "-":
         if not path.lower().endswith(tuple(suffixes)):
@@ -128,7 +128,7 @@ def _chart(path: str) -> str:
 
 
 def _table(path: str) -> str:
-    from perfmodel.evidence.records.records import table_suffix
+    from perfmodel.table.records import table_suffix
 
     table_suffix(path)
     return path
@@ -137,8 +137,7 @@ def _table(path: str) -> str:
 TableFile = Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o"), read=_table)]
 """A table to write; the docstring of its field says of what."""
 CHART = FieldOption("Chart", "FILE", ("--chart",), read=_chart)
-Chart = Annotated[str | None, CHART]
-"""The file of a chart; the docstring of its field says of what."""
+"""The file of a chart."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ A parameter of an action is one of three:
 
 * an option, annotated with a `FieldOption`: `seq: Annotated[str, FieldOption(help="Tokens.")]`;
 * a noun, a dataclass: each field is an option, and the action receives an instance;
+  `Annotated[Noun, {"field": "Help."}]` has other words for some fields;
 * `values: Values` below `asking_for`: the fields of a noun as lists, which make a grid.
 
 A field has its option's name, type and default; its docstring is the help. Texts of a `Literal`
@@ -25,7 +26,7 @@ import click
 from perfmodel.cli import ranges, spellings
 from perfmodel.cli.helppages import Argument, Headed, HeadedGroup, Option, folded
 from perfmodel.entries import bare, optional
-from perfmodel.errors import UnknownName
+from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.fieldoption import FieldOption
 from perfmodel.frozen import dataclass
 
@@ -247,18 +248,43 @@ def asking_for(noun: Any, without: Collection[str] = ()) -> Callable[[Action], A
     return mark
 
 
-def _slot(item: inspect.Parameter, describe: Describe | None) -> Slot:
-    """The argument of an action for one of its parameters: a noun or an option."""
-    noun: Any = item.annotation if is_dataclass(item.annotation) else None
+def _slot(item: inspect.Parameter, describe: Describe | None, others: Collection[str]) -> Slot:
+    """The argument of an action for one of its parameters: a noun or an option.
+
+    Options lose the spellings that `others` have. Raises `ProblemError` for one that has no other.
+    """
+    kind = bare(item.annotation)
+    noun: Any = kind if is_dataclass(kind) else None
     asked = options(noun) if noun else [declared(item.name, item.annotation, item.default)]
+    if noun is not item.annotation and noun is not None:
+        helps = get_args(item.annotation)[1]
+        asked = [
+            replace(each, option=replace(each.option, help=helps.get(each.name, each.option.help)))
+            for each in asked
+        ]
     if describe is not None:
         asked = list(map(describe, asked))
+    asked = [_own_spellings(each, others) for each in asked]
 
     def made(given: Mapping[str, Any]) -> Any:
         values = {each.name: each.value(given[each.name]) for each in asked}
         return noun(**values) if noun else values[item.name]
 
     return Slot([each.built() for each in asked], made)
+
+
+def _own_spellings(option: Declared, others: Collection[str]) -> Declared:
+    """An option without the spellings of others. Raises `ProblemError` if no long one is left."""
+    flags = tuple(flag for flag in option.flags if flag not in others)
+    if flags == option.flags or option.option.argument:
+        return option
+    if not any(flag.startswith("--") for flag in flags):
+        flag = option.flags[0]
+        raise ProblemError(
+            f"parameter {flag.lstrip('-')} is called as the option {flag} of the command; rename "
+            "it in the declaration"
+        )
+    return replace(option, option=replace(option.option, spellings=flags))
 
 
 def _lists(noun: Any, without: Collection[str]) -> Slot:
@@ -287,6 +313,11 @@ def command(
     """
     grid = getattr(action, "grid", None)
     arguments = dict(slots or {})
+
+    def add(item: inspect.Parameter) -> None:
+        others = {flag for slot in arguments.values() for each in slot.params for flag in each.opts}
+        arguments[item.name] = _slot(item, describe, others)
+
     signature = inspect.signature(action, eval_str=True)
     for item in signature.parameters.values():
         if item.name in arguments:
@@ -296,12 +327,12 @@ def command(
         elif getattr(item.annotation, "__name__", "") == "Context":
             arguments[item.name] = Slot((), lambda _given: click.get_current_context())
         else:
-            arguments[item.name] = _slot(item, describe)
+            add(item)
     if signature.return_annotation is not None and "shown" not in signature.parameters:
         from perfmodel.cli.output import Shown  # --help of all commands needs none
 
         kind = inspect.Parameter.KEYWORD_ONLY
-        arguments["shown"] = _slot(inspect.Parameter("shown", kind, annotation=Shown), describe)
+        add(inspect.Parameter("shown", kind, annotation=Shown))
 
     @wraps(action)
     def run(**given: Any) -> None:
@@ -358,7 +389,11 @@ class Group(HeadedGroup):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """The command named first. Raises `UnknownName`."""
-        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+        name = args[0]
+        if name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        entry = self.get_command(ctx, name)
+        if entry is None:
             hint = f"(see '{ctx.command_path} --help')"
-            raise UnknownName("command", args[0], self.list_commands(ctx), hint)
-        return super().resolve_command(ctx, args)
+            raise UnknownName("command", name, self.list_commands(ctx), hint)
+        return name, entry, args[1:]

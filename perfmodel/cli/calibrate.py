@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from perfmodel.cli.arguments import written
+from perfmodel.cli.arguments import CHART, written
 from perfmodel.cli.build import command
+from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.measure import Machine
 from perfmodel.cli.output import Printed, say, write
 from perfmodel.cli.progress import status
@@ -18,7 +19,7 @@ from perfmodel.render.report import text
 
 if TYPE_CHECKING:
     from perfmodel import hardware
-    from perfmodel.evidence.measured.microbench import Readings
+    from perfmodel.measured.microbench import Readings
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,6 @@ class Asked:
     """Device to measure; cuda includes ROCm [default: cuda if this machine has a GPU]."""
     quick: bool = False
     """Measure fewer points with shorter loops."""
-    chart: Annotated[str | None, FieldOption(None, "PREFIX", read=partial(written, ("",)))] = None
-    """Draw PREFIX-bandwidth.svg and PREFIX-latency.svg."""
     readings: Annotated[str | None, FieldOption(None, "FILE")] = None
     """Use saved readings (.json) in place of measuring."""
     save_readings: Annotated[
@@ -44,7 +43,17 @@ class Asked:
     """Save all readings (.json)."""
 
 
-def calibrate(asked: Asked, shown: Printed) -> None:
+@dataclass(frozen=True)
+class Curves(Drawing):
+    """Two charts, called after a prefix."""
+
+    chart: Annotated[str | None, replace(CHART, metavar="PREFIX", read=partial(written, ("",)))] = (
+        None
+    )
+    """Draw PREFIX-bandwidth.svg and PREFIX-latency.svg."""
+
+
+def calibrate(asked: Asked, drawing: Curves, shown: Printed) -> None:
     """Measure this machine's rates and write them as a hardware spec.
 
     The spec is called after its file, with the machine's own name as an alias, so that
@@ -54,9 +63,9 @@ def calibrate(asked: Asked, shown: Printed) -> None:
         perfmodel calibrate --device cpu --quick --output my-machine.yaml --chart my-machine
         perfmodel predict gemm --device ./my-machine.yaml -m 1024 -n 1024 -k 1024 --dtype fp32
     """
-    from perfmodel.evidence.measured import microbench
-    from perfmodel.evidence.measured.calibrate import calibrated
-    from perfmodel.evidence.measured.session import default_device
+    from perfmodel.measured import microbench
+    from perfmodel.measured.calibrate import calibrated
+    from perfmodel.measured.session import default_device
 
     if asked.readings is not None:
         readings = microbench.read(asked.readings)
@@ -72,13 +81,13 @@ def calibrate(asked: Asked, shown: Printed) -> None:
     shown.emit(_report(readings, spec))
     for line in spec.notes:
         say(line)
-    if asked.chart is not None:
-        _draw(readings, asked.chart)
+    if drawing.chart is not None:
+        _draw(readings, drawing, drawing.chart)
 
 
-def _draw(readings: Readings, prefix: str) -> None:
+def _draw(readings: Readings, drawing: Curves, prefix: str) -> None:
     """Charts of bandwidth and latency by working set."""
-    from perfmodel.render.chart import SUFFIXES, save
+    from perfmodel.render.chart import SUFFIXES
     from perfmodel.render.workingset import bandwidth_chart, latency_chart
 
     suffix = Path(prefix).suffix if Path(prefix).suffix in SUFFIXES else ".svg"
@@ -90,9 +99,9 @@ def _draw(readings: Readings, prefix: str) -> None:
     ):
         curve = next(c for c in curves if (c in ("latency", "gather")) == (name == "latency"))
         method = f"{readings.timestamp_utc[:10]}, {readings.curves[curve].method}"
+        title = f"{readings.name}, {readings.units} {unit}"
         path = f"{prefix.removesuffix(suffix)}-{name}{suffix}"
-        save(chart(curves, sizes, f"{readings.name}, {readings.units} {unit}", method), path)
-        say(f"wrote {path}")
+        drawing.save(chart(curves, sizes, title, method, drawing.page), path)
 
 
 def _report(readings: Readings, spec: hardware.Device) -> Report:

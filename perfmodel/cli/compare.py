@@ -11,22 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from perfmodel.cli.arguments import Chart, Learned, NoLearned, TableFile
+from perfmodel.cli.arguments import Learned, NoLearned, TableFile
 from perfmodel.cli.build import command
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.output import PANEL, Printed, Shown, say, to_stdout, write
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import ProblemError, TableError
-from perfmodel.evidence.tables.hints import Hints
 from perfmodel.fieldoption import FieldOption
 from perfmodel.render import RENDERERS, Report, gates, markdown, runrows, tablecolumns
 from perfmodel.render.report import Column, text
+from perfmodel.table.hints import Hints
 from perfmodel.validation.kinds import KINDS, Kind, load
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from perfmodel.evidence.tables.reading import Reading
+    from perfmodel.render.page import Page
+    from perfmodel.table.reading import Reading
 
 _SHOWN = 5  # reasons printed in full; the rest are only counted
 _GATE = "Gate"
@@ -96,8 +97,6 @@ class Asked:
     """Describe in words which groups of rows have similar errors."""
     rows: bool = False
     """Also show the rows: measured, predicted, ratio, range, verdict."""
-    chart: Chart = None
-    """Chart of predicted against measured time (.svg, .pdf, .png)."""
     format: Annotated[
         str | None, FieldOption(PANEL, "FORMAT", ("--format", "-f"), names=_formats)
     ] = None
@@ -106,7 +105,12 @@ class Asked:
     """Write every row with its prediction (.csv, .csv.gz, .parquet)."""
 
 
-def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Drawing) -> None:
+Scatter = Annotated[
+    Drawing, {"chart": "Chart of predicted against measured time (.svg, .pdf, .png)."}
+]
+
+
+def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Scatter) -> None:
     """Predict every row of tables of measured runs and report the errors.
 
     Columns may have other names and units (docs/tables.md); notes under the report list how they
@@ -125,19 +129,18 @@ def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Drawing) -> Non
         _describe(tables, asked.format)
         return
     kind = load(tables.kind)
-    drawing.check(asked.chart)
     if asked.explain and kind.explain is None:
         raise ProblemError(
             f"--explain does not work for {tables.kind} tables; drop it, or group with --by"
         )
-    if asked.chart is not None and not kind.micros:
+    if drawing.chart is not None and not kind.micros:
         raise ProblemError(
             f"--chart draws microseconds, and {tables.kind} tables have other units too; drop it"
         )
     for_ci = gates.FORMATS.get(asked.format or "")
     printer = Printed(None if for_ci else asked.format)
-    from perfmodel.evidence.records.records import write_table
-    from perfmodel.evidence.tables.reading import read
+    from perfmodel.table.reading import read
+    from perfmodel.table.records import write_table
     from perfmodel.validation.judging import report as errors
     from perfmodel.validation.judging import verdicts
     from perfmodel.validation.noise import judged
@@ -159,13 +162,10 @@ def compare(tables: Tables, hints: Hints, asked: Asked, drawing: Drawing) -> Non
         gate = {"max_error": asked.max_error, "baseline": asked.baseline}
     misses = [f"{item.group}: {item.miss}" for item in outcomes if item.miss] if gate else []
     gate |= {"passed": not misses, "misses": misses} if gate else {}
-    if asked.chart is not None:
-        chart = _chart(kind, table, by, asked.include_flags, drawing)
+    drawing.draw(partial(_chart, kind, table, by, asked.include_flags))
     if asked.output is not None:
         write_table(table, asked.output)
         say(f"wrote {asked.output}")
-    if asked.chart is not None:
-        drawing.save(chart, asked.chart)
     report = _report(kind, reading, table, summary, by, asked)
     report = replace(report, head={**report.head, **({"gate": gate} if gate else {})})
     runs = runrows.report(table, kind.fields, reading.case, micro=kind.micros)
@@ -201,13 +201,13 @@ def named(tables: list[str] | None) -> list[str]:
 def _describe(tables: Tables, format: str | None) -> None:
     """Print an empty table, or what the columns of one mean."""
     if tables.template is not None:
-        from perfmodel.evidence.records.template import template
+        from perfmodel.table.template import template
 
         name = tables.template.strip()
         own = load(name).example if name in KINDS else {}
         to_stdout(iter([load(name).template if own else template(name)]))
     elif tables.columns is not None:
-        from perfmodel.evidence.tables.reference import columns
+        from perfmodel.table.reference import columns
 
         meanings = columns(load(tables.columns).layout, tables.columns)
         rows = [{**asdict(column), "names": list(column.names)} for column in meanings]
@@ -251,7 +251,7 @@ def _report(
 
 def _baseline(kind: Kind, asked: Asked) -> pd.DataFrame:
     """The rows of an earlier `--output`; raises `TableError` for a table without predictions."""
-    from perfmodel.evidence.tables.reading import read
+    from perfmodel.table.reading import read
     from perfmodel.validation.judging import NOISE as ADDED
 
     path = str(asked.baseline)
@@ -289,9 +289,7 @@ def _matching_rows(reading: Reading, conditions: list[str]) -> pd.DataFrame:
     return table
 
 
-def _chart(
-    kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool, drawing: Drawing
-) -> Any:
+def _chart(kind: Kind, table: pd.DataFrame, by: list[str], include_flags: bool, page: Page) -> Any:
     """The chart, drawn before anything is written. Raises `TableError` where no row is left."""
     from perfmodel.render.scatter import scatter_chart
     from perfmodel.validation.judging import scored
@@ -301,7 +299,7 @@ def _chart(
     if rows.empty:
         raise TableError("no row is left to draw; none could be predicted and scored")
     group = by[0] if by else kind.group
-    return scatter_chart(rows, group, fields.measured, fields.predicted, drawing.page)
+    return scatter_chart(rows, group, fields.measured, fields.predicted, page)
 
 
 NOISE = (Column("noise", "noise_ln", "{:.1%}"), Column("in noise", "within_noise", "{:.1%}"))

@@ -20,7 +20,7 @@ from perfmodel.hardware import Device, load
 from perfmodel.render.report import Column, Report, binary, ratio, text
 
 if TYPE_CHECKING:
-    from perfmodel.evidence.compiled.compiled import CompiledKernel, CompiledLaunch
+    from perfmodel.proof.compiled.compiled import CompiledKernel, CompiledLaunch
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Asked(kerneloptions.Asked):
     target: Annotated[
         list[str] | None,
         FieldOption(
-            None, "NAMES", ("--target", "-t"), names="perfmodel.evidence.compiled.targets:TARGETS"
+            None, "NAMES", ("--target", "-t"), names="perfmodel.proof.compiled.targets:TARGETS"
         ),
     ] = None
     """Compile for these: sm_80, sm_89, sm_90, sm_100, sm_120, gfx942, with commas or repeated."""
@@ -51,8 +51,8 @@ def compile(context: click.Context, asked: Asked) -> Report:
         perfmodel compile attention-tiled --device h100-sxm --seq 4096 --causal
         perfmodel compile matmul --target sm_89 --config bm=256 --config stages=2 --format json
     """
-    from perfmodel.evidence.compiled.compiled import Request, compile_all, first_fitting
-    from perfmodel.evidence.compiled.targets import TARGETS, target, target_of
+    from perfmodel.proof.compiled.compiled import Request, compile_all, first_fitting
+    from perfmodel.proof.compiled.targets import TARGETS, target, target_of
 
     targets = [target(name) for text in asked.target or () for name in spellings.names(text)]
     program = asked.loaded()

@@ -15,7 +15,7 @@ from perfmodel.cli.networkoptions import NETWORK, Context, WeightFormat
 from perfmodel.compression import naming
 from perfmodel.compression.comparing import Compared, compare, least_zeros, runnable
 from perfmodel.compression.scheme import Scheme
-from perfmodel.compression.unstructured import NONZERO_BITS, TiledCsl
+from perfmodel.compression.sparse import NONZERO_BITS, TiledCsl
 from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
 from perfmodel.hardware import Device

@@ -43,7 +43,7 @@ def import_(asked: Asked, shown: Printed) -> None:
         perfmodel counters import pmc_1/x.csv pmc_2/x.csv --device mi300x --output counted.csv
         perfmodel counters import trace.json --device h200-sxm
     """
-    from perfmodel.evidence.profiled.counters import import_counters, write
+    from perfmodel.measured.counters import import_counters, write
 
     rows, lines = import_counters(asked.files, device=asked.device.slug, cases=asked.cases)
     for line in lines:

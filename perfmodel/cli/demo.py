@@ -62,9 +62,9 @@ def demo(
     perfmodel demo --output-dir charts
     """
     from perfmodel.cli.compare import COLUMNS
-    from perfmodel.evidence.records.records import published
     from perfmodel.render.chart import save
     from perfmodel.render.scatter import scatter_chart
+    from perfmodel.table.records import published
     from perfmodel.validation.compare import predict_table
     from perfmodel.validation.judging import plain_lines
     from perfmodel.validation.judging import report as errors

@@ -1,22 +1,22 @@
-"""The options that every chart takes: style, title, size, and a file of the numbers drawn."""
+"""The options that every chart takes: its file, style, title, size, and a file of the numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated
 
-from perfmodel.cli.arguments import written
+from perfmodel.cli.arguments import CHART, written
 from perfmodel.cli.output import say
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.records.replacing import replacing
 from perfmodel.fieldoption import FieldOption
 from perfmodel.plaintext import quoted
 from perfmodel.render import RENDERERS, Report
-from perfmodel.render.chart import Chart, chart_suffix, save
+from perfmodel.render.chart import Chart, save
 from perfmodel.render.page import STYLES, Page
+from perfmodel.replacing import replacing
 
 _CHART = "Chart"
 _INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4}
@@ -39,15 +39,23 @@ def _inches(text: str) -> list[float]:
     return values
 
 
+NUMBERS = FieldOption(
+    _CHART, "FILE", ("--data", "--chart-data"), single=True, read=partial(written, _DATA)
+)
+"""The file of a chart's numbers."""
+
+
 @dataclass(frozen=True)
 class Drawing:
-    """Layout of a chart, and the file of its numbers."""
+    """A chart: its file, its layout, and the file of its numbers."""
 
+    chart: Annotated[str | None, CHART] = None
+    """Chart (.svg, .pdf, .png)."""
     style: Annotated[str, FieldOption(_CHART, "NAME", single=True, names=tuple(STYLES))] = "default"
     """Style of the chart."""
     title: Annotated[str | None, FieldOption(_CHART, "TEXT")] = None
     """Title of the chart in place of its own; "" for none."""
-    # An operator may have a size of this name; then only the longer spelling is available.
+    # Another option may have one of these names; then only the longer spelling is available.
     size: Annotated[
         Sequence[float] | None,
         FieldOption(_CHART, "INCHES", ("--size", "--width", "--chart-width"), read=_inches),
@@ -59,10 +67,30 @@ class Drawing:
     """Resolution of a .png, in dots an inch."""
     transparent: Annotated[bool, FieldOption(_CHART)] = False
     """Draw the chart on a transparent background."""
-    data: Annotated[
-        str | None, FieldOption(_CHART, "FILE", single=True, read=partial(written, _DATA))
-    ] = None
+    chart_data: Annotated[str | None, NUMBERS] = None
     """Write the numbers of the chart (.csv or .json)."""
+
+    def __post_init__(self) -> None:
+        """Check before any work is done. Raise `ProblemError` for a size that is none, and for
+        options without a chart."""
+        if any(self.paths):
+            _ = self.page
+            return
+        layout = [each for each in fields(Drawing) if each.name != "chart"]
+        given = [each.name for each in layout if getattr(self, each.name) != each.default]
+        if given:
+            option = given[0].replace("_", "-")
+            raise ProblemError(f"--{option} is an option of charts; add {self.wants}, or drop it")
+
+    @property
+    def paths(self) -> tuple[str | None, ...]:
+        """The files of charts."""
+        return (self.chart,)
+
+    @property
+    def wants(self) -> str:
+        """The option that asks for a chart."""
+        return "--chart FILE"
 
     @cached_property
     def page(self) -> Page:
@@ -71,28 +99,22 @@ class Drawing:
         captioned = False if self.no_caption else None
         return Page(self.style, self.title, width, height, captioned, self.dpi, self.transparent)
 
-    def check(self, path: str | None, *, wants: str = "--chart FILE") -> None:
-        """Check file names before any work is done. Options without a chart are an error."""
-        if path is not None:
-            chart_suffix(path)
-            _ = self.page
-            return
-        given = [each.name for each in fields(self) if getattr(self, each.name) != each.default]
-        if given:
-            option = given[0].replace("_", "-")
-            raise ProblemError(f"--{option} is an option of charts; add {wants}, or drop it")
+    def draw(self, make: Callable[[Page], Chart]) -> None:
+        """Write the chart, if one is asked for, and its numbers; say what was written."""
+        if self.chart is not None:
+            self.save(make(self.page), self.chart, self.chart_data)
 
-    def save(self, chart: Chart, path: str) -> None:
-        """Write the chart and its numbers, and say what was written.
+    def save(self, chart: Chart, path: str, numbers: str | None = None) -> None:
+        """Write a chart and perhaps its numbers, and say what was written.
 
         A line names a caption that the picture has no room for.
         """
         save(chart, path)
         say(f"wrote {path}")
-        if self.data is not None:
+        if numbers is not None:
             report = Report("data", chart.rows, (), head={"title": chart.title})
-            with replacing(self.data) as file, file.open("w", encoding="utf-8") as stream:
-                stream.writelines(RENDERERS[Path(self.data).suffix.removeprefix(".")](report))
-            say(f"wrote {self.data}")
+            with replacing(numbers) as file, file.open("w", encoding="utf-8") as stream:
+                stream.writelines(RENDERERS[Path(numbers).suffix.removeprefix(".")](report))
+            say(f"wrote {numbers}")
         if not self.page.caption and chart.caption:
             say(f"caption: {' '.join(chart.caption)}")

@@ -11,10 +11,11 @@ from typing import Annotated, Any, Literal
 from perfmodel.cli.arguments import CHART, Learned, Machines, NoLearned
 from perfmodel.cli.build import Values, asking_for, command
 from perfmodel.cli.deployments import Deployments, Lists
+from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.leftout import Asked
 from perfmodel.cli.loads import Load
 from perfmodel.cli.networkoptions import NETWORK, NamedNetwork, OneSystem, Zip
-from perfmodel.cli.output import PANEL, Shown, say
+from perfmodel.cli.output import PANEL, Shown
 from perfmodel.cli.progress import waiting
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.fieldoption import PLAN, FieldOption
@@ -42,6 +43,21 @@ class Target:
     """The network."""
     device: Machines
     """Devices: slugs, aliases or spec files, as a100,h100 or repeated (perfmodel hardware list)."""
+
+
+@dataclass(frozen=True)
+class Charts(Drawing):
+    """Charts of loads."""
+
+    chart: Annotated[str | None, CHART] = None
+    """Chart of throughput against latency (.svg, .pdf, .png)."""
+    operators: Annotated[str | None, replace(CHART, spellings=())] = None
+    """Chart of time by operation (.svg, .pdf, .png)."""
+
+    @property
+    def paths(self) -> tuple[str | None, ...]:
+        """The files of both charts."""
+        return self.chart, self.operators
 
 
 @dataclass(frozen=True)
@@ -74,12 +90,8 @@ class Question:
     """Prefill and decode on separate, balanced pools of devices."""
     terms: Annotated[bool, FieldOption(PANEL)] = False
     """Show the time between tokens by class of operation."""
-    chart: Annotated[str | None, replace(CHART, panel=PANEL)] = None
-    """Chart of throughput against latency (.svg, .pdf, .png)."""
-    operators: Annotated[str | None, replace(CHART, panel=PANEL, spellings=())] = None
-    """Chart of time by operation (.svg, .pdf, .png)."""
 
-    def other(self, load: Load, traffic: Traffic) -> str:
+    def other(self, load: Load, traffic: Traffic, drawing: Charts) -> str:
         """The option that asks for something else than loads; empty without one.
 
         Raises `ProblemError` for options that do not go together.
@@ -91,8 +103,8 @@ class Question:
             return ""
         of_loads: dict[str, Any] = {
             "terms": self.terms,
-            "chart": self.chart,
-            "operators": self.operators,
+            "chart": drawing.chart,
+            "operators": drawing.operators,
             "statistic": load.statistic != "mean",
         }
         if queue:
@@ -113,7 +125,7 @@ class Question:
 @asking_for(Deployment, without=("network", "device", "system"))
 def infer(
     target: Target, load: Load, traffic: Traffic, targets: Targets, search: Search,
-    values: Values, question: Question, shown: Shown,
+    values: Values, question: Question, shown: Shown, drawing: Charts,
 ) -> None:  # fmt: skip
     """Predict a served network: time to first token, time between tokens, tokens a second.
 
@@ -138,7 +150,7 @@ def infer(
             target.network, choices, question.system, load, targets, search
         )
         shown.emit(report)
-        _draw(question, loads)
+        _draw(drawing, loads)
         return
     deployments = Deployments(
         target.network,
@@ -147,7 +159,7 @@ def infer(
         {"load": load.sizes, **load.lengths},
         question.pairs,
     )
-    option = question.other(load, traffic)
+    option = question.other(load, traffic, drawing)
     if option:
         with waiting("predicting"):
             report = _answer(option, deployments, load, traffic, targets, question)
@@ -159,7 +171,7 @@ def infer(
     with waiting("predicting loads"):
         loads, refused = deployments.answers(partial(_loads, load))
     shown.emit(serving.report(loads, refused, terms=question.terms))
-    _draw(question, loads)
+    _draw(drawing, loads)
 
 
 def _answer(
@@ -178,20 +190,17 @@ def _answer(
     return inferways.pooled(deployments, load)
 
 
-def _draw(question: Question, loads: Sequence[Served]) -> None:
+def _draw(drawing: Charts, loads: Sequence[Served]) -> None:
     """Write the charts that are asked for."""
-    if question.chart is question.operators is None:
+    if not any(drawing.paths):
         return
     from perfmodel.render.bars import Bars
-    from perfmodel.render.chart import save
-    from perfmodel.render.dots import Dots
     from perfmodel.render.html.figures import chart_of
 
     report = serving.report(loads, terms=True)
-    for path, kind in ((question.chart, Dots), (question.operators, Bars)):
-        if path is not None:
-            save(chart_of(report, kind), path)
-            say(f"wrote {path}")
+    drawing.draw(lambda page: chart_of(report, page=page))
+    if drawing.operators is not None:
+        drawing.save(chart_of(report, Bars, drawing.page), drawing.operators)
 
 
 def _overlap_engines(choices: Mapping[str, Sequence[Any]]) -> list[Engine]:

@@ -13,7 +13,7 @@ from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
 
 if TYPE_CHECKING:
-    from perfmodel.evidence.kernel import BundledKernel
+    from perfmodel.proof.kernel import BundledKernel
 
 # Default sizes, and the shorter spellings that `predict` also has.
 _USUAL: dict[str, Any] = {
@@ -35,7 +35,7 @@ class Asked:
 
     kernel: Annotated[
         str,
-        FieldOption(None, "KERNEL", argument=True, names="perfmodel.evidence.registry:kernels"),
+        FieldOption(None, "KERNEL", argument=True, names="perfmodel.proof.registry:kernels"),
     ]
     """A bundled kernel (matmul, attention-tiled, softmax, ...), or your own: file.py:KERNEL."""
     config: Annotated[
@@ -50,7 +50,7 @@ class Asked:
 
         with status("loading") as report:
             report("Triton")
-            from perfmodel.evidence import registry
+            from perfmodel.proof import registry
 
             return registry.kernel(self.kernel)
 

@@ -10,9 +10,9 @@ from perfmodel.cli.build import command
 from perfmodel.cli.compare import named
 from perfmodel.cli.output import PANEL, Format, Printed, Shown, say
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.tables.hints import Hints
 from perfmodel.fieldoption import FieldOption
 from perfmodel.render.report import Column, Report, text
+from perfmodel.table.hints import Hints
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +93,7 @@ def learn(asked: Asked, hints: Hints) -> None:
 
 
 def _table(paths: list[str], hints: Hints) -> pd.DataFrame:
-    from perfmodel.evidence.tables.reading import read
+    from perfmodel.table.reading import read
     from perfmodel.validation.kinds import load
 
     return read(named(paths), load("operator").layout, hints).table

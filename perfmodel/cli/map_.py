@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import click
 
 from perfmodel.cli import declared
-from perfmodel.cli.arguments import Chart, SomeDevices
+from perfmodel.cli.arguments import SomeDevices
 from perfmodel.cli.build import PASS_ON, command
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.output import Shown, to_stdout
@@ -44,11 +44,15 @@ class Asked(declared.Asked):
     """With --objective bytes, a capacity in place of a level: "25 MiB"."""
     trace: bool = False
     """Show the candidates that each kernel's search considered."""
-    chart: Chart = None
-    """Chart of least traffic against capacity (.svg, .pdf, .png); for one device."""
 
 
-def map_(context: click.Context, asked: Asked, shown: Shown, drawing: Drawing) -> None:
+Slope = Annotated[
+    Drawing,
+    {"chart": "Chart of least traffic against capacity (.svg, .pdf, .png); for one device."},
+]
+
+
+def map_(context: click.Context, asked: Asked, shown: Shown, drawing: Slope) -> None:
     """Search fusions, loop nests and tiles of an algorithm for the best on a device.
 
     \b
@@ -59,19 +63,18 @@ def map_(context: click.Context, asked: Asked, shown: Shown, drawing: Drawing) -
     if asked.algorithm is None:
         to_stdout(iter([declared.listing()]))
         return
-    drawing.check(asked.chart)
     case = declared.case(asked.algorithm, context.args, asked.dtype)
     devices: list[Device | None] = [*asked.device] or [None]
-    if len(devices) > 1 and (shown.form in ("json", "csv") or asked.chart is not None):
+    if len(devices) > 1 and (shown.form in ("json", "csv") or drawing.chart is not None):
         raise ProblemError("a chart, JSON and CSV take one device; run the command for each")
-    if asked.chart is not None:
+    if drawing.chart is not None:
         from perfmodel.napkin.skislope import ski_slopes
         from perfmodel.render.problem import spoken
         from perfmodel.render.skislope import figure
 
         title = spoken(case.algorithm.name, {"dtype": case.dtype, **case.parameters})
         slopes = ski_slopes(case, devices[0])
-        drawing.save(figure(slopes, title=title, page=drawing.page), asked.chart)
+        drawing.draw(lambda page: figure(slopes, title=title, page=page))
     sizes = " ".join(f"{name}={value}" for name, value in case.parameters.items())
     title = f"{case.algorithm.name}: {sizes} dtype={case.dtype}"
     with status("searching schedules"):

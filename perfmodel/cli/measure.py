@@ -19,9 +19,9 @@ from perfmodel.errors import ProblemError
 from perfmodel.fieldoption import FieldOption
 
 if TYPE_CHECKING:
-    from perfmodel.evidence.cases import Case
-    from perfmodel.evidence.measured.measure import Tally
-    from perfmodel.evidence.measured.timer import Policy
+    from perfmodel.cases import Case
+    from perfmodel.measured.measure import Tally
+    from perfmodel.measured.timer import Policy
 
 _SHOWN = 5  # reasons printed in full
 
@@ -47,7 +47,7 @@ class Asked:
     l2: Literal["cold", "warm"] | None = None
     """State of the caches at the start of a call [default: cold on cuda]."""
     timer: Annotated[
-        str | None, FieldOption(None, "NAME", names="perfmodel.evidence.measured.timer:HARNESS")
+        str | None, FieldOption(None, "NAME", names="perfmodel.measured.timer:HARNESS")
     ] = None
     """Timer: graph or events (cuda), wall (cpu)."""
     samples: Annotated[int | None, FieldOption(least=3)] = None
@@ -80,10 +80,10 @@ def measure(asked: Asked) -> None:
         perfmodel measure --tune --all-configs configs.csv --output h200.csv
         perfmodel measure --resume --output h200.csv
     """
-    from perfmodel.evidence.measured import hostload, session, tuning
-    from perfmodel.evidence.measured.journal import Journal
-    from perfmodel.evidence.measured.measure import COLUMNS, KEY, plan
-    from perfmodel.evidence.measured.measure import measure as run
+    from perfmodel.measured import hostload, session, tuning
+    from perfmodel.measured.journal import Journal
+    from perfmodel.measured.measure import COLUMNS, KEY, plan
+    from perfmodel.measured.measure import measure as run
 
     with status("measuring") as stage:
         stage("loading torch")
@@ -125,7 +125,7 @@ def measure(asked: Asked) -> None:
 
 def _grid(asked: Asked, target: str) -> tuple[Sequence[Case], Policy]:
     """The cases, and how long and how often each is timed."""
-    from perfmodel.evidence.measured import grids, session
+    from perfmodel.measured import grids, session
 
     small = asked.quick or asked.cases in ("quick", "cpu-quick")
     name = asked.cases or f"{'cpu-' if target == 'cpu' else ''}{'quick' if small else 'full'}"

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import click
 
 from perfmodel.cli import spellings
-from perfmodel.cli.arguments import Chart, Devices, Learned, NoLearned, TypeName
+from perfmodel.cli.arguments import Devices, Learned, NoLearned, TypeName
 from perfmodel.cli.build import Group, Values, asking_for
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.leftout import possible
@@ -81,8 +81,6 @@ class Pass:
     """Whether nothing is corrected."""
     by: Annotated[str, FieldOption(None, "WHAT", single=True, names=tuple(render.BY))] = "class"
     """What has a line."""
-    chart: Chart = None
-    """Roofline chart with a point for each class (.svg, .pdf, .png)."""
 
     def setting(self, **fields: Any) -> Setting:
         """The options of the pass."""
@@ -97,19 +95,23 @@ class Pass:
         )
 
 
+Classes = Annotated[
+    Drawing, {"chart": "Roofline chart with a point for each class (.svg, .pdf, .png)."}
+]
+
+
 @app.command("predict")
 @asking_for(
     Setting,
     without=("batch", "seq", "past", "training", "dropout", "loss", "ends", "logits", "shards"),
 )
-def predict(asked: Pass, values: Values, shown: Shown, drawing: Drawing) -> None:
+def predict(asked: Pass, values: Values, shown: Shown, drawing: Classes) -> None:
     """Predict a pass over a whole network: time by class, layer or operator, host included.
 
     \b
     perfmodel network llama-3-8b -d h100-sxm --batch 8 --seq 4k --pass forward
     perfmodel network bert-large -d v100-sxm2 --pass train --batch 32 --seq 128 --by class
     """
-    drawing.check(asked.chart)
     network = asked.network
     setting = asked.setting(**{name: value for name, (value,) in values().items()})
     with waiting("predicting kernels"):
@@ -117,7 +119,7 @@ def predict(asked: Pass, values: Values, shown: Shown, drawing: Drawing) -> None
             (device.slug, partial(predict_network, network, setting, device))
             for device in asked.device
         )
-    if asked.chart is not None:
+    if drawing.chart is not None:
         from perfmodel.render.roofline import roofline_chart
         from perfmodel.render.roofs import roofs
 
@@ -125,10 +127,10 @@ def predict(asked: Pass, values: Values, shown: Shown, drawing: Drawing) -> None
         lines = [roofs(devices[each.device], [setting.dtype]) for each in answers]
         points = [point for each in answers for point in render.points(each)]
         title = f"{network.name}, batch {setting.batch}, {setting.seq} tokens, by class"
-        chart = roofline_chart(lines, points, title=title, page=drawing.page)
-        drawing.save(chart, asked.chart)
+        drawing.draw(lambda page: roofline_chart(lines, points, title=title, page=page))
     people = shown.form != "json"
-    shown.emit(render.report(answers, asked.by, asked.pass_) if people else render.data(answers))
+    way = asked.pass_
+    shown.emit(render.report(answers, asked.by, way) if people else render.data(answers, way))
     weights = parameter_count(network) * element(setting.data).bytes
     for device in asked.device:
         if device.memory_bytes is not None and weights > device.memory_bytes:

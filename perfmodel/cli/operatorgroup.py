@@ -18,7 +18,7 @@ from perfmodel import operators
 from perfmodel.algorithms.sizes import check_cases
 from perfmodel.cli import ranges, spellings
 from perfmodel.cli.build import Action, Declared, Group, Slot, command
-from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.errors import UnknownName
 from perfmodel.fieldoption import FieldOption
 from perfmodel.operators import Choice, Flag, Operator, Option, Size
 from perfmodel.operators.grid import Grid
@@ -84,21 +84,9 @@ def _command(name: str, operator: Operator, action: Action, examples: str) -> cl
         return read(operator, texts, None if given.get("yes") else instead)
 
     def described(option: Declared) -> Declared:
-        """An option of the action with the operator's names, without the operator's spellings.
-
-        Raises `ProblemError` if no spelling is left.
-        """
-        flags = tuple(flag for flag in option.flags if flag not in owners)
-        if flags != option.flags and not any(flag.startswith("--") for flag in flags):
-            flag = next(flag for flag in option.flags if flag in owners)
-            raise ProblemError(
-                f"parameter {owners[flag]} of {operator.name} is called as the option {flag} of "
-                "the command; rename it in the declaration"
-            )
+        """An option of the action with the operator's names."""
         own = {"schedule": lambda: operator.schedules, "implementation": lambda: kernels}
-        field = replace(
-            option.option, spellings=flags, names=own.get(option.name, option.option.names)
-        )
+        field = replace(option.option, names=own.get(option.name, option.option.names))
         return replace(option, option=field, finish=named)
 
     def named(text: str) -> str:
@@ -106,7 +94,6 @@ def _command(name: str, operator: Operator, action: Action, examples: str) -> cl
         text = text.replace("{schedules}", ", ".join(operator.schedules))
         return text.replace("{implementations}", listed(names, 60) or "none")
 
-    owners = {flag: item.name for item in operator.options for flag in item.flags}
     kernels = tuple(implementations(operator.library)) if operator.library else ()
     slot = Slot([_declared(place, item).built() for place, item in places.items()], made)
     about = f"{operator.about}\n\n{examples.rstrip()}"

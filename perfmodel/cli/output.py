@@ -12,11 +12,11 @@ import click
 
 from perfmodel.cli.streams import PIPE_CLOSED, mute
 from perfmodel.errors import OutputError, UnknownName, reason, say
-from perfmodel.evidence.records.replacing import check_target, replacing
 from perfmodel.fieldoption import FieldOption
 from perfmodel.frozen import dataclass
 from perfmodel.plaintext import LOOKALIKES
 from perfmodel.render import RENDERERS, SUFFIXES, Report
+from perfmodel.replacing import check_target, replacing
 
 __all__ = ["PANEL", "Format", "Output", "Printed", "Shown", "say", "to_stdout", "write"]
 

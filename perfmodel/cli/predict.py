@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from perfmodel.cli.output import Shown
 from perfmodel.cli.progress import progress, waiting
 from perfmodel.errors import PerfmodelError, ProblemError
 from perfmodel.fieldoption import FieldOption
+from perfmodel.frozen import dataclass
 from perfmodel.hardware import Device
 from perfmodel.operators import Operator
 from perfmodel.operators.grid import Grid
@@ -146,7 +147,7 @@ def _predicted(
                 for i, row in enumerate(group.rows.tolist()):
                     prediction = answer.one(i)
                     if way.compiled:
-                        from perfmodel.evidence.compiled import compiledeffect
+                        from perfmodel.proof.compiled import compiledeffect
 
                         problem = single(group.problem, i)
                         prediction = compiledeffect.compiled_prediction(

@@ -13,7 +13,7 @@ from perfmodel.fieldoption import FieldOption
 from perfmodel.render.report import Column, Report, micros, text
 
 if TYPE_CHECKING:
-    from perfmodel.evidence.profiled.operations import Row
+    from perfmodel.profile.operations import Row
     from perfmodel.validation.profile import Judged, Line
 
 _MOST = 12  # lines of a table; the rest are only counted
@@ -61,9 +61,9 @@ def profile(asked: Asked, shown: Printed) -> None:
         perfmodel profile trace.json -d h100-sxm --system dgx-h100
     """
     from perfmodel.elements import element
-    from perfmodel.evidence.profiled import formats, matching
-    from perfmodel.evidence.profiled.timeline import check_host
-    from perfmodel.evidence.records.records import tidy, write_table
+    from perfmodel.profile import formats, matching
+    from perfmodel.profile.timeline import check_host
+    from perfmodel.table.records import tidy, write_table
     from perfmodel.validation.profile import is_tabled, judge, rows
 
     if asked.dtype is not None:

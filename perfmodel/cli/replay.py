@@ -22,7 +22,7 @@ from perfmodel.render.report import Column, Report, text
 from perfmodel.units import binary
 
 if TYPE_CHECKING:
-    from perfmodel.evidence.replay.replay import Replay
+    from perfmodel.proof.replay.replay import Replay
 
 # Triton's interpreter multiplies bf16 matrices wrongly; their bytes are still right.
 _TYPES = ("fp16", "fp32")
@@ -56,7 +56,7 @@ def replay(context: click.Context, asked: Asked, shown: Shown) -> None:
     # Triton decides on its first import whether kernels are interpreted.
     os.environ.setdefault("TRITON_INTERPRET", "1")
     program = asked.loaded()
-    from perfmodel.evidence.replay.replay import replay as run
+    from perfmodel.proof.replay.replay import replay as run
 
     cases: list[Any] = problems(program, context.args, _TYPES) if context.args else [None]
     devices: list[Any] = [*asked.device] or [None]

@@ -38,10 +38,6 @@ _UNSTATED = ("output_dtype", "kv_dtype", "head_dim_v")
 class Asked(Kernels):
     """What `roofline` is asked for."""
 
-    output: Annotated[str, replace(CHART, spellings=("--output", "-o", "--chart"))] = field(
-        kw_only=True
-    )
-    """Chart to write (.svg, .pdf, .png)."""
     measured: Annotated[list[str] | None, FieldOption(None, "TABLE")] = None
     """Table of measured runs of these cases, drawn as filled marks; repeats."""
     level: Annotated[str | None, FieldOption(None, "LEVELS")] = None
@@ -54,9 +50,18 @@ class Asked(Kernels):
     cases]."""
 
 
-def roofline(grid: Grid, asked: Asked, drawing: Drawing) -> None:
+@dataclass(frozen=True)
+class Rooflines(Drawing):
+    """A chart that must be named."""
+
+    chart: Annotated[str, replace(CHART, spellings=("--output", "-o", "--chart"))] = field(
+        kw_only=True
+    )
+    """Chart to write (.svg, .pdf, .png)."""
+
+
+def roofline(grid: Grid, asked: Asked, drawing: Rooflines) -> None:
     """Draw the devices' rooflines with every case in every schedule."""
-    drawing.check(asked.output)
     schedules, kernels = asked.schedules(grid.operator), asked.implementations(grid.operator)
     marks = len(grid) * len(schedules) * len(kernels)
     check_cases(marks, MOST, "the marks of a chart; draw several")
@@ -85,7 +90,7 @@ def roofline(grid: Grid, asked: Asked, drawing: Drawing) -> None:
         lines = [roofs(item, types, levels) for item in asked.device]
         title = spoken(grid.operator.name, labels.fixed(problems[0]))
         chart = roofline_chart(lines, points, title=title, note=note, page=drawing.page)
-    drawing.save(chart, asked.output)
+    drawing.draw(lambda _page: chart)
     if note:
         say(note)
 
@@ -137,7 +142,7 @@ def _measured(
 ) -> tuple[list[Kernel], str]:
     """Filled marks: measured rows of the cases drawn, at the intensity predicted for them, one for
     each implementation at its median time; and a note on the rows of other cases."""
-    from perfmodel.evidence.records.records import read_table
+    from perfmodel.table.records import read_table
     from perfmodel.validation import compare
 
     def key(problem: Problem) -> tuple[Any, ...]:

@@ -1,6 +1,6 @@
 """Other spellings of names on the command line: torch.bfloat16, meta-llama/Llama-3.1-8B, sdpa.
 
-Types and operators are spelt as cells of tables are (`evidence/tables/columns.yaml`). Where more
+Types and operators are spelt as cells of tables are (`table/columns.yaml`). Where more
 than the spelling changes, a note on standard error says what was taken.
 """
 
@@ -98,7 +98,7 @@ def level(name: str) -> str:
 
 
 def _value(column: str, name: str) -> str:
-    from perfmodel.evidence.tables.vocabulary import vocabulary
+    from perfmodel.table.vocabulary import vocabulary
 
     return vocabulary().value(column, name)
 

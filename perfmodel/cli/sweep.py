@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -48,8 +49,6 @@ class Question:
     """Only these rows: "time_us < 100 and batch > 8"."""
     limit: Annotated[int, FieldOption(_QUESTION, "N", least=0)] = 50
     """Maximum rows shown for --where alone; 0 shows all."""
-    chart: Annotated[str | None, FieldOption(_QUESTION, "FILE")] = None
-    """Chart of a --pareto front of two quantities (.svg, .pdf, .png)."""
 
     @property
     def asked(self) -> bool:
@@ -60,6 +59,11 @@ class Question:
     def quantities(self) -> list[str]:
         """What is minimised."""
         return [self.by] if self.best else [text for text in (self.pareto or "").split(",") if text]
+
+
+Pareto = Annotated[
+    Drawing, {"chart": "Chart of a --pareto front of two quantities (.svg, .pdf, .png)."}
+]
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class Asked(TimedKernel):
     """Allow more than 50 million cases."""
 
 
-def sweep(grid: Grid, asked: Asked, question: Question, drawing: Drawing) -> None:
+def sweep(grid: Grid, asked: Asked, question: Question, drawing: Pareto) -> None:
     """Predict all cases on all devices, into a folder or in answer to a question."""
     is_file = question.asked and asked.output and Path(asked.output).suffix in SUFFIXES
     folder = None if is_file else asked.output
@@ -123,7 +127,7 @@ def ask(
     ],
     question: Question,
     shown: Shown,
-    drawing: Drawing,
+    drawing: Pareto,
 ) -> None:
     """Query a finished sweep: --best, --pareto or --where.
 
@@ -157,20 +161,19 @@ class _Query:
         """Raises `PerfmodelError` for a question that cannot be answered or drawn."""
         if question.best and question.pareto is not None:
             raise ProblemError("--best and --pareto are two questions; ask one at a time")
-        drawing.check(question.chart)
         self._question, self._drawing = question, drawing
         names = [full_name(name.strip()) for name in (question.pareto or "").split(",")]
-        if question.chart is not None and (question.pareto is None or len(names) != 2):
+        if drawing.chart is not None and (question.pareto is None or len(names) != 2):
             raise OutputError(
                 "--chart draws a Pareto front of two; ask for one: --pareto time,bytes"
             )
-        for name in names if question.chart is not None else ():
+        for name in names if drawing.chart is not None else ():
             if kinds.get(name) != "number":
                 raise OutputError(f"--chart draws columns, and {name!r} is none; name two columns")
         test = condition(question.where, kinds) if question.where is not None else None
         per = [spellings.named("column", name, kinds) for name in spellings.names(question.per)]
         axes = [quantity(text, kinds) for text in question.quantities]
-        self._sample = None if question.chart is None else Sample(["device", *names])
+        self._sample = None if drawing.chart is None else Sample(["device", *names])
         self._names = names
         self._answer: Callable[[Any], Answer]
         if question.best:
@@ -186,13 +189,12 @@ class _Query:
         """Ask the tables, and show and draw the answer; `identity` distinguishes rows."""
         answer = self._answer(chunks)
         shown.emit(report(answer, operator, identity, self._question.quantities))
-        if self._question.chart is not None and self._sample is not None:
+        if self._sample is not None:
             from perfmodel.render.pareto import Front, pareto_chart
 
             x, y = self._names
             front = Front(operator, x, y, answer.rows, self._sample.rows, answer.matched)
-            chart = pareto_chart(front, identity, self._drawing.page)
-            self._drawing.save(chart, self._question.chart)
+            self._drawing.draw(partial(pareto_chart, front, identity))
 
 
 _EXAMPLES = {

@@ -16,6 +16,7 @@ from perfmodel.cli import ranges
 from perfmodel.cli.arguments import CHART, ONE, Learned, Machines, NoLearned
 from perfmodel.cli.build import Values, asking_for, command
 from perfmodel.cli.combining import Grid
+from perfmodel.cli.drawing import NUMBERS, Drawing
 from perfmodel.cli.networkoptions import NamedNetwork, SomeSystems, Zip
 from perfmodel.cli.output import PANEL, Shown, say
 from perfmodel.cli.progress import waiting
@@ -25,6 +26,8 @@ from perfmodel.hardware import Device, System, load
 from perfmodel.networks.flops import CONVENTIONS, USUAL
 from perfmodel.networks.network import Network
 from perfmodel.render import steps as render
+from perfmodel.render.chart import Chart
+from perfmodel.render.page import Page
 from perfmodel.render.refused import all_of
 from perfmodel.training.plan import Plan
 from perfmodel.training.result import Step
@@ -59,9 +62,6 @@ class Asked:
     """Convention of FLOPs for the MFU."""
     fastest: Annotated[bool, FieldOption(PANEL)] = False
     """Show only the fastest plan that fits, for each number of devices."""
-    chart: Annotated[str | None, replace(CHART, panel=PANEL)] = None
-    """Chart (.svg, .pdf, .png): for one plan its pipeline's timeline, for several memory against
-    speed."""
     dask: Annotated[str | None, FieldOption(PANEL, "ADDRESS")] = None
     """Predict the plans on this Dask scheduler: tcp://host:8786."""
 
@@ -75,12 +75,23 @@ class Asked:
         return places if self.pairs else list({place.slug: place for place in places}.values())
 
 
+@dataclass(frozen=True)
+class Plans(Drawing):
+    """A chart of plans; --data is a number of copies in other commands."""
+
+    chart: Annotated[str | None, CHART] = None
+    """Chart (.svg, .pdf, .png): for one plan its pipeline's timeline, for several memory against
+    speed."""
+    chart_data: Annotated[str | None, replace(NUMBERS, spellings=())] = None
+    """Write the numbers of the chart (.csv or .json)."""
+
+
 @asking_for(
     Plan,
     without=("accumulation", "sequence", "data", "dropout", "precision", "loss", "ends",
              "training"),
 )  # fmt: skip
-def train(asked: Asked, values: Values, shown: Shown) -> None:
+def train(asked: Asked, values: Values, shown: Shown, drawing: Plans) -> None:
     """Predict a training step: time with a range, its breakdown, and memory by kind.
 
     Lists and ranges make a grid of plans; impossible plans are listed with numbers that would fit.
@@ -107,8 +118,7 @@ def train(asked: Asked, values: Values, shown: Shown) -> None:
     several = len(grid) > 1
     if not steps:
         raise all_of(refused)
-    if asked.chart is not None:
-        _draw(steps, asked.chart, several=several)
+    drawing.draw(partial(_chart, steps, several))
     fits = any(step.memory.fits for step in steps)
     if several and asked.fastest:
         steps = plans.fastest(steps)
@@ -163,22 +173,19 @@ def _steps(asked: Asked, grid: Grid) -> tuple[list[Step], list[tuple[str, str]]]
     return steps, refused
 
 
-def _draw(steps: list[Step], path: str, *, several: bool) -> None:
-    """A chart of a grid of plans, or of one plan's pipeline."""
-    from perfmodel.render.chart import save
+def _chart(steps: list[Step], several: bool, page: Page) -> Chart:
+    """The chart of a grid of plans, or of one plan's pipeline."""
     from perfmodel.render.html.figures import chart_of
     from perfmodel.render.timeline import timeline_chart
 
     if several:
-        save(chart_of(render.several(steps, [], USUAL)), path)
-    elif steps and steps[0].timeline is not None:
-        save(timeline_chart(steps[0].timeline), path)
-    else:
-        raise ProblemError(
-            "one plan without a pipeline has no timeline; give lists for a chart of plans, or "
-            "--pipeline 2"
-        )
-    say(f"wrote {path}")
+        return chart_of(render.several(steps, [], USUAL), page=page)
+    if steps[0].timeline is not None:
+        return timeline_chart(steps[0].timeline, page)
+    raise ProblemError(
+        "one plan without a pipeline has no timeline; give lists for a chart of plans, or "
+        "--pipeline 2"
+    )
 
 
 app = command(train)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from perfmodel.analysis.trend import device_points
@@ -17,18 +18,24 @@ from perfmodel.render.trend import report, trend_chart
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What `trend` is asked for."""
+class Asked(Drawing):
+    """What `trend` is asked for: a table, and perhaps a chart of it."""
 
     device: SomeDevices = ()
     """Only these devices, with commas or repeated: a100,h100 [default: all]."""
     format: Format = None
     """Output format."""
-    output: Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o", "--chart"))] = None
+    chart: Annotated[str | None, FieldOption(None, "FILE", ("--output", "-o", "--chart"))] = None
     """Write the chart (.svg, .pdf, .png) or the table (.json, .csv, .md, .txt)."""
+    wants = "--output FILE.svg"
+
+    @property
+    def paths(self) -> tuple[str | None, ...]:
+        """The chart, if the file is none of a table."""
+        return (self.chart,) if (self.chart or "").lower().endswith(SUFFIXES) else ()
 
 
-def trend(asked: Asked, drawing: Drawing) -> None:
+def trend(asked: Asked) -> None:
     """Show the memory wall: the growth of operations, memory and interconnects.
 
     \b
@@ -36,14 +43,11 @@ def trend(asked: Asked, drawing: Drawing) -> None:
     perfmodel trend --output trend.svg
     perfmodel trend -d a100 -d h100 -d b200 --output trend.pdf
     """
-    path = asked.output
-    chart = path if path is not None and path.lower().endswith(SUFFIXES) else None
-    printer = Shown(asked.format, None if chart else path)
-    drawing.check(chart, wants="--output FILE.svg")
+    printer = Shown(asked.format, None if asked.paths else asked.chart)
     points = device_points(asked.device or specs())
     printer.emit(report(points))
-    if chart is not None:
-        drawing.save(trend_chart(points, drawing.page), chart)
+    if asked.paths:
+        asked.draw(partial(trend_chart, points))
 
 
 app = command(trend)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from perfmodel.algorithms.sizes import check_cases
 from perfmodel.analysis.whatif import parse_changes, whatif
-from perfmodel.cli.arguments import KERNEL, Chart, TimedKernel
+from perfmodel.cli.arguments import KERNEL, TimedKernel
 from perfmodel.cli.drawing import Drawing
 from perfmodel.cli.leftout import possible
 from perfmodel.cli.operatorgroup import OperatorGroup
@@ -31,13 +31,13 @@ class Asked(TimedKernel):
     repeats."""
     schedule: Annotated[str, FieldOption(KERNEL, "NAME", single=True)] = "auto"
     """Schedule: {schedules}."""
-    chart: Chart = None
-    """Tornado chart (.svg, .pdf, .png); for one device."""
 
 
-def what_if(grid: Grid, asked: Asked, shown: Shown, drawing: Drawing) -> None:
+Tornado = Annotated[Drawing, {"chart": "Tornado chart (.svg, .pdf, .png); for one device."}]
+
+
+def what_if(grid: Grid, asked: Asked, shown: Shown, drawing: Tornado) -> None:
     """Elasticities of all cases, and what the changes would do."""
-    drawing.check(asked.chart)
     check_cases(len(grid) * len(asked.device), MOST, "narrow a range, or use perfmodel sweep")
     changes = parse_changes(asked.change or [])
     (schedule,), (kernel,) = asked.schedules(grid.operator), asked.implementations(grid.operator)
@@ -49,8 +49,7 @@ def what_if(grid: Grid, asked: Asked, shown: Shown, drawing: Drawing) -> None:
             for problem in grid.problems()
         )
     shown.emit(tornado.report(answers, grid.varying, grid.follows))
-    if asked.chart is not None:
-        drawing.save(tornado.tornado_chart(answers, drawing.page), asked.chart)
+    drawing.draw(partial(tornado.tornado_chart, answers))
 
 
 _EXAMPLES = {

@@ -76,6 +76,12 @@ class Collective:
 
         return predict_collective(self, machine, **options)
 
+    def seconds_on(self, system: System, **options: Any) -> tuple[float, float, float]:
+        """Seconds of one exchange on a system: predicted, and both ends of its 80 % range."""
+        times = self.predicted(system, **options)
+        low, high = float(times.low_seconds[0]), float(times.high_seconds[0])
+        return float(times.seconds[0]), low, high
+
     def __len__(self) -> int:
         return max(np.size(value) for value in self._values())
 

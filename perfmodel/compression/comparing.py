@@ -11,9 +11,8 @@ from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.columns import DIFFERS, HIGH, RANGE, Column, Result
 from perfmodel.compression import quantised
 from perfmodel.compression.compressed import Compressed
-from perfmodel.compression.quantised import Quantised
 from perfmodel.compression.scheme import PLAIN, Scheme
-from perfmodel.compression.unstructured import NONZERO_BITS
+from perfmodel.compression.sparse import NONZERO_BITS
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
 from perfmodel.networks.network import Network
@@ -78,7 +77,7 @@ def compare(
         raise ProblemError(f"{network.name} is an encoder and decodes nothing; name a decoder")
     for scheme in schemes:
         scheme.check(device)
-    baseline = Compressed(network, Quantised(quantised.load(PLAIN)))
+    baseline = Compressed(network, quantised.load(PLAIN))
     for scheme in schemes:
         compressed = Compressed(network, scheme, head)
         for batch in batches:
@@ -105,7 +104,6 @@ def _comparison(
     weight, _ = max(compressed.matrices(), key=lambda pair: pair[0].elements * pair[1])
     k, n = weight.shape
     scheme = compressed.scheme
-    multiplies = scheme.format.multiplies if isinstance(scheme, Quantised) else ""
     bytes_ = compressed.weight_bytes + batch * cache_bytes(compressed.network, context)
     return Compared(
         device.slug,
@@ -118,7 +116,7 @@ def _comparison(
         prediction.high_seconds,
         reference.seconds / prediction.seconds,
         _matrix_bytes(baseline) / _matrix_bytes(compressed),
-        balanced_tokens(scheme, n, k, device, multiplies),
+        balanced_tokens(scheme, n, k, device),
         next(iter(prediction.limiters)),
         bytes_ <= device.memory_bytes,
     )
@@ -139,7 +137,7 @@ def least_zeros(dense_bits: float, nonzero_bits: float = NONZERO_BITS) -> float:
     return max(1.0 - dense_bits / nonzero_bits, 0.0)
 
 
-def balanced_tokens(scheme: Scheme, n: int, k: int, device: Device, multiplied: str) -> float:
+def balanced_tokens(scheme: Scheme, n: int, k: int, device: Device) -> float:
     """Tokens of a step at which multiplying takes as long as reading the weights.
 
     A weight of q bytes is read in q/BW seconds and multiplied by T tokens in 2T/F, so T =
@@ -148,7 +146,7 @@ def balanced_tokens(scheme: Scheme, n: int, k: int, device: Device, multiplied: 
     the dense peak of the multiplied type.
     """
     chip = machine(device)
-    compute = chip.multiplied_as(matmul_format(multiplied or PLAIN).compute)
+    compute = chip.multiplied_as(matmul_format(scheme.multiplies or PLAIN).compute)
     has_rate = compute in device.matrix_types
     peak = device.matrix_flops(compute) if has_rate else device.vector_flops(compute)
-    return scheme.bits(n, k) / 16.0 * peak / hbm_rate(chip, default())
+    return scheme.mean_bits(n, k) / 16.0 * peak / hbm_rate(chip, default())

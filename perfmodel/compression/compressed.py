@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache
 
 from perfmodel.algorithms import Matmul
 from perfmodel.compression import quantised
-from perfmodel.compression.quantised import Quantised
 from perfmodel.compression.scheme import PLAIN, PLAIN_BITS, Scheme
 from perfmodel.graph.graphspread import Spread
 from perfmodel.hardware import Device
@@ -48,12 +47,12 @@ class Compressed:
     @cached_property
     def of_head(self) -> Scheme:
         """The scheme of the head's matrix."""
-        return self.head or Quantised(quantised.load(self.scheme.head))
+        return self.head or quantised.load(self.scheme.head)
 
     @cached_property
     def of_embedding(self) -> Scheme:
         """The scheme of an embedding that is not the head too."""
-        return Quantised(quantised.load(self.scheme.embedding))
+        return quantised.load(self.scheme.embedding)
 
     @cached_property
     def weight_bytes(self) -> float:
@@ -120,7 +119,7 @@ class Compressed:
 def _replacements(kernel: KernelTime, scheme: Scheme, device: Device) -> Iterable[KernelTime]:
     """A product's kernels under a scheme, without a benchmark harness's start-up."""
     problem = Matmul(**kernel.prediction.problem)
-    if isinstance(scheme, Quantised) and scheme.format.multiplies == problem.dtype:
+    if scheme.multiplies == problem.dtype:
         return (kernel,)
     parts = _kernels(scheme, problem, Held(device))
     return [

@@ -13,12 +13,9 @@ import re
 from collections.abc import Callable, Mapping
 
 from perfmodel.compression import quantised
-from perfmodel.compression.quantised import Format, Quantised
+from perfmodel.compression.quantised import Format
 from perfmodel.compression.scheme import PLAIN, Scheme
-from perfmodel.compression.semistructured import TwoOfFour
-from perfmodel.compression.squeeze import Squeeze
-from perfmodel.compression.structured import Pruned
-from perfmodel.compression.unstructured import Csr, TiledCsl
+from perfmodel.compression.sparse import Csr, Pruned, Squeeze, TiledCsl, TwoOfFour
 from perfmodel.errors import ProblemError, UnknownName
 from perfmodel.plaintext import quoted
 
@@ -35,7 +32,7 @@ def scheme(text: str) -> Scheme:
         return TwoOfFour(_dense(name[4:] or PLAIN))
     kind, *rest = name.split(":")
     maker = _MADE.get(kind)
-    return Quantised(_dense(name)) if maker is None else maker(text, rest)
+    return _dense(name) if maker is None else maker(text, rest)
 
 
 def _dense(text: str) -> Format:

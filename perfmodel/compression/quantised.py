@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from perfmodel.algorithms import Matmul, Rowwise
 from perfmodel.algorithms.matmul import matmul_format
 from perfmodel.catalogue import Table
-from perfmodel.compression.scheme import (
-    PLAIN,
-    PLAIN_BITS,
-    Decoding,
-    Scheme,
-    beside,
-    passes_over_weights,
-    weight_only,
-)
+from perfmodel.compression.scheme import PLAIN, PLAIN_BITS, Decoding, Scheme, decoded
 from perfmodel.elements import element
 from perfmodel.errors import ProblemError
 from perfmodel.hardware import Device
@@ -25,8 +18,8 @@ from perfmodel.prediction import Prediction
 
 
 @dataclass(frozen=True)
-class Format:
-    """One entry of the table."""
+class Format(Scheme):
+    """One entry of the table: every matrix in one format."""
 
     name: str
     """Name on the command line."""
@@ -71,46 +64,13 @@ class Format:
             raise ProblemError(f"{self.name}: groups of {group} weights; give 1 or more")
         return replace(self, name=f"{self.name}:g{group}", group=group)
 
-
-@dataclass(frozen=True)
-class Quantised(Scheme):
-    """Every matrix in one format."""
-
-    format: Format
-    """The format."""
-
-    @property
-    def name(self) -> str:
-        """The format's name."""
-        return self.format.name
-
-    @property
-    def about(self) -> str:
-        """The format's description."""
-        return self.format.about
-
-    @property
-    def head(self) -> str:
-        """The format's head."""
-        return self.format.head
-
-    @property
-    def embedding(self) -> str:
-        """The format's embedding."""
-        return self.format.embedding
-
-    @property
-    def experts_only(self) -> bool:
-        """Whether the format is of experts alone."""
-        return self.format.experts_only
-
     def stored_bytes(self, n: int, k: int) -> float:
         """n·k weights at the format's bits."""
-        return n * k * self.format.bits_at(k) / 8.0
+        return n * k * self.bits_at(k) / 8.0
 
     def check(self, device: Device) -> None:
         """Raises `ProblemError` where the device has no rate for the multiplied type."""
-        dtype = self.format.multiplies
+        dtype = self.multiplies
         if dtype and dtype != PLAIN:
             try:
                 device.matrix_flops(matmul_format(dtype).compute)
@@ -120,17 +80,14 @@ class Quantised(Scheme):
     def kernels(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
         """One product. Dequantised weights add decoding beside the other resources; narrow products
         follow a pass that quantises the activations."""
-        if self.format.multiplies:
+        if self.multiplies:
             return self._native(problem, device)
-        m, n, k, batch = (int(problem.sizes()[axis]) for axis in "mnkb")
-        product = predict(replace(problem, dtype=weight_only(self.format.bits_at(k))), device)
-        weights = float(n * k * batch) * passes_over_weights(product, m)
-        seconds = self.format.decode.seconds(weights, device)
-        return (beside(product, "decode", seconds),)
+        bits = self.bits_at(int(problem.k))
+        return (decoded(problem, bits, device, partial(self.decode.seconds, device=device)),)
 
     def _native(self, problem: Matmul, device: Device) -> tuple[Prediction, ...]:
-        product = predict(replace(problem, dtype=self.format.multiplies), device)
-        narrow = matmul_format(self.format.multiplies).activations
+        product = predict(replace(problem, dtype=self.multiplies), device)
+        narrow = matmul_format(self.multiplies).activations
         if element(narrow).bits >= PLAIN_BITS:
             return (product,)
         rows, cols = int(problem.m) * int(problem.batch), int(problem.k)

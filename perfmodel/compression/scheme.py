@@ -5,15 +5,14 @@ and the work of a kernel to decode stored weights into numbers, besides reading 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from math import factorial
-
-import numpy as np
+from typing import NamedTuple
 
 from perfmodel.algorithms import Matmul
 from perfmodel.hardware import Device
 from perfmodel.networks.network import Network
+from perfmodel.predict import predict
 from perfmodel.prediction import Prediction
 from perfmodel.timing.constants import default
 from perfmodel.timing.machine import Machine, machine
@@ -28,30 +27,23 @@ PLAIN = "fp16"
 class Scheme(ABC):
     """A way to store the matrices of a network's layers."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """Name on the command line."""
+    name: str
+    """Name on the command line."""
+    about: str
+    """One-line description."""
+    head: str = PLAIN
+    """Name of the format that users of the scheme usually store the head in."""
+    embedding: str = PLAIN
+    """Name of the format of an embedding that is not the head."""
+    experts_only: bool = False
+    """Whether, in a network with experts, it stores their matrices alone."""
+    multiplies: str = ""
+    """Type of its products; empty: weights are dequantised to 16 bits."""
 
-    @property
-    @abstractmethod
-    def about(self) -> str:
-        """One-line description."""
-
-    @property
-    def head(self) -> str:
-        """Name of the format that users of the scheme usually store the head in."""
-        return PLAIN
-
-    @property
-    def embedding(self) -> str:
-        """Name of the format of an embedding that is not the head."""
-        return PLAIN
-
-    @property
-    def experts_only(self) -> bool:
-        """Whether, in a network with experts, it stores their matrices alone."""
-        return False
+    def _is(self, name: str, about: str) -> None:
+        """Set the name and description of a frozen scheme."""
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "about", about)
 
     @abstractmethod
     def stored_bytes(self, n: int, k: int) -> float:
@@ -74,9 +66,27 @@ class Scheme(ABC):
         del device
         return ()
 
-    def bits(self, n: int, k: int) -> float:
+    def mean_bits(self, n: int, k: int) -> float:
         """Stored bits for each weight of the matrix, zeros included."""
         return 8.0 * self.stored_bytes(n, k) / (n * k)
+
+
+class Shape(NamedTuple):
+    """Sizes of a product."""
+
+    m: int
+    """Rows of activations."""
+    n: int
+    """Columns of the weights."""
+    k: int
+    """Rows of the weights."""
+    batch: int
+    """Products."""
+
+    @classmethod
+    def of(cls, problem: Matmul) -> Shape:
+        """The sizes of a problem."""
+        return cls(*(int(problem.sizes()[axis]) for axis in "mnkb"))
 
 
 def weight_only(bits: float) -> str:
@@ -85,35 +95,40 @@ def weight_only(bits: float) -> str:
     return f"w{digits}{'0' if digits.endswith('.') else ''}a16"
 
 
-def beside(found: Prediction, term: str, seconds: float) -> Prediction:
+def decoded(
+    problem: Matmul, bits: float, device: Device, seconds: Callable[[float], float]
+) -> Prediction:
+    """A product with weights of `bits` stored bits, whose decoding is a further resource.
+
+    `seconds` is the time of decoding a number of weights. Each weight is decoded as often as it is
+    brought to a unit: once a tile of rows.
+    """
+    m, n, k, batch = Shape.of(problem)
+    product = predict(replace(problem, dtype=weight_only(bits)), device)
+    passes = -(-m // max(int(product.tile.get("m", m)), 1))
+    return beside(product, "decode", seconds(float(n * k * batch) * passes))
+
+
+def beside(kernel: Prediction, term: str, seconds: float) -> Prediction:
     """A kernel with a further resource that works `seconds` concurrently with the rest.
 
     The kernel's time beyond its longest resource (start, tail, latency) is unchanged.
     """
-    rest = found.seconds - found.terms[found.limiter]
-    total = max(found.seconds, seconds + rest)
-    terms = {**found.terms, term: seconds}
-    if total == found.seconds:
-        return replace(found, terms=terms)
-    times = total / found.seconds
+    rest = kernel.seconds - kernel.terms[kernel.limiter]
+    total = max(kernel.seconds, seconds + rest)
+    terms = {**kernel.terms, term: seconds}
+    if total == kernel.seconds:
+        return replace(kernel, terms=terms)
+    times = total / kernel.seconds
     return replace(
-        found,
+        kernel,
         seconds=total,
-        low_seconds=found.low_seconds * times,
-        high_seconds=found.high_seconds * times,
+        low_seconds=kernel.low_seconds * times,
+        high_seconds=kernel.high_seconds * times,
         limiter=term,
-        runner_up=found.limiter,
+        runner_up=kernel.limiter,
         terms=terms,
     )
-
-
-def passes_over_weights(found: Prediction, m: int) -> int:
-    """How often a product of m rows brings each weight to a unit: once a tile of rows."""
-    return -(-m // max(int(found.tile.get("m", m)), 1))
-
-
-BANKS = 32
-"""Banks of shared memory, four bytes wide; also lanes that access it together."""
 
 
 @dataclass(frozen=True)
@@ -132,25 +147,6 @@ class Decoding:
         return weights * (self.vector / lanes + self.shared / accesses_per_s(chip))
 
 
-def accesses_per_s(here: Machine) -> float:
+def accesses_per_s(chip: Machine) -> float:
     """Conflict-free accesses of four bytes to shared memory a second, over all units."""
-    return here.units * here.shared_bytes_per_unit / 4.0
-
-
-@lru_cache(maxsize=8)
-def scattered(banks: int = BANKS) -> float:
-    """Cycles of as many random accesses as there are banks: the expected load of the fullest bank.
-
-    P(no bank has more than j) is n!/nⁿ times the coefficient of xⁿ in (Σ_{i≤j} xⁱ/i!)ⁿ (balls in
-    bins; Kolchin et al. 1978, Random Allocations, chapter 2). The mean is Σ_j P(more than j): 3.53
-    for 32 banks.
-    """
-    mean = 0.0
-    for most in range(banks):
-        series = np.array([1.0 / factorial(i) if i <= most else 0.0 for i in range(banks + 1)])
-        power = np.zeros(banks + 1)
-        power[0] = 1.0
-        for _ in range(banks):
-            power = np.convolve(power, series)[: banks + 1]
-        mean += 1.0 - float(power[banks]) * factorial(banks) / float(banks) ** banks
-    return mean
+    return chip.units * chip.shared_bytes_per_unit / 4.0

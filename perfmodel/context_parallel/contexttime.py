@@ -11,7 +11,9 @@ The backward pass works the same way, with 5 products for 2. In a ring the gradi
 values rotate with them; after a gather they are scattered. In Ulysses the all-to-alls of inputs and
 outputs are swapped.
 
-A ring is simulated step by step: each device works on its current keys while the next arrive.
+Each way is defined by a split axis and the axis along which its tensors are sharded; the counting
+rule gives the exchanges. A ring is timed by the list scheduler (`perfmodel.graph.jobs`), on devices
+and links: each device works on its current keys while the next arrive.
 
     start(i, s + 1) = max(end(i, s), arrival at i, arrival at i + 1)
     arrival at i    = max(start(i − 1, s), start(i, s)) + send
@@ -23,16 +25,14 @@ for its neighbours. In step s, device i works on the keys of device i − s.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from perfmodel.algorithms import Attention
+from perfmodel.algorithms import Attention, Problem, Rowwise
 from perfmodel.algorithms.attention import Direction
-from perfmodel.context_parallel.carrier import Carrier, Clock
-from perfmodel.context_parallel.contexttraffic import exchanged
+from perfmodel.context_parallel.carrier import Carrier
 from perfmodel.context_parallel.placement import (
     Held,
     aligned,
@@ -42,11 +42,34 @@ from perfmodel.context_parallel.placement import (
     step_calls,
 )
 from perfmodel.count.exchanges import Exchange
+from perfmodel.elements import element
 from perfmodel.errors import ProblemError, UnknownName
+from perfmodel.graph.asks import Ask, answers
+from perfmodel.graph.jobs import Jobs, Wait
 from perfmodel.hardware import Device
+from perfmodel.operators.mesh import crossing
 
-Steps = list[list[tuple[Attention, ...]]]
+Calls = tuple[Attention, ...]
+Steps = list[list[Calls]]
 """The calls of each device in each step of a ring."""
+
+# Way → the split axis, and for each pass the axis along which a tensor is sharded. The backward
+# pass of gather and Ulysses takes its inputs as the forward pass left them.
+_LIES: Mapping[str, tuple[str, Mapping[str, Mapping[str, str]]]] = {
+    "ring": (
+        "q",
+        {"fwd": {"K": "x", "V": "x"}, "bwd": {"K": "x", "V": "x", "dK": "x", "dV": "x"}},
+    ),
+    "gather": ("q", {"fwd": {"K": "x", "V": "x"}, "bwd": {"dK": "x", "dV": "x"}}),
+    "ulysses": (
+        "g",
+        {
+            "fwd": {"Q": "q", "K": "x", "V": "x", "O": "q"},
+            "bwd": {"dO": "q", "dQ": "q", "dK": "x", "dV": "x"},
+        },
+    ),
+    "tree": ("x", {"fwd": {}}),
+}
 
 
 @dataclass(frozen=True)
@@ -97,7 +120,46 @@ class _Shared:
     merged: bool
     gradient: str
     carrier: Carrier
-    clock: Clock
+    device: Device
+
+    def seconds(self, calls: Sequence[Sequence[Problem]]) -> list[np.ndarray]:
+        """Predicted, low and high seconds of each sequence of problems, shape (3,)."""
+        asks = [Ask("", each, "auto", None, (), {}) for sequence in calls for each in sequence]
+        replies = iter(answers(asks, self.device, harness="kernel", constants=None))
+        times = [[next(replies) for _ in sequence] for sequence in calls]
+        return [
+            sum(
+                (np.array([t.seconds, t.low_seconds, t.high_seconds]) for t in each),
+                start=np.zeros(3),
+            )
+            for each in times
+        ]
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Its exchanges; a ring sends partial dK and dV in the type `gradient`."""
+        return exchanged(self.way, self.problem, self.ranks, gradient=self.gradient)
+
+
+def exchanged(
+    way: str, problem: Attention, ranks: int, *, gradient: str = "fp32"
+) -> tuple[Exchange, ...]:
+    """Exchanges of one pass of a problem, `problem.direction`, shared among `ranks` devices.
+
+    `gradient` is the type in which partial dK and dV are sent; they are computed in the problem's
+    type.
+    """
+    axis, layouts = _LIES[way]
+    placement = {(tensor, axis): along for tensor, along in layouts[problem.direction].items()}
+    streams = way != "gather"  # the kernels start once all keys have arrived
+    transfers = crossing(replace(problem, causal=False), {axis: ranks}, placement, fused=streams)
+    factor = float(element(gradient).bits / problem.elements()["gradient"].bits)
+    return tuple(
+        replace(one, tensor_bytes=one.tensor_bytes * factor, sent_bytes=one.sent_bytes * factor)
+        if one.tensor in ("dK", "dV") and one.kind == "reduce-scatter"
+        else one
+        for one in transfers
+    )
 
 
 def predict_context(
@@ -110,14 +172,11 @@ def predict_context(
     placement: str = "zigzag",
     merged: bool = False,
     gradient: str = "fp32",
-    clock: Clock | None = None,
-    asked: Mapping[str, Any] | None = None,
 ) -> ContextPrediction:
     """Predict attention whose sequence is split over `ranks` devices.
 
     The problem is the whole one, over all devices. `merged`: kernels merge partial results
-    themselves. `gradient`: type in which a ring sends partial dK and dV. `asked`: further options
-    of the kernels for `perfmodel.predict`. `clock` caches predictions between calls.
+    themselves. `gradient`: type in which a ring sends partial dK and dV.
 
     Raises `UnknownName` for another way or placement, and `ProblemError` for a problem that the way
     cannot share; the message names one that can.
@@ -125,17 +184,35 @@ def predict_context(
     if way not in _WAYS:
         raise UnknownName("way to share attention", way, _WAYS)
     _check(problem, way, ranks)
-    times = clock or Clock(device, asked or {})
     directions: tuple[Direction, ...] = ("fwd", "bwd")
     passes = directions if problem.direction == "fwdbwd" else (problem.direction,)
-    predictions = [
+    first, *rest = (
         _WAYS[way](
             _Shared(way, replace(problem, direction=one), ranks, placement, merged, gradient,
-                    carrier, times)
+                    carrier, device)
         )
         for one in passes
-    ]  # fmt: skip
-    return predictions[0] if len(predictions) == 1 else predictions[0] + predictions[1]
+    )  # fmt: skip
+    return first + rest[0] if rest else first
+
+
+def every_way(
+    problem: Attention, device: Device, carrier: Carrier, ranks: int, *, placement: str = "zigzag"
+) -> dict[str, ContextPrediction]:
+    """The ways that can share a problem, the fastest first. Raises `ProblemError` where none
+    can."""
+    ways: list[ContextPrediction] = []
+    errors: list[ProblemError] = []
+    for way in WAYS:
+        try:
+            ways.append(
+                predict_context(problem, device, carrier, ranks, way=way, placement=placement)
+            )
+        except ProblemError as error:
+            errors.append(error)
+    if not ways:
+        raise errors[0]
+    return {each.way: each for each in sorted(ways, key=lambda each: each.seconds)}
 
 
 def ring_steps(problem: Attention, ranks: int, placement: str) -> Steps:
@@ -153,35 +230,39 @@ def ring_steps(problem: Attention, ranks: int, placement: str) -> Steps:
 
 def _ring(shared: _Shared) -> ContextPrediction:
     """Blocks rotate; a step takes the longer of computing and sending."""
-    steps = ring_steps(shared.problem, shared.ranks, shared.placement)
-    shared.clock.together([call for device in steps for step in device for call in step])
-    merging = np.array([[_merging(shared, at, step) for at, step in enumerate(d)] for d in steps])
-    computing = np.array([[shared.clock.together(step) for step in device] for device in steps])
-    crossing = exchanged("ring", shared.problem, shared.ranks, gradient=shared.gradient)
+    steps, shape = ring_steps(shared.problem, shared.ranks, shared.placement), (shared.ranks, -1, 3)
+    calls = [step for device in steps for step in device]
+    merges = [_merging(shared, at, step) for device in steps for at, step in enumerate(device)]
+    computing, merging = np.split(np.array(shared.seconds([*calls, *merges])), 2)
+    crossing = shared.exchanges
     step_bytes = sum(float(one.sent_bytes) for one in crossing) / max(shared.ranks - 1, 1)
     send = shared.carrier.send_seconds(step_bytes) if shared.ranks > 1 else np.zeros(3)
-    timeline = ring_times(computing + merging, send)
-    busiest = int(timeline.busy_seconds[:, 0].argmax())
-    merge = merging[busiest].sum(axis=0)
-    return _prediction(shared, timeline.seconds, timeline.busy_seconds[busiest], merge, crossing)
+    work = (computing + merging).reshape(shape)
+    busy = work.sum(axis=1)
+    busiest = int(busy[:, 0].argmax())
+    merge = merging.reshape(shape)[busiest].sum(axis=0)
+    return _prediction(shared, ring_seconds(work, send), busy[busiest], merge, crossing)
 
 
-def _merging(shared: _Shared, step: int, problems: tuple[Attention, ...]) -> np.ndarray:
-    """Seconds to add a step's results to those of the steps before.
+def _merging(shared: _Shared, step: int, calls: Calls) -> list[Problem]:
+    """What adds a step's results to those of the steps before, in fp32.
 
     Forward: the output, rescaled. Backward: the gradients of queries, keys and values.
     """
     if step == 0 or shared.merged:
-        return np.zeros(3)
+        return []
     problem, sizes = shared.problem, shared.problem.sizes()
     groups = sizes["b"] * sizes["g"]
-    rows = groups * sizes["r"] * sum(call.seq_q for call in problems)
-    if problem.direction == "fwd":
-        return shared.clock.merging(rows, sizes["e"], problem.elements()["output"].name)
-    cells = groups * sum(call.seq_kv for call in problems)
-    dtype = problem.elements()["gradient"].name
-    parts = ((rows, sizes["d"]), (cells, sizes["d"]), (cells, sizes["e"]))
-    return sum((shared.clock.merging(*part, dtype) for part in parts), start=np.zeros(3))
+    rows = groups * sizes["r"] * sum(call.seq_q for call in calls)
+    cells = groups * sum(call.seq_kv for call in calls)
+    forward = problem.direction == "fwd"
+    dtype = problem.elements()["output" if forward else "gradient"].name
+    parts = ((rows, "e"),) if forward else ((rows, "d"), (cells, "d"), (cells, "e"))
+    return [
+        Rowwise("pointwise", n, sizes[axis], "fp32", variant="add", also_inputs=1, also_dtype=dtype)
+        for n, axis in parts
+        if n
+    ]
 
 
 def _gather(shared: _Shared) -> ContextPrediction:
@@ -189,9 +270,8 @@ def _gather(shared: _Shared) -> ContextPrediction:
     (backward)."""
     check_divides(shared.problem.seq_q, shared.ranks, "parts, one a device")
     shards = placed(shared.placement, shared.problem.seq_q, shared.ranks)
-    times = [shared.clock.together(gathered_calls(shared.problem, shard)) for shard in shards]
-    crossing = exchanged("gather", shared.problem, shared.ranks, gradient=shared.gradient)
-    return _serial(shared, max(times, key=lambda t: t[0]), crossing)
+    times = shared.seconds([gathered_calls(shared.problem, shard) for shard in shards])
+    return _serial(shared, max(times, key=lambda t: t[0]), shared.exchanges)
 
 
 def _ulysses(shared: _Shared) -> ContextPrediction:
@@ -201,7 +281,7 @@ def _ulysses(shared: _Shared) -> ContextPrediction:
     full = replace(problem, heads_kv=max(problem.heads_kv, ranks))
     share = replace(full, heads_q=problem.heads_q // ranks, heads_kv=full.heads_kv // ranks)
     crossing = exchanged("ulysses", full, ranks)
-    return _serial(shared, shared.clock.together([share]), crossing)
+    return _serial(shared, shared.seconds([[share]])[0], crossing)
 
 
 def _tree(shared: _Shared) -> ContextPrediction:
@@ -209,8 +289,7 @@ def _tree(shared: _Shared) -> ContextPrediction:
     check_divides(shared.problem.seq_kv, shared.ranks, "parts, one a device")
     keys = shared.problem.seq_kv // shared.ranks
     share = aligned(shared.problem, 1, keys, causal=False)
-    crossing = exchanged("tree", shared.problem, shared.ranks)
-    return _serial(shared, shared.clock.together([share]), crossing)
+    return _serial(shared, shared.seconds([[share]])[0], shared.exchanges)
 
 
 _WAYS: Mapping[str, Callable[[_Shared], ContextPrediction]] = {
@@ -293,32 +372,81 @@ def _check_heads(problem: Attention, ranks: int) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Ring:
-    """The times of a simulated ring, as (predicted, low, high)."""
-
-    seconds: np.ndarray
-    """Seconds until the last device has ended, shape (3,)."""
-    busy_seconds: np.ndarray
-    """Seconds of computing of each device, shape (ranks, 3)."""
-
-    @property
-    def exposed_seconds(self) -> np.ndarray:
-        """Seconds beyond the computing of the busiest device, shape (3,)."""
-        return np.asarray(self.seconds - self.busy_seconds.max(axis=0))
-
-
-def ring_times(step_seconds: np.ndarray, send_seconds: np.ndarray) -> Ring:
-    """Simulate a ring.
+def ring_seconds(step_seconds: np.ndarray, send_seconds: np.ndarray) -> np.ndarray:
+    """Seconds until the last device of a ring has ended, shape (3,).
 
     `step_seconds`: computing of each device in each step, shape (ranks, steps, 3). `send_seconds`:
     one send, shape (3,). Nothing is sent in the last step.
     """
-    ranks, steps, _ = step_seconds.shape
-    start = np.zeros((ranks, step_seconds.shape[2]))
-    for step in range(steps):
-        end = start + step_seconds[:, step]
-        arrival = np.maximum(np.roll(start, 1, axis=0), start) + send_seconds
-        if step < steps - 1:
-            start = np.maximum(end, np.maximum(arrival, np.roll(arrival, -1, axis=0)))
-    return Ring(end.max(axis=0), step_seconds.sum(axis=1))
+    ranks, steps, cases = step_seconds.shape
+    span, sends = 2 * steps, steps - 1  # a device's queue: for each step its beginning and its work
+    waits: dict[int, list[Wait]] = {}
+    for i in range(ranks):
+        for step in range(sends):
+            send = ranks * span + i * sends + step
+            waits[send] = [(d * span + 2 * step, -1) for d in ((i - 1) % ranks, i)]
+            for device in {i, (i - 1) % ranks}:
+                waits.setdefault(device * span + 2 * step + 2, []).append((send, -1))
+    jobs = Jobs([span] * ranks + [sends] * ranks, waits)
+    work = np.zeros((ranks, steps, 2, cases))
+    work[:, :, 1] = step_seconds
+    times = np.concatenate([work.reshape(-1, cases), np.tile(send_seconds, (ranks * sends, 1))])
+    ends = np.array([jobs.ends(column.tolist()) for column in times.T])
+    return np.asarray(ends[:, : ranks * span].max(axis=1))
+
+
+LONGEST = 2**20
+"""Longest block in the search for a threshold, in tokens."""
+
+_GRAIN = 64  # tokens; all blocks are multiples; successive ones differ by a sixteenth of their size
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The shortest block of a ring's step that hides its transfer."""
+
+    block: int
+    """Queries and keys of a device, in tokens; all longer blocks hide their transfers too."""
+    compute_seconds: float
+    """Seconds of computing in a step."""
+    send_seconds: float
+    """Seconds of sending in a step."""
+    flops_per_s: float
+    """Achieved rate of the kernel on that block."""
+
+
+def threshold(problem: Attention, device: Device, carrier: Carrier) -> Threshold:
+    """The shortest block from which on every step hides its transfer, to a sixteenth.
+
+    A step with r queries and keys a device computes 4·r²·d operations a query head and sends 4·r·d
+    bytes a key-value head (16 bits): the link is hidden where r ≥ (g/a)·P/B, with g key-value
+    heads, a query heads, B the link's bytes a second and P the kernel's rate on such a block.
+
+    The lengths of the problem do not matter. Raises `ProblemError` where not even the longest block
+    hides it, as on a link slower than the rate at which the kernel streams keys.
+    """
+    blocks = block_lengths()
+    steps = [aligned(problem, n, n, causal=False) for n in blocks]
+    shared = _Shared("ring", problem, 2, "", True, "fp32", carrier, device)
+    computing = np.array(shared.seconds([[step] for step in steps]))[:, 0]
+    pairs = (aligned(problem, 2 * n, 2 * n, causal=False) for n in blocks)
+    sent = [sum(float(one.sent_bytes) for one in exchanged("ring", pair, 2)) for pair in pairs]
+    sends = np.array([carrier.send_seconds(block)[0] for block in sent])
+    misses = np.flatnonzero(computing < sends)
+    i = int(misses[-1]) + 1 if misses.size else 0
+    if i == len(blocks):
+        raise ProblemError(
+            f"not even a block of {LONGEST:,} tokens hides its transfer on {device.slug}; "
+            "take a faster link, or fewer key-value heads"
+        )
+    flops = float(steps[i].flops())
+    return Threshold(blocks[i], float(computing[i]), float(sends[i]), flops / float(computing[i]))
+
+
+def block_lengths() -> list[int]:
+    """Blocks from one grain to the longest, a sixteenth apart, in whole grains."""
+    sizes = [_GRAIN]
+    while sizes[-1] < LONGEST:
+        step = max(sizes[-1] * 17 // 16 // _GRAIN, sizes[-1] // _GRAIN + 1)
+        sizes.append(min(step * _GRAIN, LONGEST))
+    return sizes

@@ -23,7 +23,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from perfmodel.algorithms import Attention
-from perfmodel.algorithms.algorithm import Band
 from perfmodel.errors import ProblemError, UnknownName
 
 PLACEMENTS = ("contiguous", "zigzag", "striped")
@@ -84,40 +83,6 @@ def last_seen(queries: Shard, keys: Shard) -> int:
     if queries.stride != keys.stride:
         raise ProblemError("shards of one sequence have one stride; place all of it alike")
     return (queries.first - keys.first) // queries.stride
-
-
-def visible_pairs(queries: Held, keys: Held, *, causal: bool) -> int:
-    """Pairs of a query and a visible key, counted from the mask."""
-    total = 0
-    for rows in queries:
-        for cells in keys:
-            if not causal:
-                total += rows.count * cells.count
-                continue
-            shift = cells.count - rows.count  # a band is aligned to the last query and key
-            band = Band("q", "x", right=last_seen(rows, cells) - shift)
-            total += int(band.visible_pairs(rows.count, cells.count))
-    return total
-
-
-def imbalance(placement: str, tokens: int, ranks: int, *, causal: bool = True) -> float:
-    """Pairs of the busiest device over the mean, summed over the steps of a ring."""
-    shards = placed(placement, tokens, ranks)
-    pairs = [sum(visible_pairs(q, k, causal=causal) for k in shards) for q in shards]
-    return max(pairs) * ranks / sum(pairs)
-
-
-def ring_imbalance(placement: str, tokens: int, ranks: int, *, causal: bool = True) -> float:
-    """Time of a ring in lockstep over the mean work of a device, both in pairs.
-
-    In every step all devices wait for the busiest one.
-    """
-    shards = placed(placement, tokens, ranks)
-    steps = [
-        [visible_pairs(shards[i], shards[(i - step) % ranks], causal=causal) for i in range(ranks)]
-        for step in range(ranks)
-    ]
-    return sum(max(step) for step in steps) * ranks / sum(sum(step) for step in steps)
 
 
 def step_calls(problem: Attention, queries: Held, keys: Held) -> tuple[Attention, ...]:

@@ -13,8 +13,6 @@ does not depend on the loop order, so these sums serve every order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Band
@@ -31,9 +29,10 @@ from perfmodel.arithmetic import (
     wide,
 )
 from perfmodel.errors import ProblemError
+from perfmodel.frozen import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Visits:
     """Sums over the visited (query tile, key tile) pairs, for one head."""
 

@@ -8,7 +8,6 @@ and `shared` (operands that the matrix unit fetches from shared memory).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -17,12 +16,13 @@ from perfmodel.algorithms.algorithm import Tensor
 from perfmodel.arithmetic import Number, is_symbolic, maximum, product, where
 from perfmodel.count import rule
 from perfmodel.elements import ElementType
+from perfmodel.frozen import dataclass
 from perfmodel.schedules.schedule import Kernel, Schedule
 
 Elements = Mapping[str, ElementType]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Traffic:
     """Bytes of one tensor across one boundary."""
 

@@ -7,7 +7,7 @@ tiles, so the time model needs the same counts with every extent rounded up to i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -16,6 +16,7 @@ from perfmodel.arithmetic import Number, ceil_div, is_symbolic, wide
 from perfmodel.count import rule
 from perfmodel.count.band import Visits
 from perfmodel.count.cost import KernelCost, operations
+from perfmodel.frozen import dataclass
 from perfmodel.schedules.schedule import Schedule
 
 Extents = Mapping[str, tuple[int, ...]]
@@ -23,7 +24,7 @@ Extents = Mapping[str, tuple[int, ...]]
 _ANY: Extents = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Executed:
     """Operations that units execute, padding included."""
 

@@ -23,18 +23,18 @@ footprint of the blocks in between, at least one wave.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from perfmodel.algorithms.algorithm import Tensor
 from perfmodel.arithmetic import Number, ceil_div, floor_div, is_one, maximum, minimum, product
 from perfmodel.count.rule import Nest, blocks, extents, least, moved, outside
+from perfmodel.frozen import dataclass
 
 Held = Callable[[Number], Number]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GridLoop:
     """A grid loop with its trips."""
 
@@ -189,7 +189,7 @@ def _mask_scaled(
     return 1 + (passes - 1) * minimum(share, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WaveWalk:
     """Elements of one tensor fetched over all waves."""
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from perfmodel.collectives import Collective, predict_collective
+from perfmodel.collectives import Collective
 from perfmodel.columns import HIGH, RANGE, Column, Result, Row
 from perfmodel.embeddings.bag import (
     Bags,
@@ -106,10 +106,8 @@ def sharded(bags: Bags, device: Device, system: System, devices: int) -> Placed:
         raise ProblemError(f"tables are sharded over {devices} device; give 2 or more")
     time = bag_time(bags, device, 1.0 / devices)
     sums = Collective("all-to-all", round(bags.pooled_bytes / devices), devices, dtype=bags.dtype)
-    exchange = predict_collective(sums, system)
-    times = (exchange.seconds, exchange.low_seconds, exchange.high_seconds)
-    tail = (float(times[0][0]), float(times[1][0]), float(times[2][0]))
     fits = bags.table_bytes <= devices * device.memory_bytes
+    tail = sums.seconds_on(system)
     return _prediction("sharded", device, devices, time, time.hit, fits, tail=tail)
 
 

@@ -239,7 +239,7 @@ def _main(arguments: Sequence[str] | None) -> None:
     import argparse
     from pathlib import Path
 
-    from perfmodel.evidence.records.replacing import replacing
+    from perfmodel.replacing import replacing
 
     parser = argparse.ArgumentParser(prog="perfmodel.fitting.collectives", description=__doc__)
     parser.add_argument("table", nargs="+", help="collective tables (CSV, CSV.gz, Parquet)")

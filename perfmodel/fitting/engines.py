@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfmodel.errors import exit_code, needs
-from perfmodel.evidence.tables.reading import read
 from perfmodel.serving.engine import Engine, engines
 from perfmodel.serving.servingrows import Answers, Asked
+from perfmodel.table.reading import read
 from perfmodel.validation.serving import LAYOUT, asked_of
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfmodel.errors import TableError, exit_code
-from perfmodel.evidence.records.records import tidy
 from perfmodel.fitting import ranges
 from perfmodel.fitting.estimation import STEPS, fit, sample, slopes, values_of
 from perfmodel.fitting.fitted import Fitted, constants_text
 from perfmodel.fitting.heldout import Linearised, folds, linearised
 from perfmodel.fitting.starts import measured_runs, runs_of, shown
+from perfmodel.table.records import tidy
 from perfmodel.timing import runs as timed
 from perfmodel.timing.constants import shipped
 from perfmodel.validation.compare import beats_floor, diagnoses, predict_table
@@ -52,8 +52,8 @@ def _main(arguments: Sequence[str] | None) -> None:
     import argparse
     from pathlib import Path
 
-    from perfmodel.evidence.records.records import read_table
-    from perfmodel.evidence.records.replacing import replacing
+    from perfmodel.replacing import replacing
+    from perfmodel.table.records import read_table
     from perfmodel.timing import constants as known
 
     parser = argparse.ArgumentParser(prog="perfmodel.fitting.fit", description=__doc__)

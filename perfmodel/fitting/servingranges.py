@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfmodel.errors import exit_code
-from perfmodel.evidence.tables.reading import read
 from perfmodel.fitting.engines import fitting_rows, left_out, names_of
 from perfmodel.serving.engine import engines
 from perfmodel.serving.served import Spread, group_of
+from perfmodel.table.reading import read
 from perfmodel.validation.serving import LAYOUT, predict_table
 
 if TYPE_CHECKING:

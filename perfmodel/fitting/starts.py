@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfmodel.evidence.records.provenance import as_ran
 from perfmodel.hardware import load
+from perfmodel.table.provenance import as_ran
 from perfmodel.timing.constants import Constants
 from perfmodel.timing.floors import pace
 from perfmodel.timing.machine import machine

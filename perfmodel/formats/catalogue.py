@@ -83,7 +83,7 @@ FORMATS = {
         frozenset({"nodes"}),
         "perfmodel.graph.declaration:read",
     ),
-    "runs": FileFormat("rows of the measured-run table", "evidence/records/runs.schema.json"),
+    "runs": FileFormat("rows of the measured-run table", "table/runs.schema.json"),
     "prediction": FileFormat("what commands write as JSON", "render/prediction.schema.json"),
 }
 """The formats. A format that can be checked has `keys` and a `reader`."""

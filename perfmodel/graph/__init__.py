@@ -13,6 +13,9 @@ kernels, gaps and host time, and joins all of them into the result (graphpredict
 
     time = start + Σ kernels + gaps between them, or the host where it is later
 
+jobs.py is the list scheduler: jobs on units (stages, devices, links) in queues, with what each
+waits for.
+
 declaration.py reads graphs from YAML, and library.py finds them by name; declared/ has those that
 come with the package.
 """

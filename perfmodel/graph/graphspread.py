@@ -27,10 +27,10 @@ from perfmodel.prediction import Prediction
 
 @dataclass(frozen=True)
 class Spread:
-    """Device time of a node, all its runs together, and its 80 % range in seconds."""
+    """A time with its 80 % range in seconds: of a node, all its runs together, or an exchange."""
 
     family: str
-    """Row of the table of ranges."""
+    """Row of the table of ranges, the cause of its errors."""
     seconds: float
     """Predicted time."""
     low_seconds: float
@@ -44,6 +44,13 @@ class Spread:
         seconds = runs * (kernel.seconds - kernel.terms["launch"])
         share = seconds / kernel.seconds
         return cls(family, seconds, kernel.low_seconds * share, kernel.high_seconds * share)
+
+    def __add__(self, other: Spread) -> Spread:
+        """One after the other, with errors of one cause."""
+        sums = (
+            getattr(self, x) + getattr(other, x) for x in ("seconds", "low_seconds", "high_seconds")
+        )
+        return Spread(self.family, *sums)
 
     def times(self, factor: float) -> Spread:
         """Its time and range, `factor` times."""

@@ -5,5 +5,5 @@ and work, by FlexGen's fitted rates (flexgen.py) or by this model's operators an
 (modelled.py). search.py finds the fastest policy that fits.
 
 recompute.py splits a KV cache into a part that is sent and a part that is recomputed (KVPR).
-streaming.py sends weights while a batch computes. sharing.py divides work between two machines.
+streaming.py sends weights while a batch computes. sharing.py puts some layers on the host.
 """

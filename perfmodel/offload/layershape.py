@@ -93,14 +93,6 @@ class LayerShape:
         return 4.0 * self.hidden
 
 
-def four_projections(layers: int, hidden: int, inner: int, heads: int) -> LayerShape:
-    """FlexGen's layer, OPT without its biases: four projections, two products of the inner layer,
-    and 4h bytes of cache a token."""
-    weights = 4.0 * hidden**2 + 2.0 * hidden * inner
-    cache = 2.0 * _BYTES * hidden
-    return LayerShape(layers, hidden, inner, heads, _BYTES * weights, cache, weights)
-
-
 def of_network(stored: Stored) -> LayerShape:
     """The mean layer of a network, with the widest inner layer that one token uses."""
     network = network_of(stored)

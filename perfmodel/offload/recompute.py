@@ -59,17 +59,12 @@ class Recompute:
 
         Streamed weights share the link with the rest of the cache.
         """
-        first, product, rest = self._parts(computed)
-        return first + max(product, rest)
-
-    def _parts(self, computed: int) -> tuple[float, float, float]:
-        """Seconds of activations on the link, of products, and of the rest on the link."""
         rows, remainder = self.batch * computed, self.batch * (self.tokens - computed)
         link = self.link_bytes_per_s
         first = formula.activation_seconds(rows, self.hidden, self.activation_width, link)
         product = formula.product_seconds(rows, self.hidden, self.columns, self.flops_per_s)
         rest = formula.cache_seconds(remainder, self.columns, self.cache_width, link)
-        return float(first), float(product), float(rest) + self.weight_bytes / link
+        return float(first) + max(float(product), float(rest) + self.weight_bytes / link)
 
     @property
     def gains(self) -> bool:
@@ -103,36 +98,6 @@ class Recompute:
     def time_share(self) -> float:
         """Time at the split over the time of sending the whole cache."""
         return self.seconds(self.split) / self.seconds(0)
-
-    def pipelined(self, layers: int, computed: int, other_seconds: float = 0.0) -> float:
-        """Seconds of `layers` layers, each sending while the one before computes.
-
-        `other_seconds` is the rest of a layer's work. The link goes from layer to layer without a
-        pause.
-        """
-        first, product, rest = self._parts(computed)
-        link = device = 0.0  # ends of what each has done so far
-        for _ in range(layers):
-            sent = link + first
-            link = sent + rest
-            device = max(max(sent, device) + product, link) + other_seconds
-        return max(device, link)
-
-    def best_pipelined(self, other_seconds: float = 0.0) -> int:
-        """Tokens to recompute where layers overlap: link and products take equally long,
-
-            (l·h·q_x + 2·(s − l)·w·q)·b/v + W/v = 4·b·l·h·w/g + rest
-
-        None if that does not shorten the time on the link; all if products are always shorter.
-        """
-        if not self.gains:
-            return 0
-        transfer = 2.0 * self.batch * self.columns * self.cache_width / self.link_bytes_per_s
-        saving = transfer - self.batch * self.hidden * self.activation_width / self.link_bytes_per_s
-        product = 4.0 * self.batch * self.hidden * self.columns / self.flops_per_s
-        weights = self.weight_bytes / self.link_bytes_per_s
-        optimum = (transfer * self.tokens + weights - other_seconds) / (saving + product)
-        return int(min(max(optimum, 0.0), self.tokens))
 
 
 def of_network(

@@ -1,14 +1,4 @@
-"""Work divided between two machines: rows in parallel, or layers one after another.
-
-Rows are independent items: sequences, heads, experts, samples. A machine takes τ seconds for all of
-them. With a share x on the device and the rest on the host, the time is max(x·τ_d, (1 − x)·τ_h). It
-is least where both take equally long:
-
-    x* = (1/τ_d) / (1/τ_d + 1/τ_h)
-
-Transfers over the link are added. Where they exceed the saving, everything stays on one machine.
-Layers run one after another, so their times add up (llama.cpp, `-ngl`).
-"""
+"""Layers divided between a device and its host, which run one after another (llama.cpp, `-ngl`)."""
 
 from __future__ import annotations
 
@@ -19,29 +9,6 @@ from perfmodel.hardware import Device
 from perfmodel.networks.setting import step
 from perfmodel.offload.layershape import Stored, network_of, of_network, predicted
 from perfmodel.offload.links import host_bytes_per_s
-
-
-@dataclass(frozen=True)
-class Shared:
-    """Rows divided between a device and its host."""
-
-    share: float
-    """Share of the device, 0 to 1."""
-    seconds: float
-    """Seconds of both, with transfers."""
-
-
-def rows(device_seconds: float, host_seconds: float, transfer_seconds: float = 0.0) -> Shared:
-    """The best share of rows on the device; `transfer_seconds` counts only if both have rows.
-
-    All rows on one machine if that is faster. Each machine already holds the data of its rows.
-    """
-    if not device_seconds > 0.0 or not host_seconds > 0.0:
-        raise ProblemError("both machines need a time above 0 for all rows")
-    share = host_seconds / (device_seconds + host_seconds)
-    split = Shared(share, share * device_seconds + transfer_seconds)
-    single = (Shared(1.0, device_seconds), Shared(0.0, host_seconds))
-    return min(split, *single, key=lambda s: s.seconds)
 
 
 @dataclass(frozen=True)

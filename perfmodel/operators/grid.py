@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.sizes import MOST_CASES
 from perfmodel.errors import ProblemError
+from perfmodel.frozen import dataclass
 from perfmodel.operators import Operator
 from perfmodel.operators.operator import groups
 from perfmodel.operators.options import Multiple

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfmodel.errors import OutputError, ProblemError
-from perfmodel.evidence.records.replacing import replacing
 from perfmodel.render.labels import wrapped
 from perfmodel.render.page import Page, Palette, styled
 from perfmodel.render.report import Row
 from perfmodel.render.svg import document
 from perfmodel.render.ticks import plain_ticks
+from perfmodel.replacing import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,7 @@ from typing import Any
 
 from perfmodel.compression import naming, quantised
 from perfmodel.compression.comparing import Compared
-from perfmodel.compression.quantised import Quantised
+from perfmodel.compression.quantised import Format
 from perfmodel.compression.scheme import Scheme
 from perfmodel.render.report import Column, Report, on_device, text
 
@@ -21,9 +21,7 @@ _WIDTH = 4096
 
 def _of_format(member: str, otherwise: Any) -> Callable[[Scheme], Any]:
     """A member of a scheme's format; schemes that are no format of the table have another value."""
-    return lambda scheme: (
-        getattr(scheme.format, member) if isinstance(scheme, Quantised) else otherwise
-    )
+    return lambda scheme: getattr(scheme, member) if isinstance(scheme, Format) else otherwise
 
 
 def _multiplied(scheme: Scheme) -> str:
@@ -33,7 +31,7 @@ def _multiplied(scheme: Scheme) -> str:
 
 _LISTED = (
     text("format", "format", of="name"),
-    Column("bits", "bits", "{:.3f}", of=lambda scheme: scheme.bits(_WIDTH, _WIDTH)),
+    Column("bits", "bits", "{:.3f}", of=lambda scheme: scheme.mean_bits(_WIDTH, _WIDTH)),
     text("multiplied", "multiplies", of=_multiplied),
     text("what it is", "about", wrap=62),
     Column(key="aliases", of=_of_format("aliases", [])),

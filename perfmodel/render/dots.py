@@ -58,8 +58,8 @@ class Dots:
     """Keys that rows can be coloured by; a file's chart takes the first."""
     ranges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Keys of the ends of a range, by the key of its value."""
-    limits: Mapping[str, Sequence[tuple[str, float]]] = field(default_factory=dict)
-    """Names and values of limits on x, by key."""
+    limits: Mapping[str, str | Sequence[tuple[str, float]]] = field(default_factory=dict)
+    """Names and values of limits on x, by key; or the key under which the rows have them."""
     joined: Sequence[str] = ()
     """Keys of a line. It joins, from left to right, marks that agree in those keys that are not on
     x."""
@@ -75,7 +75,8 @@ class Dots:
     apart: str = ""
     """Key whose values have charts of their own on a page."""
     labelled: str = ""
-    """Key whose value is written beside each mark that has one."""
+    """Key whose value is written beside each mark that has one, or with `best` beside those that
+    no other beats."""
     best: Mapping[str, int] = field(default_factory=dict)
     """For keys of y, 1 where more is better and -1 where less is: a grey line joins the rows that
     no row with a smaller x beats."""
@@ -184,10 +185,7 @@ class Drawing:
         places = self.places
         series: dict[str, list[int]] = {self.group(i): [] for i in range(len(self.rows))}
         self.scale(places)
-        sign = self.dots.best.get(self.y)
-        if sign:
-            kept = [self.rows[i] for i in places]
-            front = [places[i] for i in best_of(kept, self.x, self.y, sign)]
+        front = front or self.front()
         if front:
             self.axes.plot(
                 self.values(front, self.x), self.values(front, self.y), color=self.palette.grey,
@@ -204,6 +202,20 @@ class Drawing:
     def is_mark(self, i: int) -> bool:
         """Whether a row has a mark."""
         return not self.dots.measured or bool(self.rows[i].get(self.dots.measured))
+
+    def limited(self) -> Sequence[tuple[str, float]]:
+        """Names and values of the limits of x."""
+        limits = self.dots.limits.get(self.x, ())
+        if not isinstance(limits, str):
+            return limits
+        values = {row[limits] for row in self.rows if row.get(limits)}
+        return [(self.dots.header(limits), value) for value in sorted(values)]
+
+    def front(self) -> list[int]:
+        """The rows that no row with a smaller x beats, where more or less of y is better."""
+        places, sign = self.places, self.dots.best.get(self.y)
+        kept = [self.rows[i] for i in places]
+        return [places[i] for i in best_of(kept, self.x, self.y, sign)] if sign else []
 
     def values(self, places: Sequence[int], key: str) -> list[float]:
         """The numbers of rows under a key."""
@@ -223,7 +235,7 @@ class Drawing:
         """Both axes, the limits of x, and the diagonal of a comparison."""
         dots, axes = self.dots, self.axes
         across, up = self.values(places, self.x), self.values(places, self.y)
-        limits = dots.limits.get(self.x, ())
+        limits = self.limited()
         for end in dots.ranges.get(self.y, ()):
             up = up + self.values(self.ranged(places), end)
         if dots.compared:
@@ -316,7 +328,8 @@ class Drawing:
     def labels(self) -> None:
         """The values of the key that labels marks, where they have room; the layout is complete."""
         key = self.dots.labelled
-        mine = [i for i in self.places if key and self.rows[i].get(key) not in (None, "")]
+        places = self.front() or self.places
+        mine = [i for i in places if key and self.rows[i].get(key) not in (None, "")]
         labels = Labels(self.axes, self.palette)
         for i in mine:
             row, gid = self.rows[i], f"label-{i}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from perfmodel.columns import Column, row_of
 from perfmodel.graph import GraphPrediction, NodePrediction
@@ -15,7 +16,7 @@ BY = ("node", "operator")
 
 def data(predictions: Sequence[GraphPrediction]) -> Report:
     """All data, one document for each graph and device."""
-    return Report.of("graphs", predictions)
+    return Report.of("graphs", predictions, **_words(predictions))
 
 
 def report(predictions: Sequence[GraphPrediction], by: str = "node") -> Report:
@@ -29,11 +30,16 @@ def report(predictions: Sequence[GraphPrediction], by: str = "node") -> Report:
             ranked=by == "operator",
         )
     ]  # fmt: skip
+    return Report("graphs", rows, columns, examples=rows, **_words(predictions))
+
+
+def _words(predictions: Sequence[GraphPrediction]) -> dict[str, Any]:
+    """Title and notes."""
     first = predictions[0]
     sizes = " ".join(f"{name}={value}" for name, value in first.sizes.items())
     title = f"{first.graph}{on_device(each.device for each in predictions)}: {sizes}"
     notes = [*map(_sentence, predictions), *assumed(each.assumptions for each in predictions)]
-    return Report("graphs", rows, columns, title, notes=notes, examples=rows)
+    return {"title": title, "notes": notes}
 
 
 def part_of(node: NodePrediction, by: str) -> Part:

@@ -1,4 +1,4 @@
-"""JSON: `schema_version`, the report's own members, and its rows under their name."""
+"""JSON: `schema_version`, title, notes and other members, and the rows under their name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ SCHEMA_VERSION = 1
 
 def render(report: Report) -> Iterator[str]:
     """One document; rows are written as they come, one line each."""
+    words = {"title": report.title, "notes": list(report.notes)}
     head = {"schema_version": SCHEMA_VERSION, **report.head}
+    head |= {name: value for name, value in words.items() if value}
     yield _text(head)[:-1] + f', "{report.name}": ['
     separator = "\n"
     for row in report.rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from perfmodel.columns import Column, row_of
 from perfmodel.networks.networkprediction import KernelTime, NetworkPrediction, PassTime
@@ -24,9 +25,9 @@ BY: dict[str, Callable[[PassTime, KernelTime], str]] = {
 """What a line is for."""
 
 
-def data(predictions: Sequence[NetworkPrediction]) -> Report:
-    """All data, one document for each network and device."""
-    return Report.of("networks", predictions)
+def data(predictions: Sequence[NetworkPrediction], way: str) -> Report:
+    """All data, one document for each network and device; `way` is the kind of pass."""
+    return Report.of("networks", predictions, **_words(predictions, way))
 
 
 def report(predictions: Sequence[NetworkPrediction], by: str, way: str) -> Report:
@@ -40,6 +41,11 @@ def report(predictions: Sequence[NetworkPrediction], by: str, way: str) -> Repor
             {"host": each.classes["host"]}, ranked=by in ("class", "operator"),
         )
     ]  # fmt: skip
+    return Report("networks", rows, columns, examples=rows, **_words(predictions, way))
+
+
+def _words(predictions: Sequence[NetworkPrediction], way: str) -> dict[str, Any]:
+    """Title and notes."""
     first = predictions[0]
     setting = first.setting
     past = f" past={setting.past}" if setting.past else ""
@@ -49,7 +55,7 @@ def report(predictions: Sequence[NetworkPrediction], by: str, way: str) -> Repor
         f"dtype={setting.dtype} stack={setting.stack.name}"
     )
     notes = [*map(_sentence, predictions), *assumed(each.assumptions for each in predictions)]
-    return Report("networks", rows, columns, title, notes=notes, examples=rows)
+    return {"title": title, "notes": notes}
 
 
 def _parts(network: NetworkPrediction, by: str) -> Iterator[Part]:

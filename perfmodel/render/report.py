@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 from perfmodel.columns import Column, Row, around, columns_of, row_of, span, text
+from perfmodel.frozen import dataclass
 from perfmodel.units import binary, seconds, si
 
 

@@ -124,7 +124,8 @@ def fit(step: Step) -> str:
 def several(steps: Sequence[Step], refused: Refused, convention: str) -> Report:
     """One line for each plan in order; varying fields in columns, common ones in the title.
 
-    Impossible plans are listed below, with numbers that would work.
+    A single plan has the notes of its own. Impossible plans are listed below, with numbers that
+    would work.
     """
     axes = [_axis(name) for name in ("devices", *_AXES[:-1], "global_batch", _AXES[-1])]
     own = [column for column in columns_of(Step) if column.header != "network"]
@@ -133,8 +134,9 @@ def several(steps: Sequence[Step], refused: Refused, convention: str) -> Report:
     mfu = Column(f"MFU ({convention})", f"mfu.{convention}", "percent", rank=1)
     own.insert(1 + [column.key for column in own].index("tokens_per_s_per_device"), mfu)
     rows = [step.as_dict() for step in steps]
+    sentences = notes(steps[0], convention) if len(steps) == 1 else []
     report = Report("steps", rows, [device, *axes, *own], head=refused_head(refused, "plan"),
-                    notes=lines(refused), examples=rows)  # fmt: skip
+                    notes=[*sentences, *lines(refused)], examples=rows)  # fmt: skip
     plan = steps[0].plan
     common = [
         f"{axis.header}={axis.value(rows[0])}"

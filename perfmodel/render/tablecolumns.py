@@ -8,7 +8,7 @@ from perfmodel.render.report import Column, Report, Row, listed, text
 
 
 def report(kind: str, rows: Sequence[Row]) -> Report:
-    """One line for each column; `rows` are `perfmodel.evidence.tables.reference` as plain
+    """One line for each column; `rows` are `perfmodel.table.reference` as plain
     values."""
     return Report("columns", rows, _COLUMNS, f"columns of {kind} tables", {"kind": kind})
 

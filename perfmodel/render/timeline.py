@@ -18,17 +18,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from perfmodel.training.pipeline import Event, Timeline
-    from perfmodel.training.pipeline.task import Pass
 
 # For each pass, a light shade for the first chunk and a dark one for the last; bars in light shades
 # have black numbers. Hues are those of the default style's palette.
-_SHADES: dict[Pass, tuple[str, str]] = {
+_SHADES: dict[str, tuple[str, str]] = {
     "F": ("#BFDDF0", "#0072B2"),
     "B": ("#BFE6D9", "#00805B"),
     "BW": ("#BFE6D9", "#00805B"),
     "W": ("#FBE3B0", "#C47F00"),
 }
-_NAMES: dict[Pass, str] = {
+_NAMES: dict[str, str] = {
     "F": "forward",
     "B": "backward: input",
     "W": "backward: weights",
@@ -55,12 +54,10 @@ def timeline_chart(found: Timeline, page: Page | None = None) -> Chart:
     """The chart; 7.2 inches wide in the default style, as high as the stages need.
 
     Numbers are micro-batches, where they fit. Tasks that are joined share their bar, F above.
-    Raises `ProblemError` for several plans at once, and for a pipeline in which nothing takes time.
+    Raises `ProblemError` for a pipeline in which nothing takes time.
     """
     from matplotlib.figure import Figure
 
-    if found.ends.ndim > 1:
-        raise ProblemError(f"{found.ends.shape[1]} plans at once; draw the timeline of one")
     if not found.barrier_seconds > 0:
         raise ProblemError("nothing takes any time in this pipeline, so there is nothing to draw")
     plan = found.schedule
@@ -100,7 +97,7 @@ def _bars(event: Event, chunks: int) -> list[_Bar]:
     return bars
 
 
-def _shade(name: Pass, chunk: int, chunks: int) -> str:
+def _shade(name: str, chunk: int, chunks: int) -> str:
     """From light for the first chunk to dark for the last."""
     from matplotlib.colors import to_hex, to_rgb
 
@@ -114,7 +111,7 @@ def _draw(axes: Axes, timeline: Timeline, bars: Sequence[_Bar], palette: Palette
     whose visible parts are bubbles."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    start, length = float(timeline.first_seconds.min()), float(timeline.barrier_seconds)
+    start, length = float(timeline.first_seconds.min()), timeline.barrier_seconds
     stages = timeline.schedule.stages
     for stage in range(stages):
         axes.broken_barh([(start, length)], (stage - _ROW / 2, _ROW), facecolors=palette.faint,
@@ -138,7 +135,7 @@ def _title(timeline: Timeline) -> str:
     chunks = f" of {plan.chunks} chunks" if plan.chunks > 1 else ""
     return (
         f"{plan.kind}: {plan.stages} stages{chunks}, {plan.micro_batches} micro-batches, "
-        f"{seconds(float(timeline.seconds))}, {float(timeline.bubble_share):.1%} bubble"
+        f"{seconds(timeline.seconds)}, {timeline.bubble_share:.1%} bubble"
     )
 
 

@@ -7,14 +7,15 @@ This is the *mapping* of Timeloop, and the group partition (grid loops) and stre
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from perfmodel.algorithms.algorithm import Algorithm
 from perfmodel.arithmetic import Number
 from perfmodel.errors import ProblemError
+from perfmodel.frozen import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loop:
     """A loop over one axis in tiles of `tile`; a grid loop is spread over thread blocks.
 

@@ -47,7 +47,7 @@ class Slots:
 
     cycles: Mapping[str, float]
     """Cycles of each pipe of a unit in one pass of a block's loop; without a loop, in a whole
-    block. Pipes are named as in `perfmodel.evidence.compiled.issueslots`."""
+    block. Pipes are named as in `perfmodel.proof.compiled.issueslots`."""
     flops_per_pass: float = 0.0
     """Matrix operations of that pass; 0 where there are no matrix instructions."""
     looped: bool = True

@@ -82,7 +82,7 @@ def held_share(working_set: Number, capacity: float, knee: float) -> np.ndarray:
 
     It is near 1 while the set fits and falls smoothly: replacement is not exact, and a partitioned
     L2 holds some lines twice. `knee` is fitted. The fourth power is what a set-associative LRU
-    cache does to tile streams (`evidence.cachesim`).
+    cache does to tile streams (`perfmodel.proof.replay.cachesim`).
     """
     if capacity <= 0:
         return np.zeros(np.shape(working_set))

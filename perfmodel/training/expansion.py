@@ -14,11 +14,10 @@ from perfmodel.algorithms.declaredproblem import DeclaredProblem
 from perfmodel.algorithms.expressions import evaluate
 from perfmodel.arithmetic import ceil_div
 from perfmodel.count import compulsory_bytes
-from perfmodel.elements import element
 from perfmodel.operators.registry import operator_of
 from perfmodel.training.cutting import CHUNK, CHUNKS, ELEMENTS, Kernel, kernels
 from perfmodel.training.parameter import Parameter
-from perfmodel.training.update import COPY, GRADIENTS, WEIGHTS, Rule, Stage, Style, Types, place
+from perfmodel.training.update import Rule, Stage, Style, Types
 
 CHUNK_ELEMENTS = 2048
 """Elements of one partial sum: four for each of a block's 512 threads, what they hold at once
@@ -84,39 +83,6 @@ class Expansion:
                 yield from self._multi_tensor(stage)
             else:
                 yield from self._single_tensor(stage)
-
-    def transient_bytes(self) -> float:
-        """Peak bytes of temporaries between the kernels of steps over all tensors.
-
-        A kernel over many tensors leaves temporaries of all of them; a kernel over one tensor, its
-        own.
-        """
-        sizes = [piece.elements for piece in self.pieces]
-        total = sum(piece.elements * piece.count for piece in self.pieces)
-        elements = max(sizes) if self.style.chunk is None else total
-        stages = (stage for stage in self.rule.work if stage.steps and stage.axes is None)
-        return elements * max((self._live_bytes(stage) for stage in stages), default=0.0)
-
-    def _live_bytes(self, stage: Stage) -> float:
-        """Peak bytes an element of the temporaries between kernels."""
-        places = {WEIGHTS, GRADIENTS, COPY, *self.rule.states}
-        cut = cut_stage(self.rule, stage, self.types, self.style)
-        life: dict[str, tuple[int, int]] = {}
-        for i, kernel in enumerate(cut):
-            algorithm = kernel.declaration.algorithm
-            for name in (*algorithm.inputs, *algorithm.outputs):
-                axes = set(algorithm.tensors[name].axes)
-                if place(name) not in places and axes == set(algorithm.axes):
-                    first, _ = life.get(place(name), (i, i))
-                    life[place(name)] = (first, i)
-        return max(
-            sum(
-                element(self.rule.type_of(name, self.types)).bytes
-                for name, (first, last) in life.items()
-                if first <= i <= last
-            )
-            for i in range(len(cut))
-        )
 
     def _multi_tensor(self, stage: Stage) -> Iterator[_Launch]:
         """Kernels over the elements of all tensors, in as few launches as their arguments hold.

@@ -11,30 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
-from perfmodel.collectives import Collective, predict_collective
+from perfmodel.collectives import Collective
 from perfmodel.errors import SizeError
+from perfmodel.graph.graphspread import Spread
 from perfmodel.hardware import Device, System, systems
 from perfmodel.networks.recorder import Exchanged
-from perfmodel.training.overlap import FABRIC_UNITS, Work, tiled
+from perfmodel.training.overlap import FABRIC_UNITS, Work, tiled_seconds
 from perfmodel.training.plan import Plan
 
 _ROUND = ("all-gather", "reduce-scatter")
 
 
-class Taken(NamedTuple):
-    """Time of one exchange in seconds, with its range."""
-
-    seconds: float
-    """Predicted."""
-    low_seconds: float
-    """Low end of the 80 % range."""
-    high_seconds: float
-    """High end."""
-
-
-Ask = Callable[[str, float, int, int, float], Taken]
+Ask = Callable[[str, float, int, int, float], Spread]
 """(operation, bytes of the whole tensor, ranks, ranks in one node, network share) → time."""
 
 
@@ -48,7 +37,7 @@ class Fabric:
     """Devices in a node."""
     ask: Ask | None = None
     """Time of an exchange on the system."""
-    asked: dict[tuple[str, float, str, float], Taken] = field(default_factory=dict, compare=False)
+    asked: dict[tuple[str, float, str, float], Spread] = field(default_factory=dict, compare=False)
     """Cache of answers."""
 
     def ranks(self, axis: str) -> tuple[int, int]:
@@ -70,15 +59,15 @@ class Fabric:
             local -= 1
         return ranks, local
 
-    def take(self, op: str, tensor_bytes: float, axis: str, network_share: float = 1.0) -> Taken:
+    def take(self, op: str, tensor_bytes: float, axis: str, network_share: float = 1.0) -> Spread:
         """Time of an exchange along an axis; `network_share` as in `Collective`."""
         if op == "ring-gradient":  # keys and values once more, with their gradients
             ring, gradient = (self.take(each, tensor_bytes, axis) for each in _ROUND)
-            return Taken(*(a + b for a, b in zip(ring, gradient, strict=True)))
+            return ring + gradient
         op = "all-gather" if op == "ring" else op  # as many bytes over the same links
         ranks, local = self.ranks(axis)
         if ranks == 1 or tensor_bytes <= 0:
-            return Taken(0.0, 0.0, 0.0)
+            return Spread("collective", 0.0, 0.0, 0.0)
         key = (op, tensor_bytes, axis, network_share)
         if key not in self.asked:
             assert self.ask is not None
@@ -96,9 +85,9 @@ class Fabric:
         if one.axis != "tensor" or tiles == 1 or not product_seconds:
             return transfer
         pair = Work(product_seconds, 1.0), Work(transfer, FABRIC_UNITS)
-        return tiled(*pair, tiles).exposed_seconds
+        return float(tiled_seconds(*pair, tiles)) - product_seconds
 
-    def between(self, one: Exchanged) -> Taken:
+    def between(self, one: Exchanged) -> Spread:
         """The same with its range, as if nothing hid it."""
         if one.router is None or not self.plan.setting.stack.sends_once:
             return self.take(one.kind, one.tensor_bytes, one.axis)
@@ -128,8 +117,7 @@ def fabric(plan: Plan, device: Device, system: System | None = None) -> Fabric:
 
 def _taken(
     system: System, op: str, tensor_bytes: float, ranks: int, local: int, share: float
-) -> Taken:
+) -> Spread:
     """Time of a collective on a system."""
     problem = Collective(op, round(tensor_bytes), ranks, local, network_share=share)
-    time = predict_collective(problem, system)
-    return Taken(*(float(v[0]) for v in (time.seconds, time.low_seconds, time.high_seconds)))
+    return Spread("collective", *problem.seconds_on(system))

@@ -30,8 +30,6 @@ from perfmodel.training.parameter import KINDS, Parameter
 from perfmodel.training.precision import Precision
 from perfmodel.training.update import Rule, Stage, Style
 
-__all__ = ["Optimiser", "Work", "clippings", "load", "names", "styles"]
-
 STYLE = "multi-tensor"
 """The default style of an update."""
 UNCLIPPED = "none"
@@ -55,8 +53,8 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """The declaration of an optimiser."""
+class Optimiser:
+    """An optimiser: how weights are updated."""
 
     name: str
     """Name in a plan."""
@@ -85,60 +83,20 @@ class Entry:
             for update in (OPTIMISERS[rule.like].updates if rule.like else (rule,))
         )
 
-
-_FILE = Path(__file__).with_name("optimisers.yaml")
-OPTIMISERS = Table("optimiser", Entry, _FILE, "optimisers")
-"""The optimisers, in file order."""
-STYLES = Table("style of an optimiser", Style, _FILE, "styles")
-"""Implementations."""
-CLIPPING = Table("clipping by the global norm", Stage, _FILE, "clipping")
-"""Ways of clipping by the global norm."""
-names = OPTIMISERS.names
-
-
-@dataclass(frozen=True)
-class Optimiser:
-    """An optimiser: how weights are updated."""
-
-    entry: Entry
-    """Its declaration."""
-    given: Mapping[str, int] = field(default_factory=dict)
-    """Settings that differ from the declared defaults."""
-
-    @property
-    def name(self) -> str:
-        """Name in a plan."""
-        return self.entry.name
-
-    @property
-    def about(self) -> str:
-        """One-line description."""
-        return self.entry.about
-
-    @property
-    def source(self) -> str:
-        """Paper and code that the update is declared from."""
-        return self.entry.source
-
     @cached_property
-    def settings(self) -> Mapping[str, int]:
-        """Every setting with its value."""
-        return {
-            **{name: setting.value for name, setting in self.entry.settings.items()},
-            **self.given,
-        }
+    def values(self) -> Mapping[str, int]:
+        """The value of every setting."""
+        return {name: setting.value for name, setting in self.settings.items()}
 
     @cached_property
     def needs_tokens(self) -> bool:
         """Whether its work depends on the tokens of a step."""
-        return any(
-            TOKENS in named(text) for rule in self.entry.updates for text in rule.expressions
-        )
+        return any(TOKENS in named(text) for rule in self.updates for text in rule.expressions)
 
     def state_bytes(self, parameters: Iterable[Parameter], precision: Precision) -> float:
         """Bytes of all states of the parameters; moments have the precision's type."""
         total: float = sum(
-            evaluate(state.elements, {**self.settings, **sizes(piece)})
+            evaluate(state.elements, {**self.values, **sizes(piece)})
             * element(state.type or precision.states).bytes
             * piece.count
             for rule, pieces in self._rule_parameters(parameters)
@@ -158,14 +116,14 @@ class Optimiser:
     ) -> tuple[Work, ...]:
         """Every kernel of one update, in order, with kernels of equal time together.
 
-        `style` is one of `styles`, `clip` one of `clippings`. `tokens` is the number of tokens of a
-        step, over which K-FAC takes its statistics. Raises `UnknownName` for another style or
-        clipping, and `ProblemError` if tokens are needed and not given.
+        `style` is one of `STYLES`, `clip` one of `CLIPPING` or none. `tokens` is the number of
+        tokens of a step, over which K-FAC takes its statistics. Raises `UnknownName` for another
+        style or clipping, and `ProblemError` if tokens are needed and not given.
         """
         tensors = tuple(parameters)
         expansions = self._expansions(tensors, precision, style, tokens)
-        if clip not in clippings():
-            raise UnknownName("clipping by the global norm", clip, clippings())
+        if clip not in (UNCLIPPED, *CLIPPING):
+            raise UnknownName("clipping by the global norm", clip, (UNCLIPPED, *CLIPPING))
         if clip != UNCLIPPED and tensors:
             types = replace(precision.updated, copy=None)
             rule = Rule((replace(CLIPPING[clip], name=""),))
@@ -178,18 +136,6 @@ class Optimiser:
         """Bytes that one update moves, averaged over steps; `how` as for `problems`."""
         return sum(work.bytes for work in self.problems(parameters, precision, **how))
 
-    def transient_bytes(
-        self, parameters: Iterable[Parameter], precision: Precision, *, style: str = STYLE
-    ) -> float:
-        """Peak bytes of temporaries between the kernels.
-
-        Kernels of one rule free their temporaries before the next rule, so the largest rule
-        decides. Temporaries of steps over all tensors are counted, those of steps over one matrix
-        at a time are not.
-        """
-        expansions = self._expansions(tuple(parameters), precision, style, tokens=1)
-        return max((each.transient_bytes() for each in expansions), default=0.0)
-
     def _expansions(
         self, parameters: Iterable[Parameter], precision: Precision, style: str, tokens: int | None
     ) -> list[Expansion]:
@@ -197,7 +143,7 @@ class Optimiser:
             raise ProblemError(
                 f"{self.name} takes statistics over the tokens of a step; give their number"
             )
-        values = {**self.settings, TOKENS: tokens}
+        values = {**self.values, TOKENS: tokens}
         return [
             Expansion(rule, pieces, precision.updated, STYLES.load(style), values)
             for rule, pieces in self._rule_parameters(parameters)
@@ -209,7 +155,7 @@ class Optimiser:
         """Every rule that applies to some of the tensors, with these tensors, cut as the rule
         says."""
         pairs = [(self._rule_of(parameter), parameter) for parameter in parameters]
-        for i, rule in enumerate(self.entry.updates):
+        for i, rule in enumerate(self.updates):
             pieces = tuple(
                 piece
                 for taker, parameter in pairs
@@ -221,8 +167,8 @@ class Optimiser:
 
     def _rule_of(self, parameter: Parameter) -> int:
         """Index of the rule for a tensor; the last rule applies to any."""
-        for i, rule in enumerate(self.entry.updates):
-            fewest = evaluate(rule.fewest, self.settings)
+        for i, rule in enumerate(self.updates):
+            fewest = evaluate(rule.fewest, self.values)
             if parameter.kind in rule.kinds and parameter.elements >= fewest:
                 return i
         raise AssertionError(f"the last rule of {self.name} does not take {parameter}")
@@ -230,17 +176,17 @@ class Optimiser:
     def _pieces(self, rule: Rule, parameter: Parameter) -> tuple[Parameter, ...]:
         if rule.cut is None:
             return (parameter,)
-        return parameter.blocks(evaluate(rule.cut, self.settings))
+        return parameter.blocks(evaluate(rule.cut, self.values))
 
 
-def styles() -> Mapping[str, Style]:
-    """Implementation styles by name."""
-    return STYLES
-
-
-def clippings() -> tuple[str, ...]:
-    """Ways of clipping by the global norm: none, a scaling kernel, or folded into the update."""
-    return (UNCLIPPED, *CLIPPING)
+_FILE = Path(__file__).with_name("optimisers.yaml")
+OPTIMISERS = Table("optimiser", Optimiser, _FILE, "optimisers")
+"""The optimisers, in file order."""
+STYLES = Table("style of an optimiser", Style, _FILE, "styles")
+"""Implementations."""
+CLIPPING = Table("clipping by the global norm", Stage, _FILE, "clipping")
+"""Ways of clipping by the global norm."""
+names = OPTIMISERS.names
 
 
 def load(name: str, **settings: int) -> Optimiser:
@@ -249,17 +195,16 @@ def load(name: str, **settings: int) -> Optimiser:
     Raises `UnknownName` for another name or setting, and `ProblemError` for a setting that is not a
     whole number, or is below its least value.
     """
-    entry = OPTIMISERS.load(name)
+    optimiser = OPTIMISERS.load(name)
+    changed = dict(optimiser.settings)
     for key, value in settings.items():
-        if key not in entry.settings:
-            raise UnknownName(f"setting of {entry.name}", key, entry.settings)
-        _check(f"{key} of {entry.name}", entry.settings[key], value)
-    return Optimiser(entry, settings)
-
-
-def _check(owner: str, setting: Setting, value: Any) -> None:
-    if not is_whole(value) or value < setting.least:
-        raise ProblemError(
-            f"{owner} is {quoted(str(value))}; write a whole number of at least "
-            f"{setting.least} ({setting.meaning})"
-        )
+        if key not in changed:
+            raise UnknownName(f"setting of {name}", key, changed)
+        setting = changed[key]
+        if not is_whole(value) or value < setting.least:
+            raise ProblemError(
+                f"{key} of {name} is {quoted(str(value))}; write a whole number of at least "
+                f"{setting.least} ({setting.meaning})"
+            )
+        changed[key] = replace(setting, value=value)
+    return replace(optimiser, settings=changed) if settings else optimiser

@@ -14,7 +14,7 @@ from perfmodel.networks.setting import Attention, Dtype, Setting, Shards
 from perfmodel.networks.stack import load as load_stack
 from perfmodel.networks.stack import names as stack_names
 from perfmodel.training import optimisers, precision
-from perfmodel.training.pipeline.kinds import KINDS
+from perfmodel.training.pipeline.schedule import KINDS
 from perfmodel.training.precision import Precision
 
 if TYPE_CHECKING:

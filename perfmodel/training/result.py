@@ -176,5 +176,5 @@ def _exchange_spreads(stage: Sequence[Part], copies: Copies) -> Iterable[Spread]
     for layer in (work for part in stage for work in part.work):
         passes = [layer.forward, *([layer.backward] if layer.backward is not None else [])]
         for transfer in (exchange for way in passes for exchange in way.exchanges):
-            spread = Spread("collective", *copies.links.between(transfer))
-            yield spread.times(copies.plan.accumulation * layer.repeat)
+            runs = copies.plan.accumulation * layer.repeat
+            yield copies.links.between(transfer).times(runs)

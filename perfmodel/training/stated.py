@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from perfmodel.timing.stated import Fact
 from perfmodel.training import precision
-from perfmodel.training.optimisers import STYLE, Optimiser, styles
+from perfmodel.training.optimisers import STYLE, STYLES, Optimiser
 from perfmodel.training.parameter import Parameter
 from perfmodel.training.precision import Precision
 
@@ -29,9 +29,8 @@ def of_optimiser(optimiser: Optimiser) -> tuple[Fact, ...]:
 
 
 def _settings(optimiser: Optimiser) -> Iterator[Fact]:
-    for name, setting in optimiser.entry.settings.items():
-        value = optimiser.settings[name]
-        yield Fact(name, value, "", setting.meaning, optimiser.name, setting.source)
+    for name, setting in optimiser.settings.items():
+        yield Fact(name, setting.value, "", setting.meaning, optimiser.name, setting.source)
 
 
 def _optimiser_facts(optimiser: Optimiser) -> Iterator[Fact]:
@@ -44,7 +43,7 @@ def _optimiser_facts(optimiser: Optimiser) -> Iterator[Fact]:
         share = optimiser.state_bytes([shape], recipe) / shape.elements
         yield fact(f"states.{shape.name}", share, "B", "Bytes a parameter of its states.")
     matrix = SHAPES[0]
-    for style in styles():
+    for style in STYLES:
         traffic = optimiser.traffic_bytes([matrix], recipe, style=style, tokens=TOKENS)
         text = f"Bytes a parameter that a step moves, {matrix.name}."
         yield fact(f"traffic.{style}", traffic / matrix.elements, "B", text)

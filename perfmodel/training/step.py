@@ -162,7 +162,7 @@ def _timing(cut: Sequence[Part], order: Schedule, copies: Copies) -> Timed:
         for part in _places(order, cut)[stage]
     )
     return Timed(
-        float(line.barrier_seconds) + sums,
+        line.barrier_seconds + sums,
         float(sum(steady[0])),
         float(sum(steady[1])),
         float(line.barrier_seconds - line.busy_seconds[stage]),

@@ -29,7 +29,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
@@ -229,11 +228,8 @@ def _temporary(segment: Segment) -> float:
     return max(live_bytes(graph.graph)["hbm"]) - base
 
 
-Offload = Literal["none", "optimiser", "all"]
 STAGES = (0, 1, 2, 3)
 """ZeRO's stages; 3 is FSDP."""
-OFFLOADS = ("none", "optimiser", "all")
-"""What is in host memory: nothing, all but the weights, or everything."""
 
 # The first stage in which each is sharded.
 _SHARDED_FROM = {"weights": 3, "gradients": 2, "master": 1, "states": 1}
@@ -290,42 +286,3 @@ def _check(stage: int, shards: Number) -> None:
         raise UnknownName("stage of ZeRO", str(stage), [str(s) for s in STAGES])
     if not is_symbolic(shards) and np.any(np.asarray(shards) < 1):
         raise ProblemError(f"states are split over {shards} shards; give at least 1")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Bytes by place."""
-
-    device: Number
-    """Of one device."""
-    host: Number
-    """Of one host."""
-
-
-def deepspeed_zero3(
-    precision: Precision,
-    parameters: Number,
-    state_bytes: Number,
-    largest_layer: Number,
-    *,
-    shards: Number,
-    hosts: Number = 1,
-    offload: Offload = "none",
-    buffer: float = 1.5,
-) -> Estimate:
-    """Stage 3 by DeepSpeed's estimate, with the largest layer gathered in fp32 on the device.
-
-    Offloaded data is split evenly over the hosts, times a factor `buffer` for temporary copies
-    (estimate_zero3_model_states_mem_needs, with `zero_init`). Without offload, the host only builds
-    the largest layer, once for each of its devices. Raises `UnknownName` for another `offload`,
-    `ProblemError` for shards or hosts below 1.
-    """
-    if offload not in OFFLOADS:
-        raise UnknownName("offload", offload, OFFLOADS)
-    _check(3, hosts)
-    states = model_states(precision, parameters, state_bytes, stage=3, shards=shards)
-    gathered = largest_layer * 4
-    if offload == "none":
-        return Estimate(states.total + gathered, gathered * (shards / hosts) * buffer)
-    weights = states.weights if offload == "optimiser" else 0
-    return Estimate(weights + gathered, (states.total - weights) * (shards / hosts) * buffer)

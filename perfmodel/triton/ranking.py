@@ -101,7 +101,7 @@ def current() -> Device:
 
     Raises `ProblemError` where there is none, `UnknownName` for one without a spec.
     """
-    from perfmodel.evidence.measured.environment import device_slug, needs_torch
+    from perfmodel.measured.environment import device_slug, needs_torch
 
     torch = needs_torch()
     if not torch.cuda.is_available():

@@ -43,7 +43,7 @@ def buffered(device: Device, tiles: Tiles) -> Tiles:
 
     Where the matrix unit reads operands from shared memory (wgmma, tcgen05), each stage is a
     buffer. Elsewhere the stage being multiplied is in registers: one buffer less, as the compiled
-    kernels show (tests/test_triton.py).
+    kernels show (tests/bench/test_triton.py).
     """
     if "stages" not in tiles:
         return tiles
@@ -87,7 +87,7 @@ def _too_many_sums(
 
 def _target(device: Device) -> str:
     """The compile target whose binaries run on the device; empty if none does."""
-    from perfmodel.evidence.compiled.targets import target_of
+    from perfmodel.proof.compiled.targets import target_of
 
     try:
         return target_of(device).name
@@ -108,7 +108,7 @@ def _dimensions(bundled: str) -> tuple[str, ...]:
 def _known(bundled: str) -> Known:
     """The compiled binaries of a bundled kernel's plain code: no descriptors, no warp
     specialisation."""
-    from perfmodel.evidence.compiled import compilefacts
+    from perfmodel.proof.compiled import compilefacts
 
     if bundled not in _FIELDS:
         return {}

@@ -17,11 +17,11 @@ from perfmodel.collectives.collectivetime import NCCL, libraries
 from perfmodel.collectives.constants import Values
 from perfmodel.collectives.custom import spelt
 from perfmodel.errors import PerfmodelError, TableError, UnknownName
-from perfmodel.evidence.tables import reading
-from perfmodel.evidence.tables.layout import Layout
 from perfmodel.hardware import System, systems
 from perfmodel.hardware import load as load_device
 from perfmodel.hardware.system import Topology
+from perfmodel.table import reading
+from perfmodel.table.layout import Layout
 from perfmodel.validation.judging import Fields
 
 if TYPE_CHECKING:

@@ -17,9 +17,6 @@ import numpy as np
 from perfmodel.algorithms import Problem
 from perfmodel.algorithms.attention import DIRECTIONS, Direction
 from perfmodel.errors import PerfmodelError
-from perfmodel.evidence.records import cells
-from perfmodel.evidence.records.provenance import as_ran
-from perfmodel.evidence.records.records import tidy
 from perfmodel.hardware import Device, load
 from perfmodel.learned.active import corrected_by
 from perfmodel.operators import Operator, find, names
@@ -27,6 +24,9 @@ from perfmodel.operators import load as load_operator
 from perfmodel.operators.library import unknowns
 from perfmodel.predict import predict_arrays
 from perfmodel.prediction import Predictions
+from perfmodel.table import cells
+from perfmodel.table.provenance import as_ran
+from perfmodel.table.records import tidy
 from perfmodel.timing.physical import floor_seconds
 from perfmodel.timing.runs import UNKNOWN, harnesses
 from perfmodel.validation.judging import LEFT_OUT, OPERATORS

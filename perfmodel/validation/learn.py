@@ -18,9 +18,6 @@ import numpy as np
 
 from perfmodel.entries import written
 from perfmodel.errors import ProblemError
-from perfmodel.evidence.records.provenance import as_ran
-from perfmodel.evidence.records.records import tidy
-from perfmodel.evidence.records.replacing import replacing
 from perfmodel.learned.groups import (
     IMPLEMENTATION,
     Group,
@@ -33,6 +30,9 @@ from perfmodel.learned.groups import (
     words_of,
 )
 from perfmodel.learned.regression import SIGNALS, Process, Scale, distances, settled
+from perfmodel.replacing import replacing
+from perfmodel.table.provenance import as_ran
+from perfmodel.table.records import tidy
 from perfmodel.validation.compare import predict_table, problems
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ def planned(
 def _grid(device: Device | None) -> pd.DataFrame:
     import pandas as pd
 
-    from perfmodel.evidence.measured.grids import grid
+    from perfmodel.measured.grids import grid
 
     if device is None:
         raise ProblemError("--plan needs the device to measure on; add --device, or name a table")

@@ -22,14 +22,14 @@ import numpy as np
 from perfmodel.collectives import OPS, predict_collective
 from perfmodel.count import compulsory_bytes
 from perfmodel.errors import PerfmodelError, ProblemError
-from perfmodel.evidence.profiled.convolutions import Work
-from perfmodel.evidence.profiled.kernelnames import short
-from perfmodel.evidence.profiled.matching import NAME, NONE, ORDER, SHAPE, Group, Matched
-from perfmodel.evidence.profiled.timeline import Timeline, check_host
-from perfmodel.evidence.records import work
-from perfmodel.evidence.records.records import COLUMNS, tidy
 from perfmodel.hardware import Device, System, systems
 from perfmodel.predict import predict
+from perfmodel.profile.convolutions import Work
+from perfmodel.profile.kernelnames import short
+from perfmodel.profile.matching import NAME, NONE, ORDER, SHAPE, Group, Matched
+from perfmodel.profile.timeline import Timeline, check_host
+from perfmodel.table import work
+from perfmodel.table.records import COLUMNS, tidy
 from perfmodel.validation.compare import predict_table
 
 if TYPE_CHECKING:

@@ -320,8 +320,8 @@ def _main(arguments: Sequence[str] | None) -> None:
     import argparse
     from pathlib import Path
 
-    from perfmodel.evidence.records.records import read_table, tidy
-    from perfmodel.evidence.records.replacing import replacing
+    from perfmodel.replacing import replacing
+    from perfmodel.table.records import read_table, tidy
 
     parser = argparse.ArgumentParser(prog="perfmodel.validation.scoreboard", description=__doc__)
     parser.add_argument("table", nargs="+", help="measured-run tables")

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.evidence.tables import servingbench
-from perfmodel.evidence.tables.layout import Layout
 from perfmodel.serving.served import Spread, Value
 from perfmodel.serving.servingrows import Answers, Asked, asked
+from perfmodel.table import servingbench
+from perfmodel.table.layout import Layout
 from perfmodel.validation.judging import Fields
 
 if TYPE_CHECKING:

@@ -118,7 +118,7 @@ def outcome(folder: Path, tests: Sequence[str], seconds: float = SECONDS) -> Out
         cwd=folder, env=os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True, text=True, errors="replace", check=False,
     )  # fmt: skip
-    named = re.search(r"^(?:FAILED|ERROR) (tests/\w+\.py(?:::\w+)*)", done.stdout, re.MULTILINE)
+    named = re.search(r"^(?:FAILED|ERROR) (tests/\w+/\w+\.py(?:::\w+)*)", done.stdout, re.MULTILINE)
     if named:
         return Outcome(named[1])
     return Outcome(out_of_time=done.returncode not in (0, 5))
@@ -145,10 +145,9 @@ def chunks(mutant: Mutant) -> Iterator[list[str]]:
         yield tests[:size]
         tests = tests[size:]
     # A result that a test has cached runs no line in the next: so whole modules as well.
-    files = [f"tests/{name}.py" for name in modules]
     for size in CHUNKS:
-        yield files[:size]
-        files = files[size:]
+        yield modules[:size]
+        modules = modules[size:]
 
 
 def noticed(folder: Path, mutant: Mutant) -> str:

@@ -22,11 +22,11 @@ from pathlib import Path
 from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[2]
-WITHOUT_LAWS = {
-    "docs", "golden_tables", "readings", "desk_tasks", "site", "fuzz", "laws_bite", "package",
-    "project", "words", "glossary", "completion", "interrupts", "replacing", "report_browser",
-    "report_kinds_browser",
-}  # fmt: skip
+WITHOUT_LAWS = (
+    "tests.docs.", "tests.cli.test_completion", "tests.cli.test_fuzz", "tests.cli.test_interrupts",
+    "tests.cli.test_report_browser", "tests.cli.test_report_kinds_browser",
+    "tests.unit.test_replacing",
+)  # fmt: skip
 """Tests of printed numbers, of texts, and of the project's frame. A mistake that only they notice
 has no law against it, so no mutant is run against them."""
 
@@ -39,7 +39,11 @@ def _name(path: Path) -> str:
 @cache
 def _trees() -> dict[str, ast.Module]:
     """Modules of the library and of the tests by their names, parsed."""
-    paths = [*ROOT.glob("perfmodel/**/*.py"), *ROOT.glob("tests/*.py")]
+    paths = [
+        *ROOT.glob("perfmodel/**/*.py"),
+        *ROOT.glob("tests/*.py"),
+        *ROOT.glob("tests/*/test_*.py"),
+    ]
     return {_name(path): ast.parse(path.read_bytes()) for path in paths}
 
 
@@ -103,7 +107,7 @@ def _words(module: str) -> frozenset[str]:
 
 
 def concerned(module: str, text: str = "") -> list[str]:
-    """Test modules from which imports lead to a module, as `test_x`, the nearest first.
+    """Paths of test modules from which imports lead to a module, the nearest first.
 
     Tests with a name of `text`, a part of the module, are a step nearer than others.
     """
@@ -117,12 +121,12 @@ def concerned(module: str, text: str = "") -> list[str]:
                 todo.append(user)
     tests = [
         name for name in steps
-        if name.startswith("tests.test_") and name.removeprefix("tests.test_") not in WITHOUT_LAWS
+        if name.startswith("tests.") and ".test_" in name and not name.startswith(WITHOUT_LAWS)
     ]  # fmt: skip
     tests.sort(
         key=lambda name: (steps[name] - bool(names & _words(name)), len(_imports(name)), name)
     )
-    return [name.removeprefix("tests.") for name in tests]
+    return [f"{name.replace('.', '/')}.py" for name in tests]
 
 
 RECORD = ROOT / ".coverage"
@@ -144,6 +148,6 @@ def running(path: Path, line: int, modules: list[str]) -> list[str]:
     tests: dict[str, set[str]] = defaultdict(set)
     for context in _record().contexts_by_lineno(str(path)).get(line, ()):
         test = context.partition("|")[0]
-        tests[Path(test.partition("::")[0]).stem].add(test)
+        tests[test.partition("::")[0]].add(test)
     turns = zip_longest(*(sorted(tests[module]) for module in modules))
     return [test for test in chain.from_iterable(turns) if test]

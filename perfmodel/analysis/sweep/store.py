@@ -19,7 +19,7 @@ from perfmodel.analysis.sweep.chunk import chunk_table
 from perfmodel.analysis.sweep.manifest import MANIFEST, check_columns, read_manifest
 from perfmodel.analysis.sweep.plan import Part, Sweep
 from perfmodel.errors import OutputError, TableError, needs, reason
-from perfmodel.evidence.records.replacing import replacing
+from perfmodel.replacing import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from typing import Any
 
 from perfmodel.errors import TableError
 from perfmodel.quantities import has_unit
-from perfmodel.render.html.kinds.registry import flat
+from perfmodel.render.html.kind import flat
 
 
 def check(

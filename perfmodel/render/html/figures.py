@@ -6,7 +6,6 @@ one of the drawings, hides marks of rows that are filtered out, and colours them
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -17,8 +16,8 @@ from perfmodel.render.bars import Bars, bars_chart
 from perfmodel.render.chart import Chart
 from perfmodel.render.dots import Dots, dots_chart
 from perfmodel.render.html import controls
-from perfmodel.render.html import kinds as _kinds  # noqa: F401 (registers the kinds)
-from perfmodel.render.html.kinds.registry import KINDS, Document
+from perfmodel.render.html.kind import Document
+from perfmodel.render.html.kinds import KINDS
 from perfmodel.render.html.markup import Markup, tag
 from perfmodel.render.html.sections import Row, Section
 from perfmodel.render.page import Page
@@ -121,7 +120,7 @@ def bars_figure(part: Bars, ident: str) -> Figure:
 def dots_figure(part: Dots, section: Section, ident: str, table: str) -> Figure | None:
     """Marks of a section's rows, with choices of axes; None without a row that can be drawn."""
     rows = section.rows
-    kinds = {column.name: column.kind for column in section.columns}
+    kinds = {**{column.name: column.kind for column in section.columns}, **part.kinds}
     part = replace(part, headers={**headers_of(section), **part.headers}, kinds=kinds,
                    labelled=part.labelled if len(rows) <= _LABELS else "")  # fmt: skip
     xs, ys = _usable(part.x, rows), _usable(part.y, rows)
@@ -166,21 +165,35 @@ def roofline_figure(
     for i, device in enumerate(devices):
         mine = [kernel for kernel in kernels if kernel.device == device.device]
         chart = roofline_chart([device], mine, page=_ROOFLINE, named=False)
-        (axes,) = chart.figure.axes
-        box = axes.get_position()
-        inches = chart.figure.get_size_inches()
-        decades = [
-            f"{72 * length * part / math.log10(high / low):.4g}"
-            for length, part, (low, high) in zip(
-                inches, (box.width, box.height), (axes.get_xlim(), axes.get_ylim()), strict=True
-            )
-        ]
         rows = {
             gid: [int(str(chart.rows[place]["name"])) for place in places]
             for gid, places in chart.marks.items()
         }
-        svg = inline(replace(chart, marks=rows), f"roofline-{i}", clipped=True)
-        drawings[i,] = svg.replace("<svg ", f'<svg data-decades="{" ".join(decades)}" ', 1)
+        chart = replace(chart, marks=rows)
+        drawings[i,] = _placed(inline(chart, f"roofline-{i}", clipped=True), chart)
         captions.append(" ".join(chart.caption))
     names = [device.device for device in devices]
     return Figure("roofline-chart", "", [("device", names)], drawings, script, captions)
+
+
+def frame(operator: Mapping[str, Any], ident: str) -> str:
+    """The axes of the explorer's curves of an operator: times over the first size. The script draws
+    the curves."""
+    name, sizes = operator["sizes"][0]["name"], operator["sizes"][0]["values"]
+    times = [us for answer in operator["times"].values() for us in answer["us"] if us]
+    ends = ((min(sizes), min(times)), (max(sizes), max(times)))
+    rows = [{name: float(size), "time_us": float(us)} for size, us in ends]
+    dots = Dots(f"Time over {name}", [name], ["time_us"], measured="measured")
+    chart = dots_chart(rows, dots, page=_BARE)
+    return _placed(inline(chart, ident), chart)
+
+
+def _placed(svg: str, chart: Chart) -> str:
+    """The SVG of a chart on log axes with the points of a decade across and up, and the place of
+    one."""
+    (axes,) = chart.figure.axes
+    scale = 72 / chart.figure.dpi
+    (left, low), (right, high) = (axes.transData.transform((end, end)) for end in (1.0, 10.0))
+    numbers = (right - left, high - low, left, chart.figure.bbox.height - low)
+    decades = " ".join(f"{number * scale:.4g}" for number in numbers)
+    return svg.replace("<svg ", f'<svg data-decades="{decades}" ', 1)

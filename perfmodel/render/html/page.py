@@ -22,7 +22,7 @@ from perfmodel.errors import PerfmodelError
 from perfmodel.hardware import load
 from perfmodel.hardware.levels import OWN
 from perfmodel.render.html import cases, controls, devices, summary, waterfall
-from perfmodel.render.html.figures import Figure, bars_figure, dots_figure
+from perfmodel.render.html.figures import Figure, bars_figure, dots_figure, frame
 from perfmodel.render.html.markup import Markup, section, tag
 from perfmodel.render.html.results import Results
 from perfmodel.render.html.sections import Bars, Dots, Row, Section
@@ -102,8 +102,9 @@ def render(
     parts += [_section(s, s.id or f"late-{i}", data) for i, s in enumerate(content.late)]
     if explorer:
         data["explorer"] = explorer
-        titles = [str(each["title"]) for each in explorer["operators"]]
-        parts.append(section("explorer", "Explorer", controls.explorer(titles, explorer["note"])))
+        frames = {str(each["title"]): frame(each, f"explorer-{i}")
+                  for i, each in enumerate(explorer["operators"])}  # fmt: skip
+        parts.append(section("explorer", "Explorer", controls.explorer(frames, explorer["note"])))
     types = [str(case["compute_type"]) for case in content.cases if case["compute_type"]]
     parts.append(Markup(devices.cards(results.devices, list(dict.fromkeys(types)))))
     parts += [_section(s, f"table-{i}", data) for i, s in enumerate(results.tables)]

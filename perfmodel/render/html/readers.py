@@ -21,11 +21,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from perfmodel.documents import opened
 from perfmodel.errors import TableError, reason
-from perfmodel.evidence.records.documents import opened
 from perfmodel.plaintext import csv_text
 from perfmodel.render.html import casereaders, cells
-from perfmodel.render.html.kinds.registry import KINDS, Document, of_header
+from perfmodel.render.html.kind import Document, of_header
+from perfmodel.render.html.kinds import KINDS
 from perfmodel.render.html.results import Results
 
 Json = Mapping[str, Any]
@@ -101,7 +102,7 @@ def add(document: Json, results: Results, source: str) -> None:
 
 def _is_kind(name: str, rows: Iterable[Json]) -> bool:
     """Whether the rows under a member of that name have the keys of the kind."""
-    return name in KINDS and all(KINDS[name].keys <= row.keys() for row in rows)
+    return name in KINDS and all(row.keys() >= set(KINDS[name].keys) for row in rows)
 
 
 def _is_table(rows: Any) -> bool:

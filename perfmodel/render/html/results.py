@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from perfmodel.errors import ProblemError, TableError
-from perfmodel.render.html import kinds  # noqa: F401 (registers the kinds)
-from perfmodel.render.html.kinds.compared import RUNS
-from perfmodel.render.html.kinds.registry import KINDS, Document
+from perfmodel.render.html.kind import Document, Kind
+from perfmodel.render.html.kinds import KINDS, RUNS
 from perfmodel.render.html.sections import Section, table
 
 Made = TypeVar("Made")
@@ -79,18 +79,23 @@ class Results:
         return [
             case
             for name, documents in self.documents.items()
-            for case in _output(name, documents, KINDS[name].cases)
+            for case in _output(name, documents, partial(_cases, KINDS[name]))
         ]
+
+
+def _cases(kind: Kind, documents: Sequence[Document]) -> Iterator[dict[str, Any]]:
+    for document in documents if kind.cases else ():
+        yield from kind.cases(document)  # type: ignore[misc]
 
 
 def _output(
     name: str,
     documents: Sequence[Document],
-    make: Callable[[Sequence[Document]], Iterable[Made]] | None,
+    make: Callable[[Sequence[Document]], Iterable[Made]],
 ) -> list[Made]:
     """The result of `make` on the documents of a kind; errors name kind and files."""
     try:
-        return [] if make is None else list(make(documents))
+        return list(make(documents))
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         fault = f"no {error}" if isinstance(error, KeyError) else str(error)
         sources = ", ".join(dict.fromkeys(d.source for d in documents))

@@ -49,25 +49,32 @@ class Section:
 
     def table(self) -> dict[str, Any]:
         """The rows in the page's data, as lists in the order of the columns, and for each row the
-        texts of its numbers with a bar between them, empty where they are as in JSON.
+        texts of its numbers with a bar between them, empty where they are as in JSON. A hidden
+        column has its value and text once.
 
         The rows may have a column with the kind of their numbers.
         """
         units = [part.unit for part in self.parts if isinstance(part, Dots) and part.unit]
 
         def written(row: Row, column: Column) -> str:
-            own = bool(units) and column.name in ("measured", "predicted", "low", "high")
+            compared = bool(units) and column.name in ("measured", "predicted", "low", "high")
             value = row.get(column.name)
             if value is None or isinstance(value, str):
                 return ""
-            text = shown(value, row[units[0]] if own else column.kind)
+            text = shown(value, row[units[0]] if compared else column.kind)
             return "" if text == str(value) else text
 
+        alike = {each.name: [self.rows[0].get(each.name), written(self.rows[0], each)]
+                 for each in self.columns
+                 if hidden(each, self.rows) and len({row.get(each.name) for row in self.rows}) == 1
+                 and self.rows[0].get(each.name) is not None}  # fmt: skip
+        own = [column for column in self.columns if column.name not in alike]
+        headings = [self._heading(column) for column in self.columns]
         return {
             "title": self.title,
-            "columns": [self._heading(column) for column in self.columns],
-            "rows": [[row.get(column.name) for column in self.columns] for row in self.rows],
-            "texts": ["|".join(written(row, each) for each in self.columns) for row in self.rows],
+            "columns": [{**each, "all": alike.get(each["key"])} for each in headings],
+            "rows": [[row.get(column.name) for column in own] for row in self.rows],
+            "texts": ["|".join(written(row, each) for each in own) for row in self.rows],
         }
 
     def _heading(self, column: Column) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The kinds of tables of `perfmodel compare`: one module for each, with its `KIND`.
 
 kind = load("collective")
-reading = read(["runs.csv"], kind.layout)          # perfmodel.evidence.tables.reading
+reading = read(["runs.csv"], kind.layout)          # perfmodel.table.reading
 predicted = kind.predicted(reading.table, reading.faults)
 report(predicted, ["device"], fields=kind.fields)
 """

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perfmodel.errors import UnknownName
-from perfmodel.evidence.records import cells
-from perfmodel.evidence.tables.layout import Layout
+from perfmodel.table import cells
+from perfmodel.table.layout import Layout
 from perfmodel.validation.judging import Fields, by_knowledge, counted
 
 if TYPE_CHECKING:

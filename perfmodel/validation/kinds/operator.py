@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from perfmodel.evidence.records.operatorlayout import OPERATORS as LAYOUT
-from perfmodel.evidence.records.provenance import notes as ran_otherwise
+from perfmodel.table.operatorlayout import OPERATORS as LAYOUT
+from perfmodel.table.provenance import notes as ran_otherwise
 from perfmodel.validation import diagnosis
 from perfmodel.validation.compare import TRAFFIC, diagnoses, predict_table
 from perfmodel.validation.judging import OPERATORS, Fields, plain_lines, report

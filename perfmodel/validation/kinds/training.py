@@ -7,10 +7,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from perfmodel.errors import PerfmodelError
-from perfmodel.evidence.tables import reading
-from perfmodel.evidence.tables.layout import Layout
 from perfmodel.hardware import Device, System, systems
 from perfmodel.hardware import load as load_device
+from perfmodel.table import reading
+from perfmodel.table.layout import Layout
 from perfmodel.training.metrics import value
 from perfmodel.training.step import predict_step
 from perfmodel.training.trainingrows import plan_of

@@ -3,7 +3,9 @@
 const explorer = data.explorer;
 function explore(section) {
   const [question, search] = section.querySelectorAll("#explorer-operator, #explorer-search");
-  const [sliders, answer, list, curves] = section.querySelectorAll("[data-part]");
+  const [sliders, answer, list, chart] = section.querySelectorAll("[data-part]");
+  const frames = [...chart.querySelectorAll("svg")];
+  const untold = "Tick devices to draw their curves.";
   const ticked = new Set();
   let own = false; // whether the user has ticked any
   let at = []; // places of the sliders
@@ -77,53 +79,30 @@ function explore(section) {
     list.querySelector("tbody").replaceChildren(...rows.map(line));
     drawCurves();
   }
-  // A log axis: where a value stands, and round values.
-  function logAxis(values, from, to) {
-    const [low, high] = [Math.min(...values) / 1.2, Math.max(...values) * 1.2];
-    const scale = (value) => from + ((to - from) * Math.log(value / low)) / Math.log(high / low);
-    const powers = Array.from({ length: 24 }, (_, i) => 10 ** (i - 4));
-    const parts = high / low < 300 ? [1, 2, 5] : [1];
-    const all = powers.flatMap((power) => parts.map((part) => part * power));
-    return [scale, all.filter((value) => value > low && value < high)];
-  }
   function drawCurves() {
-    const axis = operator().sizes[0];
-    const lines = ranked()
-      .filter(({ i }) => ticked.has(i))
-      .map(({ slug, i }) => ({
-        slug,
-        points: axis.values
-          .map((value, j) => [value, timed(i, [j, ...at.slice(1)])?.us])
-          .filter(([, us]) => us),
-      }));
-    curves.replaceChildren(el("p", { class: "note" }, "Tick devices to draw their curves."));
-    if (!lines.length) return;
-    const every = lines.flatMap(({ points }) => points);
-    const [x, across] = logAxis(every.map(([value]) => value), 56, 550);
-    const [y, up] = logAxis(every.map(([, us]) => us), 300, 22);
-    const text = (words, left, top, anchor) =>
-      svg("text", { x: left, y: top, "text-anchor": anchor }, words);
-    const now = x(axis.values[at[0]]);
-    const grid = [...across.map((v) => `M${x(v)},22V300`), ...up.map((v) => `M56,${y(v)}H550`)];
-    const label = `Time over ${axis.name} of ${lines.map(({ slug }) => slug).join(", ")}`;
-    const picture = svg(
-      "svg",
-      { viewBox: "0 0 560 336", role: "img", "aria-label": label },
-      svg("path", { class: "grid", d: grid.join("") }),
-      svg("path", { d: `M${now},22V300`, stroke: "var(--grey)", "stroke-dasharray": "1 3" }),
-      across.map((value) => text(String(value), x(value), 315, "middle")),
-      up.map((value) => text(time(value).replace(/\.0+/, ""), 50, y(value) + 4, "end")),
-      text(axis.name, 303, 332, "middle"),
-      text("time", 50, 13, "end"),
-      lines.map(({ points }, i) => [
-        svg("path", { d: `M${points.map(([v, us]) => [x(v), y(us)]).join("L")}`, stroke: ink(i) }),
-        points.map(([v, us]) =>
-          svg("use", { href: `#shape-${i % SHAPES}`, fill: ink(i), x: x(v), y: y(us) }),
-        ),
-      ]),
-    );
-    const names = lines.map(({ slug }, i) => swatch(i, slug));
-    curves.replaceChildren(picture, el("p", { class: "legend" }, names));
+    const [axis] = operator().sizes;
+    for (const [i, { parentNode }] of frames.entries()) parentNode.hidden = i !== +question.value;
+    const frame = frames[question.value];
+    const [across, up, left, low] = frame.dataset.decades.split(" ").map(Number);
+    const place = ([x, us]) => [left + across * Math.log10(x), low - up * Math.log10(us)];
+    const lines = ranked().filter(({ i }) => ticked.has(i));
+    const curves = lines.map(({ i: device }, i) => {
+      const points = axis.values
+        .map((value, j) => [value, timed(device, [j, ...at.slice(1)])?.us])
+        .filter(([, us]) => us)
+        .map(place);
+      const shapes = points.map(([x, y]) => svg("use", { href: `#shape-${i % SHAPES}`, x, y }));
+      const path = svg("path", { d: `M${points.join("L")}`, stroke: ink(i), fill: "none" });
+      return [path, svg("g", { fill: ink(i) }, shapes)];
+    });
+    const ends = [ranked()[0], ranked().at(-1)].map((each) => place([axis.values[at[0]], each?.us ?? 1]));
+    const now = { d: `M${ends.join("L")}`, stroke: "var(--grey)", "stroke-dasharray": "1 3" };
+    frame.querySelector(".curves")?.remove();
+    frame.append(svg("g", { class: "curves" }, svg("path", now), curves));
+    const names = lines.map(({ slug }) => slug);
+    frame.ariaLabel = `Time over ${axis.name} of ${names.join(", ")}`;
+    const words = names.length ? names.map((slug, i) => swatch(i, slug)) : [untold];
+    chart.querySelector(".legend").replaceChildren(...words);
   }
   question.addEventListener("change", build);
   search.addEventListener("input", draw);

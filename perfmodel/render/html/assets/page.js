@@ -49,6 +49,11 @@ function bar(start, end, colour) {
 // ---- rows, with the values and the texts of their cells
 for (const table of Object.values(data.tables)) {
   table.texts = table.texts.map((line) => line.split("|"));
+  for (const [j, { all }] of table.columns.entries())
+    for (const i of all ? table.rows.keys() : []) {
+      table.rows[i].splice(j, 0, all[0]);
+      table.texts[i].splice(j, 0, all[1]);
+    }
   table.place = (key) => table.columns.findIndex((column) => column.key === key);
   table.value = (i, key) => table.rows[i][table.place(key)];
   table.text = (i, j) => table.texts[i][j] || String(table.rows[i][j] ?? "");

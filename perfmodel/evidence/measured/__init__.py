@@ -1,7 +1,0 @@
-"""Timed runs of this machine.
-
-Start at `measure`, which checks and times cases. `session` sets up the stopwatches (`timer`) and
-the implementations to time (`contenders`, `rivals`). `microbench` and its probes measure the rates
-of a hardware spec, and `calibrate` writes the spec. `environment`, `journal`, `pulse` and `watch`
-record the device's state, the rows and the running case.
-"""

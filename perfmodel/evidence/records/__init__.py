@@ -1,1 +1,0 @@
-"""The measured-run table (`records`), and the published runs that come with the package."""

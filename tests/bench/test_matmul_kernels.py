@@ -1,0 +1,226 @@
+"""Matmul kernels: what each form computes and asks for, what is refused, what compilers make."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+from menulaw import compiled, global_accesses, is_wide, menu
+
+from perfmodel.algorithms import Matmul
+from perfmodel.errors import ProblemError
+from perfmodel.hardware import load
+from perfmodel.proof import registry
+from perfmodel.proof.compiled.targets import TARGETS, target
+from perfmodel.proof.replay.replay import replay
+
+KERNELS = ("matmul", "matmul-split-k", "matmul-persistent")
+TARGET_NAMES = ("sm_90", "sm_100", "gfx942")
+BF16, FP8, INT8 = (Matmul(8192, 8192, 8192, 1, dtype) for dtype in ("bf16", "fp8", "w8a8_int8"))
+SKINNY = Matmul(16, 4096, 16384, 1, "bf16")
+
+
+def config_of(**fields):
+    return replace(registry.kernel("matmul").configs[0], **fields)
+
+
+SMALL = {"bm": 32, "bn": 64, "bk": 32, "group_m": 2}
+ragged = st.integers(1, 12).map(lambda n: 8 * n + 8)  # aligned rows, tiles that do not divide
+forms = st.fixed_dictionaries(
+    {
+        "descriptors": st.sampled_from(["none", "host"]),
+        "persistent": st.none() | st.integers(1, 9),
+        "split_k": st.none() | st.sampled_from([32, 64]),
+        "group_m": st.sampled_from([None, 1, 3]),
+    }
+)
+
+
+@settings(max_examples=40)
+@given(st.tuples(ragged, ragged, ragged, st.integers(1, 2)), forms, st.data())
+def test_every_form_is_right_and_asks_for_what_is_counted(sizes, form, data):
+    dtype = data.draw(st.sampled_from(["fp32", "fp16"]))
+    config = config_of(**(SMALL | form))
+    if form["descriptors"] == "host":
+        config = replace(config, subtiles=data.draw(st.sampled_from([1, 2, 4])))
+    if form["persistent"] is not None:
+        config = replace(config, flatten=data.draw(st.booleans()))
+    found = replay("matmul", Matmul(*sizes, dtype), config)
+    assert found.equal, [row for row in found.tensors if not row.equal]
+    assert found.largest_error < (1e-5 if dtype == "fp32" else 3e-3)
+
+
+@settings(max_examples=10)
+@given(ragged, ragged, ragged, st.none() | st.integers(1, 5))
+def test_descriptors_that_a_block_makes_do_the_same(m, n, k, persistent):
+    config = config_of(**SMALL, descriptors="block", specialise=True, persistent=persistent)
+    found = replay("matmul", Matmul(m, n, k, 1, "fp16"), config)
+    assert found.equal
+    assert found.largest_error < 3e-3
+
+
+@pytest.mark.parametrize("descriptors", ["host", "block"])
+@pytest.mark.parametrize("size", [(64, 64, 333), (64, 222, 64)])
+def test_rows_that_are_not_aligned_are_refused_and_left_off_the_menu(size, descriptors):
+    problem = Matmul(*size, 1, "fp16")
+    kernel = registry.kernel("matmul")
+    with pytest.raises(ProblemError, match=r"multiple of 16; pad .* config without descriptors"):
+        kernel.launches(problem, config_of(descriptors=descriptors))
+    for name in TARGET_NAMES:
+        assert {config.descriptors for config in menu(kernel, problem, name)} == {"none"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"descriptors": "device"}, "none, host or block"),
+        ({"subtiles": 3, "descriptors": "host"}, "1, 2 or 4"),
+        ({"specialise": True}, "need descriptors"),
+        ({"subtiles": 2}, "need descriptors"),
+        ({"flatten": True}, "needs persistent"),
+        ({"bm": 48}, "bm must be a power of two, not 48"),
+        ({"warps": 3}, "warps must be a power of two, not 3"),
+        ({"persistent": 0}, "persistent must be at least 1, not 0"),
+        ({"split_k": -64}, "split_k must be at least 1, not -64"),
+        ({"group_m": 0}, "group_m must be at least 1, not 0"),
+        ({"descriptors": "host", "bn": 16, "subtiles": 4}, "8 bytes, .* at least 16"),
+        ({"descriptors": "host", "split_k": 96}, "multiple of bk=64"),
+        ({"descriptors": "block", "split_k": 64}, "one product in one slice"),
+    ],
+)
+def test_a_config_that_cannot_be_is_one_line(fields, told):
+    with pytest.raises(ProblemError, match=told) as caught:
+        registry.kernel("matmul").launches(Matmul(256, 256, 256, 1, "fp16"), config_of(**fields))
+    assert "\n" not in str(caught.value)
+
+
+def test_offsets_that_do_not_fit_are_refused():
+    with pytest.raises(ProblemError, match="32 bits; take smaller tiles"):
+        registry.kernel("matmul").launches(Matmul(256, 256, 2**25, 1, "fp16"), config_of())
+
+
+@pytest.mark.parametrize("dtype", ["fp8", "int8", "w8a8_int8", "fp16", "fp32"])
+def test_8_bit_weights_are_stored_column_by_column_and_no_others(dtype):
+    kernel = registry.kernel("matmul")
+    tensor = kernel.make_inputs(Matmul(16, 48, 32, 2, dtype)).tensors["B"]
+    assert tuple(tensor.shape) == (2, 32, 48)
+    by_columns = dtype in ("fp8", "int8", "w8a8_int8")
+    assert tensor.stride() == ((32 * 48, 1, 32) if by_columns else (32 * 48, 48, 1))
+
+
+@pytest.mark.parametrize("name", ["sm_80", "gfx942"])
+def test_a_target_without_the_type_has_no_menu_and_says_why(name):
+    with pytest.raises(ProblemError, match=f"{name} .*; take w8a8_int8"):
+        registry.kernel("matmul").menu(FP8, name, 108)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_menu_is_short_and_has_a_config_without_descriptors(kernel):
+    kernel = registry.kernel(kernel)
+    for name in (*TARGET_NAMES, "sm_80", "sm_120"):
+        for problem in kernel.forms:
+            if problem.dtype == "fp8" and name in ("sm_80", "gfx942"):
+                continue
+            found = menu(kernel, problem, name)
+            assert 2 <= len(found) <= 6
+            assert len(set(found)) == len(found)
+            assert any(config.descriptors == "none" for config in found)
+            at_usual = kernel.menu(problem, name, 132)
+            assert set(at_usual) <= set(kernel.configs)
+
+
+@given(st.integers(1, 300))
+def test_a_persistent_grid_follows_the_units(units):
+    kernel = registry.kernel("matmul-persistent")
+    for config in kernel.menu(BF16, "sm_90", units):
+        assert config.persistent % units == 0
+        (launch,) = kernel.launches(BF16, config)
+        assert launch.blocks == min(config.persistent, 8192**2 // (config.bm * config.bn))
+
+
+@given(st.sampled_from([16, 64, 512]), st.integers(1, 300))
+def test_slices_of_k_fill_the_device_with_steps_to_spare(m, units):
+    kernel = registry.kernel("matmul-split-k")
+    problem = Matmul(m, 1024, 8192, 1, "bf16")
+    for config in kernel.menu(problem, "sm_90", units):
+        product, _ = kernel.launches(problem, config)
+        deepest = config.split_k <= 4 * config.bk
+        assert product.blocks >= min(2 * units, 2) or deepest
+        assert config.split_k % config.bk == 0
+        assert config.split_k < problem.k
+
+
+# ---- Compiled ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=TARGET_NAMES)
+def made(request):
+    """The first of the menus of one target: a 16-bit square, an 8-bit one, and few rows of A.
+
+    `python -m perfmodel.measured.compilesuite` compiles every menu.
+    """
+    name = request.param
+    found = {}
+    for kernel in KERNELS:
+        square = FP8 if kernel == "matmul" and name != "gfx942" else BF16
+        problem = SKINNY if kernel == "matmul-split-k" else square
+        most = 2 if name == "sm_90" else 1
+        found[kernel] = compiled(registry.kernel(kernel), name, [problem], most)
+    return name, found
+
+
+def test_nothing_on_a_menu_spills_and_persistent_grids_are_what_the_device_holds(made):
+    name, found = made
+    device = load(target(name).device)
+    for item in found["matmul-persistent"]:
+        (launch,) = item.launches
+        assert item.config.persistent == device.units * launch.occupancy(device).blocks, item.config
+
+
+def test_warps_are_specialised_where_the_config_says_so(made):
+    name, found = made
+    for item in (item for items in found.values() for item in items):
+        launch = item.launches[0]
+        told = item.config.specialise
+        assert (launch.threads > 32 * item.config.warps and name != "gfx942") == told
+        assert any(step.stem == "USETMAXREG" for step in launch.program) == told
+
+
+def test_descriptors_move_tiles_by_the_copy_engine_both_ways(made):
+    name, found = made
+    for item in (item for items in found.values() for item in items):
+        stems = [step.stem for step in item.launches[0].program]
+        if item.config.descriptors != "none":
+            assert stems.count("UTMALDG") >= 2
+            assert stems.count("UTMASTG") >= item.config.subtiles
+            assert not {"LDG", "STG", "LDGSTS"} & set(stems) or item.config.descriptors == "block"
+        elif name != "gfx942":
+            assert "UTMALDG" not in stems
+
+
+def test_matrix_instructions_are_what_a_square_product_waits_for(made):
+    """Without an epilogue in its loop, the matrix pipe is the busiest one."""
+    name, found = made
+    device = load(target(name).device)
+    for item in found["matmul"]:
+        if item.config.descriptors == "host" or name == "gfx942":
+            assert item.launches[0].issue_slots(device).limiter == "matrix", item.config
+
+
+def test_partial_tiles_are_added_up_with_the_widest_accesses(made):
+    _, found = made
+    for item in found["matmul-split-k"]:
+        combine = item.launches[1].program
+        reads = global_accesses(combine, "load") or global_accesses(combine, "LDG")
+        assert len(reads) >= 4
+        assert all(is_wide(opcode) for opcode in reads)
+
+
+def test_every_target_is_known():
+    assert set(TARGET_NAMES) < set(TARGETS)

@@ -1,0 +1,353 @@
+"""The command line as a user drives it: results, formats, errors of one line, exit codes."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from folders import ROOT
+
+from perfmodel.cli import run
+from perfmodel.hardware import load
+
+ATTENTION = ["predict", "attention", "--device", "h100-sxm"]
+
+
+@pytest.fixture
+def cli(capsys):
+    """Runs the command line in this process: (exit code, stdout, stderr)."""
+
+    def call(*arguments):
+        code = run([str(item) for item in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def predictions(cli):
+    """The predictions of a successful `predict ... --format json`."""
+
+    def call(*arguments):
+        code, out, err = cli("predict", *arguments, "--format", "json")
+        assert (code, err) == (0, "")
+        document = json.loads(out)
+        assert document["schema_version"] == 1
+        return document["predictions"]
+
+    return call
+
+
+def process(*arguments, **options):
+    """The command line as a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "perfmodel.cli", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, **options
+    )
+
+
+def refused(result):
+    """The one line that bad input gives: exit code 2, nothing on standard output."""
+    code, out, err = result
+    assert (code, out) == (2, "")
+    assert err.startswith("perfmodel: ")
+    assert err.count("\n") == 1, err
+    return err.removeprefix("perfmodel: ").rstrip("\n")
+
+
+def test_prediction_as_json_has_the_documented_members(predictions):
+    (one,) = predictions("attention", "-d", "h100-sxm", "--seq", "4096", "--causal")
+    assert set(one) >= {
+        *("device", "algorithm", "schedule", "problem", "time_us", "low_us", "high_us", "limiter"),
+        *("terms_us", "flops", "bytes", "arithmetic_intensity", "footprint_bytes", "tile"),
+        *("waves", "assumptions"),
+    }
+    assert set(one["terms_us"]) >= {
+        *("hbm", "l2", "shared", "matrix", "vector", "special", "latency", "launch")
+    }
+    assert set(one["flops"]) == {"matrix", "vector", "special"}
+    assert set(one["bytes"]) == set(one["arithmetic_intensity"]) == {"hbm", "l2", "shared"}
+    assert one["device"] == "h100-sxm"
+    assert one["problem"]["seq_q"] == one["problem"]["seq_kv"] == 4096
+    assert one["problem"]["causal"] is True
+    assert one["low_us"] <= one["time_us"] <= one["high_us"]
+    assert one["limiter"] in one["terms_us"]
+
+
+def test_one_element_per_device_case_and_schedule_in_that_order(predictions):
+    found = predictions(
+        *("attention", "-d", "h100-sxm", "--gpu", "a100", "--schedule", "standard,tiled"),
+        *("--seq", "512,1k", "--heads", "8", "--batch", "1:2"),
+    )
+    order = [(p["device"], p["problem"]["batch"], p["problem"]["seq_q"]) for p in found]
+    devices = ("h100-sxm", "a100-sxm4-80gb")
+    cases = [(batch, seq) for batch in (1, 2) for seq in (512, 1024)]
+    assert order == [(device, *case) for device in devices for _ in range(2) for case in cases]
+    assert [p["schedule"] for p in found[:8]] == ["standard"] * 4 + [found[4]["schedule"]] * 4
+    assert found[4]["schedule"].startswith("tiled")
+
+
+def test_decode_and_prefill_in_one_sweep_keep_their_order(predictions):
+    found = predictions("attention", "-d", "h100-sxm", "--seq-q", "16,1,8", "--seq-kv", "4096")
+    assert [p["problem"]["seq_q"] for p in found] == [16, 1, 8]
+    for one in found:
+        alone = predictions(
+            *("attention", "-d", "h100-sxm", "--seq-q", one["problem"]["seq_q"]),
+            *("--seq-kv", "4096"),
+        )
+        assert alone == [one]
+
+
+def test_windows_and_no_window_in_one_sweep(predictions):
+    found = predictions("attention", "-d", "h100-sxm", "--window", "0,1024", "--seq", "8k")
+    assert "window" not in found[0]["problem"]
+    assert found[1]["problem"]["window"] == 1024
+    assert found[1]["time_us"] < found[0]["time_us"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("gemm", "-m", "4096", "-n", "4096", "-k", "4096", "--dtype", "fp16"),
+        ("softmax", "--rows", "4096", "--cols", "1k:4k:x2"),
+        ("layernorm", "--direction", "bwd"),
+        ("rmsnorm",),
+        ("pointwise", "--variant", "silu_mul", "--inputs", "2"),
+        ("quantise", "--rows", "1,64"),
+        (
+            "attention",
+            "--heads",
+            "32",
+            "--kv-heads",
+            "8",
+            "--head-dim-v",
+            "64",
+            "--kv-dtype",
+            "fp8",
+        ),
+        ("attention", "--direction", "fwd,bwd", "--dtype", "fp16,bf16"),
+    ],
+)
+def test_every_operator(predictions, arguments):
+    found = predictions(*arguments, "--device", "h100-sxm")
+    assert all(one["time_us"] > 0 for one in found)
+
+
+def test_sizes_beyond_any_integer_do_not_overflow(predictions):
+    (one,) = predictions("gemm", "-d", "h100-sxm", *("-m", 2**40, "-n", 2**40, "-k", 2**40))
+    assert one["flops"]["matrix"] == pytest.approx(2.0 * 2**120)
+    assert one["time_us"] > 1e20
+
+
+def test_table_shows_what_varies_and_says_the_rest_above(cli):
+    code, out, _ = cli(*ATTENTION, "--seq", "1k,2k", "--batch", "3")
+    title, header, *_ = out.splitlines()
+    assert code == 0
+    assert "batch=3" in title
+    assert "seq" not in title
+    assert "seq_q" in header.split()
+    assert "batch" not in header.split()
+    assert "\x1b" not in out
+
+
+def test_terms_show_every_resource(cli):
+    _, out, _ = cli(*ATTENTION, "--terms")
+    for start in (
+        "grid    tile",
+        "grid    waves",
+        "units   matrix",
+        "units   special",
+        "memory  HBM3",
+        "chip    power",
+        "start   launch",
+    ):
+        assert f"\n{start}" in out
+    assert "0.00" not in out  # what is zero has no line, or a dash
+
+
+def test_csv_has_a_line_per_prediction_and_every_number(cli):
+    _, out, _ = cli(*ATTENTION, "--schedule", "standard,tiled", "--seq", "1k,2k", "-f", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert len(rows) == 4
+    assert float(rows[0]["time_us"]) > 0
+    assert float(rows[0]["terms_us_hbm"]) > 0
+    assert rows[1]["problem_seq_q"] == "2048"
+
+
+def test_markdown_is_a_table(cli):
+    _, out, _ = cli(*ATTENTION, "--format", "markdown")
+    lines = [line for line in out.splitlines() if line.startswith("|")]
+    assert len(lines) == 3
+    assert len({line.count("|") for line in lines}) == 1
+
+
+@pytest.mark.parametrize(("suffix", "start"), [("json", "{"), ("csv", "device,"), ("md", "**")])
+def test_the_suffix_of_the_output_decides(cli, tmp_path, suffix, start):
+    path = tmp_path / f"out.{suffix}"
+    code, out, err = cli(*ATTENTION, "--output", path)
+    assert (code, out, err) == (0, "", f"wrote {path}\n")
+    assert path.read_text().startswith(start)
+    assert [item.name for item in tmp_path.iterdir()] == [path.name]
+
+
+def test_own_spec_by_path(predictions, tmp_path):
+    spec = tmp_path / "mine.yaml"
+    spec.write_text(load("h100-sxm").dump().replace("slug: h100-sxm", "slug: mine", 1))
+    (one,) = predictions("attention", "--device", spec)
+    assert one["device"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("-d", "h10-sxm"), "no device named 'h10-sxm'; did you mean h100-sxm"),
+        (("-d", "./none.yaml"), "none.yaml: cannot be read"),
+        (("-d", "h100-sxm", "--seq", "0"), "--seq must be at least 1, not 0; raise it"),
+        (("-d", "h100-sxm", "--batch", "-1"), "--batch must be at least 1, not -1; raise it"),
+        (("-d", "h100-sxm", "--window", "-1"), "--window must be at least 0, not -1; raise it"),
+        (("-d", "h100-sxm", "--seq", "8:4"), "--seq '8:4' is an empty range"),
+        (("-d", "h100-sxm", "--seq", "8;4"), "--seq '8;4' is not a size, list or range"),
+        (("-d", "h100-sxm", "--heads", "12", "--kv-heads", "8"), "multiple of kv-heads"),
+        (("-d", "a100", "--dtype", "fp8"), "a100-sxm4-80gb has no fp8 matrix rate; it has: fp64"),
+        (("-d", "h100-sxm", "--dtype", "fp17"), "no element type named 'fp17'; did you mean"),
+        (("-d", "h100-sxm", "--dtype", ","), "an empty list of names"),
+        (("-d", "h100-sxm", "--direction", "up"), "no direction named 'up'; known: bwd, fwd"),
+        (("-d", "h100-sxm", "--schedule", "magic"), "'magic'"),
+        (("-d", "h100-sxm", "--harness", "magic"), "'magic'"),
+        (("-d", "h100-sxm", "--head-dim", "65536"), "no tile of"),
+        (("-d", "h100-sxm", "--format", "xml"), "no format named 'xml'; known: csv, json"),
+        (("-d", "h100-sxm", "--output", "x.xml"), "x.xml: unknown suffix '.xml'; use .json"),
+        (("-d", "h100-sxm", "--output", "/no/such/x.csv"), "cannot write /no/such/x.csv"),
+        (("-d", "h100-sxm", "--bogus"), "no such option: --bogus"),
+        ((), "missing option '--device'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(cli, arguments, said):
+    assert said in refused(cli("predict", "attention", *arguments))
+
+
+def test_a_sweep_of_impossible_problems_leaves_nothing_behind(cli, tmp_path):
+    path = tmp_path / "sweep.csv"
+    bad = ("--heads", "11,12", "--kv-heads", "8", "--output", path)
+    refused(cli(*ATTENTION, *bad))
+    assert list(tmp_path.iterdir()) == []
+    assert "multiple" in refused(cli(*ATTENTION, "--heads", "12", "--kv-heads", "8", "-f", "csv"))
+
+
+def test_an_impossible_problem_costs_its_row(cli):
+    code, out, err = cli(*ATTENTION, "--heads", "8,12", "--kv-heads", "8", "-f", "csv")
+    assert code == 0
+    assert len(out.splitlines()) == 2
+    assert "multiple" in err
+
+
+def test_unknown_commands_name_the_nearest(cli):
+    assert "no command named 'prdict'; did you mean predict?" in refused(cli("prdict"))
+    assert "did you mean attention" in refused(cli("predict", "atention"))
+
+
+def test_help_has_examples_and_exit_code_0(cli):
+    for arguments in ((), ("predict",), ("predict", "attention"), ("compare",), ("hardware",)):
+        code, out, _ = cli(*arguments, "--help")
+        assert code == 0
+        assert "perfmodel" in out
+    assert "--gpu" in cli("predict", "gemm", "--help")[1]
+
+
+def test_no_arguments_are_answered_with_help(cli):
+    for arguments in ((), ("predict",), ("hardware",)):
+        code, _, err = cli(*arguments)
+        assert code == 2
+        assert err.startswith("Usage:")
+
+
+def test_version(cli):
+    assert cli("--version")[1].startswith("perfmodel ")
+
+
+def test_predicting_loads_nothing_heavy():
+    code = (
+        "import sys; from perfmodel.cli import run; "
+        "code = run('predict attention -d h100-sxm --seq 512 --format json'.split()); "
+        "heavy = {'torch', 'triton', 'pandas', 'matplotlib', 'sympy', 'scipy', 'rich.table', "
+        "'rich.console', 'perfmodel.cli.compare', 'perfmodel.cli.roofline', "
+        "'perfmodel.validation.compare', 'perfmodel.cli.hardware', 'perfmodel.cli.demo'}; "
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr); sys.exit(code)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "[]\n"
+    assert json.loads(done.stdout)["predictions"]
+
+
+def test_as_a_process():
+    done = process("predict", "gemm", "-d", "a100", "-f", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["predictions"][0]["device"] == "a100-sxm4-80gb"
+    done = process("predict", "gemm", "-d", "a1000000")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("perfmodel: no device named 'a1000000'")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = f"{sys.executable} -m perfmodel.cli predict gemm -d a100 -m 1:4000 -f csv | head -1"
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.stdout.startswith("device,")
+    assert done.stderr == ""
+
+
+def test_interrupting_says_so(monkeypatch, capsys):
+    def interrupt(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("perfmodel.cli.predict.predict_arrays", interrupt)
+    assert run([*ATTENTION]) == 130
+
+
+def test_unfused_attention_pays_for_masks_and_dropout_in_bytes_and_fused_does_not(predictions):
+    case = (*ATTENTION[1:], "--seq", "2k", "--heads", "64", "--schedule", "standard,tiled")
+    plain, fused = predictions(*case)
+    padded, fused_padded = predictions(*case, "--padding-mask")
+    dropped, fused_dropped = predictions(*case, "--dropout")
+    assert plain["bytes"]["hbm"] < padded["bytes"]["hbm"] < dropped["bytes"]["hbm"]
+    assert fused["bytes"] == fused_padded["bytes"] == fused_dropped["bytes"]
+    vector = [item["flops"]["vector"] for item in (fused, fused_padded, fused_dropped)]
+    assert vector == sorted(set(vector))
+    assert "dropout" not in fused["problem"]
+    assert fused_dropped["problem"]["dropout"] is True
+
+
+def test_a_second_prediction_of_a_shipped_device_loads_no_validator(tmp_path):
+    """The first process decodes and checks what the second finds in the cache."""
+    code = """import sys
+from perfmodel.cli import run
+assert run(["predict", "gemm", "-d", "h100", "--m", "64", "--terms"]) == 0
+print(sorted({"pydantic", "yaml"} & set(sys.modules)))"""
+    environment = {**os.environ, "PERFMODEL_CACHE": str(tmp_path)}
+    last = [
+        subprocess.check_output(
+            [sys.executable, "-c", code], text=True, env=environment
+        ).splitlines()[-1]
+        for _ in range(2)
+    ]
+    assert last == ["['pydantic', 'yaml']", "[]"]
+
+
+@pytest.mark.parametrize(("given", "said"), [("x", "valid integer"), ("0", "not in the range")])
+def test_options_of_other_types_are_validated_when_given(given, said, cli, tmp_path):
+    call = ("sweep", "gemm", "-d", "h100-sxm", "--m", 64, "--output", tmp_path / "s")
+    error = refused(cli(*call, "--chunk", given))
+    assert "--chunk" in error
+    assert said in error

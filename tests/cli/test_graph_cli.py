@@ -1,0 +1,98 @@
+"""`perfmodel graph`: its formats, its schema, and one line for bad input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from jsonschema import Draft202012Validator
+from predictionschema import SCHEMA, validator
+
+from perfmodel.cli import run
+
+
+@pytest.fixture
+def said(capsys):
+    """Standard output of a command that succeeds."""
+
+    def call(*arguments):
+        assert run(["graph", *arguments]) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    return call
+
+
+def test_the_schema_describes_every_member_of_a_graph():
+    Draft202012Validator.check_schema(SCHEMA)
+    for name in ("graph", "node"):
+        definition = SCHEMA["$defs"][name]
+        assert set(definition["required"]) == set(definition["properties"])
+        assert definition["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("harness", ["kernel", "cuda_events_eager"])
+@pytest.mark.parametrize("graph", ["decoder-layer", "unfused-attention"])
+def test_json_follows_the_schema_and_adds_up(said, graph, harness):
+    text = said(graph, "-d", "h100-sxm", "-d", "mi300x", "--harness", harness, "-f", "json")
+    document = json.loads(text, parse_constant=pytest.fail)
+    validator("graphs").validate(document)
+    assert [one["device"] for one in document["graphs"]] == ["h100-sxm", "mi300x"]
+    for one in document["graphs"]:
+        nodes = sum(node["time_us"] for node in one["nodes"])
+        assert one["time_us"] == pytest.approx(nodes + one["gap_us"] + one["waiting_us"])
+        assert sum(one["by_operator_us"].values()) == pytest.approx(nodes)
+        assert one["peak_bytes"] == max(node["live_bytes"] for node in one["nodes"])
+        assert all(node["limiter"] != "launch" for node in one["nodes"])
+
+
+@pytest.mark.parametrize("by", ["node", "operator"])
+def test_lines_add_up_to_the_last(said, by):
+    text = said("decoder-layer", "-d", "a100", "-s", "seq=256,batch=2", "--by", by, "-f", "csv")
+    *parts, whole = csv.DictReader(io.StringIO(text))
+    assert whole[by] == "all"
+    assert len(parts) == (12 if by == "node" else 6) + 2
+    assert sum(float(row["time_us"]) for row in parts) == pytest.approx(float(whole["time_us"]))
+    assert sum(float(row["share"]) for row in parts) == pytest.approx(1)
+    moved = sum(float(row["hbm_bytes"] or 0) for row in parts)
+    assert moved == pytest.approx(float(whole["hbm_bytes"]))
+
+
+def test_a_file_of_ones_own(said, tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "name: mine\nsizes: {rows: 64}\ninputs: {x: [rows, 128]}\noutputs: y\nnodes:\n"
+        "  soft: {operator: softmax, sizes: {rows: rows, cols: 128}, repeat: 3,"
+        " reads: {X: x}, writes: {Y: y}}\n"
+    )
+    text = said(str(path), "-d", "h100", "-s", "rows=1k")
+    assert "rows=1024" in text
+    assert "kernels" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (["decoder-layr"], "no graph named 'decoder-layr'; did you mean decoder-layer?"),
+        (["decoder-layer", "-s", "sq=1"], "no size of the graph named 'sq'; did you mean seq?"),
+        (["decoder-layer", "-s", "seq"], "--size 'seq' is not NAME=SIZE; write batch=4"),
+        (["decoder-layer", "-s", "seq=1", "-s", "seq=2"], "--size gives 'seq' as 1 and as 2"),
+        (["decoder-layer", "-s", "seq=1:3"], "seq takes one size, not '1:3'"),
+        (["decoder-layer", "-s", "seq=x"], "seq 'x' is not a size"),
+        (["decoder-layer", "-s", "seq=.x"], "seq '.x' is no number"),
+        (["decoder-layer", "-s", "seq=0"], "rows must be at least 1, not 0"),
+        (["decoder-layer", "-s", "heads=12"], "12 heads are not a multiple of 8 kv-heads"),
+        (["decoder-layer", "--by", "layer"], "no choice for --by named 'layer'"),
+        (["decoder-layer", "--dtype", "fp17"], "no element type named 'fp17'"),
+        (["decoder-layer", "--harness", "clock"], "no harness named 'clock'"),
+        (["no/where.yaml"], "no/where.yaml: cannot be read"),
+        (["decoder-layer", "-f", "xml"], "no format named 'xml'"),
+    ],
+)
+def test_bad_input_gets_one_line(given, line, capsys):
+    assert run(["graph", *given, "-d", "h100-sxm"]) == 2
+    found = capsys.readouterr()
+    assert not found.out
+    assert line in found.err
+    assert len(found.err.strip().splitlines()) == 1

@@ -1,0 +1,381 @@
+"""Commands that a new user types in the first half hour, and what their output must contain.
+
+Each test is one task. Other tests check the numbers; these check that the command is accepted and
+that its output answers the question.
+"""
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import transcripts
+
+from perfmodel.hardware import load
+from perfmodel.table import records
+
+PUBLISHED = Path(records.__file__).with_name("published.csv")
+
+
+@pytest.fixture
+def asked(cli):
+    """What a command that has to succeed prints on standard output."""
+
+    def ask(*arguments):
+        code, out, err = cli(*arguments)
+        assert code == 0, err
+        return out
+
+    return ask
+
+
+def rows(text):
+    """The predictions of a JSON document."""
+    return json.loads(text)["predictions"]
+
+
+def test_why_is_attention_slow(asked):
+    out = asked("predict", "attention", "-d", "a100", "--heads", 32, "--kv-heads", 8,
+                "--seq", "4k", "--causal", "--terms")  # fmt: skip
+    (why,) = re.findall(r"^why: (.*)$", out, re.MULTILINE)
+    assert "Limited by matrix products" in why
+    assert "next comes shared memory" in why
+    assert re.search(r"at \d+% of peak", why)
+    assert re.search(r"x the floor of \d+ µs \(its operations at the peak rate\)", why)
+    assert "10% more matrix rate would save" in why
+    assert "known: device fitted" in out
+    for part in ("grid", "units", "memory", "chip", "start"):
+        assert f"\n{part} " in out
+
+
+def test_the_same_on_five_devices(asked):
+    five = "a100,b200,mi300x,l40s,rtx4090"
+    out = asked("predict", "attention", "-d", five, "--seq", "4k", "--format", "json")
+    assert [row["device"] for row in rows(out)] == [load(name).slug for name in five.split(",")]
+    repeated = [word for name in five.split(",") for word in ("-d", name)]
+    assert out == asked("predict", "attention", *repeated, "--seq", "4k", "--format", "json")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("predict", "gemm"), ("whatif", "gemm"), ("graph", "decoder-layer"),
+        ("map", "mlp", "--tokens", "256", "--hidden", "256", "--ffn", "512"), ("trend",),
+        ("sweep", "gemm", "--best", "--per", "device"), ("roofline", "gemm", "--chart", "x.svg"),
+        ("network", "gpt2", "--seq", "512"), ("train", "gpt2", "--seq", "512"),
+        ("infer", "llama-3-8b"), ("compress", "llama-2-7b", "--formats", "fp16"),
+        ("hold", "llama-2-7b"), ("embedding", "--rows", "1k"),
+        ("offload", "llama-2-7b", "--policy", "stream"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)  # fmt: skip
+def test_every_command_takes_a_list_of_devices(cli, command):
+    if command[0] == "sweep":
+        pytest.importorskip("pyarrow")
+    code, out, err = cli(*command, "-d", "a100,h100")
+    assert code == 0, err
+    if command[0] not in ("trend", "roofline"):
+        assert "a100-sxm4-80gb" in out
+        assert "h100-sxm" in out
+
+
+def test_standard_against_flash_attention(asked):
+    out = asked("predict", "attention", "-d", "a100", "--schedule", "standard,tiled",
+                "--seq", "4k", "--causal")  # fmt: skip
+    assert "eager (standard)" in out
+    assert "flash2 (tiled-2)" in out
+    whys = re.findall(r"^why a100-sxm4-80gb (\w+): Limited by ([\w ]+):", out, re.MULTILINE)
+    assert whys == [("eager", "vector operations"), ("flash2", "matrix products")]
+
+
+def test_several_kernels_of_libraries_at_once(asked):
+    out = asked("predict", "attention", "-d", "h100", "--implementation",
+                "FlashAttention-2,flash3,cudnn", "-f", "json")  # fmt: skip
+    ran = [row["implementation"] for row in rows(out)]
+    assert ran[:2] == ["flash2", "flash3"]
+    assert ran[2].startswith("cudnn")
+
+
+def test_decoding_with_a_long_cache(asked):
+    out = asked("predict", "attention", "-d", "h200-sxm,a100,mi300x", "--seq-q", 1,
+                "--seq-kv", "128k", "--batch", 8, "--kv-heads", 8)  # fmt: skip
+    assert len(re.findall(r"^why .*: Limited by HBM", out, re.MULTILINE)) == 3
+    assert "inputs and outputs once through HBM3e at peak" in out
+
+
+def test_the_products_of_a_llama_layer(asked):
+    out = asked("predict", "gemm", "-d", "h100", "-m", "1,4096", "-n", "10240,57344", "-k", "8192")
+    assert "split-k" not in out  # nothing is cut where slices would not help
+    assert out.count("TFLOP/s") == 4
+    assert "decoder-layer" in asked("list", "graphs")
+
+
+def test_what_would_twice_the_memory_bandwidth_bring(asked):
+    out = asked(
+        "whatif", "attention", "-d", "h100", "--seq-q", 1, "--seq-kv", "32k", "-c", "HBM x2"
+    )
+    assert re.search(r"^HBM x2 .* 1\.[5-9]\dx", out, re.MULTILINE)
+
+
+def test_which_tile_is_best_and_is_it_the_librarys(asked):
+    out = asked("map", "attention", "-d", "h100", "--seq", 8192)
+    assert "q/" in out
+    assert "library kernel flash3" in out
+
+
+@pytest.mark.parametrize("name", ["rotary", "cross-entropy", "gated-mlp"])
+def test_what_no_library_is_known_for_is_predicted_and_says_so(asked, name):
+    out = asked("predict", name, "-d", "h100")
+    assert "no library's kernel is known" in out
+    assert "implementation assumed (no library's is known)" in out
+
+
+def test_a_sliding_window(asked):
+    (one,) = rows(asked("predict", "attention", "-d", "h100", "--seq", "32k", "--window", 1024,
+                        "--causal", "-f", "json"))  # fmt: skip
+    rate = one["useful_flops"] / one["time_us"] * 1e6
+    assert rate < load("h100-sxm").matrix_flops("bf16")
+    asked("predict", "attention", "-d", "h100", "--window", 512, "--seq", "1k,4k")
+    said = " ".join(asked("predict", "attention", "--help").split())
+    assert "as many after it unless --causal" in said
+
+
+def test_narrow_types_and_their_names(cli, asked):
+    out = asked(
+        "predict", "gemm", "-d", "h100,b200", "--dtype", "fp8,bf16", "-m", "8k", "-f", "csv"
+    )
+    assert [row["problem_dtype"] for row in csv.DictReader(io.StringIO(out))] == ["fp8", "bf16"] * 2
+    assert "w4a16" in cli("predict", "gemm", "-d", "h100", "--dtype", "int4")[2]
+    assert "nvfp4 or mxfp4" in cli("predict", "gemm", "-d", "b200", "--dtype", "fp4")[2]
+    assert "v100-sxm2 has no bf16 rate" in asked("predict", "gemm", "-d", "v100")
+
+
+def test_the_backward_pass_is_slower_a_flop(asked):
+    found = rows(asked("predict", "attention", "-d", "h100", "--seq", "4k", "--batch", 4,
+                       "--direction", "fwd,bwd", "-f", "json"))  # fmt: skip
+    forward, backward = (row["useful_flops"] / row["time_us"] for row in found)
+    assert backward < forward
+
+
+def test_a_table_of_measured_runs(asked):
+    out = asked("compare", PUBLISHED, "--by", "device,implementation")
+    assert "282 measured runs" in out
+    assert "MAPE" in out
+
+
+def test_a_roofline_for_a_paper(asked, tmp_path):
+    asked("roofline", "gemm", "-d", "h100", "--chart", "roofline.pdf", "--size", "6x4")
+    assert (tmp_path / "roofline.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_where_does_the_limiter_change(asked, tmp_path):
+    pytest.importorskip("pyarrow")
+    asked("sweep", "gemm", "-d", "h100", "-m", "16:4k:x4", "--best", "--per", "m,limiter",
+          "-o", "answer.csv")  # fmt: skip
+    answer = list(csv.DictReader(io.StringIO((tmp_path / "answer.csv").read_text())))
+    limits = {int(row["m"]): row["limiter"] for row in answer}
+    assert limits[16] == "hbm"
+    assert limits[4096] in ("matrix", "power")
+
+
+def test_the_derivation_behind_it(asked):
+    pytest.importorskip("sympy")
+    assert "bound" in asked("explain", "mlp", "-d", "h100")
+
+
+def test_the_memory_wall(asked):
+    assert "3.02x" in asked("trend")
+
+
+def test_measuring_says_what_it_takes(cli):
+    code, _, err = cli("measure", "--device", "tpu")
+    assert code == 2
+    assert "cpu" in err
+    assert "cuda" in err
+
+
+def test_a_kernel_is_replayed_from_its_file(tmp_path):
+    pytest.importorskip("triton")
+    page = (transcripts.ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
+    (block,) = (b for b in transcripts.blocks(page, "python") if b.file == "my_package/double.py")
+    (tmp_path / "double.py").write_text(block.text, encoding="utf-8")
+    done = [
+        subprocess.run(
+            [sys.executable, "-m", "perfmodel.cli", "replay", *arguments],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(transcripts.ROOT)},
+            check=False,
+        )
+        for arguments in (("./double.py:KERNEL",), ("double.py:KERNLE",))
+    ]
+    assert "equal, byte for byte" in done[0].stdout, done[0].stderr
+    assert done[1].returncode == 2
+    assert done[1].stderr.endswith(
+        "name a kernel of the file, as double.py:double; it has double\n"
+    )
+
+
+def test_a_gpu_of_ones_own(cli, asked, tmp_path):
+    asked("hardware", "new", "mine.yaml", "--like", "l40s")
+    assert "memory" in (tmp_path / "mine.yaml").read_text(encoding="utf-8")
+    (one,) = rows(asked("predict", "gemm", "-d", "./mine.yaml", "-f", "json"))
+    (other,) = rows(asked("predict", "gemm", "-d", "l40s", "-f", "json"))
+    assert one["time_us"] == pytest.approx(other["time_us"])
+
+
+def test_an_algorithm_of_ones_own(asked, tmp_path):
+    (tmp_path / "mm.yaml").write_text(
+        (transcripts.ROOT / "perfmodel/algorithms/declared/gated-mlp.yaml").read_text()
+    )
+    assert "mapped" in asked("predict", "mm.yaml", "-d", "h100", "--tokens", 512)
+
+
+def test_numbers_for_jq(asked):
+    given = ("predict", "attention", "-d", "h100", "--seq", "1k,2k", "--format", "json")
+    assert asked(*given) == asked(*given, "--terms")
+    assert all(isinstance(value, float) for value in rows(asked(*given))[0]["terms_us"].values())
+
+
+def test_what_are_the_names(asked):
+    out = asked("list", "implementations,types", "--operator", "attention,gemm", "-f", "csv")
+    found = list(csv.DictReader(io.StringIO(out)))
+    assert {row["kind"] for row in found} == {"implementations", "types"}
+    assert {"flash3", "cublas", "w4a16"} <= {row["name"] for row in found}
+
+
+def test_a_problem_that_does_not_fit_is_marked(asked):
+    out = asked("predict", "attention", "-d", "h100", "--batch", 64, "--seq", "100k")
+    assert "201 GiB*" in out
+    assert "it could not run" in out
+
+
+def test_what_is_assumed_has_units(asked):
+    out = asked("predict", "gemm", "-d", "mi300x,groq-lpu,xeon-8480plus", "--dtype", "fp32")
+    for number in re.findall(r"not in the spec: (.*) taken", out):
+        assert re.fullmatch(r"none|[\d.]+ \S*(s|B|B/s|FMA/s|/s|/clk)", number), number
+
+
+def test_a_name_that_is_not_known_is_one_line(cli):
+    for given, said in [
+        (("-d", "h10"), "no device named 'h10'"),
+        (("-d", "h100,b20"), "no device named 'b20'"),
+        (("-d", "h100", "--implementation", "flash2,flsh3"), "no implementation of attention"),
+        (("-d", "h100", "--harness", "event"), "no harness named 'event'"),
+        (("-d", "h100", "--format", "yaml"), "no format named 'yaml'"),
+    ]:
+        code, out, err = cli("predict", "attention", *given)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert said in err
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("predict gemm -d h200", "h200-sxm"),
+        ("predict gemm -d a100,h200", "a100,h200-sxm"),
+        ("predict attention --implementation flash", "flash2"),
+        ("predict attention --schedule split", "split-kv"),
+        ("predict gemm --dtype w4", "w4a16"),
+        ("sweep attention --direction fw", "fwdbwd"),
+        ("map ml", "mla"),
+        ("graph dec", "decoder-layer"),
+        ("hardware show mi300", "mi300x"),
+        ("roofline rms", "rmsnorm"),
+        ("list har", "harnesses"),
+        ("show implementation fla", "flash2"),
+    ],
+)
+def test_a_shell_completes_values(monkeypatch, capsys, typed, offered):
+    from perfmodel.cli import main
+
+    words = f"perfmodel {typed}"
+    monkeypatch.setenv("_PERFMODEL_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    with pytest.raises(SystemExit):
+        main([])
+    lines = capsys.readouterr().out.splitlines()  # "plain,VALUE"
+    assert offered in [line.partition(",")[2] for line in lines]
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_terminal_sees_colours_unless_told_otherwise(monkeypatch, quiet):
+    from perfmodel.cli import run
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("NO_COLOR", "1" if quiet else "")
+    assert run(["predict", "gemm", "-d", "h100", "-m", "16"]) == 0
+    out = terminal.getvalue()
+    assert ("\x1b[36mHBM3" in out) != quiet
+    assert ("\x1b" in out) != quiet
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("hardware", "list"), ("hardware", "show"), ("hardware", "new"), ("hardware", "validate"),
+        ("hardware", "diff"), ("graph",), ("compare",), ("trend",), ("explain",), ("map",),
+        ("measure",), ("calibrate",), ("counters", "import"), ("replay",), ("compile",), ("list",),
+        ("show",), ("sweep", "ask"), ("demo",), ("network", "list"), ("network", "show"),
+        ("network", "import"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_every_command_shows_two_examples(asked, command):
+    out = asked(*command, "--help")
+    assert len(re.findall(r"^ +(make |perfmodel )", out, re.MULTILINE)) >= 2
+
+
+def test_help_has_every_harness_and_target(asked):
+    from perfmodel.proof.compiled.targets import TARGETS
+    from perfmodel.timing.runs import harnesses
+
+    said = " ".join(asked("predict", "gemm", "--help").split())
+    assert all(name in said for name in harnesses() if name != "unknown")
+    assert all(name in asked("compile", "--help") for name in TARGETS)
+
+
+@pytest.mark.parametrize("command", ["predict", "whatif", "sweep", "roofline"])
+def test_help_says_what_is_accepted_and_shows_two_examples(asked, command):
+    for operator in ("attention", "gemm", "softmax", "mla"):
+        out = asked(command, operator, "--help")
+        assert out.count(f"      perfmodel {command} ") >= 2
+        assert "..." not in re.sub(r"\.\.\.\s+\(|=SIZE,\.\.\.", "", out.split("Options:")[1])
+        assert "{" not in out
+        assert not re.search(r"<(str|int|float)", out)
+
+
+def test_plans_of_a_grid_are_told_apart(asked):
+    """What was varied is a column, what was not stands in the title; no two lines are alike."""
+    grid = ("--gpus", 4, "--seq", "4k", "--recompute", "none,full", "--zero", "0:3")
+    out = asked("train", "llama-3-8b", "-d", "a100", *grid, "-f", "csv")
+    told = [(row["plan_recompute"], row["plan_zero"]) for row in csv.DictReader(io.StringIO(out))]
+    assert sorted(told) == sorted((mode, str(z)) for mode in ("none", "full") for z in range(4))
+    title, header, _, *lines = asked("train", "llama-3-8b", "-d", "a100", *grid).splitlines()
+    assert {"recompute", "zero"} <= set(header.split())
+    assert not {"recompute", "zero"} & set(re.findall(r"[\w-]+(?==)", title))
+    assert {"data", "seq", "stack"} <= set(re.findall(r"[\w-]+(?==)", title))
+    assert len({tuple(line.split()[:3]) for line in lines}) == len(lines) == 8
+
+
+def test_a_case_without_a_window_is_called_so(asked):
+    """Of cases with and without a window the sentences say which is which in words."""
+    out = asked("predict", "attention", "-d", "h100", "--window", "0,1k", "--seq", "8k", "--causal")
+    assert re.findall(r"^why h100-sxm flash3 (.*?):", out, re.MULTILINE) == [
+        "no window",
+        "window=1024",
+    ]

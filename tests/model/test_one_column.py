@@ -1,0 +1,131 @@
+"""A column is declared once: for predictions a field of `Numbers` and what the model puts there,
+for whole networks, training steps and served deployments a property with its heading."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from folders import ROOT
+from predictionschema import PATH, completed, members
+
+FIELD = '''    blocks: Annotated[Number, Column(key="blocks_per_unit")]
+    """Blocks of a unit."""
+'''
+PROPERTY = '''    @property
+    def doubled(self) -> Annotated[float, Column("twice", key="doubled_us", scale=2e6)]:
+        """Twice the time."""
+        return {value}
+
+'''
+NUMBERS = '        "blocks": 2.0 * estimate.occupancy,\n'
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """A copy of the package with a column more."""
+    folder = tmp_path_factory.mktemp("package")
+    shutil.copytree(
+        ROOT / "perfmodel", folder / "perfmodel", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for specs in ("hardware_specs",):
+        (folder / specs).symlink_to(ROOT / specs)
+    for name, before, line in (
+        ("prediction.py", "    dispatch: Mapping[str, Number]\n", FIELD),
+        ("render/lines.py", "    @property\n    def share(", PROPERTY.format(value="self.seconds")),
+        (
+            "networks/networkprediction.py",
+            "    @property\n    def forward_seconds(",
+            PROPERTY.format(value="self.seconds"),
+        ),
+        (
+            "training/result.py",
+            "    @property\n    def limiter(",
+            PROPERTY.format(value="self.seconds"),
+        ),
+        (
+            "serving/served.py",
+            "    @property\n    def limiter(",
+            PROPERTY.format(value="self.requests_per_s"),
+        ),
+        ("predict.py", '        "occupancy": estimate.occupancy,\n', NUMBERS),
+    ):
+        path = folder / "perfmodel" / name
+        text = path.read_text(encoding="utf-8")
+        assert text.count(before) == 1
+        path.write_text(text.replace(before, line + before), encoding="utf-8")
+    return folder
+
+
+CALLS = """
+import contextlib, io, json, sys
+from perfmodel.cli import run
+
+texts = []
+for call in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert run(call) == 0, call
+    texts.append(out.getvalue())
+print(json.dumps(texts))
+"""
+
+
+def outputs(package, *calls):
+    """What each command prints, in one process of the copied package."""
+    environment = {**os.environ, "PYTHONPATH": str(package)}
+    command = [sys.executable, "-c", CALLS, json.dumps(calls)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment, cwd=package
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_field_more_is_a_column_of_every_format(package):
+    case = ("gemm", "-d", "h100-sxm", "-m", "64,4096")
+    text, *tables = outputs(
+        package,
+        ("predict", *case, "-f", "json"),
+        ("predict", *case, "-f", "csv"),
+        ("sweep", *case, "--where", "blocks_per_unit > 0", "-f", "csv"),
+    )
+    predictions = json.loads(text)["predictions"]
+    wanted = [2 * row["occupancy"] for row in predictions]
+    assert [row["blocks_per_unit"] for row in predictions] == wanted
+    for table in tables:
+        rows = list(csv.DictReader(io.StringIO(table)))
+        assert [float(row["blocks_per_unit"]) for row in rows] == wanted
+
+
+@pytest.mark.parametrize(
+    ("command", "member", "seconds"),
+    [
+        ("network gpt2 -d a100,h100 --seq 256", "networks", "time_us"),
+        ("train gpt2 -d a100 --seq 512 --micro-batch 1,4", "steps", "step_us"),
+        ("infer llama-3-8b -d h100-sxm --batch 1,8", "loads", "requests_per_s"),
+    ],
+)
+def test_a_property_more_is_a_column_of_every_format(package, command, member, seconds):
+    forms = ("json", "csv", "table", "markdown", "latex")
+    document, table, *texts = outputs(package, *((*command.split(), "-f", f) for f in forms))
+    (package / "x.json").write_text(document, encoding="utf-8")
+    outputs(package, ("report", "x.json", "-o", "x.html"))
+    scale = 2e6 if seconds == "requests_per_s" else 2
+    for row in (*json.loads(document)[member], *csv.DictReader(io.StringIO(table))):
+        assert float(row["doubled_us"]) == pytest.approx(scale * float(row[seconds]))
+    assert all("twice" in text for text in texts)
+    assert "doubled" in (package / "x.html").read_text(encoding="utf-8")
+
+
+def test_the_schema_has_every_number():
+    document = json.loads(PATH.read_text(encoding="utf-8"))
+    assert completed(json.loads(PATH.read_text(encoding="utf-8"))) == document
+    for name, member in members().items():
+        stated = document["$defs"]["prediction"]["properties"][name]
+        assert "$ref" in stated or stated["type"] == member["type"]
