@@ -119,8 +119,11 @@ class DeclaredOperator(Operator):
         return [self.problem(**parameters, dtype=row["dtype"])]
 
     def family(self, problem: Any) -> str:
-        """The family of the built-in operator, where the declaration names one."""
-        built_in = None if self.chains else as_built_in(_whole_case(problem))
+        """Its own where libraries run it as a chain, that of the built-in operator where the
+        declaration names one."""
+        if self.chains:
+            return self.name
+        built_in = as_built_in(_whole_case(problem))
         return FAMILY if built_in is None else built_in[0].family(built_in[1])
 
     def called_as(self, problem: Problem) -> str:

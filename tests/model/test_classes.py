@@ -156,7 +156,6 @@ NAMED = [
     ("compressed-layer", "fp8_block", "vllm-0.24.0:FLASHMLA_SPARSE_DSV4",
      "compressed-latent-layer"),
     ("block-layer", "bf16", "vllm-0.24.0:MiniMaxM3SparseMSAImpl", "block-sparse-layer"),
-    ("block-layer", "bf16", "trtllm-1.3.0rc23:default", "block-sparse-layer"),
     ("sparse-layer", "bf16", "sglang-0.5.14:sglang_dsa_dense_mha_fa3", "sparse-latent-layer"),
     ("sparse-layer", "bf16", "vllm-0.24.0:FLASHINFER_MLA_SPARSE", "vllm-sparse-layer"),
     ("sparse-layer", "bf16", "trtllm-1.3.0rc20:default", "vllm-sparse-layer"),
