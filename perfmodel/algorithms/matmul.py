@@ -189,9 +189,9 @@ def matmul(*, dequantise: int = 0, promote_every: int | None = None) -> Algorith
     """One contraction over k.
 
     `dequantise` widens the weights first, by so many vector operations a weight (one: unpack and
-    scale, two packed 16-bit numbers at a time). `promote_every` adds partial sums over that many k to fp32
-    accumulators with their block scales: two vector operations an output each time (DeepGEMM's
-    two-level accumulation).
+    scale, two packed 16-bit numbers at a time). `promote_every` adds partial sums over that many k
+    to fp32 accumulators with their block scales: two vector operations an output each time
+    (DeepGEMM's two-level accumulation).
     """
     parts = [
         Tensor("A", ("b", "m", "k")),

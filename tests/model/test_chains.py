@@ -147,7 +147,7 @@ def test_experts_without_a_fused_routing_kernel_take_a_reduction_a_choice():
 
 def test_queries_of_sparse_attention_share_the_cache():
     operator = load("block-layer")
-    sizes = dict(batch=1, seq_kv=65536, heads=64, kv_heads=4)
+    sizes = {"batch": 1, "seq_kv": 65536, "heads": 64, "kv_heads": 4}
     one, many = (operator.problem(**sizes, seq_q=n) for n in (1, 1024))
     bytes_ = [predict(each, B200).bytes["hbm"] for each in (one, many)]
     chosen_bytes = 2 * 16 * 128 * 4 * operator.declaration.parameters["head_dim"] * 2
